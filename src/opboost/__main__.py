@@ -1,0 +1,5 @@
+"""``python -m opboost``."""
+
+from opboost.cli import main
+
+main()

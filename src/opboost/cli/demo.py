@@ -1,0 +1,102 @@
+"""``opboost demo``: a first look at every mechanism, on data that ships with scikit-learn."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from opboost.domain import Domain
+from opboost.experiments.tour import Stop, column, draw, mechanisms, tour
+from opboost.rng import SeededRng
+
+_BARS = " ▁▂▃▄▅▆▇█"
+
+
+class Format(StrEnum):
+    """How to print."""
+
+    text = "text"
+    json = "json"
+
+
+def demo(
+    epsilon: Annotated[float, typer.Option(help="Level a cell.")] = 0.64,
+    cells: Annotated[int, typer.Option(help="Cells of the grid.")] = 10,
+    out: Annotated[Path, typer.Option(help="Where the picture goes.")] = Path("demo-out"),
+    seed: Annotated[
+        int | None, typer.Option(help="Repeatable noise: protects nothing, for trying only.")
+    ] = None,
+    format: Annotated[Format, typer.Option(help="text or json.")] = Format.text,
+) -> None:
+    """Desensitise a bundled column under every mechanism: a table and a picture."""
+    talk = Console(stderr=True)
+    grid = Domain(1, cells)
+    steps = tour(epsilon, grid, None if seed is None else SeededRng(seed))
+    total = len(mechanisms(epsilon, grid))
+    stops = list(
+        track(
+            steps,
+            "mechanisms",
+            total=total,
+            console=talk,
+            transient=True,
+            disable=not talk.is_terminal,
+        )
+    )
+    picture = out / "mechanisms.png"
+    draw(stops, epsilon, grid, picture)
+    if format is Format.json:
+        typer.echo(json.dumps([_line(stop) for stop in stops], ensure_ascii=False, indent=2))
+    else:
+        _print(stops, grid)
+    talk.print(f"Picture: {picture}", soft_wrap=True)
+
+
+def _line(stop: Stop) -> dict[str, object]:
+    return {
+        "mechanism": repr(stop.mechanism),
+        "promise": str(stop.guarantee),
+        "total": stop.guarantee.total if stop.guarantee.total < float("inf") else None,
+        "exact_epsilon": stop.exact_epsilon if stop.exact_epsilon < float("inf") else None,
+        "mean_error": round(stop.error, 4),
+        "kendall": round(stop.order, 4),
+    }
+
+
+def _print(stops: list[Stop], grid: Domain) -> None:
+    raw, name = column()
+    table = Table(
+        title=f"'{name}' of {len(raw)} rows on {grid.size} cells",
+        caption="exact: worst loss a cell, computed; error: mean distance moved; "
+        "order: Kendall's tau, 1 is all of it",
+    )
+    table.add_column("mechanism", no_wrap=True)
+    table.add_column("promise")
+    table.add_column("in all", justify="right")
+    table.add_column("exact", justify="right")
+    table.add_column("error", justify="right")
+    table.add_column("order", justify="right")
+    table.add_column(f"from {grid.L + grid.span // 2}", no_wrap=True)
+    for stop in stops:
+        table.add_row(
+            stop.name,
+            stop.guarantee.brief,
+            f"{stop.guarantee.total:.2f}",
+            f"{stop.exact_epsilon:.3f}",
+            f"{stop.error:.2f}",
+            f"{stop.order:.2f}",
+            _bars(stop),
+        )
+    Console().print(table)
+
+
+def _bars(stop: Stop) -> str:
+    top = stop.middle.max()
+    return "".join(_BARS[round(p / top * (len(_BARS) - 1))] for p in stop.middle)

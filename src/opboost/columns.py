@@ -1,0 +1,223 @@
+"""One private column: how raw values get onto the grid, through which mechanism, and what of gaps.
+
+This is the step that all users share: the transformer, the command line and the feature party hand
+a column in and get released columns out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from opboost._typing import BoolArray, FloatArray, IntArray
+from opboost.domain import NumericMapping, OrdinalMapping
+from opboost.domain.ordinal import category_positions
+from opboost.errors import ColumnError, DataError, ParameterError
+from opboost.frames import OutColumn, as_numbers
+from opboost.guarantee import Guarantee, checked_epsilon
+from opboost.mechanisms import Mechanism, UnaryEncoding, WithMissing
+from opboost.rng import KeyedRng, Rng, SeededRng, row_keys
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """Policy for gaps: whether a value is missing goes through randomised response.
+
+    ``constant`` is a public value in raw units (or a category); a missing row that is reported
+    present draws as if it held the constant.
+    """
+
+    eps_missing: float
+    constant: Any
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "eps_missing", checked_epsilon("eps_missing", self.eps_missing))
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A column on the grid (or as positions of categories), before any noise; it never leaves."""
+
+    cells: IntArray
+    missing: BoolArray
+    outside: int
+    raw: FloatArray | IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateColumn:
+    """What is declared about one private column.
+
+    ``missing`` is ``"raise"``, a public constant that stands in for gaps, or a :class:`Flag`.
+    """
+
+    name: Hashable
+    mapping: NumericMapping | OrdinalMapping | None
+    mechanism: Mechanism | UnaryEncoding
+    outside: Literal["clamp", "raise"] = "clamp"
+    missing: Any = "raise"
+
+    def __post_init__(self) -> None:
+        if self.outside not in ("clamp", "raise"):
+            raise ColumnError(
+                self.name, f"has outside={self.outside!r}", hint="Write 'clamp' or 'raise'."
+            )
+        if isinstance(self.missing, Flag) and isinstance(self.mechanism, UnaryEncoding):
+            raise ColumnError(
+                self.name,
+                "is nominal, where a gap is a category of its own",
+                hint="Declare None among its categories instead of a Flag.",
+            )
+        self._constant()  # refuse a constant that has no cell now, not with the first gap
+
+    def release_names(self) -> list[Hashable]:
+        """The columns that come out: one, or one a category for unary encoding."""
+        if isinstance(self.mechanism, UnaryEncoding):
+            return [f"{self.name}={category}" for category in self.mechanism.categories]
+        return [self.name]
+
+    def guarantee(self) -> Guarantee:
+        """The promise about this column."""
+        flagged = self._flagged()
+        return (flagged or self.mechanism).guarantee()
+
+    def scaled(self, share: float) -> PrivateColumn:
+        """The same column at a share of its level."""
+        missing = self.missing
+        if isinstance(missing, Flag):
+            missing = replace(missing, eps_missing=missing.eps_missing * share)
+        return replace(self, mechanism=self.mechanism.scaled(share), missing=missing)
+
+    def prepare(self, values: np.ndarray[Any, Any]) -> Prepared:
+        """Raw values to cells; bad ones are refused with the column's name."""
+        try:
+            if isinstance(self.mapping, NumericMapping):
+                return self._prepare_numbers(values, self.mapping)
+            return self._prepare_categories(values)
+        except ColumnError:
+            raise
+        except (DataError, ParameterError) as error:
+            raise ColumnError.of(self.name, error) from None
+
+    def release(self, prepared: Prepared, rng: Rng | None = None) -> list[OutColumn]:
+        """Desensitise once; a seeded generator gives a row noise by its value, not by its place."""
+        if isinstance(rng, SeededRng):
+            rng = KeyedRng(rng.child(self.name), row_keys(prepared.raw))
+        if isinstance(self.mechanism, UnaryEncoding):
+            categories = self.mechanism.categories
+            bits = self.mechanism.sample([categories[i] for i in prepared.cells], rng)
+            names = self.release_names()
+            return [OutColumn(name, bits[:, j]) for j, name in enumerate(names)]
+        flagged = self._flagged()
+        if flagged is None:
+            return [OutColumn(self.name, self.mechanism.sample(prepared.cells, rng))]
+        drawn, reported = flagged.sample(prepared.cells, prepared.missing, rng)
+        return [OutColumn(self.name, drawn, reported)]
+
+    def _prepare_numbers(self, values: np.ndarray[Any, Any], mapping: NumericMapping) -> Prepared:
+        raw = as_numbers(self.name, values).astype(np.float64)
+        infinite = np.isinf(raw)
+        if infinite.any():
+            row = int(np.argmax(infinite))
+            raise ColumnError(
+                self.name,
+                f"holds infinite values in {int(infinite.sum())} of {raw.size} rows",
+                detail=f"first: {raw[row]} in row {row}",
+                hint="Replace them by a number or mark them as missing.",
+            )
+        missing = np.isnan(raw)
+        if missing.any():
+            raw = np.where(missing, self._filling(missing), raw)
+        outside = mapping.outside(raw)
+        if self.outside == "raise" and outside.any():
+            row = int(np.argmax(outside))
+            raise ColumnError(
+                self.name,
+                f"holds {int(outside.sum())} values outside its bounds {mapping.bounds}",
+                detail=f"first: {raw[row]} in row {row}",
+                hint="Widen the declared bounds, or use outside='clamp'.",
+            )
+        return Prepared(mapping.to_grid(raw), missing, int(outside.sum()), raw)
+
+    def _prepare_categories(self, values: np.ndarray[Any, Any]) -> Prepared:
+        items = [_plain(v) for v in values]
+        declared = self._categories()
+        missing = np.array([v is None and None not in declared for v in items], dtype=np.bool_)
+        if missing.any():
+            filling = self._filling(missing)
+            items = [filling if gone else v for v, gone in zip(items, missing, strict=True)]
+        positions = category_positions(declared, items)
+        first = 0 if self.mapping is None else self.mapping.domain.L
+        return Prepared(positions + first, missing, 0, positions)
+
+    def _categories(self) -> tuple[Hashable, ...]:
+        if isinstance(self.mapping, OrdinalMapping):
+            return self.mapping.order.categories
+        assert isinstance(self.mechanism, UnaryEncoding)
+        return self.mechanism.categories
+
+    def _filling(self, missing: BoolArray) -> Any:
+        """What stands in for a gap; refused where the policy is to raise."""
+        if isinstance(self.missing, str) and self.missing == "raise":
+            raise ColumnError(
+                self.name,
+                f"has {int(missing.sum())} missing values (NaN or null) in {missing.size} rows",
+                detail=f"first: row {int(np.argmax(missing))}",
+                hint="Fill them, or choose missing=<public constant> or "
+                "missing=op.Flag(eps_missing=..., constant=...).",
+            )
+        return self.missing.constant if isinstance(self.missing, Flag) else self.missing
+
+    def _constant(self) -> int | None:
+        """The cell of the public constant, where the policy has one."""
+        if isinstance(self.missing, str) and self.missing == "raise":
+            return None
+        constant = self.missing.constant if isinstance(self.missing, Flag) else self.missing
+        if isinstance(self.mapping, NumericMapping):
+            if not _is_finite(constant) or bool(self.mapping.outside(constant)):
+                raise ColumnError(
+                    self.name,
+                    f"needs a public constant within {self.mapping.bounds} for missing values",
+                    detail=f"got {constant!r}",
+                    hint="Write 'raise', a number, or op.Flag(eps_missing=1.0, constant=...).",
+                )
+            return int(self.mapping.to_grid([constant])[0])
+        if constant not in self._categories():
+            raise ColumnError(
+                self.name,
+                "needs one of its categories for missing values",
+                detail=f"got {constant!r}",
+                hint=f"Declared are {', '.join(map(repr, self._categories()))}.",
+            )
+        return self._categories().index(constant) + (
+            self.mapping.domain.L if self.mapping is not None else 0
+        )
+
+    def _flagged(self) -> WithMissing | None:
+        if not isinstance(self.missing, Flag) or isinstance(self.mechanism, UnaryEncoding):
+            return None
+        constant = self._constant()
+        assert constant is not None
+        return WithMissing(self.mechanism, self.missing.eps_missing, constant)
+
+
+def _is_finite(value: object) -> bool:
+    return (
+        isinstance(value, int | float | np.integer | np.floating)
+        and not isinstance(value, bool)
+        and bool(np.isfinite(value))
+    )
+
+
+def _plain(value: Any) -> Any:
+    """A Python value; NaN and pandas' NA are None."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if type(value).__name__ in ("NAType", "NaTType") or (
+        isinstance(value, float) and value != value
+    ):
+        return None
+    return value

@@ -1,0 +1,74 @@
+"""The grid: the integers L..R on which all mechanisms work."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+
+import numpy as np
+
+from opboost._typing import IntArray
+from opboost.errors import ParameterError
+
+LARGEST = 2**62
+"""Grids stay within ±LARGEST, so that sums of two grid values fit 64 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """The integers ``L..R``, both ends included.
+
+    >>> grid = Domain(1, 10)
+    >>> grid.size, 7 in grid, grid.clamp(12)
+    (10, True, 10)
+    """
+
+    L: int
+    R: int
+
+    def __post_init__(self) -> None:
+        for name in ("L", "R"):
+            value = getattr(self, name)
+            try:
+                number = operator.index(value)
+            except TypeError:
+                raise ParameterError(
+                    f"Domain {name} must be an integer; got {value!r}. "
+                    "A grid counts cells: write Domain(1, 10), and give raw units as bounds."
+                ) from None
+            object.__setattr__(self, name, number)
+        if self.L >= self.R:
+            raise ParameterError(
+                f"Domain needs L < R; got L={self.L}, R={self.R}. "
+                "One cell cannot tell values apart: write Domain(1, 10)."
+            )
+        if self.L < -LARGEST or self.R > LARGEST:
+            raise ParameterError(
+                f"Domain must lie within ±2**62; got L={self.L}, R={self.R}. "
+                "Use a coarser grid: cells far below the noise carry nothing."
+            )
+
+    @property
+    def size(self) -> int:
+        """The number of cells, R − L + 1."""
+        return self.R - self.L + 1
+
+    @property
+    def span(self) -> int:
+        """The largest distance on the grid, R − L."""
+        return self.R - self.L
+
+    def __contains__(self, value: int) -> bool:
+        return self.L <= value <= self.R
+
+    def clamp(self, value: int) -> int:
+        """The cell nearest to ``value``."""
+        return min(max(int(value), self.L), self.R)
+
+    def values(self) -> IntArray:
+        """All cells in order."""
+        return np.arange(self.L, self.R + 1)
+
+    def dtype(self) -> np.dtype[np.integer]:
+        """The narrowest integer type that holds every cell."""
+        return np.promote_types(np.min_scalar_type(self.L), np.min_scalar_type(self.R))

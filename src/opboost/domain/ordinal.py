@@ -1,0 +1,98 @@
+"""Ordered categories to cells and back, by a declared order."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from opboost._typing import IntArray
+from opboost.domain.grid import Domain
+from opboost.errors import DataError, ParameterError
+
+
+def checked_categories(categories: Iterable[Hashable]) -> tuple[Hashable, ...]:
+    """The categories as a tuple: at least two, none twice."""
+    if isinstance(categories, str):
+        raise ParameterError(
+            f"Categories must be a list, not the text {categories!r}. Write ['low', 'high']."
+        )
+    items = tuple(c.item() if isinstance(c, np.generic) else c for c in categories)
+    if len(items) < 2:
+        raise ParameterError(
+            f"A column needs at least two categories; got {list(items)!r}. "
+            "Declare all that may occur."
+        )
+    seen: set[Hashable] = set()
+    for item in items:
+        if item in seen:
+            raise ParameterError(f"Category {item!r} is declared twice. Keep one.")
+        seen.add(item)
+    return items
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Ordered:
+    """Categories in a declared, public order, lowest first.
+
+    >>> Ordered(["small", "medium", "large"]).categories
+    ('small', 'medium', 'large')
+    """
+
+    categories: tuple[Hashable, ...]
+
+    def __init__(self, categories: Iterable[Hashable]) -> None:
+        object.__setattr__(self, "categories", checked_categories(categories))
+
+
+@dataclass(frozen=True, slots=True)
+class OrdinalMapping:
+    """Ordered categories to the cells of a grid, one cell a category.
+
+    >>> size = OrdinalMapping(Domain(1, 3), Ordered(["small", "medium", "large"]))
+    >>> size.to_grid(["large", "small"]).tolist(), size.to_raw([2])
+    ([3, 1], ['medium'])
+    """
+
+    domain: Domain
+    order: Ordered
+
+    def __post_init__(self) -> None:
+        count = len(self.order.categories)
+        if count != self.domain.size:
+            raise ParameterError(
+                f"{count} ordered categories need a grid of {count} cells; "
+                f"got {self.domain.L}..{self.domain.R}. Use Domain(1, {count})."
+            )
+
+    def to_grid(self, values: Sequence[Any]) -> IntArray:
+        """The cell of each category."""
+        steps = category_positions(self.order.categories, values)
+        grid: IntArray = (self.domain.L + steps).astype(self.domain.dtype())
+        return grid
+
+    def to_raw(self, cells: Sequence[int] | IntArray) -> list[Hashable]:
+        """The category of each cell; cells outside the grid take the one at that end."""
+        steps = np.clip(np.asarray(cells), self.domain.L, self.domain.R) - self.domain.L
+        return [self.order.categories[step] for step in steps.tolist()]
+
+
+def category_positions(categories: tuple[Hashable, ...], values: Sequence[Any]) -> IntArray:
+    """Where in ``categories`` each value stands; an undeclared value is refused."""
+    position = {category: i for i, category in enumerate(categories)}
+    steps = np.fromiter(
+        (position.get(v, -1) if isinstance(v, Hashable) else -1 for v in values),
+        dtype=np.int64,
+        count=len(values),
+    )
+    unknown = np.flatnonzero(steps < 0)
+    if unknown.size:
+        shown = ", ".join(map(repr, categories[:8])) + (", ..." if len(categories) > 8 else "")
+        raise DataError(
+            f"{unknown.size} of {len(values)} rows hold a category that was not declared",
+            detail=f"first: {values[unknown[0]]!r} in row {unknown[0]}",
+            hint=f"Declared are {shown}: declare it too, or map those rows to a declared one.",
+        )
+    return steps

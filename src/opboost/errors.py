@@ -1,0 +1,79 @@
+"""Every error that OpBoost raises on purpose.
+
+The tree::
+
+    OpBoostError
+    ├── ParameterError (ValueError)     a mechanism, grid or budget that cannot be built
+    ├── DataError (ValueError)          a table that does not fit what was declared
+    │   └── ColumnError                 ... in one named column
+    ├── PrivacyError                    what was asked would break a promise
+    └── InferredBoundsWarning           bounds were taken from the data (a warning)
+
+A message names the thing, the rule, what came, and the next step.
+"""
+
+from __future__ import annotations
+
+
+class OpBoostError(Exception):
+    """The root: ``except OpBoostError`` catches all that this package raises on purpose."""
+
+
+class ParameterError(OpBoostError, ValueError):
+    """A parameter breaks the rule of the thing that is being built."""
+
+
+class DataError(OpBoostError, ValueError):
+    """A table does not fit what was declared about it.
+
+    ``detail`` may show a raw value to the person who owns the data.  ``public`` is the message
+    without it: the only form that may be logged or sent to a peer.
+
+    >>> str(DataError("NaN has no cell", detail="first in row 3", hint="Fill the gaps."))
+    'NaN has no cell (first in row 3). Fill the gaps.'
+    """
+
+    def __init__(self, rule: str, *, detail: str = "", hint: str = "") -> None:
+        self.rule, self.detail, self.hint = rule, detail, hint
+        super().__init__(rule, detail, hint)
+
+    @property
+    def public(self) -> str:
+        """The message without any value of the data."""
+        return f"{self.rule}. {self.hint}".rstrip()
+
+    def __str__(self) -> str:
+        return f"{self.rule} ({self.detail}). {self.hint}".rstrip() if self.detail else self.public
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (type(self), dict(self.__dict__)))
+
+
+class ColumnError(DataError):
+    """One column does not fit what was declared about it; ``.column`` is its name."""
+
+    def __init__(self, column: object, rule: str, *, detail: str = "", hint: str = "") -> None:
+        self.column = column
+        super().__init__(f"Column {column!r} {rule}", detail=detail, hint=hint)
+
+    @classmethod
+    def of(cls, column: object, error: DataError | ParameterError) -> ColumnError:
+        """The same complaint, with the column's name in front."""
+        if isinstance(error, ParameterError):
+            return cls(column, f"cannot be set up: {str(error).rstrip('.')}")
+        return cls(column, f"does not fit: {error.rule}", detail=error.detail, hint=error.hint)
+
+
+def _rebuild(kind: type[DataError], state: dict[str, object]) -> DataError:
+    error = kind.__new__(kind)
+    error.__dict__.update(state)
+    error.args = (error.rule, error.detail, error.hint)
+    return error
+
+
+class PrivacyError(OpBoostError):
+    """What was asked would break a privacy promise."""
+
+
+class InferredBoundsWarning(UserWarning):
+    """Bounds were computed from the data, so the column's extremes are revealed."""

@@ -1,0 +1,169 @@
+"""From what a user writes (bounds, categories, mechanisms by column) to private columns."""
+
+from __future__ import annotations
+
+import difflib
+import warnings
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from opboost.columns import PrivateColumn
+from opboost.domain import Domain, NumericMapping, Ordered, OrdinalMapping
+from opboost.errors import ColumnError, InferredBoundsWarning, ParameterError
+from opboost.frames import as_numbers, column
+from opboost.mechanisms import Mechanism, RandomizedResponse, UnaryEncoding
+
+
+@dataclass(frozen=True, slots=True)
+class Declarations:
+    """What was declared about the private columns: each item one value for all, or a dict."""
+
+    mechanism: Any
+    bounds: Any = None
+    categories: Mapping[Hashable, Any] | None = None
+    scale: Any = "linear"
+    mapping: Any = "cells"
+    outside: Any = "clamp"
+    missing: Any = "raise"
+
+    def private_names(self, names: Sequence[Hashable]) -> list[Hashable]:
+        """Which columns are private: those with bounds, categories or a mechanism of their own."""
+        declared: set[Hashable] = set(self.categories or {})
+        for by_column in (self.bounds, self.mechanism):
+            if isinstance(by_column, Mapping):
+                declared |= set(by_column)
+        for name in declared:
+            if name not in names:
+                raise _unknown(name, names)
+        if self._for_all_columns():
+            return list(names)
+        return [name for name in names if name in declared]
+
+    def _for_all_columns(self) -> bool:
+        """A single pair of bounds, or "infer", speaks of every column."""
+        return self.bounds is not None and not isinstance(self.bounds, Mapping)
+
+    def column(self, name: Hashable, table: Any) -> tuple[PrivateColumn, bool]:
+        """One private column, and whether its bounds were taken from the data."""
+        mechanism = self._mechanism(name)
+        outside = _of(self.outside, name, "clamp")
+        missing = _of(self.missing, name, "raise")
+        try:
+            if isinstance(mechanism, UnaryEncoding):
+                self._check_same_categories(name, mechanism)
+                return PrivateColumn(name, None, mechanism, outside, missing), False
+            if self.categories and name in self.categories:
+                order = self._order(name, mechanism)
+                grid = Domain(1, len(order.categories))
+                mechanism = mechanism.on(grid)
+                ordinal = OrdinalMapping(grid, order)
+                return PrivateColumn(name, ordinal, mechanism, outside, missing), False
+            bounds, inferred = self._bounds(name, table)
+            numeric = NumericMapping(
+                mechanism.domain,
+                bounds,
+                _scale(_of(self.scale, name, "linear")),
+                _of(self.mapping, name, "cells"),
+            )
+            return PrivateColumn(name, numeric, mechanism, outside, missing), inferred
+        except ParameterError as error:
+            raise ColumnError.of(name, error) from None
+
+    def _mechanism(self, name: Hashable) -> Mechanism | UnaryEncoding:
+        mechanism = self.mechanism
+        if isinstance(mechanism, Mapping):
+            if name not in mechanism:
+                raise ColumnError(
+                    name, "has no mechanism", hint=f"Add {name!r} to the dict of mechanisms."
+                )
+            mechanism = mechanism[name]
+        if not isinstance(mechanism, Mechanism | UnaryEncoding):
+            raise ColumnError(
+                name,
+                "needs a mechanism",
+                detail=f"got {mechanism!r}",
+                hint="Write op.ClampMap(op.Domain(1, 10), epsilon=0.64).",
+            )
+        return mechanism
+
+    def _order(self, name: Hashable, mechanism: Mechanism) -> Ordered:
+        categories = (self.categories or {})[name]
+        if isinstance(categories, Ordered):
+            return categories
+        if isinstance(mechanism, RandomizedResponse):
+            return Ordered(categories)  # all pairs are protected alike: any order will do
+        raise ColumnError(
+            name,
+            f"has categories without an order, which {type(mechanism).__name__} cannot protect: "
+            "it protects by distance",
+            hint=f"Declare the order, op.Ordered({list(categories)!r}), or give the column "
+            f"op.UnaryEncoding({list(categories)!r}, epsilon=...).",
+        )
+
+    def _check_same_categories(self, name: Hashable, mechanism: UnaryEncoding) -> None:
+        declared = (self.categories or {}).get(name)
+        if declared is not None and tuple(declared) != mechanism.categories:
+            raise ColumnError(
+                name,
+                "has other categories than its UnaryEncoding",
+                detail=f"{list(declared)!r} against {list(mechanism.categories)!r}",
+                hint="Declare them once, in the mechanism.",
+            )
+
+    def _bounds(self, name: Hashable, table: Any) -> tuple[tuple[float, float], bool]:
+        bounds = self.bounds.get(name) if isinstance(self.bounds, Mapping) else self.bounds
+        if bounds is None:
+            raise no_bounds(name)
+        if isinstance(bounds, str):
+            if bounds != "infer":
+                raise ColumnError(
+                    name,
+                    f"has bounds {bounds!r}",
+                    hint="Write (lower, upper), or 'infer' to reveal the column's extremes.",
+                )
+            return _inferred(name, table), True
+        return bounds, False
+
+
+def no_bounds(name: Hashable) -> ColumnError:
+    """The refusal of a column about which nothing was declared."""
+    return ColumnError(
+        name,
+        "has no bounds: taking them from the data would reveal its extremes",
+        hint=f"Add bounds={{{name!r}: (lower, upper)}}, or bounds='infer' if that is no secret.",
+    )
+
+
+def _inferred(name: Hashable, table: Any) -> tuple[float, float]:
+    values = as_numbers(name, column(table, name)).astype(np.float64)
+    finite = values[np.isfinite(values)]
+    if not finite.size:
+        raise ColumnError(name, "holds no finite number, so no bounds can be inferred")
+    warnings.warn(
+        f"Bounds of column {name!r} are taken from the data: its smallest and largest value are "
+        "revealed, and no guarantee covers that. Declare public bounds instead.",
+        InferredBoundsWarning,
+        stacklevel=5,
+    )
+    lower, upper = float(finite.min()), float(finite.max())
+    # A constant column still needs two different bounds; it stays at the lower end.
+    return (lower, upper) if lower < upper else (lower, lower + max(1.0, abs(lower)))
+
+
+def _of(declared: Any, name: Hashable, default: Any) -> Any:
+    return declared.get(name, default) if isinstance(declared, Mapping) else declared
+
+
+def _scale(scale: Any) -> Any:
+    return scale if isinstance(scale, str) else tuple(scale)
+
+
+def _unknown(name: Hashable, names: Sequence[Hashable]) -> ColumnError:
+    near = difflib.get_close_matches(str(name), map(str, names), n=1)
+    guess = (
+        f"Did you mean {near[0]!r}?" if near else f"The table has {', '.join(map(repr, names))}."
+    )
+    return ColumnError(name, "is declared but not in the table", hint=guess)

@@ -1,0 +1,119 @@
+"""Geometric noise on grids of any size, digit by digit.
+
+The digits of a geometric variable in any base are independent, so a variable with any spread takes
+a fixed number of words: one a digit.  A digit is looked up among rounded-down cumulative
+thresholds; a word that equals one of them flags its row.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from opboost.kernels.fixed import mulhi
+
+DIGIT_BITS = 11
+"""Digits are base 2048: thresholds of one digit fill 16 KiB, half of a first-level cache."""
+
+BASE = 1 << DIGIT_BITS
+
+GUARD = 64
+"""Units of 2**-63 by which a computed side probability may be off; closer rows are flagged."""
+
+_GUIDE_SHIFT = np.uint64(64 - DIGIT_BITS)
+_ONE = np.uint64(1) << np.uint64(63)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def digit(word, thresholds, guide):  # type: ignore[no-untyped-def]
+    """The digit of ``word`` (how many thresholds it reaches) and whether it is undecided."""
+    d = np.int64(guide[np.int64(word >> _GUIDE_SHIFT)])
+    while d < thresholds.shape[0] and word >= thresholds[d]:
+        d += 1
+    undecided = d == thresholds.shape[0] or (d > 0 and thresholds[d - 1] == word)
+    return d, undecided
+
+
+@njit(cache=True, nogil=True, inline="always")
+def geometric(words, i, first, thresholds, guides):  # type: ignore[no-untyped-def]
+    """A geometric variable from the words of row ``i``, one a digit from draw ``first`` on."""
+    total = np.int64(0)
+    undecided = False
+    for level in range(thresholds.shape[0]):
+        d, u = digit(words[first + level, i], thresholds[level], guides[level])
+        undecided = undecided or u
+        total += d << np.int64(level * DIGIT_BITS)
+    return total, undecided
+
+
+@njit(cache=True, nogil=True, inline="always")
+def power(n, powers):  # type: ignore[no-untyped-def]
+    """``q**n`` in units of 2**-64, at most 16 too small, from a table of ``q**(d·2048**level)``."""
+    if n == 0:
+        return np.uint64(0xFFFFFFFFFFFFFFFF)
+    result = np.uint64(0xFFFFFFFFFFFFFFFF)
+    for level in range(powers.shape[0]):
+        d = n & np.int64(BASE - 1)
+        if d:
+            result = mulhi(result, powers[level, d])
+        n >>= np.int64(DIGIT_BITS)
+    if n:
+        return np.uint64(0)
+    return result
+
+
+@njit(cache=True, nogil=True)
+def draw_laplace(x, lower, upper, words, right, thresholds, guides, out, undecided):  # type: ignore[no-untyped-def]
+    """``x`` plus two-sided geometric noise, clamped to ``lower..upper``; returns the flagged count.
+
+    Draw 0 chooses the side (``right`` is the rounded-down threshold of "not below x"), the other
+    draws are the digits of the distance.
+    """
+    flagged = 0
+    for i in range(x.shape[0]):
+        value = np.int64(x[i])
+        distance, open_digit = geometric(words, i, 1, thresholds, guides)
+        coin = words[0, i]
+        if coin < right:
+            y = upper if distance > upper - value else value + distance
+        else:
+            y = lower if distance >= value - lower else value - 1 - distance
+        out[i] = y
+        open_row = open_digit or coin == right
+        undecided[i] = open_row
+        flagged += open_row
+    return flagged
+
+
+@njit(cache=True, nogil=True)
+def draw_two_sided(x, lower, upper, words, powers, thresholds, guides, out, undecided):  # type: ignore[no-untyped-def]
+    """A draw with weights ``q**|x − y|`` on ``lower[i]..upper[i]``; returns the flagged count.
+
+    Draw 0 chooses the side, left (``y <= x``) having weight ``1 − q**(a+1)`` and right
+    ``q − q**(b+1)`` for a cells to the left and b to the right.  The distance along the side is a
+    geometric variable modulo the number of cells there, which is exactly the truncated law.
+    """
+    q = power(np.int64(1), powers) >> np.uint64(1)
+    guard = np.uint64(GUARD)
+    flagged = 0
+    for i in range(x.shape[0]):
+        value = min(max(np.int64(x[i]), lower[i]), upper[i])
+        cells_left = value - lower[i] + 1
+        cells_right = upper[i] - value
+        left = _ONE - (power(cells_left, powers) >> np.uint64(1))
+        far = power(cells_right + 1, powers) >> np.uint64(1)
+        right = q - far if q > far else np.uint64(0)
+        distance, open_row = geometric(words, i, 1, thresholds, guides)
+        position = mulhi(words[0, i], left + right)
+        if cells_right == 0 or position < left:
+            y = value - distance % cells_left
+            gap = left - position if position < left else np.uint64(0)
+        else:
+            y = value + 1 + distance % cells_right
+            gap = position - left
+        out[i] = y
+        if cells_right > 0 and gap <= guard:
+            open_row = True
+        undecided[i] = open_row
+        flagged += open_row
+    return flagged

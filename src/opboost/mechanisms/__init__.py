@@ -1,0 +1,35 @@
+"""The mechanisms: what is promised, and by which law it is kept.
+
+One file each: ``global_map``, ``adj_map``, ``local_map``, ``clamp_map``, ``discrete_laplace``
+(no grid), ``unary_encoding`` (nominal columns), ``missing`` (a column with gaps); what others use,
+for comparison, is in ``baselines`` and ``ope``.  ``base`` holds what all share; ``certificate``
+sets the promise beside the exact loss.
+"""
+
+from opboost.mechanisms.adj_map import AdjMap
+from opboost.mechanisms.base import Mechanism
+from opboost.mechanisms.baselines import Piecewise, RandomizedResponse
+from opboost.mechanisms.certificate import Certificate
+from opboost.mechanisms.clamp_map import ClampMap
+from opboost.mechanisms.discrete_laplace import AdjLaplace, DiscreteLaplace
+from opboost.mechanisms.global_map import GlobalMap
+from opboost.mechanisms.local_map import LocalMap
+from opboost.mechanisms.missing import WithMissing
+from opboost.mechanisms.ope import OrderPreservingEncryption
+from opboost.mechanisms.unary_encoding import UnaryEncoding
+
+__all__ = [
+    "AdjLaplace",
+    "AdjMap",
+    "Certificate",
+    "ClampMap",
+    "DiscreteLaplace",
+    "GlobalMap",
+    "LocalMap",
+    "Mechanism",
+    "OrderPreservingEncryption",
+    "Piecewise",
+    "RandomizedResponse",
+    "UnaryEncoding",
+    "WithMissing",
+]

@@ -1,0 +1,67 @@
+"""Clamp-map: two-sided geometric noise at the full rate, clamped to the grid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from opboost.domain import Domain
+from opboost.exact import Decay
+from opboost.guarantee import DLDP, checked_epsilon
+from opboost.laws import LaplaceLaw, Law
+from opboost.mechanisms.base import Mechanism, fits_table
+from opboost.mechanisms.rows import Rows, powers, scale_bits, table
+
+
+@dataclass(frozen=True, slots=True)
+class ClampMap(Mechanism):
+    """``clamp(x + noise)`` with ``P[noise = z]`` proportional to ``exp(−epsilon·|z|)``.
+
+    epsilon-dLDP like :class:`GlobalMap` with about half its noise: clamping is post-processing, so
+    the rate need not be halved.  The universally optimal mechanism of Ghosh, Roughgarden and
+    Sundararajan (STOC 2009, arXiv 0811.2841).  Its price: much mass on the two ends at a small
+    epsilon, where close values tie more often.
+
+    Cost: one word a value on small grids, two to six on large ones.
+    Proof: docs/proofs/clamp-map.md.
+
+    >>> m = ClampMap(Domain(1, 10), epsilon=0.64)
+    >>> 0.9999 < m.exact_epsilon() / 0.64 <= 1
+    True
+    """
+
+    domain: Domain
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", checked_epsilon("epsilon", self.epsilon))
+
+    def guarantee(self) -> DLDP:
+        """epsilon-dLDP."""
+        return DLDP(self.epsilon, self.domain)
+
+    def on(self, domain: Domain) -> ClampMap:
+        """The same level a cell on another grid."""
+        return replace(self, domain=domain)
+
+    def scaled(self, factor: float) -> ClampMap:
+        """The level multiplied by ``factor``."""
+        return replace(self, epsilon=self.epsilon * factor)
+
+    def _build_law(self) -> Law:
+        rate = Fraction(self.epsilon)
+        if not fits_table(self.domain.size, self.epsilon):
+            return LaplaceLaw(self.domain, Decay.of_rate(rate))
+        whole = self.epsilon * self.domain.span
+        return table(self.domain, self._rows(rate), whole, self.epsilon)
+
+    def _rows(self, rate: Fraction) -> Rows:
+        """``(1−q) q**|x−y|`` inside, and the whole flank ``q**distance`` on the two ends."""
+        cells = self.domain.size
+        bits = scale_bits(self.epsilon, self.domain.span)
+        falling = powers(rate, max(cells, 2), bits)
+        inside = [(w * ((1 << bits) - falling[1])) >> bits for w in falling]
+        return [
+            [falling[x], *(inside[abs(x - y)] for y in range(1, cells - 1)), falling[cells - 1 - x]]
+            for x in range(cells)
+        ]

@@ -1,0 +1,55 @@
+"""Global-map: the exponential mechanism on distance (the paper's algorithm 1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from opboost.domain import Domain
+from opboost.exact import Decay
+from opboost.guarantee import DLDP, checked_epsilon
+from opboost.laws import Law, TwoSidedLaw
+from opboost.mechanisms.base import Mechanism, fits_table
+from opboost.mechanisms.rows import powers, scale_bits, table, two_sided_rows
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalMap(Mechanism):
+    """``P[y | x]`` proportional to ``exp(−epsilon/2 · |x−y|)``: epsilon-dLDP.
+
+    The same law as discrete Laplace noise of scale 2/epsilon resampled until it falls on the grid.
+    Its exact level lies below the promise (0.57 to 0.96 of it); :class:`ClampMap` spends all.
+
+    Cost: one word a value on small grids, two to six on large ones.
+    Proof: docs/proofs/global-map.md.
+
+    >>> m = GlobalMap(Domain(1, 10), epsilon=0.64)
+    >>> m.loss(3, 5) <= m.guarantee().bound(3, 5)
+    True
+    """
+
+    domain: Domain
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", checked_epsilon("epsilon", self.epsilon))
+
+    def guarantee(self) -> DLDP:
+        """epsilon-dLDP."""
+        return DLDP(self.epsilon, self.domain)
+
+    def on(self, domain: Domain) -> GlobalMap:
+        """The same level a cell on another grid."""
+        return replace(self, domain=domain)
+
+    def scaled(self, factor: float) -> GlobalMap:
+        """The level multiplied by ``factor``."""
+        return replace(self, epsilon=self.epsilon * factor)
+
+    def _build_law(self) -> Law:
+        cells, span = self.domain.size, self.domain.span
+        rate = Fraction(self.epsilon) / 2
+        if not fits_table(cells, self.epsilon):
+            return TwoSidedLaw(self.domain, Decay.of_rate(rate))
+        falling = powers(rate, cells, scale_bits(self.epsilon, span))
+        return table(self.domain, two_sided_rows(cells, falling), self.epsilon * span, self.epsilon)

@@ -1,0 +1,72 @@
+"""Local-map: Global-map inside the run of cells in which a value lies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from opboost.domain import Domain, Partition
+from opboost.exact import Decay
+from opboost.guarantee import LocalDLDP, checked_epsilon
+from opboost.laws import Law, RunsLaw
+from opboost.mechanisms.base import Mechanism, fits_table
+from opboost.mechanisms.rows import powers, scale_bits, table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
+class LocalMap(Mechanism):
+    """epsilon-dLDP inside a run of the partition; **which run a value lies in is revealed**.
+
+    ``theta`` is the width of the runs, counted from the lower end of the grid (the last may be
+    shorter), or a tuple of the cells that start a new run.
+
+    Proof: docs/proofs/local-map.md.
+
+    >>> m = LocalMap(Domain(1, 10), epsilon=0.64, theta=5)
+    >>> m.loss(1, 2) < 0.64, m.loss(5, 6)
+    (True, inf)
+    """
+
+    domain: Domain
+    epsilon: float
+    theta: int | tuple[int, ...]
+
+    def __init__(self, domain: Domain, *, epsilon: float, theta: int | tuple[int, ...]) -> None:
+        object.__setattr__(self, "domain", domain)
+        object.__setattr__(self, "epsilon", checked_epsilon("epsilon", epsilon))
+        object.__setattr__(self, "theta", Partition(domain, theta).theta)
+
+    def __repr__(self) -> str:
+        return f"LocalMap({self.domain!r}, epsilon={self.epsilon!r}, theta={self.theta!r})"
+
+    @property
+    def partition(self) -> Partition:
+        """The runs of cells."""
+        return Partition(self.domain, self.theta)
+
+    def guarantee(self) -> LocalDLDP:
+        """epsilon-dLDP inside a run, nothing across."""
+        return LocalDLDP(self.epsilon, self.partition)
+
+    def on(self, domain: Domain) -> LocalMap:
+        """The same level and runs on another grid."""
+        return replace(self, domain=domain)
+
+    def scaled(self, factor: float) -> LocalMap:
+        """The level multiplied by ``factor``."""
+        return replace(self, epsilon=self.epsilon * factor)
+
+    def _build_law(self) -> Law:
+        partition, rate = self.partition, Fraction(self.epsilon) / 2
+        if not fits_table(self.domain.size, self.epsilon):
+            return RunsLaw(partition, None, Decay.of_rate(rate), self.domain)
+        span = partition.widest - 1
+        falling = powers(rate, partition.widest, scale_bits(self.epsilon, span))
+        rows = []
+        for first, last in partition.runs():
+            for x in range(first, last + 1):
+                row = [0] * self.domain.size
+                for y in range(first, last + 1):
+                    row[y - self.domain.L] = falling[abs(x - y)]
+                rows.append(row)
+        return table(self.domain, rows, self.epsilon * span, self.epsilon)

@@ -1,0 +1,117 @@
+"""Unary encoding: one randomised bit a category, for columns without an order."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+from typing import Any, Literal
+
+import numpy as np
+
+from opboost._typing import FloatArray
+from opboost.domain.ordinal import category_positions, checked_categories
+from opboost.errors import ParameterError
+from opboost.exact import SLACK, exp_bounds, float_above, log_ratio
+from opboost.guarantee import LDP, checked_epsilon
+from opboost.kernels.uniform import draw_bits
+from opboost.rng import Rng, Source, default_rng
+
+_CHUNK_WORDS = 32_768
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class UnaryEncoding:
+    """One bit a category: set with probability p for the row's own category, q for any other.
+
+    ``kind="oue"`` (optimised): p = 1/2, q = 1/(e**epsilon + 1).  ``kind="sue"`` (symmetric, basic
+    RAPPOR): p = 1 − q, q = 1/(e**(epsilon/2) + 1).  Two bits change when a category does; epsilon
+    is what the **whole** value costs.
+
+    epsilon-LDP.  Proof: docs/proofs/unary-encoding.md.
+    Reference: Wang et al., USENIX Security 2017.
+
+    >>> city = UnaryEncoding(["north", "south", "east"], epsilon=1.0)
+    >>> import opboost as op
+    >>> city.sample(["south", "east"], rng=op.SeededRng(7)).shape
+    (2, 3)
+    """
+
+    categories: tuple[Hashable, ...]
+    epsilon: float
+    kind: Literal["oue", "sue"]
+
+    def __init__(
+        self,
+        categories: Iterable[Hashable],
+        epsilon: float,
+        kind: Literal["oue", "sue"] = "oue",
+    ) -> None:
+        if kind not in ("oue", "sue"):
+            raise ParameterError(f"kind must be 'oue' or 'sue'; got {kind!r}.")
+        object.__setattr__(self, "categories", checked_categories(categories))
+        object.__setattr__(self, "epsilon", checked_epsilon("epsilon", epsilon))
+        object.__setattr__(self, "kind", kind)
+
+    def guarantee(self) -> LDP:
+        """epsilon-LDP for the whole category."""
+        return LDP(self.epsilon)
+
+    def scaled(self, factor: float) -> UnaryEncoding:
+        """The level multiplied by ``factor``."""
+        return UnaryEncoding(self.categories, self.epsilon * factor, self.kind)
+
+    def integer_channel(self) -> tuple[int, int, int]:
+        """``(on, off, bits)``: a bit is set with chance ``on / 2**bits`` or ``off / 2**bits``."""
+        level = Fraction(self.epsilon) if self.kind == "oue" else Fraction(self.epsilon) / 2
+        bits = 128 + ceil(self.epsilon * 1.4427)
+        one = 1 << bits
+        odds = exp_bounds(level * (1 - SLACK), bits)[0]
+        off = -(-one * one // (one + odds))  # rounded up: nearer to p, so never less private
+        on = one >> 1 if self.kind == "oue" else one - off
+        return on, off, bits
+
+    def bit_channel(self) -> FloatArray:
+        """``[b, c]``: the chance that a bit that should be b comes out as c."""
+        on, off, bits = self.integer_channel()
+        q, p = off / (1 << bits), on / (1 << bits)
+        return np.array([[1 - q, q], [1 - p, p]])
+
+    def sample(
+        self, values: Sequence[Any], rng: Rng | None = None
+    ) -> np.ndarray[Any, np.dtype[np.uint8]]:
+        """Bits of shape ``(len(values), number of categories)``."""
+        position = category_positions(self.categories, values)
+        width = len(self.categories)
+        source = default_rng(rng).open()
+        out = np.empty((len(values), width), dtype=np.uint8)
+        rows = max(1, _CHUNK_WORDS // width)
+        for start in range(0, len(values), rows):
+            self._draw(position[start : start + rows], source, start, out[start : start + rows])
+        return out
+
+    def _draw(self, position: Any, source: Source, start: int, out: Any) -> None:
+        on, off, bits = self.integer_channel()
+        rest = bits - 64
+        words = source.words(len(self.categories), start, start + len(position))
+        high = np.uint64(on >> rest), np.uint64(off >> rest)
+        if not draw_bits(position, len(self.categories), *high, words, out):
+            return
+        own = np.arange(len(self.categories)) == position[:, None]
+        for i, j in np.argwhere(np.where(own, *high) == words.T):
+            threshold = on if own[i, j] else off
+            out[i, j] = source.bits(rest) < threshold & ((1 << rest) - 1)
+
+    def loss(self, a: Hashable, b: Hashable) -> float:
+        """The exact worst log-ratio between two categories, rounded up."""
+        category_positions(self.categories, [a, b])
+        if a == b:
+            return 0.0
+        on, off, bits = self.integer_channel()
+        one = 1 << bits
+        return float_above(log_ratio(on * (one - off), off * (one - on)))
+
+    def exact_epsilon(self) -> float:
+        """The loss of any two categories: they are all alike."""
+        return self.loss(*self.categories[:2])

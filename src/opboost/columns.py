@@ -150,8 +150,10 @@ class PrivateColumn:
             filling = self._filling(missing)
             items = [filling if gone else v for v, gone in zip(items, missing, strict=True)]
         positions = category_positions(declared, items)
-        first = 0 if self.mapping is None else self.mapping.domain.L
-        return Prepared(positions + first, missing, 0, positions)
+        if self.mapping is None:
+            return Prepared(positions, missing, 0, positions)
+        domain = self.mapping.domain
+        return Prepared((positions + domain.L).astype(domain.dtype()), missing, 0, positions)
 
     def _categories(self) -> tuple[Hashable, ...]:
         if isinstance(self.mapping, OrdinalMapping):

@@ -25,20 +25,17 @@ class OutColumn:
 
 def is_frame(table: object) -> bool:
     """Whether this is a table with named columns (pandas, polars, Arrow, ...)."""
-    return isinstance(
-        nw.from_native(table, eager_only=True, pass_through=True),
-        nw.DataFrame,
-    )
+    try:
+        return isinstance(nw.from_native(table, eager_only=True, pass_through=True), nw.DataFrame)
+    except nw.exceptions.DuplicateError as error:
+        twice = " ".join(str(error).split())
+        raise DataError(f"A column name stands twice in the table: {twice}") from None
 
 
 def column_names(table: Any) -> list[Hashable]:
     """The names of a table's columns; a numpy array's are 0, 1, 2, ..."""
     if is_frame(table):
-        names: list[Hashable] = list(nw.from_native(table, eager_only=True).columns)
-        if len(set(names)) < len(names):
-            twice = next(n for n in names if names.count(n) > 1)
-            raise DataError(f"Column {twice!r} stands twice in the table", hint="Rename one.")
-        return names
+        return list(nw.from_native(table, eager_only=True).columns)
     return list(range(np.asarray(table).shape[1]))
 
 
@@ -86,29 +83,41 @@ def _not_a_number(name: Hashable, row: int, value: object) -> ColumnError:
     )
 
 
-def rebuild(table: Any, columns: Sequence[OutColumn]) -> Any:
-    """A table of these columns, of the kind of ``table`` and with its index."""
+def rebuild(table: Any, columns: Sequence[OutColumn | Hashable]) -> Any:
+    """A table of the kind of ``table`` with its index; a bare name is a column left as it is."""
     if not is_frame(table):
-        return stack(columns)
+        return stack(table, columns)
     frame = nw.from_native(table, eager_only=True)
-    backend = nw.get_native_namespace(frame)
-    series = [
-        nw.new_series(str(c.name), _with_gaps(c, backend.__name__), backend=backend)
+    if frame.implementation.is_pandas_like():
+        values = {_name(c): _with_nan(c) if isinstance(c, OutColumn) else table[c] for c in columns}
+        return type(table)(values, index=table.index)
+    series = {
+        _name(c): _nullable(c, frame.implementation) if isinstance(c, OutColumn) else frame[c]
         for c in columns
-    ]
-    out = frame.select([]).with_columns(*series) if series else frame.select([])
-    return nw.maybe_set_index(out, index=nw.maybe_get_index(frame)).to_native()
+    }
+    return nw.from_dict(series, backend=frame.implementation).to_native()
 
 
-def _with_gaps(column: OutColumn, backend: str) -> Any:
+def _name(column: OutColumn | Hashable) -> Any:
+    return column.name if isinstance(column, OutColumn) else column
+
+
+def _nullable(column: OutColumn, backend: Any) -> Any:
+    values: Any = column.values
+    if column.missing is not None:
+        gaps = column.missing.tolist()
+        values = [None if gone else v for v, gone in zip(values.tolist(), gaps, strict=True)]
+    return nw.new_series(str(column.name), values, backend=backend)
+
+
+def stack(table: Any, columns: Sequence[OutColumn | Hashable]) -> np.ndarray[Any, Any]:
+    """The columns side by side in one array; missing values make it floating point."""
+    return np.column_stack(
+        [_with_nan(c) if isinstance(c, OutColumn) else column(table, c) for c in columns]
+    )
+
+
+def _with_nan(column: OutColumn) -> np.ndarray[Any, Any]:
     if column.missing is None:
         return column.values
-    if backend == "pandas":
-        return np.where(column.missing, np.nan, column.values)
-    gaps = column.missing.tolist()
-    return [None if gone else v for v, gone in zip(column.values.tolist(), gaps, strict=True)]
-
-
-def stack(columns: Sequence[OutColumn]) -> np.ndarray[Any, Any]:
-    """The columns side by side in one array; missing values make it floating point."""
-    return np.column_stack([_with_gaps(c, "pandas") for c in columns])
+    return np.where(column.missing, np.nan, column.values)

@@ -71,4 +71,9 @@ class Domain:
 
     def dtype(self) -> np.dtype[np.integer]:
         """The narrowest integer type that holds every cell."""
-        return np.promote_types(np.min_scalar_type(self.L), np.min_scalar_type(self.R))
+        kinds = (np.uint8, np.uint16, np.uint32) if self.L >= 0 else (np.int8, np.int16, np.int32)
+        for kind in kinds:
+            limits = np.iinfo(kind)
+            if limits.min <= self.L and limits.max >= self.R:
+                return np.dtype(kind)
+        return np.dtype(np.int64)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +11,7 @@ import numpy as np
 
 from opboost.columns import PrivateColumn
 from opboost.domain import Domain, NumericMapping, Ordered, OrdinalMapping
-from opboost.errors import ColumnError, InferredBoundsWarning, ParameterError
+from opboost.errors import ColumnError, ParameterError
 from opboost.frames import as_numbers, column
 from opboost.mechanisms import Mechanism, RandomizedResponse, UnaryEncoding
 
@@ -142,12 +141,6 @@ def _inferred(name: Hashable, table: Any) -> tuple[float, float]:
     finite = values[np.isfinite(values)]
     if not finite.size:
         raise ColumnError(name, "holds no finite number, so no bounds can be inferred")
-    warnings.warn(
-        f"Bounds of column {name!r} are taken from the data: its smallest and largest value are "
-        "revealed, and no guarantee covers that. Declare public bounds instead.",
-        InferredBoundsWarning,
-        stacklevel=5,
-    )
     lower, upper = float(finite.min()), float(finite.max())
     # A constant column still needs two different bounds; it stays at the lower end.
     return (lower, upper) if lower < upper else (lower, lower + max(1.0, abs(lower)))

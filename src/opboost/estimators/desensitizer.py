@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+import warnings
 from collections.abc import Hashable
 from typing import Any, Literal, Self
 
@@ -16,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from opboost._typing import BoolArray
 from opboost.budget import Budget
 from opboost.columns import Prepared, PrivateColumn
-from opboost.errors import ParameterError
+from opboost.errors import InferredBoundsWarning, ParameterError
 from opboost.estimators.declarations import Declarations, no_bounds
 from opboost.frames import OutColumn, column, column_names, is_frame, rebuild, stack
 from opboost.guarantee import Joint, NoGuarantee
@@ -108,13 +109,21 @@ class Desensitizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._check_remainder([name for name in names if name not in private])
         made = [declared.column(name, table) for name in private]
         columns = [c for c, _ in made]
+        inferred = [c.name for c, from_data in made if from_data]
+        for name in inferred:
+            warnings.warn(
+                f"Bounds of column {name!r} are taken from the data: its smallest and largest "
+                "value are revealed, and no guarantee covers that. Declare public bounds instead.",
+                InferredBoundsWarning,
+                stacklevel=2,
+            )
         if self.budget is not None:
             shares = self.budget.shares(private)
             columns = [c.scaled(shares[c.name]) for c in columns]
         self.columns_ = tuple(columns)
         self.outside_: dict[Hashable, int] = {}
         self._prepared(table)
-        self.guarantee_ = self._guarantee([c.name for c, inferred in made if inferred])
+        self.guarantee_ = self._guarantee(inferred)
         self._names = names
         self._forget()
         return self
@@ -124,15 +133,15 @@ class Desensitizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         table = self._validated(X, reset=False)
         released = self._released(table)
-        out: list[OutColumn] = []
+        out: list[OutColumn | Hashable] = []
         for name in self._names:
             if name in released:
                 out += released[name]
             elif self.remainder == "passthrough":
-                out.append(OutColumn(name, column(table, name)))
+                out.append(name)
         # scikit-learn's set_output wraps arrays; without it the kind that came in goes out.
         if _get_output_config("transform", self)["dense"] != "default":
-            return stack(out)
+            return stack(table, out)
         return rebuild(table, out)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray[Any, np.dtype[Any]]:

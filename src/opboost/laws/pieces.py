@@ -86,7 +86,7 @@ class PiecesLaw:
         before = (x - self.domain.L) * self.stretch
         in_window = LazyUniform(words[0], source).below(self._centre)
         uniform = LazyUniform(words[1], source)
-        bits = 128
+        bits = 64
         while True:
             value = uniform.to(bits)
             reals = Fraction(value, 1 << bits), Fraction(value + 1, 1 << bits)

@@ -37,7 +37,7 @@ class LazyUniform:
 
     def below(self, threshold: Bounds) -> bool:
         """Whether this real is below ``threshold``: exact, with probability one."""
-        bits = 128
+        bits = self._bits
         while True:
             value = self.to(bits)
             low, high = threshold(bits)
@@ -49,7 +49,7 @@ class LazyUniform:
 
     def index(self, count: int) -> int:
         """``floor(self * count)``: uniform on 0..count−1."""
-        bits = 128
+        bits = self._bits
         while True:
             value = self.to(bits)
             low, high = (value * count) >> bits, ((value + 1) * count - 1) >> bits

@@ -70,7 +70,7 @@ class Piecewise(Mechanism):
     epsilon-LDP.  Proof: docs/proofs/baselines.md.
 
     >>> Piecewise(Domain(1, 10), epsilon=0.08, clipped=False).outputs
-    Domain(L=-219, R=230)
+    Domain(L=-220, R=231)
     """
 
     domain: Domain

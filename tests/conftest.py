@@ -1,0 +1,12 @@
+"""Settings that hold for every test."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, settings
+
+# Speed is measured by `opboost bench`, never by a test: no deadlines. Derandomised, so that a run
+# in CI repeats; new examples come with every change of a test.
+settings.register_profile(
+    "opboost", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("opboost")

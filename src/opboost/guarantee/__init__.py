@@ -1,0 +1,25 @@
+"""Promises about privacy: the forms they take (``forms.py``) and how they compose
+(``composition.py``)."""
+
+from opboost.guarantee.composition import Guarantee, Joint, NoGuarantee, Sum
+from opboost.guarantee.forms import (
+    DLDP,
+    LDP,
+    Flagged,
+    LocalDLDP,
+    PartitionDLDP,
+    checked_epsilon,
+)
+
+__all__ = [
+    "DLDP",
+    "LDP",
+    "Flagged",
+    "Guarantee",
+    "Joint",
+    "LocalDLDP",
+    "NoGuarantee",
+    "PartitionDLDP",
+    "Sum",
+    "checked_epsilon",
+]

@@ -1,0 +1,6 @@
+"""Every figure that the project states, as something that can be recomputed and can fail.
+
+``python -m claims`` runs all and writes ``docs/claims.json``; ``python -m claims foundation`` runs
+one file's.  A claim is a function that returns a value (or several, for a spread) and the rule that
+the value must meet.
+"""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 import opboost as op
@@ -15,6 +17,11 @@ def moved(mechanism: op.Mechanism) -> float:
     matrix = mechanism.transition_matrix()
     cells = np.arange(len(matrix))
     return float((matrix * np.abs(cells[:, None] - cells)).sum(axis=1).mean())
+
+
+def exact_ratio(mechanism: op.Mechanism, epsilon: float) -> float:
+    """The exact level as a multiple of the nominal one."""
+    return mechanism.exact_epsilon() / epsilon
 
 
 def _readme() -> list[Claim]:
@@ -34,7 +41,7 @@ def _readme() -> list[Claim]:
                     where,
                     "equals",
                     distance,
-                    lambda m=m: moved(m),
+                    partial(moved, m),
                     within,
                 ),
                 Claim(
@@ -64,9 +71,7 @@ def _errata() -> list[Claim]:
             "docs/errata.md, Privacy",
             "equals",
             ratio,
-            lambda m=op.AdjMap(grid, epsilon, theta=theta, alpha=alpha), e=epsilon: (
-                m.exact_epsilon() / e
-            ),
+            partial(exact_ratio, op.AdjMap(grid, epsilon, theta=theta, alpha=alpha), epsilon),
             within,
         )
         for grid, theta, epsilon, alpha, ratio, within in rows
@@ -78,7 +83,7 @@ def _errata() -> list[Claim]:
                 "docs/errata.md, Privacy",
                 "equals",
                 ratio,
-                lambda e=epsilon: op.GlobalMap(TEN, e).exact_epsilon() / e,
+                partial(exact_ratio, op.GlobalMap(TEN, epsilon), epsilon),
                 0.005,
             )
         )

@@ -62,9 +62,7 @@ def test_a_fork_that_kept_the_keystream_would_be_caught():
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(os, "urandom", lambda n: key[:n])
             stream._rekey()
-        out = np.empty(8, dtype=np.uint64)
-        stream.fill(out)
-        return out.tolist()
+        return stream.take(8).tolist()
 
     assert restarted() == restarted()
 
@@ -90,25 +88,34 @@ def test_the_keystream_is_aes_256_ctr():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "urandom", lambda n: key + counter)
         stream = rng_module._Keystream()
-    out = np.empty(2, dtype=np.uint64)
-    stream.fill(out)
+    out = stream.take(2)
     assert bytes(a ^ b for a, b in zip(out.tobytes(), plain, strict=True)) == cipher
 
 
-def test_the_buffer_is_bounded_and_wiped():
+def test_long_takes_are_made_in_pieces_and_nothing_repeats():
     stream = rng_module._Keystream()
-    out = np.zeros(BUFFER_BYTES // 2, dtype=np.uint64)  # four buffers long
-    stream.fill(out)
     assert stream._buffer.nbytes <= BUFFER_BYTES + 16
-    assert not stream._buffer.any()
+    parts = [stream.take(n).copy() for n in (5, BUFFER_BYTES // 8, BUFFER_BYTES // 2 + 3, 1)]
+    out = np.concatenate(parts)
     assert len(np.unique(out)) == out.size
+    assert not (out == 0).any()
+
+
+def test_pieces_continue_the_keystream_where_they_left_off():
+    seed = os.urandom(48)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "urandom", lambda n: seed[:n])
+        whole, parts = rng_module._Keystream(), rng_module._Keystream()
+    together = whole.take(BUFFER_BYTES // 8 + 100).copy()
+    apart = np.concatenate([parts.take(n).copy() for n in (7, BUFFER_BYTES // 8, 93)])
+    assert (together == apart).all()
 
 
 def test_a_keystream_takes_a_fresh_key_in_time():
     stream = rng_module._Keystream()
     first = stream._cipher
     stream._left = 8
-    stream.fill(np.empty(2, dtype=np.uint64))
+    stream.take(2)
     assert stream._cipher is not first
 
 

@@ -24,14 +24,17 @@ BUFFER_BYTES = 256 * 1024
 REKEY_BYTES = 2**30
 """A stream takes a fresh key from the operating system after so many bytes."""
 
-_ZEROS = bytes(BUFFER_BYTES)
+_ZEROS = memoryview(bytes(BUFFER_BYTES))
 
 
 class Source(Protocol):
     """An open stream of uniform random bits."""
 
     def words(self, draws: int, start: int, stop: int) -> Words:
-        """Uniform words of shape ``(draws, stop - start)`` for the rows ``start..stop``."""
+        """Uniform words of shape ``(draws, stop - start)`` for the rows ``start..stop``.
+
+        They last until the next call of ``words`` in the same thread.
+        """
         ...
 
     def bits(self, count: int) -> int:
@@ -57,7 +60,7 @@ class _Keystream:
 
     def __init__(self) -> None:
         self.pid = os.getpid()
-        self._buffer = np.empty(BUFFER_BYTES + 16, dtype=np.uint8)
+        self._buffer = np.empty(BUFFER_BYTES // 8 + 2, dtype=np.uint64)
         self._rekey()
 
     def _rekey(self) -> None:
@@ -67,31 +70,29 @@ class _Keystream:
             algorithms.AES256(seed[:32]), modes.CTR(seed[32:])
         ).encryptor()
 
-    def fill(self, out: Words) -> None:
-        """Overwrite a contiguous array with keystream, through a buffer of bounded size."""
-        target = out.reshape(-1).view(np.uint8)
-        for start in range(0, target.size, BUFFER_BYTES):
-            piece = target[start : start + BUFFER_BYTES]
-            if self._left < piece.size:
+    def take(self, count: int) -> Words:
+        """The next ``count`` words; up to the buffer's size they last until the next call."""
+        # The cipher wants room for one more block than it writes, hence two spare words.
+        out = self._buffer if 8 * count <= BUFFER_BYTES else np.empty(count + 2, dtype=np.uint64)
+        room = out.view(np.uint8)
+        for start in range(0, 8 * count, BUFFER_BYTES):
+            size = min(BUFFER_BYTES, 8 * count - start)
+            if self._left < size:
                 self._rekey()
-            self._left -= piece.size
-            self._cipher.update_into(memoryview(_ZEROS)[: piece.size], self._buffer.data)
-            piece[:] = self._buffer[: piece.size]
-        self._buffer.fill(0)
+            self._left -= size
+            self._cipher.update_into(_ZEROS[:size], room[start : start + size + 16].data)
+        return out[:count]
 
 
 class _SecureSource:
     """The calling thread's keystream, renewed whenever the process turns out to be a child."""
 
     def words(self, draws: int, start: int, stop: int) -> Words:
-        out = np.empty((draws, stop - start), dtype=np.uint64)
-        _keystream().fill(out)
-        return out
+        return _keystream().take(draws * (stop - start)).reshape(draws, stop - start)
 
     def bits(self, count: int) -> int:
-        out = np.empty(-(-count // 64), dtype=np.uint64)
-        _keystream().fill(out)
-        return int.from_bytes(out.tobytes(), "little") >> (64 * out.size - count)
+        # Rare, and while words are in use: straight from the operating system.
+        return int.from_bytes(os.urandom(-(-count // 8)), "little") >> (-count % 8)
 
 
 _local = threading.local()

@@ -1,5 +1,6 @@
 """OpBoost: vertical federated gradient boosting by order-preserving desensitization."""
 
+from opboost import theory
 from opboost.budget import Budget
 from opboost.columns import Flag, PrivateColumn
 from opboost.domain import Domain, NumericMapping, Ordered, OrdinalMapping, Partition
@@ -36,6 +37,7 @@ from opboost.mechanisms import (
     UnaryEncoding,
     WithMissing,
 )
+from opboost.metrics import random_queries, range_query_mse, weighted_kendall
 from opboost.rng import SecureRng, SeededRng
 
 __version__ = "0.1.0"
@@ -78,4 +80,8 @@ __all__ = [
     "SeededRng",
     "UnaryEncoding",
     "WithMissing",
+    "random_queries",
+    "range_query_mse",
+    "theory",
+    "weighted_kendall",
 ]

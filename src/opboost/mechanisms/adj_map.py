@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -11,6 +12,7 @@ from opboost.exact import Decay
 from opboost.guarantee import PartitionDLDP, checked_epsilon
 from opboost.laws import Law, RunsLaw
 from opboost.mechanisms.base import Mechanism, fits_table
+from opboost.mechanisms.order import two_sided_bound, two_sided_printed
 from opboost.mechanisms.rows import Rows, powers, scale_bits, table
 
 
@@ -122,6 +124,20 @@ class AdjMap(Mechanism):
             eps_ner=self.eps_ner * factor,
             theta=self.theta,
         )
+
+    def _gamma_bound(self, distance: int) -> float:
+        """Theorem randmaputi without its second term, which is no lower bound (docs/errata.md)."""
+        partition = self.partition
+        apart = distance // partition.widest
+        return two_sided_bound(math.exp(-self.eps_prt / 2), apart, partition.count)
+
+    def _gamma_as_printed(self, distance: int) -> float:
+        """As the paper's table has it: calibrated with R − L for the number of cells."""
+        if self.calibration is None or not isinstance(self.theta, int):
+            raise ParameterError("The paper prints γ for Adj-map by epsilon and alpha only.")
+        epsilon, alpha = self.calibration
+        eps_prt = alpha * self.theta * epsilon / (alpha + self.theta / self.domain.span)
+        return two_sided_printed(math.exp(-eps_prt / 2), distance // self.theta)
 
     def _build_law(self) -> Law:
         whole = self.guarantee().total

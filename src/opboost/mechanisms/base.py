@@ -14,6 +14,7 @@ from opboost.errors import DataError, ParameterError
 from opboost.guarantee import Guarantee
 from opboost.laws import Law, TableLaw, loss
 from opboost.mechanisms.certificate import Certificate
+from opboost.mechanisms.order import exact_gamma
 from opboost.rng import Rng, default_rng
 
 TABLE_CELLS = 256
@@ -28,6 +29,7 @@ MATRIX_CELLS = 4096
 CHUNK = 16_384
 """Values drawn in one piece, so that words and outputs stay in the cache."""
 
+GammaKind = Literal["exact", "bound", "as_printed"]
 Sampler = Literal["auto", "alias", "inverse", "digits"]
 
 
@@ -177,6 +179,40 @@ class Mechanism(ABC):
         them), so the worst pair is a pair of neighbours.
         """
         return law_of(self).step_loss()
+
+    def gamma(self, distance: int, kind: GammaKind = "exact") -> float:
+        """The chance that two values at this distance keep their order, at least.
+
+        ``"exact"`` is the minimum over all pairs at the distance; ``"bound"`` a theorem's lower
+        bound, which never exceeds it; ``"as_printed"`` what the paper's table shows, slips
+        included (docs/errata.md).  Ties count as order lost.
+
+        >>> import opboost as op
+        >>> m = op.GlobalMap(op.Domain(1, 100), epsilon=0.1)
+        >>> round(m.gamma(5), 4), round(m.gamma(5, "bound"), 4)
+        (0.5133, 0.5098)
+        """
+        if not 1 <= distance <= self.domain.span:
+            raise ParameterError(
+                f"distance must lie between 1 and {self.domain.span}; got {distance!r}."
+            )
+        if kind == "exact":
+            return exact_gamma(self.transition_matrix(), distance)
+        if kind == "bound":
+            return self._gamma_bound(distance)
+        if kind == "as_printed":
+            return self._gamma_as_printed(distance)
+        raise ParameterError(f"kind must be 'exact', 'bound' or 'as_printed'; got {kind!r}.")
+
+    def _gamma_bound(self, distance: int) -> float:
+        raise ParameterError(
+            f"No theorem bounds the order that {type(self).__name__} keeps; use kind='exact'."
+        )
+
+    def _gamma_as_printed(self, distance: int) -> float:
+        raise ParameterError(
+            f"The paper prints nothing about {type(self).__name__}; use kind='exact'."
+        )
 
     def certificate(self) -> Certificate:
         """The promise beside the exact loss, distance by distance."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -11,6 +12,7 @@ from opboost.exact import SLACK, exp_bounds
 from opboost.guarantee import LDP, checked_epsilon
 from opboost.laws import KeepLaw, Law, PiecesLaw
 from opboost.mechanisms.base import Mechanism, fits_table
+from opboost.mechanisms.order import randomized_response_gamma
 from opboost.mechanisms.rows import table
 
 _RATIO_BITS = 96
@@ -49,6 +51,13 @@ class RandomizedResponse(Mechanism):
     def scaled(self, factor: float) -> RandomizedResponse:
         """The level multiplied by ``factor``."""
         return replace(self, epsilon=self.epsilon * factor)
+
+    def _gamma_bound(self, distance: int) -> float:
+        return randomized_response_gamma(math.exp(self.epsilon), distance, self.domain.size)
+
+    def _gamma_as_printed(self, distance: int) -> float:
+        """As the paper's table has it: at one less than the distance."""
+        return self._gamma_bound(distance - 1)
 
     def _build_law(self) -> Law:
         cells, ratio = self.domain.size, ratio_below(Fraction(self.epsilon))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -10,6 +11,7 @@ from opboost.exact import Decay
 from opboost.guarantee import DLDP, checked_epsilon
 from opboost.laws import Law, TwoSidedLaw
 from opboost.mechanisms.base import Mechanism, fits_table
+from opboost.mechanisms.order import two_sided_bound
 from opboost.mechanisms.rows import powers, scale_bits, table, two_sided_rows
 
 
@@ -45,6 +47,12 @@ class GlobalMap(Mechanism):
     def scaled(self, factor: float) -> GlobalMap:
         """The level multiplied by ``factor``."""
         return replace(self, epsilon=self.epsilon * factor)
+
+    def _gamma_bound(self, distance: int) -> float:
+        return two_sided_bound(math.exp(-self.epsilon / 2), distance, self.domain.size)
+
+    def _gamma_as_printed(self, distance: int) -> float:
+        return self._gamma_bound(distance)
 
     def _build_law(self) -> Law:
         cells, span = self.domain.size, self.domain.span

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -10,6 +11,7 @@ from opboost.exact import Decay
 from opboost.guarantee import LocalDLDP, checked_epsilon
 from opboost.laws import Law, RunsLaw
 from opboost.mechanisms.base import Mechanism, fits_table
+from opboost.mechanisms.order import two_sided_bound
 from opboost.mechanisms.rows import powers, scale_bits, table
 
 
@@ -55,6 +57,18 @@ class LocalMap(Mechanism):
     def scaled(self, factor: float) -> LocalMap:
         """The level multiplied by ``factor``."""
         return replace(self, epsilon=self.epsilon * factor)
+
+    def _gamma_bound(self, distance: int) -> float:
+        """The worst of the runs that are wide enough to hold such a pair."""
+        widths = {last - first + 1 for first, last in self.partition.runs()}
+        q = math.exp(-self.epsilon / 2)
+        return min((two_sided_bound(q, distance, w) for w in widths if w > distance), default=1.0)
+
+    def _gamma_as_printed(self, distance: int) -> float:
+        """As the paper's table has it: on the whole grid, at one less than the distance."""
+        if distance >= self.partition.widest:
+            return 1.0
+        return two_sided_bound(math.exp(-self.epsilon / 2), distance - 1, self.domain.size)
 
     def _build_law(self) -> Law:
         partition, rate = self.partition, Fraction(self.epsilon) / 2

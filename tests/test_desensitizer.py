@@ -197,6 +197,21 @@ def test_randomised_response_serves_nominal_columns():
     assert d.guarantee_.parts["city"] == op.LDP(1.0)
 
 
+def test_nominal_columns_among_others_take_unary_encoding_at_the_same_level():
+    table = pd.DataFrame({"age": [20, 30, 40], "city": ["north", "south", None]})
+    d = op.Desensitizer(
+        M,
+        bounds={"age": (17, 90)},
+        categories={"city": ["north", "south", "east"]},
+        missing="raise",
+    )
+    with pytest.raises(op.ColumnError, match="'city' has 1 missing"):
+        d.fit(table)
+    d.set_params(missing={"city": "east"}).fit(table)
+    assert d.guarantee_.parts["city"] == op.LDP(0.64)
+    assert d.get_feature_names_out().tolist()[1:] == ["city=north", "city=south", "city=east"]
+
+
 def test_public_columns_leave_only_when_asked():
     table = pd.DataFrame(PEOPLE)
     bounds = {"age": (17, 90)}
@@ -227,8 +242,12 @@ BAD = [
     ({"age": [1.0, 2.0]}, {"scale": [1, 2]}, "'age' cannot be set up: 10 cells need 9"),
     (
         {"age": ["a", "b"]},
-        {"bounds": None, "categories": {"age": ["a", "b"]}},
-        "'age' has categories without an order, which ClampMap cannot protect.*UnaryEncoding",
+        {
+            "bounds": None,
+            "categories": {"age": ["a", "b"]},
+            "mechanism": op.AdjMap(GRID, eps_prt=1.0, eps_ner=0.1, theta=2),
+        },
+        "'age' has categories without an order, which AdjMap cannot protect.*UnaryEncoding",
     ),
     (
         {"age": ["a", "z"]},

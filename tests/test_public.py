@@ -11,12 +11,16 @@ import opboost as op
 
 
 def test_all_is_what_can_be_imported():
+    helpers = {"Any", "TYPE_CHECKING", "import_module"}
     public = {
         name
-        for name, value in vars(op).items()
-        if not name.startswith("_") and not isinstance(value, types.ModuleType)
-    } | {"theory"}
-    assert set(op.__all__) == public
+        for name in dir(op)
+        if not name.startswith("_")
+        and (name == "theory" or not isinstance(getattr(op, name), types.ModuleType))
+    }
+    assert set(op.__all__) == public - helpers
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        _ = op.Nothing
 
 
 def test_every_public_name_is_documented():
@@ -31,6 +35,15 @@ def test_order_preserving_encryption_keeps_all_order_and_promises_nothing(memo):
     y = cipher.sample(x)
     assert (np.sign(np.subtract.outer(x, x)) == np.sign(np.subtract.outer(y, y))).all()
     assert str(cipher.guarantee()).startswith("none: order-preserving encryption")
+
+
+def test_importing_takes_nothing_heavy_along():
+    script = (
+        "import sys, opboost as op; op.ClampMap(op.Domain(1, 10), 0.5).sample([1]);"
+        "heavy = {'sklearn', 'scipy.stats', 'matplotlib', 'pandas', 'pyarrow'} & set(sys.modules);"
+        "assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
 
 
 def test_importing_is_free_of_side_effects_on_numpys_generator():

@@ -1,6 +1,12 @@
-"""OpBoost: vertical federated gradient boosting by order-preserving desensitization."""
+"""OpBoost: vertical federated gradient boosting by order-preserving desensitization.
 
-from opboost import theory
+What needs scikit-learn or scipy is imported when it is first used, so that the command line and a
+feature party start quickly.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from opboost.budget import Budget
 from opboost.columns import Flag, PrivateColumn
 from opboost.domain import Domain, NumericMapping, Ordered, OrdinalMapping, Partition
@@ -12,7 +18,6 @@ from opboost.errors import (
     ParameterError,
     PrivacyError,
 )
-from opboost.estimators import Desensitizer
 from opboost.guarantee import (
     DLDP,
     LDP,
@@ -37,8 +42,12 @@ from opboost.mechanisms import (
     UnaryEncoding,
     WithMissing,
 )
-from opboost.metrics import random_queries, range_query_mse, weighted_kendall
 from opboost.rng import SecureRng, SeededRng
+
+if TYPE_CHECKING:
+    from opboost import theory
+    from opboost.estimators import Desensitizer
+    from opboost.metrics import random_queries, range_query_mse, weighted_kendall
 
 __version__ = "0.1.0"
 
@@ -85,3 +94,24 @@ __all__ = [
     "theory",
     "weighted_kendall",
 ]
+
+_LATER = {
+    "Desensitizer": "opboost.estimators",
+    "random_queries": "opboost.metrics",
+    "range_query_mse": "opboost.metrics",
+    "theory": "opboost.theory",
+    "weighted_kendall": "opboost.metrics",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'opboost' has no attribute {name!r}")
+    module = import_module(_LATER[name])
+    value = module if name == "theory" else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})

@@ -14,9 +14,9 @@ import numpy as np
 
 from opboost._typing import BoolArray, FloatArray, IntArray
 from opboost.domain import NumericMapping, OrdinalMapping
-from opboost.domain.ordinal import category_positions
+from opboost.domain.ordinal import code_positions
 from opboost.errors import ColumnError, DataError, ParameterError
-from opboost.frames import OutColumn, as_numbers
+from opboost.frames import Encoded, OutColumn, as_numbers, categories, column
 from opboost.guarantee import Guarantee, checked_epsilon
 from opboost.mechanisms import Mechanism, UnaryEncoding, WithMissing
 from opboost.rng import KeyedRng, Rng, SeededRng, row_keys
@@ -91,12 +91,12 @@ class PrivateColumn:
             missing = replace(missing, eps_missing=missing.eps_missing * share)
         return replace(self, mechanism=self.mechanism.scaled(share), missing=missing)
 
-    def prepare(self, values: np.ndarray[Any, Any]) -> Prepared:
-        """Raw values to cells; bad ones are refused with the column's name."""
+    def prepare(self, table: Any) -> Prepared:
+        """This column of a table, raw values to cells; bad ones are refused with its name."""
         try:
             if isinstance(self.mapping, NumericMapping):
-                return self._prepare_numbers(values, self.mapping)
-            return self._prepare_categories(values)
+                return self._prepare_numbers(column(table, self.name), self.mapping)
+            return self._prepare_categories(categories(table, self.name))
         except ColumnError:
             raise
         except (DataError, ParameterError) as error:
@@ -107,8 +107,7 @@ class PrivateColumn:
         if isinstance(rng, SeededRng):
             rng = KeyedRng(rng.child(self.name), row_keys(prepared.raw))
         if isinstance(self.mechanism, UnaryEncoding):
-            categories = self.mechanism.categories
-            bits = self.mechanism.sample([categories[i] for i in prepared.cells], rng)
+            bits = self.mechanism.sample_positions(prepared.cells, rng)
             names = self.release_names()
             return [OutColumn(name, bits[:, j]) for j, name in enumerate(names)]
         flagged = self._flagged()
@@ -142,14 +141,17 @@ class PrivateColumn:
             )
         return Prepared(mapping.to_grid(raw), missing, int(outside.sum()), raw)
 
-    def _prepare_categories(self, values: np.ndarray[Any, Any]) -> Prepared:
-        items = [_plain(v) for v in values]
+    def _prepare_categories(self, rows: Encoded) -> Prepared:
         declared = self._categories()
-        missing = np.array([v is None and None not in declared for v in items], dtype=np.bool_)
+        missing = rows.codes < 0
+        values, codes = rows.values, rows.codes
         if missing.any():
-            filling = self._filling(missing)
-            items = [filling if gone else v for v, gone in zip(items, missing, strict=True)]
-        positions = category_positions(declared, items)
+            # A gap is a category of its own where None is declared; else it is filled in.
+            filling = None if None in declared else self._filling(missing)
+            values, codes = [*values, filling], np.where(missing, len(values), codes)
+            if filling is None:
+                missing = np.zeros_like(missing)
+        positions = code_positions(declared, codes, values)
         if self.mapping is None:
             return Prepared(positions, missing, 0, positions)
         domain = self.mapping.domain
@@ -212,14 +214,3 @@ def _is_finite(value: object) -> bool:
         and not isinstance(value, bool)
         and bool(np.isfinite(value))
     )
-
-
-def _plain(value: Any) -> Any:
-    """A Python value; NaN and pandas' NA are None."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if type(value).__name__ in ("NAType", "NaTType") or (
-        isinstance(value, float) and value != value
-    ):
-        return None
-    return value

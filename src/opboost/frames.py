@@ -10,7 +10,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from opboost._typing import BoolArray
+from opboost._typing import BoolArray, IntArray
 from opboost.errors import ColumnError, DataError
 
 
@@ -50,6 +50,49 @@ def column(table: Any, name: Hashable) -> np.ndarray[Any, Any]:
             return np.asarray(series.to_numpy())
         return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
     return np.array(series.to_list(), dtype=object)
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A column of categories: each row's position in ``values``, −1 where it is missing."""
+
+    codes: IntArray
+    values: list[Any]
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+
+def categories(table: Any, name: Hashable) -> Encoded:
+    """One column as categories: each distinct value once, and which of them a row holds."""
+    if not is_frame(table):
+        return encode(np.asarray(column(table, name), dtype=object))
+    arrow = nw.from_native(table, eager_only=True)[name].to_arrow()
+    if hasattr(arrow, "combine_chunks"):
+        arrow = arrow.combine_chunks()
+    encoded = arrow if hasattr(arrow, "dictionary") else arrow.dictionary_encode()
+    codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    return Encoded(codes.astype(np.int64), encoded.dictionary.to_pylist())
+
+
+def encode(values: np.ndarray[Any, Any]) -> Encoded:
+    """Distinct Python values in the order in which they first occur; NaN and NA are missing."""
+    seen: dict[Any, int] = {}
+    codes = np.empty(len(values), dtype=np.int64)
+    for i, value in enumerate(values):
+        plain = _plain(value)
+        codes[i] = -1 if plain is None else seen.setdefault(plain, len(seen))
+    return Encoded(codes, list(seen))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if type(value).__name__ in ("NAType", "NaTType") or (
+        isinstance(value, float) and value != value
+    ):
+        return None
+    return value
 
 
 def as_numbers(name: Hashable, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

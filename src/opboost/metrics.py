@@ -6,7 +6,6 @@ import math
 from typing import Literal
 
 import numpy as np
-from scipy.stats import rankdata
 
 from opboost._typing import ArrayLike, FloatArray, IntArray
 from opboost.domain import Domain
@@ -46,8 +45,8 @@ def weighted_kendall(
     if ranks not in ("average", "dense"):
         raise ParameterError(f"ranks must be 'average' or 'dense'; got {ranks!r}.")
     order = np.argsort(before, kind="stable")
-    place = rankdata(before[order], method=ranks).astype(np.float64)
-    after_rank = rankdata(after[order], method="dense").astype(np.int64)
+    place = _places(before[order], ranks)
+    after_rank = np.unique(after[order], return_inverse=True)[1].astype(np.int64) + 1
     own = _all_pairs(place)
     kept = float(concordance(place, after_rank, int(after_rank.max())))
     if normalise == "reference":
@@ -70,6 +69,17 @@ def _two_columns(r: ArrayLike, s: ArrayLike) -> tuple[FloatArray, FloatArray]:
     if len(columns[0]) < 2:
         raise DataError("weighted_kendall needs at least two rows")
     return columns[0], columns[1]
+
+
+def _places(ordered: FloatArray, ranks: str) -> FloatArray:
+    """The ordinal number of each row of a sorted column; equal values share one."""
+    fresh = np.r_[True, ordered[1:] != ordered[:-1]]
+    group = fresh.cumsum() - 1
+    if ranks == "dense":
+        return np.asarray(group, dtype=np.float64)
+    starts = np.flatnonzero(fresh)
+    ends = np.r_[starts[1:], len(ordered)]
+    return np.asarray(((starts + ends - 1) / 2)[group])
 
 
 def _all_pairs(place: FloatArray) -> float:

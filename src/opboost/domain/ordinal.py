@@ -81,18 +81,25 @@ class OrdinalMapping:
 
 def category_positions(categories: tuple[Hashable, ...], values: Sequence[Any]) -> IntArray:
     """Where in ``categories`` each value stands; an undeclared value is refused."""
+    return code_positions(categories, np.arange(len(values)), values)
+
+
+def code_positions(
+    categories: tuple[Hashable, ...], codes: IntArray, values: Sequence[Any]
+) -> IntArray:
+    """The same for rows that are given as positions in a list of distinct values."""
     position = {category: i for i, category in enumerate(categories)}
-    steps = np.fromiter(
-        (position.get(v, -1) if isinstance(v, Hashable) else -1 for v in values),
-        dtype=np.int64,
-        count=len(values),
+    known = np.array(
+        [position.get(v, -1) if isinstance(v, Hashable) else -1 for v in values], dtype=np.int64
     )
+    steps = known[codes] if len(known) else np.empty(0, dtype=np.int64)
     unknown = np.flatnonzero(steps < 0)
     if unknown.size:
         shown = ", ".join(map(repr, categories[:8])) + (", ..." if len(categories) > 8 else "")
+        row = int(unknown[0])
         raise DataError(
-            f"{unknown.size} of {len(values)} rows hold a category that was not declared",
-            detail=f"first: {values[unknown[0]]!r} in row {unknown[0]}",
+            f"{unknown.size} of {len(codes)} rows hold a category that was not declared",
+            detail=f"first: {values[int(codes[row])]!r} in row {row}",
             hint=f"Declared are {shown}: declare it too, or map those rows to a declared one.",
         )
     return steps

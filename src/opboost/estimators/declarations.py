@@ -56,6 +56,9 @@ class Declarations:
                 return PrivateColumn(name, None, mechanism, outside, missing), False
             if self.categories and name in self.categories:
                 order = self._order(name, mechanism)
+                if order is None:
+                    unary = nominal(name, mechanism, self.categories[name])
+                    return PrivateColumn(name, None, unary, outside, missing), False
                 grid = Domain(1, len(order.categories))
                 mechanism = mechanism.on(grid)
                 ordinal = OrdinalMapping(grid, order)
@@ -88,19 +91,14 @@ class Declarations:
             )
         return mechanism
 
-    def _order(self, name: Hashable, mechanism: Mechanism) -> Ordered:
+    def _order(self, name: Hashable, mechanism: Mechanism) -> Ordered | None:
+        """The order of the categories, or None for a nominal column that needs unary encoding."""
         categories = (self.categories or {})[name]
         if isinstance(categories, Ordered):
             return categories
         if isinstance(mechanism, RandomizedResponse):
             return Ordered(categories)  # all pairs are protected alike: any order will do
-        raise ColumnError(
-            name,
-            f"has categories without an order, which {type(mechanism).__name__} cannot protect: "
-            "it protects by distance",
-            hint=f"Declare the order, op.Ordered({list(categories)!r}), or give the column "
-            f"op.UnaryEncoding({list(categories)!r}, epsilon=...).",
-        )
+        return None
 
     def _check_same_categories(self, name: Hashable, mechanism: UnaryEncoding) -> None:
         declared = (self.categories or {}).get(name)
@@ -125,6 +123,20 @@ class Declarations:
                 )
             return _inferred(name, table), True
         return bounds, False
+
+
+def nominal(name: Hashable, mechanism: Mechanism, categories: Any) -> UnaryEncoding:
+    """Unary encoding at the level of a mechanism by distance, which cannot serve such a column."""
+    epsilon = mechanism.nominal_epsilon()
+    if epsilon is None:
+        raise ColumnError(
+            name,
+            f"has categories without an order, which {type(mechanism).__name__} cannot protect: "
+            "it protects by distance",
+            hint=f"Give the column op.UnaryEncoding({list(categories)!r}, epsilon=...), or declare "
+            f"the order, op.Ordered({list(categories)!r}).",
+        )
+    return UnaryEncoding(categories, epsilon)
 
 
 def no_bounds(name: Hashable) -> ColumnError:

@@ -19,7 +19,7 @@ from opboost.budget import Budget
 from opboost.columns import Prepared, PrivateColumn
 from opboost.errors import InferredBoundsWarning, ParameterError
 from opboost.estimators.declarations import Declarations, no_bounds
-from opboost.frames import OutColumn, column, column_names, is_frame, rebuild, stack
+from opboost.frames import OutColumn, column_names, is_frame, rebuild, stack
 from opboost.guarantee import Joint, NoGuarantee
 from opboost.rng import Rng, SeededRng, default_rng
 
@@ -191,7 +191,7 @@ class Desensitizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise no_bounds(others[0])
 
     def _prepared(self, table: Any) -> list[tuple[PrivateColumn, Prepared]]:
-        prepared = [(c, c.prepare(column(table, c.name))) for c in self.columns_]
+        prepared = [(c, c.prepare(table)) for c in self.columns_]
         self.outside_.update({c.name: p.outside for c, p in prepared})
         return prepared
 

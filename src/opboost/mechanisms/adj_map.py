@@ -125,6 +125,10 @@ class AdjMap(Mechanism):
             theta=self.theta,
         )
 
+    def nominal_epsilon(self) -> float | None:
+        """The calibration's epsilon; None where two levels were given."""
+        return None if self.calibration is None else self.calibration[0]
+
     def _gamma_bound(self, distance: int) -> float:
         """Theorem randmaputi without its second term, which is no lower bound (docs/errata.md)."""
         partition = self.partition

@@ -66,6 +66,14 @@ class Mechanism(ABC):
     def scaled(self, factor: float) -> Self:
         """The same mechanism with all its levels multiplied."""
 
+    def nominal_epsilon(self) -> float | None:
+        """The one level that the mechanism was given, if it has one.
+
+        Unary encoding takes it over for a nominal column among columns by distance.
+        """
+        level: float | None = getattr(self, "epsilon", None)
+        return level
+
     def sample(
         self,
         x: ArrayLike,

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from opboost._typing import FloatArray
+from opboost._typing import FloatArray, IntArray
 from opboost.domain.ordinal import category_positions, checked_categories
 from opboost.errors import ParameterError
 from opboost.exact import SLACK, exp_bounds, float_above, log_ratio
@@ -19,6 +19,8 @@ from opboost.kernels.uniform import draw_bits
 from opboost.rng import Rng, Source, default_rng
 
 _CHUNK_WORDS = 32_768
+
+Bits = np.ndarray[Any, np.dtype[np.uint8]]
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -78,16 +80,17 @@ class UnaryEncoding:
         q, p = off / (1 << bits), on / (1 << bits)
         return np.array([[1 - q, q], [1 - p, p]])
 
-    def sample(
-        self, values: Sequence[Any], rng: Rng | None = None
-    ) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    def sample(self, values: Sequence[Any], rng: Rng | None = None) -> Bits:
         """Bits of shape ``(len(values), number of categories)``."""
-        position = category_positions(self.categories, values)
+        return self.sample_positions(category_positions(self.categories, values), rng)
+
+    def sample_positions(self, position: IntArray, rng: Rng | None = None) -> Bits:
+        """The same for rows that are given as positions in ``categories``."""
         width = len(self.categories)
         source = default_rng(rng).open()
-        out = np.empty((len(values), width), dtype=np.uint8)
+        out = np.empty((len(position), width), dtype=np.uint8)
         rows = max(1, _CHUNK_WORDS // width)
-        for start in range(0, len(values), rows):
+        for start in range(0, len(position), rows):
             self._draw(position[start : start + rows], source, start, out[start : start + rows])
         return out
 

@@ -82,6 +82,9 @@ def test_a_few_columns_a_row_cost_the_largest_few_bounds():
 
 def test_nothing_plus_something_is_nothing():
     none = op.NoGuarantee("seeded")
+    record = op.LDP(1.0).on("age")
+    assert record + none is none
+    assert none + record is none
     for whole in (none + op.LDP(1.0), op.LDP(1.0) + none, (op.LDP(1.0) + op.DLDP(1.0)) + none):
         assert str(whole) == "none: seeded"
         assert math.isinf(whole.total)
@@ -95,6 +98,12 @@ def test_a_missing_value_costs_the_flag_and_the_way_from_the_constant():
     assert g.bound(None, None) == 0
     assert g.total == 4.5  # across the grid; from missing to the far end it is 1 + 2.5
     assert op.Flagged(op.DLDP(0.5, GRID), 3.0, 1).total == 7.5
+
+
+def test_a_release_that_knows_no_gaps_promises_nothing_about_them():
+    both = op.Flagged(op.DLDP(0.5, GRID), 1.0, 5) + op.PartitionDLDP(1, 1, op.Partition(GRID, 2))
+    assert math.isinf(both.bound(None, 3))
+    assert both.bound(3, 4) > 0
 
 
 def test_bounds_are_rounded_down():

@@ -137,7 +137,7 @@ def test_certificates_of_large_grids_cover(m):
 
 def test_large_grids_refuse_what_needs_a_matrix():
     m = op.GlobalMap(LARGE, 0.5)
-    with pytest.raises(op.ParameterError, match=r"at most 4096.*any size"):
+    with pytest.raises(op.ParameterError, match=r"at most 4096 cells.*any size"):
         m.transition_matrix()
     with pytest.raises(op.ParameterError, match="at most 4096"):
         m.pmf(0)

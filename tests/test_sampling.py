@@ -116,6 +116,64 @@ def test_values_off_the_grid_are_refused_or_clamped_as_asked():
         m.sample([1], outside="drop")
 
 
+@pytest.mark.parametrize(
+    "m",
+    [
+        op.Piecewise(op.Domain(-60, 100), 2.0, clipped=False),
+        op.Piecewise(op.Domain(-20_000, 20_000), 2.0),
+        op.GlobalMap(op.Domain(-20_000, 20_000), 0.01),
+        op.AdjMap(op.Domain(-20_000, 20_000), 0.01, theta=3000),
+        op.AdjLaplace(eps_prt=1, eps_ner=1, theta=1000),
+    ],
+    ids=repr,
+)
+def test_narrow_inputs_draw_what_wide_ones_draw(m):
+    top = min(m.domain.R, 100)
+    for kind in (np.int8, np.int16, np.int32):
+        x = np.array([0, 50, top], dtype=kind)
+        wide = m.sample(x.astype(np.int64), rng=SeededRng(5))
+        assert m.sample(x, rng=SeededRng(5)).tolist() == wide.tolist()
+
+
+def test_the_largest_grid_does_not_overflow():
+    largest = op.Domain(-(2**61), 2**61)
+    ends = np.array([-(2**61), 0, 2**61] * 50)
+    for m in (
+        op.ClampMap(largest, 1.0),
+        op.GlobalMap(largest, 1.0),
+        op.LocalMap(largest, epsilon=1.0, theta=largest.size),
+        op.AdjMap(largest, eps_prt=1.0, eps_ner=1.0, theta=1),
+        op.RandomizedResponse(largest, 60.0),
+    ):
+        assert np.abs(m.sample(ends, rng=SeededRng(1)) - ends).max() < 1000
+        assert m.certificate().covered
+    with pytest.raises(op.ParameterError, match="beyond 64 bits"):
+        op.Piecewise(largest, 1.0)
+    wide = op.AdjLaplace(eps_prt=1, eps_ner=1, theta=2**60)
+    assert np.abs(wide.sample(np.zeros(100, int))).max() <= 2**61
+    with pytest.raises(op.ParameterError, match="theta must lie between"):
+        op.AdjLaplace(eps_prt=1, eps_ner=1, theta=2**63)
+
+
+def test_wrong_kinds_of_arguments_get_a_sentence():
+    m = op.ClampMap(TEN, 0.5)
+    with pytest.raises(op.ParameterError, match="rng must be None"):
+        m.sample([1], rng=np.random.default_rng())
+    with pytest.raises(op.DataError, match="differ in length"):
+        m.sample([[1], [1, 2]])
+    with pytest.raises(op.ParameterError, match="must be an integer; got 'x'"):
+        m.pmf("x")
+    for make in (op.ClampMap, op.GlobalMap, op.RandomizedResponse, op.Piecewise):
+        with pytest.raises(op.ParameterError, match=r"must be a Domain; got \(1, 10\)"):
+            make((1, 10), 0.5)
+    with pytest.raises(op.ParameterError, match="must be a Domain"):
+        op.LocalMap((1, 10), epsilon=0.5, theta=2)
+    with pytest.raises(op.ParameterError, match="too large for a matrix"):
+        op.Piecewise(TEN, 1e-9, clipped=False).pmf(3)
+    assert op.AdjMap(TEN, 0.5, theta=np.int64(5)) == op.AdjMap(TEN, 0.5, theta=5)
+    assert str(m.loss(3, 3)) == "0.0"
+
+
 def test_long_columns_are_drawn_in_pieces_and_every_piece_differs():
     m = op.GlobalMap(TEN, 0.08)
     y = m.sample(np.full(3 * CHUNK + 5, 5), rng=SeededRng(1))

@@ -64,7 +64,7 @@ def test_a_word_on_a_threshold_takes_more_bits():
 
 
 def test_an_undeclared_category_is_refused():
-    with pytest.raises(op.DataError, match=r"1 of 2 rows .*'west' in row 1"):
+    with pytest.raises(op.DataError, match=r"1 of 2 rows, first: 'west' in row 1"):
         op.UnaryEncoding(CITIES, 1.0).sample(["north", "west"])
     with pytest.raises(op.ParameterError, match="'oue' or 'sue'"):
         op.UnaryEncoding(CITIES, 1.0, "rappor")

@@ -32,10 +32,12 @@ class Budget:
         if self.weights is not None and self.columns_per_row is not None:
             raise ParameterError("Budget takes weights or columns_per_row, not both.")
         for name, weight in (self.weights or {}).items():
-            if not 0 < float(weight) < float("inf"):
+            if not isinstance(weight, int | float) or not 0 < weight < float("inf"):
                 raise ParameterError(f"The weight of {name!r} must be above zero; got {weight!r}.")
         if self.columns_per_row is not None and (
-            not isinstance(self.columns_per_row, int) or self.columns_per_row < 1
+            not isinstance(self.columns_per_row, int)
+            or isinstance(self.columns_per_row, bool)
+            or self.columns_per_row < 1
         ):
             raise ParameterError(
                 f"columns_per_row must be a whole number from 1; got {self.columns_per_row!r}."

@@ -123,8 +123,8 @@ class PrivateColumn:
             row = int(np.argmax(infinite))
             raise ColumnError(
                 self.name,
-                f"holds infinite values in {int(infinite.sum())} of {raw.size} rows",
-                detail=f"first: {raw[row]} in row {row}",
+                "holds infinite values",
+                detail=f"{int(infinite.sum())} of {raw.size} rows, first: {raw[row]} in row {row}",
                 hint="Replace them by a number or mark them as missing.",
             )
         missing = np.isnan(raw)
@@ -135,8 +135,9 @@ class PrivateColumn:
             row = int(np.argmax(outside))
             raise ColumnError(
                 self.name,
-                f"holds {int(outside.sum())} values outside its bounds {mapping.bounds}",
-                detail=f"first: {raw[row]} in row {row}",
+                "holds values outside its bounds",
+                detail=f"{int(outside.sum())} of {raw.size} rows outside {mapping.bounds}, "
+                f"first: {raw[row]} in row {row}",
                 hint="Widen the declared bounds, or use outside='clamp'.",
             )
         return Prepared(mapping.to_grid(raw), missing, int(outside.sum()), raw)
@@ -168,8 +169,9 @@ class PrivateColumn:
         if isinstance(self.missing, str) and self.missing == "raise":
             raise ColumnError(
                 self.name,
-                f"has {int(missing.sum())} missing values (NaN or null) in {missing.size} rows",
-                detail=f"first: row {int(np.argmax(missing))}",
+                "has missing values (NaN or null)",
+                detail=f"{int(missing.sum())} of {missing.size} rows, first: row "
+                f"{int(np.argmax(missing))}",
                 hint="Fill them, or choose missing=<public constant> or "
                 "missing=op.Flag(eps_missing=..., constant=...).",
             )
@@ -184,8 +186,8 @@ class PrivateColumn:
             if not _is_finite(constant) or bool(self.mapping.outside(constant)):
                 raise ColumnError(
                     self.name,
-                    f"needs a public constant within {self.mapping.bounds} for missing values",
-                    detail=f"got {constant!r}",
+                    "needs a public constant within its bounds for missing values",
+                    detail=f"got {constant!r}, bounds are {self.mapping.bounds}",
                     hint="Write 'raise', a number, or op.Flag(eps_missing=1.0, constant=...).",
                 )
             return int(self.mapping.to_grid([constant])[0])

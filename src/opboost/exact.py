@@ -46,7 +46,7 @@ def log_ratio(a: int, b: int) -> Fraction:
 
 def float_above(value: Fraction) -> float:
     """The smallest float that is not below ``value``."""
-    return -float_below(-value)
+    return 0.0 - float_below(-value)
 
 
 def float_below(value: Fraction) -> float:

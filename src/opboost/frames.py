@@ -35,8 +35,19 @@ def is_frame(table: object) -> bool:
 def column_names(table: Any) -> list[Hashable]:
     """The names of a table's columns; a numpy array's are 0, 1, 2, ..."""
     if is_frame(table):
-        return list(nw.from_native(table, eager_only=True).columns)
+        names: list[Hashable] = list(nw.from_native(table, eager_only=True).columns)
+        if any(isinstance(name, tuple) for name in names):
+            raise DataError(
+                "A table with several rows of column names cannot be used",
+                hint="Flatten them first: table.columns = ['_'.join(c) for c in table.columns].",
+            )
+        return names
     return list(range(np.asarray(table).shape[1]))
+
+
+def _series(table: Any, name: Any) -> nw.Series[Any]:
+    series: nw.Series[Any] = nw.from_native(table, eager_only=True).get_column(name)
+    return series
 
 
 def column(table: Any, name: Hashable) -> np.ndarray[Any, Any]:
@@ -44,9 +55,10 @@ def column(table: Any, name: Hashable) -> np.ndarray[Any, Any]:
     if not is_frame(table):
         position = operator.index(name)  # type: ignore[arg-type]
         return np.asarray(np.take(np.asarray(table), position, axis=1))
-    series = nw.from_native(table, eager_only=True)[name]
+    series = _series(table, name)
     if series.dtype.is_numeric() or series.dtype == nw.Boolean:
-        if series.dtype.is_integer() and not series.is_null().any():
+        small = series.dtype not in (nw.Int128, nw.UInt128)
+        if series.dtype.is_integer() and small and not series.is_null().any():
             return np.asarray(series.to_numpy())
         return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
     return np.array(series.to_list(), dtype=object)
@@ -67,7 +79,7 @@ def categories(table: Any, name: Hashable) -> Encoded:
     """One column as categories: each distinct value once, and which of them a row holds."""
     if not is_frame(table):
         return encode(np.asarray(column(table, name), dtype=object))
-    arrow = nw.from_native(table, eager_only=True)[name].to_arrow()
+    arrow = _series(table, name).to_arrow()
     if hasattr(arrow, "combine_chunks"):
         arrow = arrow.combine_chunks()
     encoded = arrow if hasattr(arrow, "dictionary") else arrow.dictionary_encode()
@@ -102,19 +114,22 @@ def as_numbers(name: Hashable, values: np.ndarray[Any, Any]) -> np.ndarray[Any, 
     if values.dtype.kind == "b":
         return values.astype(np.uint8)
     if values.dtype.kind == "O":
-        for row, value in enumerate(values):
+        plain = [_plain(v) for v in values]
+        for row, value in enumerate(plain):
             if value is not None and not _is_number(value):
                 raise _not_a_number(name, row, value)
-        return np.array([np.nan if v is None else v for v in values], dtype=np.float64)
+        return np.array([np.nan if v is None else float(v) for v in plain])
     raise _not_a_number(name, 0, values[0] if values.size else values.dtype)
 
 
 def _is_number(value: object) -> bool:
+    if isinstance(value, str | bytes | bytearray):
+        return False
     try:
         float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
-    return not isinstance(value, str)
+    return True
 
 
 def _not_a_number(name: Hashable, row: int, value: object) -> ColumnError:
@@ -135,7 +150,9 @@ def rebuild(table: Any, columns: Sequence[OutColumn | Hashable]) -> Any:
         values = {_name(c): _with_nan(c) if isinstance(c, OutColumn) else table[c] for c in columns}
         return type(table)(values, index=table.index)
     series = {
-        _name(c): _nullable(c, frame.implementation) if isinstance(c, OutColumn) else frame[c]
+        _name(c): _nullable(c, frame.implementation)
+        if isinstance(c, OutColumn)
+        else _series(table, c)
         for c in columns
     }
     return nw.from_dict(series, backend=frame.implementation).to_native()

@@ -17,6 +17,7 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 
 from opboost._typing import FloatArray, IntArray, Words
+from opboost.errors import ParameterError
 
 BUFFER_BYTES = 256 * 1024
 """Most keystream bytes made in one piece; a piece stays in the second-level cache."""
@@ -250,4 +251,11 @@ def _mixed(x: Words) -> Words:
 
 def default_rng(rng: Rng | None) -> Rng:
     """The generator that was asked for, or the cryptographic one."""
-    return SecureRng() if rng is None else rng
+    if rng is None:
+        return SecureRng()
+    if not (hasattr(rng, "open") and hasattr(rng, "secure")):
+        raise ParameterError(
+            f"rng must be None (cryptographic) or op.SeededRng(7); got {rng!r}. "
+            "numpy's generators are predictable from their output."
+        )
+    return rng

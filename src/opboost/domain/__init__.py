@@ -4,9 +4,9 @@
 categories by a public order, ``partition.py`` cuts the grid into runs.
 """
 
-from opboost.domain.grid import Domain
+from opboost.domain.grid import Domain, checked_domain
 from opboost.domain.numeric import NumericMapping
 from opboost.domain.ordinal import Ordered, OrdinalMapping
 from opboost.domain.partition import Partition
 
-__all__ = ["Domain", "NumericMapping", "Ordered", "OrdinalMapping", "Partition"]
+__all__ = ["Domain", "NumericMapping", "Ordered", "OrdinalMapping", "Partition", "checked_domain"]

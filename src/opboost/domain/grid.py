@@ -7,11 +7,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from opboost._typing import IntArray
+from opboost._typing import ArrayLike, IntArray
 from opboost.errors import ParameterError
 
-LARGEST = 2**62
-"""Grids stay within ±LARGEST, so that sums of two grid values fit 64 bits."""
+LARGEST = 2**61
+"""Grids stay within ±LARGEST, so that sums and differences of grid values fit 64 bits."""
+
+
+def checked_domain(value: object) -> Domain:
+    """The value, if it is a grid."""
+    if not isinstance(value, Domain):
+        raise ParameterError(f"A grid must be a Domain; got {value!r}. Write op.Domain(1, 10).")
+    return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +51,7 @@ class Domain:
             )
         if self.L < -LARGEST or self.R > LARGEST:
             raise ParameterError(
-                f"Domain must lie within ±2**62; got L={self.L}, R={self.R}. "
+                f"Domain must lie within ±2**61; got L={self.L}, R={self.R}. "
                 "Use a coarser grid: cells far below the noise carry nothing."
             )
 
@@ -58,12 +65,19 @@ class Domain:
         """The largest distance on the grid, R − L."""
         return self.R - self.L
 
-    def __contains__(self, value: int) -> bool:
-        return self.L <= value <= self.R
+    def __contains__(self, value: object) -> bool:
+        return isinstance(value, int | np.integer) and self.L <= int(value) <= self.R
 
     def clamp(self, value: int) -> int:
         """The cell nearest to ``value``."""
-        return min(max(int(value), self.L), self.R)
+        try:
+            return min(max(operator.index(value), self.L), self.R)
+        except TypeError:
+            raise ParameterError(f"A grid value must be an integer; got {value!r}.") from None
+
+    def steps(self, cells: ArrayLike) -> IntArray:
+        """How many cells lie below each of ``cells``; beyond the grid, as at its nearest end."""
+        return np.clip(np.asarray(cells, dtype=np.int64), self.L, self.R) - self.L
 
     def values(self) -> IntArray:
         """All cells in order."""

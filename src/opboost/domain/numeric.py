@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from opboost._typing import ArrayLike, BoolArray, FloatArray, IntArray
-from opboost.domain.grid import Domain
+from opboost.domain.grid import Domain, checked_domain
 from opboost.errors import DataError, ParameterError
 
 Scale = Literal["linear", "log"] | tuple[float, ...]
@@ -44,6 +44,7 @@ class NumericMapping:
     mapping: Literal["cells", "paper"] = "cells"
 
     def __post_init__(self) -> None:
+        checked_domain(self.domain)
         lower, upper = _checked_bounds(self.bounds)
         object.__setattr__(self, "bounds", (lower, upper))
         if self.mapping not in ("cells", "paper"):
@@ -51,7 +52,7 @@ class NumericMapping:
                 f"mapping must be 'cells' or 'paper'; got {self.mapping!r}. "
                 "Use 'cells' unless you compare with the paper."
             )
-        if isinstance(self.scale, str):
+        if isinstance(self.scale, str) or not isinstance(self.scale, tuple | list):
             self._check_named_scale(self.scale, lower)
         else:
             object.__setattr__(self, "scale", self._checked_breakpoints(self.scale))
@@ -74,7 +75,12 @@ class NumericMapping:
                 "mapping='paper' has no breakpoints: its cells follow from the bounds. "
                 "Drop mapping='paper', or the breakpoints."
             )
-        points = tuple(float(p) for p in scale)
+        try:
+            points = tuple(float(p) for p in scale)
+        except (TypeError, ValueError):
+            raise ParameterError(
+                f"scale must be 'linear', 'log' or a list of breakpoints; got {scale!r}."
+            ) from None
         if len(points) != self.domain.size - 1:
             raise ParameterError(
                 f"{self.domain.size} cells need {self.domain.size - 1} breakpoints between them; "
@@ -178,7 +184,7 @@ class NumericMapping:
 
         Cells outside the grid take the raw value at that end.
         """
-        step = np.clip(np.asarray(cells), self.domain.L, self.domain.R) - self.domain.L
+        step = self.domain.steps(cells)
         if self.mapping == "paper":
             return self._edge(step)
         left, right = self._edge(step), self._edge(step + 1)
@@ -190,7 +196,7 @@ class NumericMapping:
 def _checked_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
     try:
         lower, upper = (float(b) for b in bounds)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ParameterError(
             f"Bounds must be two numbers (lower, upper); got {bounds!r}. Write (17, 90)."
         ) from None
@@ -204,6 +210,6 @@ def _checked_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
             f"Bounds need lower < upper; got ({lower!r}, {upper!r}). "
             "A column with one possible value carries nothing: leave it out."
         )
-    if not math.isfinite(upper - lower):
+    if not math.isfinite(upper - lower):  # both finite, their difference not
         raise ParameterError(f"Bounds ({lower!r}, {upper!r}) are too far apart for 64-bit floats.")
     return lower, upper

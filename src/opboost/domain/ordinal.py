@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,12 @@ def checked_categories(categories: Iterable[Hashable]) -> tuple[Hashable, ...]:
         raise ParameterError(
             f"Categories must be a list, not the text {categories!r}. Write ['low', 'high']."
         )
-    items = tuple(c.item() if isinstance(c, np.generic) else c for c in categories)
+    try:
+        items = tuple(_checked_category(c) for c in categories)
+    except TypeError:
+        raise ParameterError(
+            f"Categories must be a list; got {categories!r}. Write ['low', 'high']."
+        ) from None
     if len(items) < 2:
         raise ParameterError(
             f"A column needs at least two categories; got {list(items)!r}. "
@@ -31,6 +37,18 @@ def checked_categories(categories: Iterable[Hashable]) -> tuple[Hashable, ...]:
             raise ParameterError(f"Category {item!r} is declared twice. Keep one.")
         seen.add(item)
     return items
+
+
+def _checked_category(value: object) -> Hashable:
+    """A plain value; NaN is None, the category of missing values."""
+    plain = value.item() if isinstance(value, np.generic) else value
+    if isinstance(plain, float) and plain != plain:
+        return None
+    if plain is not None and not isinstance(plain, str | int | float | bytes | date):
+        raise ParameterError(
+            f"A category must be text, a number or a date; got {value!r}. Convert it first."
+        )
+    return plain
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -75,7 +93,7 @@ class OrdinalMapping:
 
     def to_raw(self, cells: Sequence[int] | IntArray) -> list[Hashable]:
         """The category of each cell; cells outside the grid take the one at that end."""
-        steps = np.clip(np.asarray(cells), self.domain.L, self.domain.R) - self.domain.L
+        steps = self.domain.steps(cells)
         return [self.order.categories[step] for step in steps.tolist()]
 
 
@@ -98,8 +116,9 @@ def code_positions(
         shown = ", ".join(map(repr, categories[:8])) + (", ..." if len(categories) > 8 else "")
         row = int(unknown[0])
         raise DataError(
-            f"{unknown.size} of {len(codes)} rows hold a category that was not declared",
-            detail=f"first: {values[int(codes[row])]!r} in row {row}",
+            "a category occurs that was not declared",
+            detail=f"{unknown.size} of {len(codes)} rows, "
+            f"first: {values[int(codes[row])]!r} in row {row}",
             hint=f"Declared are {shown}: declare it too, or map those rows to a declared one.",
         )
     return steps

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import operator
 from bisect import bisect_right
 from dataclasses import dataclass
 from itertools import pairwise
@@ -10,8 +10,11 @@ from itertools import pairwise
 import numpy as np
 
 from opboost._typing import IntArray
-from opboost.domain.grid import Domain
+from opboost.domain.grid import Domain, checked_domain
 from opboost.errors import ParameterError
+
+WIDEST = 2**60
+"""Widest run of a partition without a grid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +34,19 @@ class Partition:
     theta: int | tuple[int, ...]
 
     def __post_init__(self) -> None:
-        if isinstance(self.theta, int) and not isinstance(self.theta, bool):
-            limit = math.inf if self.domain is None else self.domain.size
+        if isinstance(self.theta, int | np.integer) and not isinstance(self.theta, bool):
+            object.__setattr__(self, "theta", int(self.theta))
+            limit = WIDEST if self.domain is None else checked_domain(self.domain).size
             if not 1 <= self.theta <= limit:
                 raise ParameterError(
-                    f"theta must lie between 1 and the {limit} cells of the grid; got {self.theta}."
+                    f"theta must lie between 1 and {limit}, the cells of the grid; "
+                    f"got {self.theta}."
                 )
             return
         if self.domain is None:
             raise ParameterError(f"theta must be an integer width; got {self.theta!r}.")
         try:
-            borders = tuple(int(b) for b in self.theta)  # type: ignore[union-attr]
+            borders = tuple(operator.index(b) for b in self.theta)  # type: ignore[union-attr]
         except (TypeError, ValueError):
             raise ParameterError(
                 f"theta must be an integer width or a tuple of borders; got {self.theta!r}. "

@@ -30,6 +30,11 @@ class Declarations:
 
     def private_names(self, names: Sequence[Hashable]) -> list[Hashable]:
         """Which columns are private: those with bounds, categories or a mechanism of their own."""
+        if self.categories is not None and not isinstance(self.categories, Mapping):
+            raise ParameterError(
+                f"categories must be a dict by column; got {self.categories!r}. "
+                "Write {'city': ['north', 'south']}."
+            )
         declared: set[Hashable] = set(self.categories or {})
         for by_column in (self.bounds, self.mechanism):
             if isinstance(by_column, Mapping):
@@ -64,15 +69,22 @@ class Declarations:
                 ordinal = OrdinalMapping(grid, order)
                 return PrivateColumn(name, ordinal, mechanism, outside, missing), False
             bounds, inferred = self._bounds(name, table)
+        except ParameterError as error:
+            raise ColumnError.of(name, error) from None
+        try:
             numeric = NumericMapping(
                 mechanism.domain,
                 bounds,
                 _scale(_of(self.scale, name, "linear")),
                 _of(self.mapping, name, "cells"),
             )
-            return PrivateColumn(name, numeric, mechanism, outside, missing), inferred
         except ParameterError as error:
+            if inferred:  # the message shows the bounds, which are then no public knowledge
+                raise ColumnError(
+                    name, "cannot be set up with bounds from the data", detail=str(error)
+                ) from None
             raise ColumnError.of(name, error) from None
+        return PrivateColumn(name, numeric, mechanism, outside, missing), inferred
 
     def _mechanism(self, name: Hashable) -> Mechanism | UnaryEncoding:
         mechanism = self.mechanism
@@ -163,7 +175,9 @@ def _of(declared: Any, name: Hashable, default: Any) -> Any:
 
 
 def _scale(scale: Any) -> Any:
-    return scale if isinstance(scale, str) else tuple(scale)
+    if isinstance(scale, str) or not hasattr(scale, "__iter__"):
+        return scale
+    return tuple(scale)
 
 
 def _unknown(name: Hashable, names: Sequence[Hashable]) -> ColumnError:

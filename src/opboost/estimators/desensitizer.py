@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import secrets
+import threading
 import warnings
 from collections.abc import Hashable
+from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -17,14 +17,22 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from opboost._typing import BoolArray
 from opboost.budget import Budget
 from opboost.columns import Prepared, PrivateColumn
-from opboost.errors import InferredBoundsWarning, ParameterError
+from opboost.errors import ColumnError, InferredBoundsWarning, ParameterError
 from opboost.estimators.declarations import Declarations, no_bounds
+from opboost.estimators.memory import Release, ReleaseMemory
 from opboost.frames import OutColumn, column_names, is_frame, rebuild, stack
 from opboost.guarantee import Joint, NoGuarantee
 from opboost.rng import Rng, SeededRng, default_rng
 
-REMEMBERED = 32
-"""How many releases a fitted transformer remembers."""
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What ``fit`` settled: later changes of parameters wait for the next ``fit``."""
+
+    names: tuple[Hashable, ...]
+    passthrough: bool
+    budget: Budget | None
+    rng: Rng
 
 
 class Desensitizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -50,11 +58,13 @@ class Desensitizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         guarantee_: What is promised about one person's record (a ``Joint``).
         columns_: The private columns as declared.
         outside_: How many values the last table had outside the bounds, by column.  Local: it
-            describes the data and must not be published.
+            describes the data, must not be published, and no pickle holds it.
+        releases_: How many releases were made since ``fit``.
 
-    A table that is transformed again gives the same release, which costs nothing: fresh noise on
-    the same rows would let anyone average it away.  The last 32 releases are remembered, in this
-    object only.
+    **Release once.**  The same table object with the same content gives the same release again, at
+    no cost: fresh noise on the same rows would let anyone average it away.  Anything else is a new
+    release: another fit, a copy, a subset or a reordered table.  Where it is about the same people,
+    promises add up (``guarantee_ + guarantee_``).  ``releases_`` counts the releases since ``fit``.
 
     >>> import opboost as op, pandas as pd
     >>> people = pd.DataFrame({"age": [23, 71, 40]})
@@ -107,6 +117,11 @@ class Desensitizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         )
         private = declared.private_names(names)
         self._check_remainder([name for name in names if name not in private])
+        if not private:
+            raise ParameterError(
+                "No column is private: nothing would be desensitised. "
+                "Declare bounds={'age': (17, 90)}."
+            )
         made = [declared.column(name, table) for name in private]
         columns = [c for c, _ in made]
         inferred = [c.name for c, from_data in made if from_data]
@@ -118,13 +133,21 @@ class Desensitizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 stacklevel=2,
             )
         if self.budget is not None:
-            shares = self.budget.shares(private)
+            shares = _checked_budget(self.budget).shares(private)
             columns = [c.scaled(shares[c.name]) for c in columns]
+        others = [name for name in names if name not in private]
+        _check_release_names(columns, others if self.remainder == "passthrough" else [])
+        prepared = [c.prepare(table) for c in columns]
+        # All is known to be well: from here on nothing can fail and leave half a fit behind.
+        self._plan = _Plan(
+            tuple(names),
+            self.remainder == "passthrough",
+            self.budget,
+            default_rng(self.noise_rng),
+        )
         self.columns_ = tuple(columns)
-        self.outside_: dict[Hashable, int] = {}
-        self._prepared(table)
-        self.guarantee_ = self._guarantee(inferred)
-        self._names = names
+        self.guarantee_ = self._guarantee(inferred, others)
+        self.outside_ = {c.name: p.outside for c, p in zip(columns, prepared, strict=True)}
         self._forget()
         return self
 
@@ -132,12 +155,12 @@ class Desensitizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """The released table: grid values (and bits) in place of the private columns."""
         check_is_fitted(self)
         table = self._validated(X, reset=False)
-        released = self._released(table)
+        released = self._released(X, table)
         out: list[OutColumn | Hashable] = []
-        for name in self._names:
+        for name in self._plan.names:
             if name in released:
                 out += released[name]
-            elif self.remainder == "passthrough":
+            elif self._plan.passthrough:
                 out.append(name)
         # scikit-learn's set_output wraps arrays; without it the kind that came in goes out.
         if _get_output_config("transform", self)["dense"] != "default":
@@ -160,17 +183,26 @@ class Desensitizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             inputs = given
         if inputs is None:
             inputs = [f"x{i}" for i in range(self.n_features_in_)]
-        spoken = dict(zip(self._names, inputs, strict=True))
+        spoken = dict(zip(self._plan.names, inputs, strict=True))
         by_name = {c.name: c for c in self.columns_}
         names: list[str] = []
-        for name in self._names:
+        for name in self._plan.names:
             if name in by_name:
                 plain = by_name[name].release_names()
                 prefix = str(name)
                 names += [str(spoken[name]) + str(n)[len(prefix) :] for n in plain]
-            elif self.remainder == "passthrough":
+            elif self._plan.passthrough:
                 names.append(str(spoken[name]))
         return np.array(names, dtype=object)
+
+    @property
+    def releases_(self) -> int:
+        """How many releases were made since ``fit``."""
+        check_is_fitted(self)
+        return self._memory.made
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "columns_")
 
     def _validated(self, X: Any, *, reset: bool) -> Any:
         if is_frame(X):
@@ -190,80 +222,91 @@ class Desensitizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if others and self.remainder == "raise":
             raise no_bounds(others[0])
 
-    def _prepared(self, table: Any) -> list[tuple[PrivateColumn, Prepared]]:
+    def _released(self, X: Any, table: Any) -> dict[Hashable, list[OutColumn]]:
+        """The release of this table: made once, and found again for the same object."""
         prepared = [(c, c.prepare(table)) for c in self.columns_]
-        self.outside_.update({c.name: p.outside for c, p in prepared})
-        return prepared
+        with self._lock:
+            self.outside_.update({c.name: p.outside for c, p in prepared})
+            known = self._memory.find(X, prepared)
+            if known is None:
+                known = self._draw(prepared)
+                self._memory.keep(X, prepared, known)
+            return known
 
-    def _released(self, table: Any) -> dict[Hashable, list[OutColumn]]:
-        """The release of this table: made once, and found again afterwards."""
-        prepared = self._prepared(table)
-        digest = self._digest(prepared)
-        if digest not in self._memory:
-            self._memory[digest] = self._draw(prepared)
-            while len(self._memory) > REMEMBERED:
-                del self._memory[next(iter(self._memory))]
-        return self._memory[digest]
-
-    def _draw(
-        self, prepared: list[tuple[PrivateColumn, Prepared]]
-    ) -> dict[Hashable, list[OutColumn]]:
-        rows = len(prepared[0][1].cells) if prepared else 0
-        chosen = self._chosen(rows)
+    def _draw(self, prepared: list[tuple[PrivateColumn, Prepared]]) -> Release:
+        chosen = self._chosen(len(prepared[0][1].cells))
         released = {}
         for j, (private, cells) in enumerate(prepared):
-            columns = private.release(cells, self.noise_rng)
+            columns = private.release(cells, self._plan.rng)
             if chosen is not None:
                 columns = [_hidden(c, ~chosen[:, j]) for c in columns]
             released[private.name] = columns
         return released
 
     def _chosen(self, rows: int) -> BoolArray | None:
-        if self.budget is None or self.budget.columns_per_row is None:
+        budget, rng = self._plan.budget, self._plan.rng
+        if budget is None or budget.columns_per_row is None:
             return None
-        rng = self.noise_rng
         if isinstance(rng, SeededRng):
             rng = rng.child("columns of each row")
-        return self.budget.drawn(rows, len(self.columns_), rng)
+        return budget.drawn(rows, len(self.columns_), rng)
 
-    def _guarantee(self, inferred: list[Hashable]) -> Joint | NoGuarantee:
-        if not default_rng(self.noise_rng).secure:
+    def _guarantee(self, inferred: list[Hashable], others: list[Hashable]) -> Joint | NoGuarantee:
+        if not self._plan.rng.secure:
             return NoGuarantee("seeded")
+        caveats = [f"bounds of {name!r} were taken from the data" for name in inferred]
+        if others and self._plan.passthrough:
+            caveats.append(f"released as they are: {', '.join(map(str, others))}")
+        budget = self._plan.budget
         return Joint(
             {c.name: c.guarantee() for c in self.columns_},
-            None if self.budget is None else self.budget.columns_per_row,
-            tuple(f"bounds of {name!r} were taken from the data" for name in inferred),
+            None if budget is None else budget.columns_per_row,
+            tuple(caveats),
         )
 
     def _forget(self) -> None:
-        self._memory: dict[bytes, dict[Hashable, list[OutColumn]]] = {}
-        self._key = secrets.token_bytes(32)
-
-    def _digest(self, prepared: list[tuple[PrivateColumn, Prepared]]) -> bytes:
-        digest = hashlib.blake2b(key=self._key)
-        for private, cells in prepared:
-            digest.update(repr(private.name).encode())
-            digest.update(np.ascontiguousarray(cells.raw).tobytes())
-            digest.update(np.packbits(cells.missing).tobytes())
-        return digest.digest()
+        self._memory = ReleaseMemory()
+        self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
-        # The key and the digests together would let a reader test guesses about small tables.
+        # What describes the data, and could be used to test guesses about it, stays here.
+        local = ("_memory", "_lock", "outside_")
         state: dict[str, Any] = super().__getstate__()
-        return {k: v for k, v in state.items() if k not in ("_memory", "_key")}
+        return {k: v for k, v in state.items() if k not in local}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if "columns_" in state:
+            self.outside_ = {}
             self._forget()
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []
-        tags.non_deterministic = default_rng(self.noise_rng).secure
+        tags.non_deterministic = getattr(self.noise_rng, "secure", True)
         tags.input_tags.string = True
         tags.input_tags.allow_nan = not (isinstance(self.missing, str) and self.missing == "raise")
         return tags
+
+
+def _checked_budget(budget: object) -> Budget:
+    if not isinstance(budget, Budget):
+        raise ParameterError(f"budget must be an op.Budget; got {budget!r}. Write Budget.even().")
+    return budget
+
+
+def _check_release_names(columns: list[PrivateColumn], others: list[Hashable]) -> None:
+    """Refuse two released columns of one name: the one would replace the other."""
+    seen = set(map(str, others))
+    for private in columns:
+        for name in map(str, private.release_names()):
+            if name in seen:
+                raise ColumnError(
+                    private.name,
+                    f"would be released as {name!r}, and so would another column",
+                    hint="Rename the other column or the category.",
+                )
+            seen.add(name)
 
 
 def _hidden(out: OutColumn, gone: BoolArray) -> OutColumn:

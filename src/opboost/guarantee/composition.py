@@ -30,6 +30,11 @@ class Guarantee(ABC):
 
     __slots__ = ()
 
+    @property
+    def knows_missing(self) -> bool:
+        """Whether ``None``, a missing value, has a bound."""
+        return False
+
     @abstractmethod
     def bound(self, x: Any, y: Any) -> float:
         """The most that a release may say for ``x`` against ``y``, as a log-ratio."""
@@ -73,8 +78,8 @@ class Sum(Guarantee):
     parts: tuple[Guarantee, ...]
 
     def bound(self, x: Any, y: Any) -> float:
-        """The sum of the parts' bounds."""
-        return plus(*(part.bound(x, y) for part in self.parts))
+        """The sum of the parts' bounds; a part that knows no missing values promises nothing."""
+        return plus(*(_bound(part, x, y) for part in self.parts))
 
     @property
     def total(self) -> float:
@@ -132,8 +137,8 @@ class NoGuarantee(Guarantee):
         """Infinity."""
         return math.inf
 
-    def __add__(self, other: Guarantee) -> Guarantee:
-        return self if isinstance(other, Guarantee) else NotImplemented
+    def __add__(self, other: Guarantee | Joint) -> NoGuarantee:
+        return self if isinstance(other, Guarantee | Joint) else NotImplemented
 
     @property
     def brief(self) -> str:
@@ -175,7 +180,9 @@ class Joint:
         largest = sorted(bounds, reverse=True)
         return plus(*largest[: self.columns_per_row])
 
-    def __add__(self, other: Joint) -> Joint:
+    def __add__(self, other: Joint | NoGuarantee) -> Joint | NoGuarantee:
+        if isinstance(other, NoGuarantee):
+            return other
         if not isinstance(other, Joint):
             return NotImplemented
         parts = dict(self.parts)
@@ -197,6 +204,12 @@ class Joint:
         lines.append(f"one person's record: at most {self.total:g}")
         lines += [f"not covered: {caveat}" for caveat in self.caveats]
         return "\n".join(lines)
+
+
+def _bound(part: Guarantee, x: Any, y: Any) -> float:
+    if (x is None or y is None) and not part.knows_missing:
+        return math.inf
+    return part.bound(x, y)
 
 
 def plus(*levels: float) -> float:

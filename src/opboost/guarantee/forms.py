@@ -17,7 +17,7 @@ def checked_epsilon(name: str, value: float) -> float:
     """A level that can be promised and sampled: a real number from 1e-9 to 1000."""
     try:
         level = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ParameterError(f"{name} must be a number; got {value!r}. Write 0.64.") from None
     if not 1e-9 <= level <= 1000:
         raise ParameterError(
@@ -74,6 +74,11 @@ class LDP(Guarantee):
     """Local differential privacy: the same bound for every pair of different values."""
 
     epsilon: float
+
+    @property
+    def knows_missing(self) -> bool:
+        """True: a missing value is one more value."""
+        return True
 
     def bound(self, x: Any, y: Any) -> float:
         """``epsilon`` for different values, nothing for equal ones."""
@@ -202,6 +207,11 @@ class Flagged(Guarantee):
     inner: Guarantee
     eps_missing: float
     constant: int
+
+    @property
+    def knows_missing(self) -> bool:
+        """True."""
+        return True
 
     def bound(self, x: int | None, y: int | None) -> float:
         """The inner bound for two present values, with the flag's share if one is missing."""

@@ -49,17 +49,11 @@ def geometric(words, i, first, thresholds, guides):  # type: ignore[no-untyped-d
 @njit(cache=True, nogil=True, inline="always")
 def power(n, powers):  # type: ignore[no-untyped-def]
     """``q**n`` in units of 2**-64, at most 16 too small, from a table of ``q**(d·2048**level)``."""
-    if n == 0:
-        return np.uint64(0xFFFFFFFFFFFFFFFF)
     result = np.uint64(0xFFFFFFFFFFFFFFFF)
-    for level in range(powers.shape[0]):
-        d = n & np.int64(BASE - 1)
-        if d:
-            result = mulhi(result, powers[level, d])
+    for level in range(powers.shape[0]):  # every digit, so that time does not tell which are zero
+        result = mulhi(result, powers[level, n & np.int64(BASE - 1)])
         n >>= np.int64(DIGIT_BITS)
-    if n:
-        return np.uint64(0)
-    return result
+    return result * np.uint64(n == 0)
 
 
 @njit(cache=True, nogil=True)

@@ -85,6 +85,7 @@ def _fill_level(law: Geometric, level: int) -> None:
         law.thresholds[level, d] = word_floor(
             lambda bits, d=d: law.digit_cumulative(level, d, bits)  # type: ignore[misc]
         )
+    law.powers[level, 0] = 2**64 - 1
     for d in range(1, BASE):
         law.powers[level, d] = min(law.decay.power(d * BASE**level, 64)[0], 2**64 - 1)
     starts = np.arange(BASE, dtype=np.uint64) << np.uint64(64 - DIGIT_BITS)

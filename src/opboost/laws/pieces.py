@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from math import floor
+from math import ceil, floor
 
 import numpy as np
 
@@ -43,7 +43,7 @@ class PiecesLaw:
         """The grid, or all cells that the line reaches."""
         if self.clipped:
             return self.domain
-        reach = floor(self.window + _HALF)
+        reach = ceil(self.window + _HALF) - 1
         return Domain(self.domain.L - reach, self.domain.R + reach)
 
     @property

@@ -43,7 +43,10 @@ class RunsLaw:
                 highest = np.full(len(x), self.partition.count - 1, dtype=np.int64)
                 index = draw_within(self.outer, index, lowest, highest, source, start)
         first, last = self.partition.ends(index)
-        return draw_within(self.inner, x, first, last, source, start)
+        drawn = draw_within(self.inner, x, first, last, source, start)
+        if self.partition.domain is None:
+            return np.clip(drawn, self.outputs.L, self.outputs.R)
+        return drawn
 
     def mass(self, x: int) -> FloatArray:
         """The product of the two stages, run by run."""

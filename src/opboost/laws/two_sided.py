@@ -24,7 +24,7 @@ class TwoSidedLaw:
     """``P[y | x]`` proportional to ``q**|x−y|`` on the range.
 
     Draws take a side, then a geometric distance modulo the number of cells on it: no draw is
-    ever rejected, so neither time nor the number of words depends on the data.
+    ever rejected, so the number of words does not depend on the data.
     """
 
     outputs: Domain

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from opboost.domain import Domain, Partition
+from opboost.domain import Domain, Partition, checked_domain
 from opboost.errors import ParameterError
 from opboost.exact import Decay
 from opboost.guarantee import PartitionDLDP, checked_epsilon
@@ -56,7 +56,7 @@ class AdjMap(Mechanism):
         eps_prt: float | None = None,
         eps_ner: float | None = None,
     ) -> None:
-        partition = Partition(domain, theta)
+        partition = Partition(checked_domain(domain), theta)
         if epsilon is not None:
             if eps_prt is not None or eps_ner is not None:
                 raise ParameterError(

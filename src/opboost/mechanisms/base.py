@@ -104,6 +104,8 @@ class Mechanism(ABC):
         _check_sampler(sampler, law)
         source = default_rng(rng).open()
         flat = np.clip(values, self.domain.L, self.domain.R).reshape(-1)
+        if not isinstance(law, TableLaw):
+            flat = flat.astype(np.int64, copy=False)  # their sums and differences need the room
         out = np.empty(flat.shape, dtype=np.promote_types(values.dtype, law.outputs.dtype()))
         for start in range(0, flat.size, CHUNK):
             piece = flat[start : start + CHUNK]
@@ -132,7 +134,7 @@ class Mechanism(ABC):
 
     def pmf(self, x: int) -> FloatArray:
         """The probabilities of all outputs from ``x``, in the order of ``outputs``."""
-        self._check_matrix()
+        self._check_matrix(rows=1)
         return law_of(self).mass(self.domain.clamp(x))
 
     @property
@@ -149,12 +151,13 @@ class Mechanism(ABC):
         law = law_of(self)
         return np.array([law.mass(x) for x in range(self.domain.L, self.domain.R + 1)])
 
-    def _check_matrix(self) -> None:
-        if self.domain.size > MATRIX_CELLS:
+    def _check_matrix(self, rows: int | None = None) -> None:
+        entries = (rows or self.domain.size) * self.outputs.size
+        if self.domain.size > MATRIX_CELLS or entries > MATRIX_CELLS**2:
             raise ParameterError(
-                f"A transition matrix of {self.domain.size} cells is too large "
-                f"(at most {MATRIX_CELLS}). loss(x, y), exact_epsilon() and guarantee() work on "
-                "grids of any size."
+                f"A law from {self.domain.size} to {self.outputs.size} cells is too large for a "
+                f"matrix (at most {MATRIX_CELLS} cells). loss(x, y), exact_epsilon() and "
+                "guarantee() work on grids of any size."
             )
 
     def integer_table(self) -> tuple[ObjectArray, int]:
@@ -229,7 +232,10 @@ class Mechanism(ABC):
 
 def checked_integers(x: ArrayLike) -> IntArray:
     """The values as an array of signed or unsigned integers; anything else is refused."""
-    values = np.asarray(x)
+    try:
+        values = np.asarray(x)
+    except ValueError:
+        raise DataError("sample takes an array of integers; its rows differ in length") from None
     if values.size == 0 and values.dtype.kind == "f":
         values = values.astype(np.int64)
     if values.dtype.kind not in "iu":

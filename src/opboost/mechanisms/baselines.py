@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from opboost.domain import Domain
+from opboost.domain import Domain, checked_domain
 from opboost.errors import ParameterError
 from opboost.exact import SLACK, exp_bounds
 from opboost.guarantee import LDP, checked_epsilon
@@ -38,6 +38,7 @@ class RandomizedResponse(Mechanism):
     epsilon: float
 
     def __post_init__(self) -> None:
+        checked_domain(self.domain)
         object.__setattr__(self, "epsilon", checked_epsilon("epsilon", self.epsilon))
 
     def guarantee(self) -> LDP:
@@ -88,7 +89,10 @@ class Piecewise(Mechanism):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", checked_epsilon("epsilon", self.epsilon))
-        if self._law().window * self._law().s >= 2**60:
+        checked_domain(self.domain)
+        law = self._law()
+        reach = max(abs(self.domain.L), abs(self.domain.R)) + law.window
+        if max(law.window * law.s, reach) >= 2**60:
             raise ParameterError(
                 f"Piecewise at epsilon={self.epsilon!r} spreads {self.domain.size} cells beyond "
                 "64 bits. Use a coarser grid or a larger epsilon."

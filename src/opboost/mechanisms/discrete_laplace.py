@@ -12,10 +12,10 @@ from opboost.guarantee import DLDP, PartitionDLDP, checked_epsilon
 from opboost.laws import LaplaceLaw, Law, RunsLaw
 from opboost.mechanisms.base import Mechanism
 
-INPUTS = Domain(-(2**61), 2**61)
+INPUTS = Domain(-(2**60), 2**60)
 """Integers that may come in."""
 
-OUTPUTS = Domain(-(2**62), 2**62)
+OUTPUTS = Domain(-(2**61), 2**61)
 """Outputs are clamped to these, which is post-processing and as good as never happens."""
 
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from opboost.domain import Domain
+from opboost.domain import Domain, checked_domain
 from opboost.exact import Decay
 from opboost.guarantee import DLDP, checked_epsilon
 from opboost.laws import Law, TwoSidedLaw
@@ -34,6 +34,7 @@ class GlobalMap(Mechanism):
     epsilon: float
 
     def __post_init__(self) -> None:
+        checked_domain(self.domain)
         object.__setattr__(self, "epsilon", checked_epsilon("epsilon", self.epsilon))
 
     def guarantee(self) -> DLDP:

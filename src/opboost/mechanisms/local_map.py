@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from opboost.domain import Domain, Partition
+from opboost.domain import Domain, Partition, checked_domain
 from opboost.exact import Decay
 from opboost.guarantee import LocalDLDP, checked_epsilon
 from opboost.laws import Law, RunsLaw
@@ -36,7 +36,7 @@ class LocalMap(Mechanism):
     def __init__(self, domain: Domain, *, epsilon: float, theta: int | tuple[int, ...]) -> None:
         object.__setattr__(self, "domain", domain)
         object.__setattr__(self, "epsilon", checked_epsilon("epsilon", epsilon))
-        object.__setattr__(self, "theta", Partition(domain, theta).theta)
+        object.__setattr__(self, "theta", Partition(checked_domain(domain), theta).theta)
 
     def __repr__(self) -> str:
         return f"LocalMap({self.domain!r}, epsilon={self.epsilon!r}, theta={self.theta!r})"

@@ -81,7 +81,7 @@ class PrivateColumn:
 
     def guarantee(self) -> Guarantee:
         """The promise about this column."""
-        flagged = self._flagged()
+        flagged = self.flagged()
         return (flagged or self.mechanism).guarantee()
 
     def scaled(self, share: float) -> PrivateColumn:
@@ -110,7 +110,7 @@ class PrivateColumn:
             bits = self.mechanism.sample_positions(prepared.cells, rng)
             names = self.release_names()
             return [OutColumn(name, bits[:, j]) for j, name in enumerate(names)]
-        flagged = self._flagged()
+        flagged = self.flagged()
         if flagged is None:
             return [OutColumn(self.name, self.mechanism.sample(prepared.cells, rng))]
         drawn, reported = flagged.sample(prepared.cells, prepared.missing, rng)
@@ -202,7 +202,8 @@ class PrivateColumn:
             self.mapping.domain.L if self.mapping is not None else 0
         )
 
-    def _flagged(self) -> WithMissing | None:
+    def flagged(self) -> WithMissing | None:
+        """The mechanism with its flag for missing values, where the policy is a flag."""
         if not isinstance(self.missing, Flag) or isinstance(self.mechanism, UnaryEncoding):
             return None
         constant = self._constant()

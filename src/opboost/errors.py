@@ -4,6 +4,7 @@ The tree::
 
     OpBoostError
     ├── ParameterError (ValueError)     a mechanism, grid or budget that cannot be built
+    │   └── ConfigError                 ... in a configuration file
     ├── DataError (ValueError)          a table that does not fit what was declared
     │   └── ColumnError                 ... in one named column
     ├── PrivacyError                    what was asked would break a promise
@@ -21,6 +22,10 @@ class OpBoostError(Exception):
 
 class ParameterError(OpBoostError, ValueError):
     """A parameter breaks the rule of the thing that is being built."""
+
+
+class ConfigError(ParameterError):
+    """A configuration file says something that cannot be, or not enough."""
 
 
 class DataError(OpBoostError, ValueError):

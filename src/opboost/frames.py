@@ -181,3 +181,9 @@ def _with_nan(column: OutColumn) -> np.ndarray[Any, Any]:
     if column.missing is None:
         return column.values
     return np.where(column.missing, np.nan, column.values)
+
+
+def hidden(out: OutColumn, gone: BoolArray) -> OutColumn:
+    """The column with more rows missing; a hidden cell's draw is overwritten."""
+    missing = gone if out.missing is None else out.missing | gone
+    return OutColumn(out.name, np.where(gone, out.values.min(initial=1), out.values), missing)

@@ -9,7 +9,10 @@ import sys
 
 import typer
 
-from opboost.cli import demo
+from opboost.cli.certify import certify
+from opboost.cli.demo import demo
+from opboost.cli.describe import describe
+from opboost.cli.desensitize import desensitize
 from opboost.errors import DataError, OpBoostError, ParameterError, PrivacyError
 
 app = typer.Typer(
@@ -20,7 +23,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.command("demo")(demo.demo)
+for verb in (demo, describe, desensitize, certify):
+    app.command()(verb)
 
 
 @app.callback()
@@ -35,6 +39,9 @@ def main() -> None:
     except OpBoostError as error:
         typer.echo(f"opboost: {error}", err=True)
         sys.exit(exit_status(error))
+    except OSError as error:
+        typer.echo(f"opboost: {error.filename or ''}: {error.strerror}".replace(" :", ""), err=True)
+        sys.exit(1)
 
 
 def exit_status(error: OpBoostError) -> int:

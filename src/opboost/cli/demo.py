@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -12,18 +10,12 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from opboost.cli.common import Format, FormatOption, print_json, talk
 from opboost.domain import Domain
 from opboost.experiments.tour import Stop, column, draw, mechanisms, tour
 from opboost.rng import SeededRng
 
 _BARS = " ▁▂▃▄▅▆▇█"
-
-
-class Format(StrEnum):
-    """How to print."""
-
-    text = "text"
-    json = "json"
 
 
 def demo(
@@ -33,10 +25,10 @@ def demo(
     seed: Annotated[
         int | None, typer.Option(help="Repeatable noise: protects nothing, for trying only.")
     ] = None,
-    format: Annotated[Format, typer.Option(help="text or json.")] = Format.text,
+    format: FormatOption = Format.text,
 ) -> None:
     """Desensitise a bundled column under every mechanism: a table and a picture."""
-    talk = Console(stderr=True)
+    console = talk()
     grid = Domain(1, cells)
     steps = tour(epsilon, grid, None if seed is None else SeededRng(seed))
     total = len(mechanisms(epsilon, grid))
@@ -45,26 +37,26 @@ def demo(
             steps,
             "mechanisms",
             total=total,
-            console=talk,
+            console=console,
             transient=True,
-            disable=not talk.is_terminal,
+            disable=not console.is_terminal,
         )
     )
     picture = out / "mechanisms.png"
     draw(stops, epsilon, grid, picture)
     if format is Format.json:
-        typer.echo(json.dumps([_line(stop) for stop in stops], ensure_ascii=False, indent=2))
+        print_json([_line(stop) for stop in stops])
     else:
         _print(stops, grid)
-    talk.print(f"Picture: {picture}", soft_wrap=True)
+    console.print(f"Picture: {picture}")
 
 
 def _line(stop: Stop) -> dict[str, object]:
     return {
         "mechanism": repr(stop.mechanism),
         "promise": str(stop.guarantee),
-        "total": stop.guarantee.total if stop.guarantee.total < float("inf") else None,
-        "exact_epsilon": stop.exact_epsilon if stop.exact_epsilon < float("inf") else None,
+        "total": stop.guarantee.total,
+        "exact_epsilon": stop.exact_epsilon,
         "mean_error": round(stop.error, 4),
         "kendall": round(stop.order, 4),
     }

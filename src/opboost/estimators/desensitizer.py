@@ -20,7 +20,7 @@ from opboost.columns import Prepared, PrivateColumn
 from opboost.errors import ColumnError, InferredBoundsWarning, ParameterError
 from opboost.estimators.declarations import Declarations, no_bounds
 from opboost.estimators.memory import Release, ReleaseMemory
-from opboost.frames import OutColumn, column_names, is_frame, rebuild, stack
+from opboost.frames import OutColumn, column_names, hidden, is_frame, rebuild, stack
 from opboost.guarantee import Joint, NoGuarantee
 from opboost.rng import Rng, SeededRng, default_rng
 
@@ -239,7 +239,7 @@ class Desensitizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         for j, (private, cells) in enumerate(prepared):
             columns = private.release(cells, self._plan.rng)
             if chosen is not None:
-                columns = [_hidden(c, ~chosen[:, j]) for c in columns]
+                columns = [hidden(c, ~chosen[:, j]) for c in columns]
             released[private.name] = columns
         return released
 
@@ -307,9 +307,3 @@ def _check_release_names(columns: list[PrivateColumn], others: list[Hashable]) -
                     hint="Rename the other column or the category.",
                 )
             seen.add(name)
-
-
-def _hidden(out: OutColumn, gone: BoolArray) -> OutColumn:
-    """The column with more rows missing; a hidden cell's draw is overwritten."""
-    missing = gone if out.missing is None else out.missing | gone
-    return OutColumn(out.name, np.where(gone, out.values.min(initial=1), out.values), missing)

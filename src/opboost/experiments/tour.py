@@ -22,6 +22,7 @@ from opboost.mechanisms import (
     Piecewise,
     RandomizedResponse,
 )
+from opboost.pictures import figure, save
 from opboost.rng import Rng, default_rng
 
 BOUNDS = (5.0, 30.0)
@@ -80,19 +81,12 @@ def tour(epsilon: float, grid: Domain, rng: Rng | None = None) -> Iterator[Stop]
 
 def draw(stops: list[Stop], epsilon: float, grid: Domain, path: Path) -> None:
     """A picture: what comes out for one value, and where the whole column goes."""
-    import matplotlib
-
-    matplotlib.use("agg")
-    from matplotlib import pyplot as plt
-
     raw, name = column()
     cells = NumericMapping(grid, BOUNDS).to_grid(raw)
-    figure, axes = plt.subplots(
-        2, len(stops), figsize=(2.3 * len(stops), 5.4), sharey="row", constrained_layout=True
-    )
+    chart = figure(2, len(stops), width=2.3 * len(stops), height=2.7, sharey="row")
     middle = grid.L + grid.span // 2
     for j, stop in enumerate(stops):
-        top, bottom = axes[0, j], axes[1, j]
+        top, bottom = chart.axes[0][j], chart.axes[1][j]
         colours = ["#1f4e79" if y == middle else "#9dc3e6" for y in grid.values()]
         top.bar(grid.values(), stop.middle, color=colours, width=0.9)
         top.set_title(f"{stop.name}\nmean error {stop.error:.2f}", fontsize=10)
@@ -102,14 +96,10 @@ def draw(stops: list[Stop], epsilon: float, grid: Domain, path: Path) -> None:
         bottom.set_xlabel("value before")
         for axis in (top, bottom):
             axis.set_xticks(grid.values()[:: max(1, grid.size // 5)])
-    axes[0, 0].set_ylabel(f"chance of each output\nfor the value {middle}")
-    axes[1, 0].set_ylabel("value after")
-    figure.suptitle(f"{name} on {grid.size} cells, ε = {epsilon:g} a cell", fontsize=12)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.part")
-    figure.savefig(partial, dpi=130, format=path.suffix.lstrip(".") or "png")
-    plt.close(figure)
-    partial.replace(path)
+    chart.axes[0][0].set_ylabel(f"chance of each output\nfor the value {middle}")
+    chart.axes[1][0].set_ylabel("value after")
+    chart.figure.suptitle(f"{name} on {grid.size} cells, ε = {epsilon:g} a cell", fontsize=12)
+    save(chart, path)
 
 
 def _extent(grid: Domain) -> tuple[float, float, float, float]:

@@ -1,0 +1,107 @@
+"""``opboost certify``: promised and exact loss by distance, order kept, total per person."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from opboost.certify import ColumnCertificate
+from opboost.cli.common import ConfigOption, Format, FormatOption, print_json, talk
+
+
+def certify(
+    config: ConfigOption,
+    png: Annotated[Path | None, typer.Option(help="Also draw a picture.")] = None,
+    format: FormatOption = Format.text,
+) -> None:
+    """Compute what each column's mechanism does, beside what is promised.
+
+    Exit status 3 if a promise does not cover.
+    """
+    from opboost.certify import certify as compute
+    from opboost.certify import draw
+    from opboost.config import load
+
+    plan = load(config)
+    console = talk()
+    certificates = list(
+        track(
+            compute(plan),
+            "certifying",
+            total=len(plan.private),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+    )
+    record = plan.guarantee()
+    covered = all(c.covered for c in certificates)
+    if format is Format.json:
+        print_json(
+            {
+                "columns": [asdict(c) for c in certificates],
+                "total": record.total,
+                "columns_per_row": record.columns_per_row,
+                "not_covered_by_any_promise": list(record.caveats),
+                "covered": covered,
+            }
+        )
+    else:
+        _print(certificates)
+        Console().print(f"One person's record: at most {record.total:.4g}.", highlight=False)
+        for caveat in record.caveats:
+            Console().print(f"Not covered: {caveat}.", highlight=False)
+    if png is not None:
+        draw(certificates, png)
+        console.print(f"Picture: {png}")
+    if not covered:
+        names = ", ".join(str(c.name) for c in certificates if not c.covered)
+        console.print(f"opboost: the promise does not cover: {names}")
+        raise typer.Exit(3)
+
+
+def _print(certificates: list[ColumnCertificate]) -> None:
+    overview = Table(title="Columns")
+    for title in ("column", "promise", "in all", "exact a cell", "pairs checked", "covered"):
+        overview.add_column(title, justify="left" if title in ("column", "promise") else "right")
+    for c in certificates:
+        overview.add_row(
+            str(c.name),
+            c.brief,
+            f"{c.total:.4g}",
+            f"{c.exact_epsilon:.4f}",
+            f"{c.pairs:,}",
+            "yes" if c.covered else "NO",
+        )
+    Console().print(overview)
+    for mechanism, lines in {c.mechanism: c.lines for c in certificates if c.lines}.items():
+        names = ", ".join(str(c.name) for c in certificates if c.mechanism == mechanism)
+        table = Table(title=f"{names}: by distance", caption=mechanism)
+        for title in ("distance", "promised", "exact, worst", "order kept, at least"):
+            table.add_column(title, justify="right")
+        for line in (lines[i] for i in _chosen(len(lines))):
+            gamma = "-" if line.gamma is None else f"{line.gamma:.4f}"
+            mark = "*" if line.without_promise else ""
+            table.add_row(f"{line.distance:,}{mark}", _level(line.bound), _level(line.loss), gamma)
+        if any(line.without_promise for line in lines):
+            table.caption = f"{mechanism}\n* pairs in different runs have no promise"
+        Console().print(table)
+
+
+def _level(value: float) -> str:
+    return "none" if math.isinf(value) else f"{value:.4f}"
+
+
+def _chosen(count: int) -> list[int]:
+    """All of a short list; the first few and then rarer ones of a long one."""
+    if count <= 16:
+        return list(range(count))
+    marks = [1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, count]
+    return [m - 1 for m in sorted(set(marks)) if m <= count]

@@ -1,0 +1,64 @@
+"""What the verbs share: formats, talk, progress, and where a configuration comes from."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+
+class Format(StrEnum):
+    """How to print."""
+
+    text = "text"
+    json = "json"
+
+
+FormatOption = Annotated[Format, typer.Option("--format", help="text or json.")]
+ConfigOption = Annotated[Path, typer.Option("--config", "-c", help="TOML file of the columns.")]
+
+
+def talk() -> Console:
+    """Where words go: standard error, so that standard output holds data alone."""
+    return Console(stderr=True, soft_wrap=True, highlight=False)
+
+
+def print_json(value: Any) -> None:
+    """Data to standard output; infinities as null, which JSON has instead."""
+    typer.echo(json.dumps(_finite(value), ensure_ascii=False, indent=2))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(k): _finite(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(v) for v in value]
+    return value
+
+
+@contextmanager
+def bytes_progress(title: str, total: int) -> Iterator[Any]:
+    """A bar that is told how many bytes are done; silent where nobody watches."""
+    console = talk()
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    with bar:
+        task = bar.add_task(title, total=total)
+        yield lambda done: bar.update(task, completed=done)

@@ -1,0 +1,340 @@
+"""The configuration of a party's columns: TOML, keyed by column name.
+
+```toml
+[grid]                 # default 1..10; [columns.NAME.grid] overrides
+lower = 1
+upper = 10
+
+[mechanism]            # default for all columns; [columns.NAME.mechanism] overrides
+kind = "clamp-map"
+epsilon = 0.64
+
+[columns.age]
+bounds = [17, 90]      # declared, public; never computed from the data
+
+[columns.city]
+categories = ["north", "south", "east"]
+
+[table]                # what is no private column
+public = ["region"]    # leaves as it is
+drop = ["name"]        # does not leave
+```
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from opboost.budget import Budget
+from opboost.columns import Flag, PrivateColumn
+from opboost.domain import Domain, NumericMapping, Ordered, OrdinalMapping
+from opboost.errors import ColumnError, ConfigError, OpBoostError
+from opboost.guarantee import Joint
+from opboost.mechanisms import (
+    AdjMap,
+    ClampMap,
+    GlobalMap,
+    LocalMap,
+    Mechanism,
+    Piecewise,
+    RandomizedResponse,
+    UnaryEncoding,
+)
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class GridSection(_Section):
+    """``[grid]``: the cells of a column."""
+
+    lower: int = 1
+    upper: int = 10
+
+    def domain(self) -> Domain:
+        """The grid."""
+        return Domain(self.lower, self.upper)
+
+
+Kind = Literal[
+    "global-map",
+    "adj-map",
+    "local-map",
+    "clamp-map",
+    "randomized-response",
+    "piecewise",
+    "unary-encoding",
+]
+
+
+class MechanismSection(_Section):
+    """``[mechanism]``: how a column is desensitised."""
+
+    kind: Kind = "clamp-map"
+    epsilon: float | None = None
+    theta: int | list[int] | None = None
+    alpha: float | None = None
+    eps_prt: float | None = None
+    eps_ner: float | None = None
+    encoding: Literal["oue", "sue"] = "oue"
+
+    def on(self, domain: Domain) -> Mechanism:
+        """The mechanism on a grid."""
+        if self.kind == "adj-map":
+            return AdjMap(
+                domain,
+                self.epsilon,
+                theta=self._theta(),
+                alpha=self.alpha,
+                eps_prt=self.eps_prt,
+                eps_ner=self.eps_ner,
+            )
+        if self.kind == "local-map":
+            return LocalMap(domain, epsilon=self.level(), theta=self._theta())
+        plain: dict[str, Any] = {
+            "global-map": GlobalMap,
+            "clamp-map": ClampMap,
+            "randomized-response": RandomizedResponse,
+            "piecewise": Piecewise,
+        }
+        made: Mechanism = plain[self.kind](domain, self.level())
+        return made
+
+    def level(self) -> float:
+        """``epsilon``, which most kinds need."""
+        if self.epsilon is None:
+            raise ConfigError(f"{self.kind} needs epsilon. Add epsilon = 0.64 to its mechanism.")
+        return self.epsilon
+
+    def _theta(self) -> int | tuple[int, ...]:
+        if self.theta is None:
+            raise ConfigError(f"{self.kind} needs theta. Add theta = 2 to its mechanism.")
+        return self.theta if isinstance(self.theta, int) else tuple(self.theta)
+
+
+class ColumnSection(_Section):
+    """``[columns.NAME]``: what is declared about one private column."""
+
+    bounds: tuple[float, float] | None = None
+    categories: list[str | int | float | bool] | None = None
+    ordered: bool = False
+    scale: Literal["linear", "log"] | list[float] = "linear"
+    mapping: Literal["cells", "paper"] = "cells"
+    outside: Literal["clamp", "raise"] = "clamp"
+    missing: Any = "raise"
+    eps_missing: float | None = None
+    missing_constant: Any = None
+    grid: GridSection | None = None
+    mechanism: MechanismSection | None = None
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> ColumnSection:
+        if (self.bounds is None) == (self.categories is None):
+            raise ValueError("give bounds = [lower, upper] or categories = [...], one of them")
+        return self
+
+    def policy(self) -> Any:
+        """What to do with missing values."""
+        if self.missing != "flag":
+            return self.missing
+        if self.eps_missing is None or self.missing_constant is None:
+            raise ConfigError(
+                'missing = "flag" needs eps_missing = 1.0 and missing_constant = <public value>.'
+            )
+        return Flag(self.eps_missing, self.missing_constant)
+
+
+class BudgetSection(_Section):
+    """``[budget]``: split the level over the columns."""
+
+    split: Literal["none", "even", "weighted", "sampled"] = "none"
+    weights: dict[str, float] | None = None
+    columns_per_row: int | None = None
+
+    def budget(self) -> Budget | None:
+        """The split, if there is one."""
+        if self.split == "none":
+            return None
+        if self.split == "even":
+            return Budget.even()
+        if self.split == "weighted":
+            if self.weights is None:
+                raise ConfigError('split = "weighted" needs [budget.weights], a weight a column.')
+            return Budget.weighted({**self.weights})
+        if self.columns_per_row is None:
+            raise ConfigError('split = "sampled" needs columns_per_row = 3.')
+        return Budget.sampled(self.columns_per_row)
+
+
+class TableSection(_Section):
+    """``[table]``: columns that are not private."""
+
+    public: list[str] = Field(default_factory=list)
+    drop: list[str] = Field(default_factory=list)
+
+
+class ColumnsConfig(_Section):
+    """A whole file."""
+
+    grid: GridSection = GridSection()
+    mechanism: MechanismSection = MechanismSection()
+    columns: dict[str, ColumnSection] = Field(default_factory=dict)
+    budget: BudgetSection = BudgetSection()
+    table: TableSection = TableSection()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a configuration says about a table: private columns, and the others."""
+
+    source: str
+    private: tuple[PrivateColumn, ...]
+    public: tuple[str, ...]
+    drop: tuple[str, ...]
+    budget: Budget | None
+
+    def guarantee(self) -> Joint:
+        """The promise about one person's record."""
+        caveats = [f"released as they are: {', '.join(self.public)}"] if self.public else []
+        return Joint(
+            {c.name: c.guarantee() for c in self.private},
+            None if self.budget is None else self.budget.columns_per_row,
+            tuple(caveats),
+        )
+
+    def check_names(self, names: Sequence[str]) -> None:
+        """Refuse a table whose columns are not those that were declared."""
+        declared = [*(str(c.name) for c in self.private), *self.public, *self.drop]
+        for name in declared:
+            if name not in names:
+                near = difflib.get_close_matches(name, names, n=1)
+                hint = f"Did you mean {near[0]!r}?" if near else f"It has {', '.join(names)}."
+                raise ColumnError(name, f"of {self.source} is not in the table", hint=hint)
+        for name in names:
+            if name not in declared:
+                raise undeclared(name, self.source)
+
+
+def undeclared(name: str, source: str) -> ColumnError:
+    """The refusal of a column about which a configuration says nothing."""
+    key = name if name.replace("-", "").replace("_", "").isalnum() else f'"{name}"'
+    return ColumnError(
+        name,
+        "has no bounds: taking them from the data would reveal its extremes",
+        hint=f"Add [columns.{key}] bounds = [lower, upper] to {source}, "
+        f"or name it under [table] public or drop.",
+    )
+
+
+def load(path: Path) -> Plan:
+    """Read and check a configuration file."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}.") from None
+    return parse(text, path.name)
+
+
+def parse(text: str, source: str) -> Plan:
+    """The plan that a configuration's text describes; ``source`` is its name in messages."""
+    try:
+        config = ColumnsConfig.model_validate(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{source} is not TOML: {error}.") from None
+    except ValidationError as error:
+        raise ConfigError(_first_problem(error, source)) from None
+    if not config.columns:
+        raise ConfigError(f"{source} declares no column. Add [columns.age] with bounds = [17, 90].")
+    columns = [_column(name, section, config, source) for name, section in config.columns.items()]
+    try:
+        budget = config.budget.budget()
+        if budget is not None:
+            shares = budget.shares([c.name for c in columns])
+            columns = [c.scaled(shares[c.name]) for c in columns]
+    except OpBoostError as error:
+        raise ConfigError(f"{source}, [budget]: {error}") from None
+    _check_disjoint(config, source)
+    return Plan(
+        source, tuple(columns), tuple(config.table.public), tuple(config.table.drop), budget
+    )
+
+
+def _column(name: str, section: ColumnSection, config: ColumnsConfig, source: str) -> PrivateColumn:
+    mechanism = section.mechanism or config.mechanism
+    grid = section.grid or config.grid
+    try:
+        missing = section.policy()
+        if section.categories is not None:
+            return _of_categories(name, section, mechanism, missing)
+        if mechanism.kind == "unary-encoding":
+            raise ConfigError(
+                "unary-encoding needs categories, not bounds. Use clamp-map for numbers."
+            )
+        made = mechanism.on(grid.domain())
+        scale = section.scale if isinstance(section.scale, str) else tuple(section.scale)
+        assert section.bounds is not None
+        mapping = NumericMapping(made.domain, section.bounds, scale, section.mapping)
+        return PrivateColumn(name, mapping, made, section.outside, missing)
+    except OpBoostError as error:
+        raise ConfigError(f"{source}, [columns.{name}]: {error}") from None
+
+
+def _of_categories(
+    name: str, section: ColumnSection, mechanism: MechanismSection, missing: Any
+) -> PrivateColumn:
+    assert section.categories is not None
+    order = Ordered(section.categories)
+    if section.ordered or mechanism.kind == "randomized-response":
+        grid = Domain(1, len(order.categories))
+        return PrivateColumn(
+            name, OrdinalMapping(grid, order), mechanism.on(grid), section.outside, missing
+        )
+    # A column without an order: distance means nothing, so every pair is protected alike.
+    unary = UnaryEncoding(order.categories, mechanism.level(), mechanism.encoding)
+    return PrivateColumn(name, None, unary, section.outside, missing)
+
+
+def _check_disjoint(config: ColumnsConfig, source: str) -> None:
+    seen: set[str] = set()
+    for name in _all_names(config):
+        if name in seen:
+            raise ConfigError(f"{source} names column {name!r} twice. A column has one role.")
+        seen.add(name)
+
+
+def _all_names(config: ColumnsConfig) -> Iterable[str]:
+    return [*config.columns, *config.table.public, *config.table.drop]
+
+
+def _first_problem(error: ValidationError, source: str) -> str:
+    problem = error.errors()[0]
+    parts = [
+        str(p) for p in problem["loc"] if not str(p).startswith(("function-", "list[", "tuple["))
+    ]
+    place = "".join(f"[{parts[0]}]" if i == 0 else f".{p}" for i, p in enumerate(parts))
+    if problem["type"] == "extra_forbidden":
+        owner = _SECTIONS.get(parts[0] if len(parts) < 3 else "columns", ColumnsConfig)
+        known = list(owner.model_fields) if len(parts) > 1 else list(ColumnsConfig.model_fields)
+        near = difflib.get_close_matches(parts[-1], known, n=1)
+        hint = f"Did you mean {near[0]!r}?" if near else f"Known are {', '.join(known)}."
+        return f"{source}: {'.'.join(parts)} is not a setting. {hint}"
+    message = problem["msg"].removeprefix("Value error, ")
+    shown = "" if isinstance(problem["input"], dict) else f"; got {problem['input']!r}"
+    return f"{source}: {'.'.join(parts) or place}: {message}{shown}."
+
+
+_SECTIONS: dict[str, type[_Section]] = {
+    "grid": GridSection,
+    "mechanism": MechanismSection,
+    "columns": ColumnSection,
+    "budget": BudgetSection,
+    "table": TableSection,
+}

@@ -1,0 +1,47 @@
+"""Charts, drawn without a screen and saved only when whole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A figure and its axes, row by row."""
+
+    figure: Any
+    axes: list[list[Any]]
+
+
+def figure(rows: int, columns: int, width: float, height: float, sharey: Any = False) -> Chart:
+    """An empty figure; ``height`` is that of one row, in inches."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    from matplotlib import pyplot as plt
+
+    drawn, axes = plt.subplots(
+        rows,
+        columns,
+        figsize=(width, height * rows),
+        squeeze=False,
+        sharey=sharey,
+        constrained_layout=True,
+    )
+    return Chart(drawn, [list(row) for row in axes])
+
+
+def save(chart: Chart, path: Path) -> None:
+    """Write the figure under another name and rename it into place."""
+    from matplotlib import pyplot as plt
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.part")
+    try:
+        chart.figure.savefig(partial, dpi=130, format=path.suffix.lstrip(".") or "png")
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+        plt.close(chart.figure)

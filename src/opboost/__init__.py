@@ -12,6 +12,7 @@ from opboost.columns import Flag, PrivateColumn
 from opboost.domain import Domain, NumericMapping, Ordered, OrdinalMapping, Partition
 from opboost.errors import (
     ColumnError,
+    ConfigError,
     DataError,
     InferredBoundsWarning,
     OpBoostError,
@@ -60,6 +61,7 @@ __all__ = [
     "Certificate",
     "ClampMap",
     "ColumnError",
+    "ConfigError",
     "DataError",
     "Desensitizer",
     "DiscreteLaplace",

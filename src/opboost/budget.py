@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +26,7 @@ class Budget:
     {'age': 0.6666666666666666, 'income': 0.3333333333333333}
     """
 
-    weights: Mapping[Hashable, float] | None = None
+    weights: Mapping[Any, float] | None = None
     columns_per_row: int | None = None
 
     def __post_init__(self) -> None:
@@ -49,7 +50,7 @@ class Budget:
         return cls()
 
     @classmethod
-    def weighted(cls, weights: Mapping[Hashable, float]) -> Budget:
+    def weighted(cls, weights: Mapping[Any, float]) -> Budget:
         """Shares in proportion to ``weights``."""
         return cls(weights=dict(weights))
 

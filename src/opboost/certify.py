@@ -131,11 +131,12 @@ def _draw_row(axes: list, certificate: ColumnCertificate, title: str) -> None:  
     right.set_ylim(0, 1.02)
     right.set_xlabel("distance in cells")
     right.set_ylabel("order kept, at least")
-    left.set_ylim(bottom=0)
+    wide = bool(certificate.lines) and certificate.lines[-1].distance > 300
+    if not wide:
+        left.set_ylim(bottom=0)
     for axis in (left, right):
         axis.xaxis.get_major_locator().set_params(integer=True)
-    if certificate.lines and certificate.lines[-1].distance > 300:
+    if wide:
         left.set_xscale("log", base=2)
         left.set_yscale("log")
-        left.set_ylim(bottom=None)
         right.set_xscale("log", base=2)

@@ -168,7 +168,7 @@ class BudgetSection(_Section):
         if self.split == "weighted":
             if self.weights is None:
                 raise ConfigError('split = "weighted" needs [budget.weights], a weight a column.')
-            return Budget.weighted({**self.weights})
+            return Budget.weighted(self.weights)
         if self.columns_per_row is None:
             raise ConfigError('split = "sampled" needs columns_per_row = 3.')
         return Budget.sampled(self.columns_per_row)

@@ -149,25 +149,21 @@ def rebuild(table: Any, columns: Sequence[OutColumn | Hashable]) -> Any:
     if frame.implementation.is_pandas_like():
         values = {_name(c): _with_nan(c) if isinstance(c, OutColumn) else table[c] for c in columns}
         return type(table)(values, index=table.index)
-    series = {
-        _name(c): _nullable(c, frame.implementation)
-        if isinstance(c, OutColumn)
-        else _series(table, c)
+    import pyarrow as pa
+
+    arrays = {
+        str(_name(c)): (
+            pa.array(c.values, mask=c.missing)
+            if isinstance(c, OutColumn)
+            else _series(table, c).to_arrow()
+        )
         for c in columns
     }
-    return nw.from_dict(series, backend=frame.implementation).to_native()
+    return nw.from_arrow(pa.table(arrays), backend=frame.implementation).to_native()
 
 
 def _name(column: OutColumn | Hashable) -> Any:
     return column.name if isinstance(column, OutColumn) else column
-
-
-def _nullable(column: OutColumn, backend: Any) -> Any:
-    values: Any = column.values
-    if column.missing is not None:
-        gaps = column.missing.tolist()
-        values = [None if gone else v for v, gone in zip(values.tolist(), gaps, strict=True)]
-    return nw.new_series(str(column.name), values, backend=backend)
 
 
 def stack(table: Any, columns: Sequence[OutColumn | Hashable]) -> np.ndarray[Any, Any]:

@@ -9,6 +9,7 @@ import sys
 
 import typer
 
+from opboost.cli.bench import bench
 from opboost.cli.certify import certify
 from opboost.cli.demo import demo
 from opboost.cli.describe import describe
@@ -23,7 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for verb in (demo, describe, desensitize, certify):
+for verb in (demo, describe, desensitize, certify, bench):
     app.command()(verb)
 
 

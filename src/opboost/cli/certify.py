@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from opboost.certify import ColumnCertificate
 from opboost.cli.common import ConfigOption, Format, FormatOption, print_json, talk
+
+if TYPE_CHECKING:
+    from opboost.certify import ColumnCertificate
 
 
 def certify(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -12,8 +12,10 @@ from rich.table import Table
 
 from opboost.cli.common import Format, FormatOption, print_json, talk
 from opboost.domain import Domain
-from opboost.experiments.tour import Stop, column, draw, mechanisms, tour
 from opboost.rng import SeededRng
+
+if TYPE_CHECKING:
+    from opboost.experiments.tour import Stop
 
 _BARS = " ▁▂▃▄▅▆▇█"
 
@@ -28,6 +30,8 @@ def demo(
     format: FormatOption = Format.text,
 ) -> None:
     """Desensitise a bundled column under every mechanism: a table and a picture."""
+    from opboost.experiments.tour import draw, mechanisms, tour
+
     console = talk()
     grid = Domain(1, cells)
     steps = tour(epsilon, grid, None if seed is None else SeededRng(seed))
@@ -63,6 +67,8 @@ def _line(stop: Stop) -> dict[str, object]:
 
 
 def _print(stops: list[Stop], grid: Domain) -> None:
+    from opboost.experiments.tour import column
+
     raw, name = column()
     table = Table(
         title=f"'{name}' of {len(raw)} rows on {grid.size} cells",

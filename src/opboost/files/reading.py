@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
@@ -16,7 +17,7 @@ from opboost.errors import ColumnError, DataError
 CELLS = 2_000_000
 """Cells in one piece, so that wide tables come in shorter pieces."""
 
-BLOCK_BYTES = 4 * 1024 * 1024
+BLOCK_BYTES = 1024 * 1024
 """Bytes of a CSV file that are parsed at a time."""
 
 _SUFFIXES = (".csv", ".csv.gz", ".parquet")
@@ -135,7 +136,7 @@ def _csv_pieces(
 
 
 _CONVERSION = re.compile(
-    r"In CSV column #(\d+): (?:Row #(\d+): )?CSV conversion error to (\S+): invalid value '(.*)'",
+    r"In CSV column #(\d+): (?:Row #\d+: )?CSV conversion error to \S+: invalid value '(.*)'",
     re.DOTALL,
 )
 
@@ -143,15 +144,26 @@ _CONVERSION = re.compile(
 def _csv_error(path: Path, names: list[str], done: int, error: pa.ArrowInvalid) -> DataError:
     found = _CONVERSION.search(str(error))
     if found:
-        index, row, kind, value = found.groups()
-        names = names or _header(path)
-        where = f"row {int(row) - 2}" if row else f"after row {done}"
+        column = (names or _header(path))[int(found.group(1))]
+        row = _row_of(path, column, found.group(2), done)
         return ColumnError(
-            names[int(index)],
-            f"of {path.name} must hold numbers" if kind != "string" else f"of {path.name} is bad",
-            detail=f"{where} holds {value!r}",
+            column,
+            f"of {path.name} must hold numbers",
+            detail=f"row {row} holds {found.group(2)!r}",
             hint="Convert it, or declare its categories instead of bounds.",
         )
     if "Empty CSV file" in str(error):
         return DataError(f"{path.name} is empty")
     return DataError(f"{path.name} is not a CSV table that can be read: {error}")
+
+
+def _row_of(path: Path, column: str, value: str, done: int) -> int:
+    """The first row from ``done`` on that holds this text."""
+    row = 0
+    for piece in _csv_pieces(path, {}, None):
+        if row + piece.num_rows > done:
+            found = pc.index(piece.column(column), value, start=max(0, done - row)).as_py()
+            if found >= 0:
+                return row + int(found)
+        row += piece.num_rows
+    return done

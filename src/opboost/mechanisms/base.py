@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Literal, Self
 
@@ -25,6 +28,9 @@ TABLE_BITS = 2**29
 
 MATRIX_CELLS = 4096
 """``transition_matrix`` refuses larger grids."""
+
+MANY = 1_000_000
+"""Columns of so many values are drawn by several threads."""
 
 CHUNK = 16_384
 """Values drawn in one piece, so that words and outputs stay in the cache."""
@@ -81,6 +87,7 @@ class Mechanism(ABC):
         *,
         outside: Literal["raise", "clamp"] = "raise",
         sampler: Sampler = "auto",
+        threads: int | None = None,
     ) -> IntArray:
         """One desensitised value for each grid value: integers in, integers out, same shape.
 
@@ -92,6 +99,8 @@ class Mechanism(ABC):
             sampler: How, never what: every sampler draws from the same law.  Tables know
                 ``"alias"`` (one word a value) and ``"inverse"`` (slow, one wide integer a value);
                 closed forms know ``"digits"``.
+            threads: How many threads draw; by default one, or as many as there are processors for
+                columns of a million values and more.  Seeded noise is drawn by one.
 
         >>> import opboost as op
         >>> m = op.GlobalMap(op.Domain(1, 10), epsilon=0.64)
@@ -102,18 +111,23 @@ class Mechanism(ABC):
         self._check_inside(values, outside)
         law = law_of(self)
         _check_sampler(sampler, law)
-        source = default_rng(rng).open()
+        generator = default_rng(rng)
         flat = np.clip(values, self.domain.L, self.domain.R).reshape(-1)
         if not isinstance(law, TableLaw):
             flat = flat.astype(np.int64, copy=False)  # their sums and differences need the room
         out = np.empty(flat.shape, dtype=np.promote_types(values.dtype, law.outputs.dtype()))
-        for start in range(0, flat.size, CHUNK):
-            piece = flat[start : start + CHUNK]
-            if sampler == "inverse":
-                assert isinstance(law, TableLaw)
-                out[start : start + CHUNK] = law.draw_inverse(piece, source)
-            else:
-                out[start : start + CHUNK] = law.draw(piece, source, start)
+
+        def draw(begin: int, end: int) -> None:
+            source = generator.open()
+            for start in range(begin, end, CHUNK):
+                piece = flat[start : min(start + CHUNK, end)]
+                if sampler == "inverse":
+                    assert isinstance(law, TableLaw)
+                    out[start : start + len(piece)] = law.draw_inverse(piece, source)
+                else:
+                    out[start : start + len(piece)] = law.draw(piece, source, start)
+
+        _in_threads(draw, flat.size, _thread_count(threads, flat.size, generator))
         return out.reshape(values.shape)
 
     def _check_inside(self, values: IntArray, outside: str) -> None:
@@ -228,6 +242,27 @@ class Mechanism(ABC):
     def certificate(self) -> Certificate:
         """The promise beside the exact loss, distance by distance."""
         return Certificate.of(self)
+
+
+def _thread_count(asked: int | None, size: int, rng: Rng) -> int:
+    if not rng.secure:
+        return 1  # one stream, so that the same call gives the same answer
+    if asked is None:
+        return (os.cpu_count() or 1) if size >= MANY else 1
+    if asked < 1:
+        raise ParameterError(f"threads must be 1 or more; got {asked!r}.")
+    return asked
+
+
+def _in_threads(draw: Callable[[int, int], None], size: int, threads: int) -> None:
+    """Cut 0..size into as many ranges as there are threads, at borders of chunks."""
+    if threads == 1:
+        draw(0, size)
+        return
+    share = -(-size // (threads * CHUNK)) * CHUNK
+    begins = range(0, size, max(share, CHUNK))
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(lambda begin: draw(begin, min(begin + share, size)), begins))
 
 
 def checked_integers(x: ArrayLike) -> IntArray:

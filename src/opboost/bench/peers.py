@@ -1,0 +1,89 @@
+"""Other libraries, each installed into an environment of its own and timed there.
+
+Their dependencies exclude each other (and ours), so they cannot share one environment.  A peer that
+does not install is reported as FAILED, with the reason.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """A library to compare with: what to install, and the script that times it."""
+
+    name: str
+    requirements: tuple[str, ...]
+    script: str
+
+    def timed(self, request: dict[str, Any], timeout: float = 900) -> PeerTime:
+        """CPU seconds of each repeat, or why there are none."""
+        python, problem = self._environment()
+        if problem:
+            return PeerTime(self.name, problem=problem)
+        script = resources.files("opboost.bench") / "peers" / self.script
+        try:
+            done = subprocess.run(
+                [str(python), str(script)],
+                input=json.dumps(request),
+                capture_output=True,
+                text=True,
+                timeout=timeout,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return PeerTime(self.name, problem=f"no answer within {timeout:.0f} s")
+        if done.returncode:
+            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+            return PeerTime(self.name, problem=last)
+        answer = json.loads(done.stdout.strip().splitlines()[-1])
+        return PeerTime(self.name, answer["version"], answer["seconds"], answer["values"])
+
+    def _environment(self) -> tuple[Path, str]:
+        home = _cache() / self.name
+        python = home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+        ready = home / "ready"
+        wanted = "\n".join(self.requirements)
+        if ready.exists() and ready.read_text() == wanted:
+            return python, ""
+        for command in (
+            [sys.executable, "-m", "venv", "--clear", str(home)],
+            [str(python), "-m", "pip", "install", "--quiet", *self.requirements],
+        ):
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode:
+                lines = [line for line in done.stderr.splitlines() if "ERROR" in line]
+                return python, (lines or done.stderr.strip().splitlines() or ["failed"])[-1]
+        ready.write_text(wanted)
+        return python, ""
+
+
+@dataclass(frozen=True, slots=True)
+class PeerTime:
+    """What a peer took; ``problem`` says why there is no time."""
+
+    name: str
+    version: str = ""
+    seconds: list[float] = field(default_factory=list)
+    values: int = 0
+    problem: str = ""
+
+
+def _cache() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "opboost" / "bench"
+
+
+SAMPLING = (
+    Peer("opendp", ("opendp==0.16.0",), "opendp_laplace.py"),
+    Peer("diffprivlib", ("diffprivlib==0.6.6", "scikit-learn<1.6"), "diffprivlib_truncated.py"),
+    Peer("python-dp", ("python-dp==1.1.5",), "pydp_laplace.py"),
+)

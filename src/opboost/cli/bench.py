@@ -1,0 +1,94 @@
+"""``opboost bench``: speed, side by side with peers, as ratios."""
+
+from __future__ import annotations
+
+import os
+import platform
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from opboost.cli.common import Format, FormatOption, print_json, talk
+from opboost.errors import ParameterError
+
+if TYPE_CHECKING:
+    from opboost.bench.sampling import Result, Timing
+
+NAMES = ("sampling",)
+
+
+def bench(
+    name: Annotated[str, typer.Argument(help=f"One of: {', '.join(NAMES)}, all.")],
+    peers: Annotated[bool, typer.Option(help="Install and time other libraries.")] = True,
+    quick: Annotated[bool, typer.Option(help="Short columns and small grids only.")] = False,
+    repeats: Annotated[int, typer.Option(min=1, help="Repeats; the median counts.")] = 5,
+    format: FormatOption = Format.text,
+) -> None:
+    """Time this library and its peers in one run.  All figures are for one core."""
+    if name not in (*NAMES, "all"):
+        raise ParameterError(f"No benchmark is called {name!r}. There are: {', '.join(NAMES)}.")
+    from opboost.bench.sampling import cases, run
+
+    console = talk()
+    chosen = cases(grids=(10, 100), sizes=(10**5,)) if quick else cases()
+    results = list(
+        track(
+            run(chosen, repeats, peers),
+            "sampling",
+            total=len(chosen),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+    )
+    if format is Format.json:
+        print_json({"machine": _machine(), "sampling": [asdict(r) for r in results]})
+        return
+    for result in results:
+        Console().print(_table(result))
+    console.print(_machine())
+
+
+def _machine() -> str:
+    load = ", ".join(f"{v:.2f}" for v in os.getloadavg()) if hasattr(os, "getloadavg") else "?"
+    return (
+        f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}; "
+        f"load averages at the end {load}"
+    )
+
+
+def _table(result: Result) -> Table:
+    case = result.case
+    cells = f"{case.cells:,}" if case.cells < 10**6 else f"2^{case.cells.bit_length() - 1}"
+    table = Table(title=f"ε = {case.epsilon:g}, {cells} cells, {case.values:,} values")
+    table.add_column("", no_wrap=True)
+    for title in ("M/s", "× numpy", *(f"× {p.name}" for p in result.peers), "AES ×"):
+        table.add_column(title, justify="right")
+    for timing in (*result.ours, result.numpy, *result.peers, result.aes):
+        table.add_row(*_row(timing, result))
+    failed = [f"{p.name} FAILED: {p.problem}" for p in result.peers if p.problem]
+    table.caption = "\n".join(
+        ["M/s: million values a second; AES ×: time over that of 8 keystream bytes", *failed]
+    )
+    return table
+
+
+def _row(timing: Timing, result: Result) -> list[str]:
+    if timing.problem:
+        return [timing.name, "FAILED"]
+    peers = ["FAILED" if p.problem else _ratio(p.median / timing.median) for p in result.peers]
+    return [
+        timing.name,
+        _ratio(timing.per_second / 1e6),
+        _ratio(result.numpy.median / timing.median),
+        *peers,
+        _ratio(timing.median / result.aes.median),
+    ]
+
+
+def _ratio(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

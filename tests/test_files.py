@@ -1,0 +1,362 @@
+"""Verbs on files, through the command line as a user calls it."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+import opboost as op
+from opboost import cli
+from opboost.config import parse
+from opboost.errors import OpBoostError
+from opboost.files.desensitize import desensitize
+from tests.checks import assert_samples_follow, counts_of
+
+CONFIG = """
+[mechanism]
+kind = "clamp-map"
+epsilon = 0.64
+
+[columns.age]
+bounds = [17, 90]
+
+[columns.size]
+categories = ["S", "M", "L"]
+ordered = true
+
+[columns.city]
+categories = ["north", "south"]
+
+[table]
+public = ["note"]
+drop = ["id"]
+"""
+NAMES = ["id", "age", "size", "city", "note"]
+
+
+def rows(n):
+    for i in range(n):
+        yield [i, 17 + i % 74, "SML"[i % 3], ("north", "south")[i % 2], f'say "{i}", twice']
+
+
+def write_csv(path, n=1000, rows=rows):
+    opener = gzip.open if path.name.endswith(".gz") else open
+    with opener(path, "wt", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(NAMES)
+        writer.writerows(rows(n))
+    return path
+
+
+def write_parquet(path, n=1000):
+    columns = list(zip(*rows(n), strict=True))
+    pq.write_table(pa.table(dict(zip(NAMES, map(list, columns), strict=True))), path)
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "b.toml").write_text(CONFIG)
+    return tmp_path
+
+
+def run(*arguments):
+    """The command line in this process: its output, and its exit status."""
+    result = CliRunner().invoke(cli.app, list(map(str, arguments)))
+    if isinstance(result.exception, OpBoostError):
+        return cli.exit_status(result.exception), "", str(result.exception)
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, result.stdout, result.stderr
+
+
+OUT = ["age", "size", "city=north", "city=south", "note"]
+
+
+@pytest.mark.parametrize("source", ["in.csv", "in.csv.gz", "in.parquet"])
+@pytest.mark.parametrize("target", ["out.csv", "out.csv.gz", "out.parquet"])
+def test_every_kind_in_and_out(folder, source, target):
+    (write_parquet if "parquet" in source else write_csv)(folder / source)
+    status, out, err = run("desensitize", source, "-c", "b.toml", "-o", target)
+    assert status == 0, err
+    assert "one person's record" in out
+    if target.endswith(".parquet"):
+        table = pq.read_table(target)
+        assert table.schema.field("age").type == pa.uint8()
+        got = table.to_pydict()
+    else:
+        opener = gzip.open if target.endswith(".gz") else open
+        with opener(target, "rt") as file:
+            lines = list(csv.DictReader(file))
+        got = {name: [line[name] for line in lines] for name in lines[0]}
+    assert list(got) == OUT
+    assert len(got["age"]) == 1000
+    assert {int(v) for v in got["age"]} <= set(range(1, 11))
+    assert {int(v) for v in got["city=north"]} == {0, 1}
+    assert got["note"][7] == 'say "7", twice'
+    assert sorted(p.name for p in folder.iterdir()) == sorted(["b.toml", source, target])
+
+
+def test_a_folder_in_a_folder_out(folder):
+    (folder / "in").mkdir()
+    write_csv(folder / "in" / "a.csv", 100)
+    write_parquet(folder / "in" / "b.parquet", 50)
+    status, out, err = run("desensitize", "in", "-c", "b.toml", "-o", "out", "--format", "json")
+    assert status == 0, err
+    assert json.loads(out)["rows"] == 150
+    assert sorted(p.name for p in (folder / "out").iterdir()) == ["a.csv", "b.parquet"]
+
+
+def test_what_comes_out_follows_the_law_in_every_piece(folder):
+    """Many pieces: the rows of each get noise of their own."""
+
+    def many(n):
+        for i in range(n):
+            yield [i, 40, "M", "north", "x" * 60]
+
+    write_csv(folder / "in.csv", 150_000, many)
+    status, _, err = run("desensitize", "in.csv", "-c", "b.toml", "-o", "out.parquet")
+    assert status == 0, err
+    ages = pq.read_table("out.parquet")["age"].to_numpy()
+    cell = int(op.NumericMapping(op.Domain(1, 10), (17, 90)).to_grid([40])[0])
+    assert_samples_follow(
+        counts_of(ages, op.Domain(1, 10)), op.ClampMap(op.Domain(1, 10), 0.64).pmf(cell)
+    )
+    half = len(ages) // 2
+    assert (ages[:half] != ages[half : 2 * half]).mean() > 0.5
+
+
+def test_a_seed_repeats_and_says_so(folder):
+    write_csv(folder / "in.csv")
+    for name in ("one.csv", "two.csv"):
+        status, out, _ = run("desensitize", "in.csv", "-c", "b.toml", "-o", name, "--seed", "7")
+        assert status == 0
+        assert out.strip() == "none: seeded"
+    assert (folder / "one.csv").read_bytes() == (folder / "two.csv").read_bytes()
+    run("desensitize", "in.csv", "-c", "b.toml", "-o", "three.csv")
+    assert (folder / "one.csv").read_bytes() != (folder / "three.csv").read_bytes()
+
+
+def test_unsampled_cells_are_empty_in_files(folder):
+    config = CONFIG + '[budget]\nsplit = "sampled"\ncolumns_per_row = 1\n'
+    (folder / "b.toml").write_text(config)
+    write_csv(folder / "in.csv")
+    assert run("desensitize", "in.csv", "-c", "b.toml", "-o", "out.parquet")[0] == 0
+    table = pq.read_table("out.parquet")
+    given = [table[name].is_valid().to_numpy() for name in ("age", "size", "city=north")]
+    assert (np.sum(given, axis=0) == 1).all()
+    assert table.schema.field("age").type == pa.uint8()
+
+
+def bad_csv(text):
+    def write(folder):
+        (folder / "in.csv").write_text(text)
+        return "in.csv"
+
+    return write
+
+
+HEAD = "id,age,size,city,note\n"
+BAD = [
+    (
+        bad_csv(HEAD + "1,old,S,north,x\n"),
+        5,
+        "'age' of in.csv must hold numbers (row 0 holds 'old')",
+    ),
+    (bad_csv(HEAD + "1,20,S,north,x\n2,inf,S,north,x\n"), 5, "'age' holds infinite values"),
+    (bad_csv(HEAD + "1,,S,north,x\n"), 5, "'age' has missing values"),
+    (bad_csv(HEAD + "1,20,XL,north,x\n"), 5, "first: 'XL' in row 0"),
+    (bad_csv(HEAD + "1,20,S,west,x\n"), 5, "'city' does not fit"),
+    (bad_csv(HEAD), 5, "in.csv has no rows"),
+    (bad_csv(""), 5, "in.csv is empty"),
+    (bad_csv("id,age,age,city,note\n1,2,3,north,x\n"), 5, "'age' stands twice in in.csv"),
+    (bad_csv("id,age,size,city\n1,20,S,north\n"), 5, "'note' of b.toml is not in the table"),
+    (bad_csv("id,age,size,city,note,pay\n1,20,S,north,x,5\n"), 5, "Add [columns.pay] bounds"),
+    (bad_csv(HEAD + "1,20,S\n"), 5, "in.csv is not a CSV table"),
+    (lambda folder: "none.csv", 5, "none.csv does not exist"),
+    (lambda folder: "b.toml", 5, "neither CSV nor Parquet"),
+]
+
+
+@pytest.mark.parametrize(("write", "status", "words"), BAD, ids=[w[:40] for _, _, w in BAD])
+def test_bad_tables_leave_a_sentence_and_nothing_else(folder, write, status, words):
+    source = write(folder)
+    before = sorted(p.name for p in folder.iterdir())
+    got, _, message = run("desensitize", source, "-c", "b.toml", "-o", "out.csv")
+    assert got == status
+    assert words in message
+    assert sorted(p.name for p in folder.iterdir()) == before
+
+
+def test_a_damaged_parquet_file_is_refused(folder):
+    path = write_parquet(folder / "in.parquet", 20_000)
+    path.write_bytes(path.read_bytes()[:-200])
+    status, _, message = run("desensitize", "in.parquet", "-c", "b.toml", "-o", "out.csv")
+    assert status == 5
+    assert "not a Parquet file that can be read" in message
+
+
+def test_an_output_is_never_overwritten(folder):
+    write_csv(folder / "in.csv")
+    (folder / "out.csv").write_text("precious")
+    status, _, message = run("desensitize", "in.csv", "-c", "b.toml", "-o", "out.csv")
+    assert status == 5
+    assert "exists already" in message
+    assert (folder / "out.csv").read_text() == "precious"
+    status, _, message = run("desensitize", "in.csv", "-c", "b.toml", "-o", "no/out.csv")
+    assert (status, "does not exist" in message) == (5, True)
+
+
+def test_a_late_bad_row_leaves_nothing_half_written(folder):
+    def late(n):
+        yield from rows(n - 1)
+        yield [n, "old", "S", "north", "x"]
+
+    write_csv(folder / "in.csv", 300_000, late)
+    status, _, message = run("desensitize", "in.csv", "-c", "b.toml", "-o", "out.csv")
+    assert status == 5
+    assert "'age' of in.csv must hold numbers" in message
+    assert sorted(p.name for p in folder.iterdir()) == ["b.toml", "in.csv"]
+
+
+def test_a_killed_run_leaves_no_output_and_the_next_one_works(folder):
+    write_csv(folder / "in.csv", 600_000)
+    arguments = [sys.executable, "-m", "opboost", "desensitize", "in.csv", "-c", "b.toml"]
+    process = subprocess.Popen([*arguments, "-o", "out.csv"], cwd=folder, stderr=subprocess.PIPE)
+    partial = folder / ".out.csv.part"
+    deadline = time.time() + 60
+    while not (partial.exists() and partial.stat().st_size) and time.time() < deadline:
+        time.sleep(0.005)
+        assert process.poll() is None, "it finished before it could be killed"
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    process.stderr.close()
+    assert not (folder / "out.csv").exists()
+    assert partial.exists()
+    assert run("desensitize", "in.csv", "-c", "b.toml", "-o", "out.csv")[0] == 0
+    assert not partial.exists()
+
+
+def test_describe_names_what_is_missing_and_shows_no_extremes(folder):
+    def some(n):
+        for i, row in enumerate(rows(n)):
+            yield [row[0] + 4242, *row[1:]] if i % 10 else [row[0] + 4242, "", *row[2:]]
+
+    write_csv(folder / "in.csv", 100, some)
+    status, out, _ = run("describe", "in.csv", "--format", "json")
+    assert status == 0
+    looks = {c["name"]: c for c in json.loads(out)}
+    assert looks["age"] == {
+        "name": "age",
+        "kind": "whole number",
+        "rows": 100,
+        "missing": 10,
+        "distinct": None,
+        "declared": "",
+        "next_step": "bounds = [lower, upper]",
+    }
+    assert looks["city"]["next_step"] == "categories = [...]"
+    assert looks["note"]["kind"] == "text"
+    status, text, _ = run("describe", "in.csv", "-c", "b.toml")
+    assert "0.64 a cell" in text
+    assert "4242" not in text + out
+    write_parquet(folder / "in.parquet")
+    assert run("describe", "in.parquet")[0] == 0
+
+
+def test_certify_prints_and_draws(folder):
+    status, out, _ = run("certify", "-c", "b.toml", "--png", "c.png", "--format", "json")
+    assert status == 0
+    report = json.loads(out)
+    assert report["covered"] is True
+    assert report["total"] == pytest.approx(9 * 0.64 + 2 * 0.64 + 0.64)
+    age = report["columns"][0]
+    assert age["pairs"] == 45
+    assert age["lines"][0]["loss"] == pytest.approx(0.64)
+    assert age["lines"][0]["gamma"] == pytest.approx(0.5067, abs=1e-4)
+    assert (folder / "c.png").read_bytes().startswith(b"\x89PNG")
+    status, text, _ = run("certify", "-c", "b.toml")
+    assert "One person's record: at most 7.68" in text.replace("\n", " ")
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        'kind = "local-map"\nepsilon = 0.5\ntheta = 3',
+        'kind = "adj-map"\nepsilon = 0.5\ntheta = 3',
+        'kind = "global-map"\nepsilon = 0.5\n[grid]\nlower = 0\nupper = 1099511627775',
+    ],
+)
+def test_certify_serves_every_kind(folder, mechanism):
+    text = f"[mechanism]\n{mechanism}\n[columns.age]\nbounds = [0, 1]\nmissing = 'flag'\n"
+    (folder / "b.toml").write_text(text + "eps_missing = 1.0\nmissing_constant = 0.5\n")
+    status, out, err = run("certify", "-c", "b.toml", "--png", "c.png")
+    assert status == 0, err
+    assert "yes" in out
+
+
+def test_certify_exits_with_3_if_the_promise_does_not_cover(folder, monkeypatch):
+    """A broken mechanism: it promises half of what it spends."""
+    monkeypatch.setattr(op.ClampMap, "guarantee", lambda m: op.DLDP(m.epsilon / 2, m.domain))
+    status, out, err = run("certify", "-c", "b.toml")
+    assert status == 3
+    assert "NO" in out
+    assert "does not cover: age, size" in err
+
+
+def test_memory_stays_bounded(folder):
+    """The peak of a run on 40 MB is not far above that of a run on 1 MB: it does not grow."""
+
+    def peak(name):
+        script = (
+            "import resource, sys\n"
+            "from opboost.cli import app\n"
+            "try: app()\n"
+            "except SystemExit: pass\n"
+            "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)"
+        )
+        arguments = ["desensitize", f"{name}.csv", "-c", "b.toml", "-o", f"{name}-out.csv"]
+        done = subprocess.run(
+            [sys.executable, "-c", script, *arguments],
+            capture_output=True,
+            text=True,
+            cwd=folder,
+            check=True,
+            timeout=300,
+        )
+        return int(done.stdout.split()[-1])
+
+    write_csv(folder / "small.csv", 20_000)
+    write_csv(folder / "large.csv", 1_000_000)
+    small, large = peak("small"), peak("large")
+    assert large < 500
+    assert large - small < 200
+
+
+def test_desensitize_from_python(folder):
+    write_csv(folder / "in.csv")
+    told = []
+    summary = desensitize(
+        folder / "in.csv", parse(CONFIG, "b.toml"), folder / "out.csv", progress=told.append
+    )
+    assert summary.rows == 1000
+    assert told[-1] == (folder / "in.csv").stat().st_size
+
+
+def test_bench_refuses_what_it_does_not_know():
+    status, _, message = run("bench", "everything")
+    assert status == 2
+    assert "There are: sampling" in message

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import track
 
 ROOT = Path(__file__).parent.parent
-FILES = ("foundation",)
+FILES = ("foundation", "order", "speed")
 
 
 def main(chosen: list[str]) -> int:

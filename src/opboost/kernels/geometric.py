@@ -25,23 +25,21 @@ _ONE = np.uint64(1) << np.uint64(63)
 
 
 @njit(cache=True, nogil=True, inline="always")
-def digit(word, thresholds, guide):  # type: ignore[no-untyped-def]
-    """The digit of ``word`` (how many thresholds it reaches) and whether it is undecided."""
-    d = np.int64(guide[np.int64(word >> _GUIDE_SHIFT)])
-    while d < thresholds.shape[0] and word >= thresholds[d]:
-        d += 1
-    undecided = d == thresholds.shape[0] or (d > 0 and thresholds[d - 1] == word)
-    return d, undecided
-
-
-@njit(cache=True, nogil=True, inline="always")
 def geometric(words, i, first, thresholds, guides):  # type: ignore[no-untyped-def]
-    """A geometric variable from the words of row ``i``, one a digit from draw ``first`` on."""
+    """A geometric variable from the words of row ``i``, one a digit from draw ``first`` on.
+
+    A digit is how many thresholds its word reaches; the guide says where the search begins.  Also
+    returned: whether a word equals a threshold or lies beyond the last, and so decides nothing.
+    """
     total = np.int64(0)
-    undecided = False
+    undecided = np.int64(0)
+    count = thresholds.shape[1]
     for level in range(thresholds.shape[0]):
-        d, u = digit(words[first + level, i], thresholds[level], guides[level])
-        undecided = undecided or u
+        word = words[first + level, i]
+        d = np.int64(guides[level, np.int64(word >> _GUIDE_SHIFT)])
+        while d < count and word >= thresholds[level, d]:
+            d += 1
+        undecided |= np.int64(d == count) | np.int64(thresholds[level, max(d - 1, 0)] == word)
         total += d << np.int64(level * DIGIT_BITS)
     return total, undecided
 
@@ -63,17 +61,14 @@ def draw_laplace(x, lower, upper, words, right, thresholds, guides, out, undecid
     Draw 0 chooses the side (``right`` is the rounded-down threshold of "not below x"), the other
     draws are the digits of the distance.
     """
-    flagged = 0
+    flagged = np.int64(0)
     for i in range(x.shape[0]):
         value = np.int64(x[i])
-        distance, open_digit = geometric(words, i, 1, thresholds, guides)
+        distance, open_row = geometric(words, i, 1, thresholds, guides)
         coin = words[0, i]
-        if coin < right:
-            y = upper if distance > upper - value else value + distance
-        else:
-            y = lower if distance >= value - lower else value - 1 - distance
-        out[i] = y
-        open_row = open_digit or coin == right
+        moved = value + distance if coin < right else value - 1 - distance
+        out[i] = min(max(moved, lower), upper)
+        open_row |= np.int64(coin == right)
         undecided[i] = open_row
         flagged += open_row
     return flagged
@@ -89,7 +84,7 @@ def draw_two_sided(x, lower, upper, words, powers, thresholds, guides, out, unde
     """
     q = power(np.int64(1), powers) >> np.uint64(1)
     guard = np.uint64(GUARD)
-    flagged = 0
+    flagged = np.int64(0)
     for i in range(x.shape[0]):
         value = min(max(np.int64(x[i]), lower[i]), upper[i])
         cells_left = value - lower[i] + 1
@@ -99,15 +94,13 @@ def draw_two_sided(x, lower, upper, words, powers, thresholds, guides, out, unde
         right = q - far if q > far else np.uint64(0)
         distance, open_row = geometric(words, i, 1, thresholds, guides)
         position = mulhi(words[0, i], left + right)
-        if cells_right == 0 or position < left:
-            y = value - distance % cells_left
-            gap = left - position if position < left else np.uint64(0)
-        else:
-            y = value + 1 + distance % cells_right
-            gap = position - left
-        out[i] = y
-        if cells_right > 0 and gap <= guard:
-            open_row = True
+        on_left = cells_right == 0 or position < left
+        cells = cells_left if on_left else cells_right
+        if distance >= cells:  # rare: division is slow
+            distance %= cells
+        out[i] = value - distance if on_left else value + 1 + distance
+        gap = left - position if position < left else position - left
+        open_row |= np.int64(cells_right > 0) & np.int64(gap <= guard)
         undecided[i] = open_row
         flagged += open_row
     return flagged

@@ -4,3 +4,5 @@
 one file's.  A claim is a function that returns a value (or several, for a spread) and the rule that
 the value must meet.
 """
+
+FILES = ("foundation", "order", "speed")

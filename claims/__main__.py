@@ -11,8 +11,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import track
 
+from claims import FILES
+
 ROOT = Path(__file__).parent.parent
-FILES = ("foundation", "order", "speed")
 
 
 def main(chosen: list[str]) -> int:

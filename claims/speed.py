@@ -113,11 +113,13 @@ drop = ["id"]
 def peak_megabytes(rows: int) -> float:
     """The peak resident memory of ``opboost desensitize`` on a CSV file of so many rows."""
     script = (
-        "import resource, sys\n"
+        # Not ru_maxrss, which survives an exec and may show the parent's peak.
+        "import re, pathlib\n"
         "from opboost.cli import app\n"
         "try: app()\n"
         "except SystemExit: pass\n"
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)"
+        "status = pathlib.Path('/proc/self/status').read_text()\n"
+        "print(int(re.search(r'VmHWM:\\s+(\\d+)', status)[1]) / 1024)"
     )
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

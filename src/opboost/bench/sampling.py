@@ -16,13 +16,16 @@ from opboost._typing import IntArray
 from opboost.bench.peers import SAMPLING, Peer, PeerTime
 from opboost.domain import Domain
 from opboost.mechanisms import (
+    AdjLaplace,
     AdjMap,
     ClampMap,
+    DiscreteLaplace,
     GlobalMap,
     LocalMap,
     Mechanism,
     Piecewise,
     RandomizedResponse,
+    UnaryEncoding,
 )
 
 EPSILONS = (0.08, 1.28)
@@ -70,13 +73,14 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """All timings of one case."""
+    """All timings of one case; ``others`` are mechanisms that do not work on the grid."""
 
     case: Case
     aes: Timing
     numpy: Timing
     peers: tuple[Timing, ...]
     ours: tuple[Timing, ...]
+    others: tuple[Timing, ...]
 
     def peer(self, name: str) -> Timing:
         """One peer's timing."""
@@ -95,6 +99,23 @@ def mechanisms(case: Case) -> dict[str, Mechanism]:
         "Randomised response": RandomizedResponse(grid, epsilon),
         "Piecewise": Piecewise(grid, epsilon),
     }
+
+
+def others(case: Case, x: IntArray) -> dict[str, Callable[[], object]]:
+    """Mechanisms without a grid, and unary encoding, which gives a bit for each category."""
+    wide = x.astype(np.int64)
+    work: dict[str, Callable[[], object]] = {
+        "Discrete Laplace": partial(DiscreteLaplace(case.epsilon).sample, wide, threads=1),
+        "Adj-Laplace": partial(
+            AdjLaplace(eps_prt=case.epsilon, eps_ner=case.epsilon, theta=10).sample,
+            wide,
+            threads=1,
+        ),
+    }
+    if case.cells * case.values <= 10**8:
+        unary = UnaryEncoding(range(case.cells), case.epsilon)
+        work[f"Unary, {case.cells} bits"] = partial(unary.sample_positions, wide - 1)
+    return work
 
 
 def cases(
@@ -124,6 +145,7 @@ def run(chosen: list[Case], repeats: int = REPEATS, peers: bool = True) -> Itera
             _timed("numpy, insecure", case, repeats, _numpy(case, x)),
             known[key],
             tuple(ours),
+            tuple(_timed(name, case, repeats, work) for name, work in others(case, x).items()),
         )
 
 

@@ -50,6 +50,7 @@ def bench(
         return
     for result in results:
         Console().print(_table(result))
+    Console().print(_theory(results))
     console.print(_machine())
 
 
@@ -68,12 +69,35 @@ def _table(result: Result) -> Table:
     table.add_column("", no_wrap=True)
     for title in ("M/s", "× numpy", *(f"× {p.name}" for p in result.peers), "AES ×"):
         table.add_column(title, justify="right")
-    for timing in (*result.ours, result.numpy, *result.peers, result.aes):
+    for timing in (*result.ours, *result.others, result.numpy, *result.peers, result.aes):
         table.add_row(*_row(timing, result))
     failed = [f"{p.name} FAILED: {p.problem}" for p in result.peers if p.problem]
     table.caption = "\n".join(
         ["M/s: million values a second; AES ×: time over that of 8 keystream bytes", *failed]
     )
+    return table
+
+
+def _theory(results: list[Result]) -> Table:
+    """The paper's theorems beside what was measured: a draw costs the same whatever n and grid."""
+    from opboost.theory import protocol_cost
+
+    table = Table(title="Theory beside measurement, Clamp-map")
+    titles = ("cells", "values", "draws (theorem)", "ns a draw", "code bits (theorem)", "bits held")
+    for title in titles:
+        table.add_column(title, justify="right")
+    for result in results:
+        case = result.case
+        cost = protocol_cost(case.values, 1, 1, trees=80, layers=3, cells=case.cells)
+        table.add_row(
+            f"{case.cells:,}",
+            f"{case.values:,}",
+            f"{cost.draws:,}",
+            f"{result.ours[0].median:.2f}",
+            f"{cost.codes_bits / case.values:.0f}",
+            f"{case.grid.dtype().itemsize * 8}",
+        )
+    table.caption = "draws: O(N r), each O(1); bits held: the narrowest type, before compression"
     return table
 
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 from hypothesis import HealthCheck, settings
+
+# Tests run side by side: boosters that spin a thread on every core would wait for each other.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # Speed is measured by `opboost bench`, never by a test: no deadlines. Derandomised, so that a run
 # in CI repeats; new examples come with every change of a test.

@@ -47,7 +47,7 @@ from opboost.rng import SecureRng, SeededRng
 
 if TYPE_CHECKING:
     from opboost import theory
-    from opboost.estimators import Desensitizer
+    from opboost.estimators import Desensitizer, OpBoostClassifier, OpBoostRegressor, load
     from opboost.metrics import random_queries, range_query_mse, weighted_kendall
 
 __version__ = "0.1.0"
@@ -76,7 +76,9 @@ __all__ = [
     "Mechanism",
     "NoGuarantee",
     "NumericMapping",
+    "OpBoostClassifier",
     "OpBoostError",
+    "OpBoostRegressor",
     "OrderPreservingEncryption",
     "Ordered",
     "OrdinalMapping",
@@ -91,6 +93,7 @@ __all__ = [
     "SeededRng",
     "UnaryEncoding",
     "WithMissing",
+    "load",
     "random_queries",
     "range_query_mse",
     "theory",
@@ -99,6 +102,9 @@ __all__ = [
 
 _LATER = {
     "Desensitizer": "opboost.estimators",
+    "OpBoostClassifier": "opboost.estimators",
+    "OpBoostRegressor": "opboost.estimators",
+    "load": "opboost.estimators",
     "random_queries": "opboost.metrics",
     "range_query_mse": "opboost.metrics",
     "theory": "opboost.theory",

@@ -219,7 +219,7 @@ class _KeyedSource:
         first = self._draws.get(start, 0)
         self._draws[start] = first + draws
         order = np.arange(first, first + draws, dtype=np.uint64)[:, None] ^ np.uint64(self._salt)
-        return _mixed(_mixed(order) ^ self._keys[None, start:stop])
+        return mixed(mixed(order) ^ self._keys[None, start:stop])
 
     def bits(self, count: int) -> int:
         return self._tail.bits(count)
@@ -238,10 +238,10 @@ def row_keys(values: FloatArray | IntArray) -> Words:
     starts = np.maximum.accumulate(np.where(fresh, np.arange(len(column)), 0))
     repeats = np.empty(len(column), dtype=np.uint64)
     repeats[order] = np.arange(len(column)) - starts
-    return _mixed(column.view(np.uint64) ^ _mixed(repeats))
+    return mixed(column.view(np.uint64) ^ mixed(repeats))
 
 
-def _mixed(x: Words) -> Words:
+def mixed(x: Words) -> Words:
     """The finaliser of splitmix64 (Steele, Lea and Flood, OOPSLA 2014): scatters 64 bits."""
     x = x + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -1,5 +1,7 @@
 """The scikit-learn facade."""
 
+from opboost.estimators.boosted import OpBoostClassifier, OpBoostRegressor
 from opboost.estimators.desensitizer import Desensitizer
+from opboost.estimators.saving import load
 
-__all__ = ["Desensitizer"]
+__all__ = ["Desensitizer", "OpBoostClassifier", "OpBoostRegressor", "load"]

@@ -151,11 +151,31 @@ class Desensitizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._forget()
         return self
 
+    @classmethod
+    def of_columns(
+        cls,
+        columns: tuple[PrivateColumn, ...],
+        names: tuple[Hashable, ...],
+        *,
+        named: bool,
+        rng: Rng,
+    ) -> Desensitizer:
+        """A fitted transformer of columns that are declared already, as a saved estimator has."""
+        made = cls({c.name: c.mechanism for c in columns}, remainder="passthrough")
+        made._plan = _Plan(names, True, None, rng)
+        made.columns_ = columns
+        made.outside_ = {}
+        made.n_features_in_ = len(names)
+        if named:
+            made.feature_names_in_ = np.array(names, dtype=object)
+        private = {c.name for c in columns}
+        made.guarantee_ = made._guarantee([], [n for n in names if n not in private])
+        made._forget()
+        return made
+
     def transform(self, X: Any) -> Any:
         """The released table: grid values (and bits) in place of the private columns."""
-        check_is_fitted(self)
-        table = self._validated(X, reset=False)
-        released = self._released(X, table)
+        table, released = self.release(X)
         out: list[OutColumn | Hashable] = []
         for name in self._plan.names:
             if name in released:
@@ -166,6 +186,18 @@ class Desensitizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if _get_output_config("transform", self)["dense"] != "default":
             return stack(table, out)
         return rebuild(table, out)
+
+    def release(self, X: Any) -> tuple[Any, Release]:
+        """The table as it was checked, and the released columns by private column."""
+        check_is_fitted(self)
+        table = self._validated(X, reset=False)
+        return table, self._released(X, table)
+
+    def prepare(self, X: Any) -> tuple[Any, dict[Hashable, Prepared]]:
+        """The table, and its private columns on the grid **without noise**; they must not leave."""
+        check_is_fitted(self)
+        table = self._validated(X, reset=False)
+        return table, {c.name: c.prepare(table) for c in self.columns_}
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray[Any, np.dtype[Any]]:
         """The names of the released columns."""

@@ -1,0 +1,103 @@
+"""What a booster does for us: train, name its cuts, take values for them, predict, save."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from opboost._typing import FloatArray
+from opboost.errors import OpBoostError, ParameterError
+
+Matrix = np.ndarray[Any, Any]
+Task = Literal["binary", "multiclass", "regression"]
+
+Replace = Callable[[float], float]
+"""A cut of one feature to the value that stands for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is to be learned.  ``X`` holds codes and own features; labels are 0..classes−1."""
+
+    X: Matrix
+    y: np.ndarray[Any, Any]
+    task: Task
+    classes: int = 0
+    weight: FloatArray | None = None
+    eval_set: tuple[Matrix, np.ndarray[Any, Any]] | None = None
+    early_stopping: int | None = None
+    feature_names: list[str] = field(default_factory=list)
+    seed: int | None = None
+
+
+class Trained(Protocol):
+    """A trained model: a stock object, and the few things that we do with it."""
+
+    left_up_to: bool
+    """True where a tree goes left for ``value <= cut``, false for ``value < cut``."""
+
+    @property
+    def native(self) -> Any:
+        """The stock model object."""
+        ...
+
+    def cuts(self) -> dict[int, list[float]]:
+        """The distinct cuts of each feature that the trees use, rising."""
+        ...
+
+    def replaced(self, by: Mapping[int, Replace]) -> Trained:
+        """The same trees with other values at the cuts of these features."""
+        ...
+
+    def predict(self, X: Matrix) -> FloatArray:
+        """Probabilities (one column a class) or, for a regression, values."""
+        ...
+
+    def importance(self) -> FloatArray:
+        """How much each feature was worth, adding up to one."""
+        ...
+
+    def save(self, path: Path, *, strip: bool = False) -> None:
+        """Write the stock library's own file; ``strip`` leaves training statistics out."""
+        ...
+
+
+class Booster(Protocol):
+    """Something that trains."""
+
+    def train(self, problem: Problem) -> Trained:
+        """Learn the problem."""
+        ...
+
+
+_BACKENDS = {
+    "xgboost": ("opboost.boosting.xgboost_backend", "XGBoost", "xgboost-cpu"),
+    "lightgbm": ("opboost.boosting.lightgbm_backend", "LightGBM", "lightgbm"),
+    "gbdt": ("opboost.boosting.sklearn_backend", "GradientBoosting", "scikit-learn"),
+    "hist-gbdt": ("opboost.boosting.sklearn_backend", "HistGradientBoosting", "scikit-learn"),
+}
+
+
+def make_booster(booster: str | Booster, params: Mapping[str, Any] | None = None) -> Booster:
+    """The booster of a name, or the object itself."""
+    if not isinstance(booster, str):
+        if not hasattr(booster, "train"):
+            raise ParameterError(f"A booster must have train(problem); got {booster!r}.")
+        return booster
+    if booster not in _BACKENDS:
+        known = ", ".join(map(repr, _BACKENDS))
+        raise ParameterError(f"booster must be one of {known} or an object; got {booster!r}.")
+    module, name, package = _BACKENDS[booster]
+    try:
+        made: Booster = getattr(import_module(module), name)(dict(params or {}))
+    except ImportError as error:
+        raise OpBoostError(
+            f"booster={booster!r} needs a package that is not installed ({error.name}). "
+            f"Install it: pip install {package}."
+        ) from None
+    return made

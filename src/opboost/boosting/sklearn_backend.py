@@ -1,0 +1,164 @@
+"""scikit-learn's two gradient boosters: trees are edited in place, on a copy."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+)
+
+from opboost._typing import FloatArray
+from opboost.boosting.protocol import Matrix, Problem, Replace, Task
+from opboost.errors import DataError
+
+
+@dataclass(frozen=True, slots=True)
+class GradientBoosting:
+    """``GradientBoostingClassifier`` / ``Regressor``, by default 80 trees of depth 3."""
+
+    params: dict[str, Any]
+
+    def train(self, problem: Problem) -> TrainedSklearn:
+        """Fit; missing values are refused, as the stock estimator refuses them."""
+        if problem.X.dtype.kind == "f" and np.isnan(problem.X).any():
+            raise DataError(
+                "scikit-learn's GradientBoosting takes no missing values",
+                hint="Use booster='hist-gbdt', 'xgboost' or 'lightgbm'.",
+            )
+        kind = (
+            GradientBoostingRegressor
+            if problem.task == "regression"
+            else GradientBoostingClassifier
+        )
+        params = {"n_estimators": 80, "random_state": problem.seed, **self.params}
+        if problem.early_stopping is not None:
+            params.setdefault("n_iter_no_change", problem.early_stopping)
+        model = kind(**params)
+        model.fit(problem.X.astype(np.float32), problem.y, sample_weight=problem.weight)
+        return TrainedSklearn(model, problem.task)
+
+
+@dataclass(frozen=True, slots=True)
+class HistGradientBoosting:
+    """``HistGradientBoostingClassifier`` / ``Regressor``, by default 80 rounds."""
+
+    params: dict[str, Any]
+
+    def train(self, problem: Problem) -> TrainedSklearn:
+        """Fit; missing values are welcome."""
+        kind = (
+            HistGradientBoostingRegressor
+            if problem.task == "regression"
+            else HistGradientBoostingClassifier
+        )
+        params = {"max_iter": 80, "random_state": problem.seed, "early_stopping": False}
+        params |= self.params
+        held_out: dict[str, Any] = {}
+        if problem.early_stopping is not None and problem.eval_set is not None:
+            params |= {"early_stopping": True, "n_iter_no_change": problem.early_stopping}
+            X, y = problem.eval_set
+            held_out = {"X_val": X.astype(np.float64), "y_val": y}
+        model = kind(**params)
+        model.fit(problem.X.astype(np.float64), problem.y, sample_weight=problem.weight, **held_out)
+        return TrainedSklearn(model, problem.task)
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedSklearn:
+    """A fitted scikit-learn estimator."""
+
+    native: Any
+    task: Task
+    left_up_to = True
+
+    def cuts(self) -> dict[int, list[float]]:
+        """The distinct thresholds of numeric splits."""
+        found: dict[int, set[float]] = {}
+        for features, thresholds in _splits(self.native):
+            for feature, cut in zip(features.tolist(), thresholds.tolist(), strict=True):
+                found.setdefault(feature, set()).add(cut)
+        return {feature: sorted(cuts) for feature, cuts in sorted(found.items())}
+
+    def replaced(self, by: Mapping[int, Replace]) -> TrainedSklearn:
+        """A copy with other thresholds."""
+        model = copy.deepcopy(self.native)
+        for tree in _trees(model):
+            features, thresholds, inner = tree
+            for node in np.flatnonzero(inner):
+                replace = by.get(int(features[node]))
+                if replace is not None:
+                    thresholds[node] = replace(float(thresholds[node]))
+        return TrainedSklearn(model, self.task)
+
+    def predict(self, X: Matrix) -> FloatArray:
+        """Probabilities or values."""
+        data = X if X.dtype.kind == "f" else X.astype(np.float32)
+        if self.task == "regression":
+            return np.asarray(self.native.predict(data), dtype=np.float64)
+        return np.asarray(self.native.predict_proba(data), dtype=np.float64)
+
+    def importance(self) -> FloatArray:
+        """The stock importances; how often a feature is used where the estimator has none."""
+        stock = getattr(self.native, "feature_importances_", None)
+        if stock is not None:
+            return np.asarray(stock, dtype=np.float64)
+        counts = np.zeros(self.native.n_features_in_)
+        for features, _ in _splits(self.native):
+            np.add.at(counts, features.astype(int), 1)
+        return counts / counts.sum() if counts.sum() else counts
+
+    def save(self, path: Path, *, strip: bool = False) -> None:
+        """skops' file: no code is run when it is loaded."""
+        import skops.io as sio
+
+        model = _stripped(self.native) if strip else self.native
+        sio.dump(model, path)
+
+    @classmethod
+    def load(cls, path: Path, task: Task, features: int) -> TrainedSklearn:
+        """A model that was saved."""
+        import skops.io as sio
+
+        return cls(sio.load(path, trusted=sorted(sio.get_untrusted_types(file=path))), task)
+
+
+Tree = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]
+
+
+def _trees(model: Any) -> Iterator[Tree]:
+    """Of every tree: features, thresholds (to be written to), and its numeric splits."""
+    if hasattr(model, "estimators_"):
+        for tree in (t.tree_ for t in model.estimators_.ravel()):
+            yield tree.feature, tree.threshold, tree.children_left != -1
+        return
+    for predictor in (p for rounds in model._predictors for p in rounds):
+        nodes = predictor.nodes
+        inner = (nodes["is_leaf"] == 0) & (nodes["is_categorical"] == 0)
+        yield nodes["feature_idx"], nodes["num_threshold"], inner
+
+
+def _splits(model: Any) -> Iterator[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]:
+    for features, thresholds, inner in _trees(model):
+        yield features[inner], thresholds[inner]
+
+
+def _stripped(model: Any) -> Any:
+    """A copy whose nodes do not tell how many rows they had."""
+    bare = copy.deepcopy(model)
+    if hasattr(bare, "estimators_"):
+        for tree in (t.tree_ for t in bare.estimators_.ravel()):
+            tree.n_node_samples[:] = 0
+            tree.weighted_n_node_samples[:] = 0
+        return bare
+    for predictor in (p for rounds in bare._predictors for p in rounds):
+        predictor.nodes["count"] = 0
+    return bare

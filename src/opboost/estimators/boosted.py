@@ -1,0 +1,406 @@
+"""Boosted trees on desensitised columns, as scikit-learn estimators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
+
+from opboost._typing import FloatArray
+from opboost.boosting import Problem, Task, Trained, make_booster
+from opboost.boosting.protocol import Booster
+from opboost.budget import Budget
+from opboost.errors import DataError, ParameterError
+from opboost.estimators.accounting import count_release
+from opboost.estimators.desensitizer import Desensitizer
+from opboost.estimators.features import Layout, OwnColumn, check_sizes
+from opboost.frames import column_names
+from opboost.guarantee import Joint, NoGuarantee
+from opboost.rng import Rng
+
+
+class _OpBoost(BaseEstimator):  # type: ignore[misc]
+    """What classifier and regressor share."""
+
+    def __init__(
+        self,
+        mechanism: Any,
+        *,
+        bounds: Any = None,
+        categories: Any = None,
+        booster: str | Booster = "xgboost",
+        booster_params: dict[str, Any] | None = None,
+        denoise: Literal[False] = False,
+        random_state: Any = None,
+        noise_rng: Rng | None = None,
+        verbose: int = 0,
+        scale: Any = "linear",
+        mapping: Any = "cells",
+        outside: Any = "clamp",
+        missing: Any = "raise",
+        budget: Budget | None = None,
+    ) -> None:
+        self.mechanism = mechanism
+        self.bounds = bounds
+        self.categories = categories
+        self.booster = booster
+        self.booster_params = booster_params
+        self.denoise = denoise
+        self.random_state = random_state
+        self.noise_rng = noise_rng
+        self.verbose = verbose
+        self.scale = scale
+        self.mapping = mapping
+        self.outside = outside
+        self.missing = missing
+        self.budget = budget
+
+    def _fit(
+        self,
+        X: Any,
+        y: np.ndarray[Any, Any],
+        task: Task,
+        classes: int,
+        weight: FloatArray | None,
+        eval_set: tuple[Any, np.ndarray[Any, Any]] | None,
+        early_stopping_rounds: int | None,
+    ) -> None:
+        if self.denoise:
+            raise ParameterError(f"denoise must be False; got {self.denoise!r}.")
+        booster = make_booster(self.booster, self.booster_params)
+        release = self._desensitizer().fit(X)
+        check_sizes(release.columns_)
+        table, released = release.release(X)
+        _check_lengths(len(next(iter(released.values()))[0].values), y)
+        private = {c.name for c in release.columns_}
+        own = [OwnColumn.of(table, n) for n in column_names(table) if n not in private]
+        layout = Layout(release.columns_, tuple(own))
+        codes, books = layout.training(table, released)
+        seed = None
+        if self.random_state is not None:
+            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        problem = Problem(
+            codes,
+            y,
+            task,
+            classes,
+            weight,
+            self._held_out(eval_set, release, layout, books),
+            early_stopping_rounds,
+            layout.names(),
+            seed,
+        )
+        trained = booster.train(problem)
+        replace: dict[int, Callable[[float], float]] = {
+            feature: book.last_of if trained.left_up_to else book.value_of
+            for feature, book in books.items()
+        }
+        self.desensitizer_ = release
+        self.trained_: Trained = trained.replaced(replace)
+        self._layout = layout
+        self.n_features_in_ = release.n_features_in_
+        if hasattr(release, "feature_names_in_"):
+            self.feature_names_in_ = release.feature_names_in_
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        prepared = [(c, c.prepare(table)) for c in release.columns_]
+        self.guarantee_ = _times(release.guarantee_, count_release(prepared))
+
+    def _desensitizer(self) -> Desensitizer:
+        return Desensitizer(
+            self.mechanism,
+            bounds=self.bounds,
+            categories=self.categories,
+            scale=self.scale,
+            mapping=self.mapping,
+            outside=self.outside,
+            missing=self.missing,
+            budget=self.budget,
+            remainder="passthrough",
+            noise_rng=self.noise_rng,
+        )
+
+    def _held_out(
+        self, eval_set: Any, release: Desensitizer, layout: Layout, books: Any
+    ) -> tuple[Any, Any] | None:
+        """Held-out rows as training sees rows: their private columns are released too."""
+        if eval_set is None:
+            return None
+        X, y = eval_set
+        table, released = release.release(X)
+        values = layout.released_values(table, released).astype(np.float32)
+        for feature, book in books.items():
+            known = np.isfinite(values[:, feature])
+            codes = np.searchsorted(book.values, values[known, feature])
+            values[known, feature] = codes
+        return values, y
+
+    @property
+    def model_(self) -> Any:
+        """The stock model (``xgboost.Booster``, ``lightgbm.Booster`` or a scikit-learn estimator).
+
+        Its features are grid values, in the order of ``model_features_``.
+        """
+        check_is_fitted(self)
+        return self.trained_.native
+
+    @property
+    def model_features_(self) -> list[str]:
+        """The names of the stock model's features."""
+        check_is_fitted(self)
+        return self._layout.names()
+
+    @property
+    def feature_importances_(self) -> FloatArray:
+        """How much each column was worth; one-hot features count for their column."""
+        check_is_fitted(self)
+        score = self.trained_.importance()
+        by_name: dict[Hashable, float] = {}
+        place = 0
+        for name, width in self._layout.widths():
+            by_name[name] = float(score[place : place + width].sum())
+            place += width
+        return np.array([by_name[name] for name in column_order(self.desensitizer_)])
+
+    def model_matrix(self, X: Any, *, desensitize: bool = False) -> np.ndarray[Any, Any]:
+        """The rows as the stock model takes them: grid values beside own features."""
+        check_is_fitted(self)
+        if desensitize:
+            table, released = self.desensitizer_.release(X)
+            return self._layout.released_values(table, released)
+        table, prepared = self.desensitizer_.prepare(X)
+        return self._layout.plain_values(table, prepared)
+
+    def save_model(
+        self, path: str | Path, *, units: Literal["grid", "raw"] = "grid", strip: bool = False
+    ) -> None:
+        """Write the stock library's own file, which loads without us.
+
+        ``units="raw"`` gives a model of raw values: a 32-bit raw value goes the way of its cell
+        (values on an edge belong to the cell above, or below for ``mapping="paper"``).
+        ``strip`` leaves out what tells how many training rows a node had.
+        """
+        check_is_fitted(self)
+        trained = self.trained_
+        if units == "raw":
+            trained = trained.replaced(self._layout.raw_units(trained.left_up_to))
+        elif units != "grid":
+            raise ParameterError(f"units must be 'grid' or 'raw'; got {units!r}.")
+        trained.save(Path(path), strip=strip)
+
+    def save(self, path: str | Path) -> None:
+        """Write the whole estimator (stock model and a small JSON); ``op.load`` reads it."""
+        from opboost.estimators.saving import save
+
+        check_is_fitted(self)
+        save(self, path)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "trained_")
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = getattr(self.noise_rng, "secure", True)
+        tags.input_tags.allow_nan = not (isinstance(self.missing, str) and self.missing == "raise")
+        tags.input_tags.string = True
+        return tags
+
+
+class OpBoostClassifier(ClassifierMixin, _OpBoost):  # type: ignore[misc]
+    """A boosted classifier whose private columns are desensitised before training.
+
+    Columns named in ``bounds`` or ``categories`` are private; all others are the label party's own.
+    ``random_state`` seeds the booster only; noise is cryptographic unless ``noise_rng`` is seeded.
+
+    Attributes:
+        model_: The stock model, in grid values.
+        guarantee_: What is promised about one person's record.  Rows that were released several
+            times in this process (a search that refits) count several times.
+        classes_: The labels.
+
+    >>> import opboost as op
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    >>> m = op.ClampMap(op.Domain(1, 10), epsilon=0.64)
+    >>> bounds = {"mean radius": (5, 30), "worst texture": (10, 50)}
+    >>> clf = op.OpBoostClassifier(m, bounds=bounds, booster="gbdt", random_state=0).fit(X, y)
+    >>> clf.predict_proba(X[:2]).shape
+    (2, 2)
+    """
+
+    def __init__(
+        self,
+        mechanism: Any,
+        *,
+        bounds: Any = None,
+        categories: Any = None,
+        booster: str | Booster = "xgboost",
+        booster_params: dict[str, Any] | None = None,
+        denoise: Literal[False] = False,
+        random_state: Any = None,
+        noise_rng: Rng | None = None,
+        verbose: int = 0,
+        scale: Any = "linear",
+        mapping: Any = "cells",
+        outside: Any = "clamp",
+        missing: Any = "raise",
+        budget: Budget | None = None,
+        class_weight: Any = None,
+    ) -> None:
+        super().__init__(
+            mechanism,
+            bounds=bounds,
+            categories=categories,
+            booster=booster,
+            booster_params=booster_params,
+            denoise=denoise,
+            random_state=random_state,
+            noise_rng=noise_rng,
+            verbose=verbose,
+            scale=scale,
+            mapping=mapping,
+            outside=outside,
+            missing=missing,
+            budget=budget,
+        )
+        self.class_weight = class_weight
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        eval_set: tuple[Any, Any] | None = None,
+        early_stopping_rounds: int | None = None,
+    ) -> Self:
+        """Desensitise, train on codes, and put values in the place of cuts.
+
+        ``eval_set`` is ``(X, y)``; its private columns are released before the booster sees them.
+        """
+        labels = _column(y)
+        check_classification_targets(labels)
+        classes, coded = np.unique(labels, return_inverse=True)
+        if not len(classes):
+            raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
+        if len(classes) < 2:
+            raise ValueError(f"y holds one class only ({classes[0]!r}); a classifier needs two.")
+        weight = _weights(sample_weight, labels, self.class_weight)
+        held_out = None
+        if eval_set is not None:
+            held_out = eval_set[0], _known(classes, _column(eval_set[1]))
+        task: Task = "binary" if len(classes) == 2 else "multiclass"
+        self._fit(X, coded, task, len(classes), weight, held_out, early_stopping_rounds)
+        self.classes_ = classes
+        return self
+
+    def predict_proba(self, X: Any, *, desensitize: bool = False) -> FloatArray:
+        """Probabilities, one column a class; ``desensitize`` releases the private columns first."""
+        matrix = self.model_matrix(X, desensitize=desensitize)
+        return self.trained_.predict(matrix)
+
+    def predict(self, X: Any, *, desensitize: bool = False) -> np.ndarray[Any, Any]:
+        """The likeliest class."""
+        chances = self.predict_proba(X, desensitize=desensitize)
+        return np.asarray(self.classes_[chances.argmax(axis=1)])
+
+
+class OpBoostRegressor(RegressorMixin, _OpBoost):  # type: ignore[misc]
+    """A boosted regression whose private columns are desensitised before training.
+
+    Parameters and attributes are those of :class:`OpBoostClassifier`; another loss is the
+    booster's affair (``booster_params={"objective": "reg:absoluteerror"}`` for XGBoost).
+
+    >>> import opboost as op
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+    >>> m = op.ClampMap(op.Domain(1, 10), epsilon=0.64)
+    >>> reg = op.OpBoostRegressor(m, bounds={"bmi": (15, 45)}, booster="gbdt", random_state=0)
+    >>> reg.fit(X, y).predict(X[:3]).shape
+    (3,)
+    """
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        eval_set: tuple[Any, Any] | None = None,
+        early_stopping_rounds: int | None = None,
+    ) -> Self:
+        """Desensitise, train on codes, and put values in the place of cuts."""
+        target = _numbers(y)
+        weight = _weights(sample_weight, target, None)
+        held_out = None if eval_set is None else (eval_set[0], _numbers(eval_set[1]))
+        self._fit(X, target, "regression", 0, weight, held_out, early_stopping_rounds)
+        return self
+
+    def predict(self, X: Any, *, desensitize: bool = False) -> FloatArray:
+        """Predicted values; ``desensitize`` releases the private columns first."""
+        matrix = self.model_matrix(X, desensitize=desensitize)
+        return self.trained_.predict(matrix)
+
+
+def column_order(release: Desensitizer) -> tuple[Hashable, ...]:
+    """The columns of the table that a transformer was fitted on."""
+    return release._plan.names
+
+
+def _column(y: Any) -> np.ndarray[Any, Any]:
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None")
+    return np.asarray(column_or_1d(y, warn=True))
+
+
+def _numbers(y: Any) -> FloatArray:
+    target = _column(y)
+    if target.dtype.kind == "O" or target.dtype.kind in "US":
+        try:
+            target = target.astype(np.float64)
+        except ValueError:
+            raise DataError("The label of a regression must hold numbers") from None
+    if not np.isfinite(target).all():
+        raise ValueError("Input y contains NaN or infinity.")
+    return target.astype(np.float64)
+
+
+def _known(classes: np.ndarray[Any, Any], labels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    position = np.searchsorted(classes, labels).clip(0, len(classes) - 1)
+    if (classes[position] != labels).any():
+        raise DataError("eval_set holds a class that the training rows do not")
+    return position
+
+
+def _weights(sample_weight: Any, y: np.ndarray[Any, Any], class_weight: Any) -> FloatArray | None:
+    if sample_weight is None and class_weight is None:
+        return None
+    weight = _check_sample_weight(sample_weight, y, dtype=np.float64)
+    if class_weight is not None:
+        weight = weight * compute_sample_weight(class_weight, y)
+    return np.asarray(weight)
+
+
+def _check_lengths(rows: int, y: np.ndarray[Any, Any]) -> None:
+    if rows != len(y):
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of samples: {[rows, len(y)]}"
+        )
+
+
+def _times(guarantee: Joint | NoGuarantee, count: int) -> Joint | NoGuarantee:
+    """The promise of several releases of the same rows."""
+    total: Joint | NoGuarantee = guarantee
+    for _ in range(count - 1):
+        total = total + guarantee
+    if count > 1 and isinstance(total, Joint):
+        note = f"rows were released {count} times in this process; the levels are added up"
+        return Joint(total.parts, total.columns_per_row, (*total.caveats, note))
+    return total

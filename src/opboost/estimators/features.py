@@ -1,0 +1,232 @@
+"""From a table to the matrix that a booster sees, in codes for training and in values after."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from opboost._typing import BoolArray, IntArray
+from opboost.boosting.protocol import Matrix, Replace
+from opboost.columns import Prepared, PrivateColumn
+from opboost.domain import NumericMapping
+from opboost.errors import ColumnError
+from opboost.frames import OutColumn, as_numbers, categories, column
+from opboost.mechanisms import RandomizedResponse, UnaryEncoding
+from opboost.ordinals import Codebook, encode
+
+LARGEST = 2**24
+"""Boosters compare 32-bit floats, which tell integers up to this apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnColumn:
+    """A column of the label party: numbers as they are, or categories one-hot."""
+
+    name: Hashable
+    categories: tuple[Any, ...] | None
+
+    @classmethod
+    def of(cls, table: Any, name: Hashable) -> OwnColumn:
+        """What a column of the training table is."""
+        if column(table, name).dtype.kind in "iufb":
+            return cls(name, None)
+        return cls(name, tuple(sorted(categories(table, name).values, key=repr)))
+
+    def names(self) -> list[str]:
+        """The features that it becomes."""
+        if self.categories is None:
+            return [str(self.name)]
+        return [f"{self.name}={c}" for c in self.categories]
+
+    def block(self, table: Any) -> Matrix:
+        """Its features; a category that training did not show has all of them zero."""
+        if self.categories is None:
+            return as_numbers(self.name, column(table, self.name)).astype(np.float32)[:, None]
+        rows = categories(table, self.name)
+        known = {c: i for i, c in enumerate(self.categories)}
+        position = np.array([*(known.get(v, -1) for v in rows.values), -1], dtype=np.int64)
+        return _one_hot(position[rows.codes], len(self.categories))
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The features of a table: where each column's stand, and what they are called."""
+
+    private: tuple[PrivateColumn, ...]
+    own: tuple[OwnColumn, ...]
+
+    def names(self) -> list[str]:
+        """Private features first, then the label party's own."""
+        return [
+            *(name for c in self.private for name in _private_names(c)),
+            *(name for c in self.own for name in c.names()),
+        ]
+
+    def widths(self) -> list[tuple[Hashable, int]]:
+        """How many features each column becomes, in their order."""
+        private = [(c.name, len(_private_names(c))) for c in self.private]
+        return [*private, *((c.name, len(c.names())) for c in self.own)]
+
+    def training(
+        self, table: Any, released: Mapping[Hashable, Sequence[OutColumn]]
+    ) -> tuple[Matrix, dict[int, Codebook]]:
+        """Codes of released columns beside own features, and the codebooks by feature."""
+        blocks: list[Matrix] = []
+        books: dict[int, Codebook] = {}
+        place = 0
+        for private in self.private:
+            out = released[private.name]
+            if _has_order(private):
+                codes, book = _codes(out[0])
+                books[place] = book
+                blocks.append(codes[:, None])
+            else:
+                blocks.append(_released_bits(private, out))
+            place += blocks[-1].shape[1]
+        blocks += [c.block(table) for c in self.own]
+        return _stacked(blocks), books
+
+    def released_values(
+        self, table: Any, released: Mapping[Hashable, Sequence[OutColumn]]
+    ) -> Matrix:
+        """Released grid values (not codes) beside own features."""
+        blocks = [
+            _with_gaps(released[c.name][0].values, released[c.name][0].missing)[:, None]
+            if _has_order(c)
+            else _released_bits(c, released[c.name])
+            for c in self.private
+        ]
+        return _stacked([*blocks, *(c.block(table) for c in self.own)])
+
+    def plain_values(self, table: Any, prepared: Mapping[Hashable, Prepared]) -> Matrix:
+        """Grid values without noise beside own features: for rows that may be seen."""
+        blocks: list[Matrix] = []
+        for private in self.private:
+            cells = prepared[private.name]
+            if _has_order(private):
+                gaps = cells.missing if private.flagged() is not None else None
+                blocks.append(_with_gaps(cells.cells, gaps)[:, None])
+            else:
+                first = 0 if private.mapping is None else private.mapping.domain.L
+                positions = cells.cells.astype(np.int64) - first
+                blocks.append(_one_hot(positions, len(_private_names(private))))
+        return _stacked([*blocks, *(c.block(table) for c in self.own)])
+
+    def raw_units(self, left_up_to: bool) -> dict[int, Replace]:
+        """For each numeric private feature: from a cut in grid values to one in raw units."""
+        found: dict[int, Replace] = {}
+        place = 0
+        for private in self.private:
+            if isinstance(private.mapping, NumericMapping):
+                found[place] = RawUnits(private.mapping, left_up_to)
+            place += len(_private_names(private))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class RawUnits:
+    """A cut in grid values to one in raw units that parts 32-bit raw values in the same way."""
+
+    mapping: NumericMapping
+    left_up_to: bool
+
+    def __call__(self, cut: float) -> float:
+        """``cell < cut`` iff ``raw < self(cut)``; with ``left_up_to`` both with ``<=``."""
+        if not np.isfinite(cut):
+            return cut
+        cell = int(np.ceil(cut)) + (1 if self.left_up_to and cut == int(cut) else 0)
+        domain = self.mapping.domain
+        if cell <= domain.L:
+            return -np.inf
+        if cell > domain.R:
+            return np.inf
+        left, right = self.mapping.interval(cell - 1)[1], self.mapping.interval(cell)[0]
+        edge = left if self.mapping.mapping == "paper" else right
+        # A paper cell ends with its edge, a true cell begins with it: rows on the edge differ.
+        edge_goes_left = self.mapping.mapping == "paper"
+        return _threshold(edge, edge_goes_left, self.left_up_to)
+
+
+def _threshold(edge: float, edge_goes_left: bool, left_up_to: bool) -> float:
+    """The threshold that sends 32-bit values left iff they lie below ``edge`` (or on it)."""
+    near = np.float32(edge)
+    down = near if float(near) <= edge else np.nextafter(near, np.float32(-np.inf))
+    up = near if float(near) >= edge else np.nextafter(near, np.float32(np.inf))
+    if left_up_to:
+        last = (
+            down
+            if edge_goes_left or float(down) < edge
+            else np.nextafter(down, -np.float32(np.inf))
+        )
+        return float(last)
+    first = np.nextafter(down, np.float32(np.inf)) if edge_goes_left else up
+    return float(first)
+
+
+def _private_names(private: PrivateColumn) -> list[str]:
+    if _has_order(private) or isinstance(private.mechanism, UnaryEncoding):
+        return [str(name) for name in private.release_names()]
+    return [f"{private.name}={c}" for c in private.mapping.order.categories]  # type: ignore[union-attr]
+
+
+def _has_order(private: PrivateColumn) -> bool:
+    """False for unary bits and for nominal columns under randomised response."""
+    if private.mapping is None:
+        return False
+    numeric = isinstance(private.mapping, NumericMapping)
+    return numeric or not isinstance(private.mechanism, RandomizedResponse)
+
+
+def check_sizes(private: Sequence[PrivateColumn]) -> None:
+    """Refuse grids whose values a booster could not tell apart."""
+    for c in private:
+        if (
+            c.mapping is not None
+            and max(abs(c.mapping.domain.L), abs(c.mapping.domain.R)) > LARGEST
+        ):
+            raise ColumnError(
+                c.name,
+                "has a grid beyond 2**24, which boosters' 32-bit floats cannot tell apart",
+                hint="Use a coarser grid.",
+            )
+
+
+def _codes(out: OutColumn) -> tuple[Matrix, Codebook]:
+    if out.missing is None or not out.missing.any():
+        return encode(out.values)
+    present, book = encode(out.values[~out.missing])
+    codes = np.full(len(out.values), np.nan, dtype=np.float32)
+    codes[~out.missing] = present
+    return codes, book
+
+
+def _released_bits(private: PrivateColumn, out: Sequence[OutColumn]) -> Matrix:
+    if isinstance(private.mechanism, UnaryEncoding):
+        return np.column_stack([_with_gaps(c.values, c.missing) for c in out])
+    assert private.mapping is not None
+    positions = out[0].values.astype(np.int64) - private.mapping.domain.L
+    if out[0].missing is not None:
+        positions = np.where(out[0].missing, -1, positions)
+    return _one_hot(positions, len(_private_names(private)))
+
+
+def _one_hot(positions: IntArray, width: int) -> Matrix:
+    bits = np.zeros((len(positions), width), dtype=np.uint8)
+    known = positions >= 0
+    bits[np.flatnonzero(known), positions[known]] = 1
+    return bits
+
+
+def _with_gaps(values: IntArray, missing: BoolArray | None) -> Matrix:
+    if missing is None or not missing.any():
+        return values
+    return np.where(missing, np.nan, values).astype(np.float32)
+
+
+def _stacked(blocks: list[Matrix]) -> Matrix:
+    """One matrix: bytes where all features are, 32-bit floats where one is not."""
+    narrow = all(b.dtype == np.uint8 for b in blocks)
+    return np.hstack(blocks) if narrow else np.hstack([b.astype(np.float32) for b in blocks])

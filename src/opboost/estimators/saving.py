@@ -1,0 +1,139 @@
+"""A whole estimator in one file: the stock model and a small JSON, zipped; no pickle."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import tempfile
+import zipfile
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from opboost.errors import DataError
+from opboost.estimators.boosted import OpBoostClassifier, OpBoostRegressor
+from opboost.estimators.desensitizer import Desensitizer
+from opboost.estimators.features import Layout, OwnColumn
+from opboost.guarantee import NoGuarantee
+from opboost.rng import SecureRng
+from opboost.specs import column_from_dict, column_to_dict
+
+VERSION = 1
+_MODULES = {
+    "TrainedXGBoost": ("opboost.boosting.xgboost_backend", "model.json"),
+    "TrainedLightGBM": ("opboost.boosting.lightgbm_backend", "model.txt"),
+    "TrainedSklearn": ("opboost.boosting.sklearn_backend", "model.skops"),
+}
+
+
+def save(estimator: Any, path: str | Path) -> None:
+    """Write a fitted estimator; the file appears when it is whole."""
+    kind = type(estimator.trained_).__name__
+    if kind not in _MODULES:
+        raise DataError(f"A booster of one's own ({kind}) has no file form", hint="Save its model.")
+    description = json.dumps(_description(estimator, kind), ensure_ascii=False, indent=1)
+    target = Path(path)
+    partial = target.with_name(f".{target.name}.part")
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            model = Path(folder) / _MODULES[kind][1]
+            estimator.trained_.save(model)
+            with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as archive:
+                archive.writestr("estimator.json", description)
+                archive.write(model, model.name)
+        with partial.open("rb") as file:
+            os.fsync(file.fileno())
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def load(path: str | Path) -> OpBoostClassifier | OpBoostRegressor:
+    """A saved estimator: it predicts, and knows what was promised.
+
+    >>> import opboost as op, tempfile, pathlib
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+    >>> m = op.ClampMap(op.Domain(1, 10), epsilon=0.64)
+    >>> reg = op.OpBoostRegressor(m, bounds={"bmi": (15, 45)}, booster="gbdt").fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder) / "model.opboost"
+    ...     reg.save(file)
+    ...     again = op.load(file)
+    >>> bool((again.predict(X) == reg.predict(X)).all())
+    True
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            description = json.loads(archive.read("estimator.json"))
+            if description["version"] != VERSION:
+                raise DataError(
+                    f"{Path(path).name} is of version {description['version']}; "
+                    f"this release reads version {VERSION}"
+                )
+            module, name = _MODULES[description["model"]]
+            content = archive.read(name)
+        made: OpBoostClassifier | OpBoostRegressor = _rebuilt(description, module, name, content)
+        return made
+    except (OSError, zipfile.BadZipFile, KeyError, json.JSONDecodeError, UnicodeDecodeError) as e:
+        raise DataError(f"{Path(path).name} is not a saved estimator: {e}") from None
+
+
+def _description(estimator: Any, kind: str) -> dict[str, Any]:
+    release: Desensitizer = estimator.desensitizer_
+    layout: Layout = estimator._layout
+    seeded = isinstance(estimator.guarantee_, NoGuarantee)
+    return {
+        "version": VERSION,
+        "class": type(estimator).__name__,
+        "model": kind,
+        "task": estimator.trained_.task,
+        "columns": [str(n) if isinstance(n, str) else n for n in release._plan.names],
+        "named": hasattr(estimator, "feature_names_in_"),
+        "private": [column_to_dict(c) for c in layout.private],
+        "own": [{"name": c.name, "categories": c.categories} for c in layout.own],
+        "classes": _plain(getattr(estimator, "classes_", None)),
+        "guarantee": str(estimator.guarantee_),
+        "seeded": seeded,
+    }
+
+
+def _plain(classes: np.ndarray[Any, Any] | None) -> dict[str, Any] | None:
+    if classes is None:
+        return None
+    return {"dtype": classes.dtype.str, "values": classes.tolist()}
+
+
+def _rebuilt(description: dict[str, Any], module: str, name: str, content: bytes) -> Any:
+    kinds = {"OpBoostClassifier": OpBoostClassifier, "OpBoostRegressor": OpBoostRegressor}
+    private = tuple(column_from_dict(spec) for spec in description["private"])
+    own = tuple(
+        OwnColumn(c["name"], None if c["categories"] is None else tuple(c["categories"]))
+        for c in description["own"]
+    )
+    layout = Layout(private, own)
+    mechanisms = {c.name: c.mechanism for c in private}
+    estimator: Any = kinds[description["class"]](mechanisms)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / name
+        file.write_bytes(io.BytesIO(content).getvalue())
+        trained = getattr(import_module(module), description["model"])
+        estimator.trained_ = trained.load(file, description["task"], len(layout.names()))
+    estimator._layout = layout
+    names = tuple(description["columns"])
+    estimator.desensitizer_ = Desensitizer.of_columns(
+        private, names, named=description["named"], rng=SecureRng()
+    )
+    estimator.n_features_in_ = len(names)
+    if description["named"]:
+        estimator.feature_names_in_ = np.array(names, dtype=object)
+    estimator.guarantee_ = (
+        NoGuarantee("seeded") if description["seeded"] else estimator.desensitizer_.guarantee_
+    )
+    if description["classes"] is not None:
+        classes = description["classes"]
+        estimator.classes_ = np.array(classes["values"], dtype=np.dtype(classes["dtype"]))
+    return estimator

@@ -119,6 +119,39 @@ AGE = "[mechanism]\nepsilon = 1.0\n[columns.age]\n"
         (AGE + "bounds = [1, 2]\n[table]\ndrop = ['age']", "names column 'age' twice"),
         (AGE + "bounds = [1, 2]\n[budget]\nsplit = 'sampled'", "needs columns_per_row"),
         (AGE + "bounds = [1, 2]\n[budget]\nsplit = 'weighted'", "needs [budget.weights]"),
+        (AGE + "bounds = [9, 2]", "Did you mean (2.0, 9.0)?"),
+        (
+            "[mechanism]\nepsilon=1\ntheta=2\n[columns.a]\nbounds=[1,2]",
+            "theta has no meaning for clamp-map",
+        ),
+        (AGE + "bounds = [1, 2]\nordered = true", "ordered has no meaning"),
+        (AGE + "categories = ['a', 'b']\nscale = 'log'", "scale has no meaning"),
+        (AGE + "bounds = [1, 2]\neps_missing = 1.0", 'go with missing = "flag"'),
+        (
+            AGE + "bounds = [1, 2]\nmechanism = { kid = 'x' }",
+            "mechanism.kid is not a setting. Did you mean 'kind'?",
+        ),
+        (
+            AGE + "categories=['a','b']\nordered=true\nmechanism={kind='unary-encoding',epsilon=1}",
+            "forgets the order",
+        ),
+        (
+            AGE + "categories=['a','b']\nmechanism={kind='clamp-map',epsilon=1}",
+            "protects by distance",
+        ),
+        (
+            "[mechanism]\nkind='adj-map'\neps_prt=1\neps_ner=1\ntheta=2\n[columns.a]\ncategories=['x','y']",
+            "have no order",
+        ),
+        (AGE + "bounds = [1, 2]\n[budget]\nsplit='even'\ncolumns_per_row=1", "goes with split"),
+        (
+            AGE + "bounds = [1, 2]\n[budget]\nsplit='weighted'\nweights={agee=1, age=1}",
+            "'agee' has a weight",
+        ),
+        (
+            AGE + "categories=['x','y']\n[columns.'age=x']\nbounds=[0,1]",
+            "would be released as 'age=x'",
+        ),
     ],
 )
 def test_a_bad_file_is_refused_with_place_and_next_step(text, words):

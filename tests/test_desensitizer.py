@@ -260,7 +260,7 @@ def test_a_missing_category_may_be_declared_as_one():
     m = op.UnaryEncoding(["north", "south", None], epsilon=1.0)
     out = op.Desensitizer({"city": m}).fit_transform(table)
     assert list(out.columns) == ["city=north", "city=south", "city=None"]
-    with pytest.raises(op.ColumnError, match=r"'city' is nominal.*Declare None"):
+    with pytest.raises(op.ColumnError, match=r"'city' is nominal.*Declare a category"):
         op.Desensitizer({"city": m}, missing=op.Flag(1.0, "north")).fit(table)
 
 

@@ -194,6 +194,18 @@ def test_program_and_remap_agree_for_any_prior(prior, epsilon, squared):
     assert best.remapped <= best.clamp + 1e-12
 
 
+def test_bad_splits_are_refused():
+    m = op.ClampMap(TEN, 1.0)
+    with pytest.raises(op.ParameterError, match="0 lies outside"):
+        beta(m, [0], [5])
+    with pytest.raises(op.DataError, match="integers"):
+        beta(m, [2.9], [5])
+    with pytest.raises(op.ParameterError, match="one length"):
+        best_gain([1, 2], [1.0], [1.0])
+    with pytest.raises(op.ParameterError, match=r"must be an integer; got 2\.5"):
+        m.gamma(2.5)
+
+
 def test_bad_programs_are_refused():
     with pytest.raises(op.ParameterError, match="64 cells; got 100"):
         optimal_loss(HUNDRED, 0.5)

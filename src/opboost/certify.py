@@ -11,6 +11,7 @@ from opboost.columns import Flag, PrivateColumn
 from opboost.config import Plan
 from opboost.mechanisms import Mechanism, UnaryEncoding
 from opboost.mechanisms.base import MATRIX_CELLS
+from opboost.mechanisms.order import exact_gamma
 from opboost.pictures import figure, save
 
 
@@ -68,12 +69,13 @@ def _of_unary(column: PrivateColumn, mechanism: UnaryEncoding) -> ColumnCertific
 def _of_grid(column: PrivateColumn, mechanism: Mechanism) -> ColumnCertificate:
     guarantee, exact = column.guarantee(), mechanism.certificate()
     small = mechanism.domain.size <= MATRIX_CELLS
+    matrix = mechanism.transition_matrix() if small else None
     lines = tuple(
         Line(
             line.distance,
             line.loss,
             line.bound,
-            mechanism.gamma(line.distance) if small else None,
+            None if matrix is None else exact_gamma(matrix, line.distance),
             line.without_promise,
         )
         for line in exact.lines

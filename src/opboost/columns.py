@@ -6,7 +6,7 @@ a column in and get released columns out.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -69,7 +69,7 @@ class PrivateColumn:
             raise ColumnError(
                 self.name,
                 "is nominal, where a gap is a category of its own",
-                hint="Declare None among its categories instead of a Flag.",
+                hint="Declare a category for it instead of a flag: None, in TOML nan.",
             )
         self._constant()  # refuse a constant that has no cell now, not with the first gap
 
@@ -91,12 +91,15 @@ class PrivateColumn:
             missing = replace(missing, eps_missing=missing.eps_missing * share)
         return replace(self, mechanism=self.mechanism.scaled(share), missing=missing)
 
-    def prepare(self, table: Any) -> Prepared:
-        """This column of a table, raw values to cells; bad ones are refused with its name."""
+    def prepare(self, table: Any, first_row: int = 0) -> Prepared:
+        """This column of a table, raw values to cells; bad ones are refused with its name.
+
+        ``first_row`` is the number of the table's first row in a larger whole, for messages.
+        """
         try:
             if isinstance(self.mapping, NumericMapping):
-                return self._prepare_numbers(column(table, self.name), self.mapping)
-            return self._prepare_categories(categories(table, self.name))
+                return self._prepare_numbers(column(table, self.name), self.mapping, first_row)
+            return self._prepare_categories(categories(table, self.name), first_row)
         except ColumnError:
             raise
         except (DataError, ParameterError) as error:
@@ -116,43 +119,45 @@ class PrivateColumn:
         drawn, reported = flagged.sample(prepared.cells, prepared.missing, rng)
         return [OutColumn(self.name, drawn, reported)]
 
-    def _prepare_numbers(self, values: np.ndarray[Any, Any], mapping: NumericMapping) -> Prepared:
-        raw = as_numbers(self.name, values).astype(np.float64)
+    def _prepare_numbers(
+        self, values: np.ndarray[Any, Any], mapping: NumericMapping, first_row: int
+    ) -> Prepared:
+        raw = as_numbers(self.name, values, first_row).astype(np.float64)
         infinite = np.isinf(raw)
         if infinite.any():
             row = int(np.argmax(infinite))
             raise ColumnError(
                 self.name,
                 "holds infinite values",
-                detail=f"{int(infinite.sum())} of {raw.size} rows, first: {raw[row]} in row {row}",
+                detail=f"{_share(infinite, first_row)}, first: {raw[row]} in row {row + first_row}",
                 hint="Replace them by a number or mark them as missing.",
             )
         missing = np.isnan(raw)
         if missing.any():
-            raw = np.where(missing, self._filling(missing), raw)
+            raw = np.where(missing, self._filling(missing, first_row), raw)
         outside = mapping.outside(raw)
         if self.outside == "raise" and outside.any():
             row = int(np.argmax(outside))
             raise ColumnError(
                 self.name,
                 "holds values outside its bounds",
-                detail=f"{int(outside.sum())} of {raw.size} rows outside {mapping.bounds}, "
-                f"first: {raw[row]} in row {row}",
+                detail=f"{_share(outside, first_row)} outside {mapping.bounds}, "
+                f"first: {raw[row]} in row {row + first_row}",
                 hint="Widen the declared bounds, or use outside='clamp'.",
             )
         return Prepared(mapping.to_grid(raw), missing, int(outside.sum()), raw)
 
-    def _prepare_categories(self, rows: Encoded) -> Prepared:
+    def _prepare_categories(self, rows: Encoded, first_row: int) -> Prepared:
         declared = self._categories()
         missing = rows.codes < 0
         values, codes = rows.values, rows.codes
         if missing.any():
             # A gap is a category of its own where None is declared; else it is filled in.
-            filling = None if None in declared else self._filling(missing)
+            filling = None if None in declared else self._filling(missing, first_row)
             values, codes = [*values, filling], np.where(missing, len(values), codes)
             if filling is None:
                 missing = np.zeros_like(missing)
-        positions = code_positions(declared, codes, values)
+        positions = code_positions(declared, codes, values, first_row)
         if self.mapping is None:
             return Prepared(positions, missing, 0, positions)
         domain = self.mapping.domain
@@ -164,16 +169,17 @@ class PrivateColumn:
         assert isinstance(self.mechanism, UnaryEncoding)
         return self.mechanism.categories
 
-    def _filling(self, missing: BoolArray) -> Any:
+    def _filling(self, missing: BoolArray, first_row: int) -> Any:
         """What stands in for a gap; refused where the policy is to raise."""
         if isinstance(self.missing, str) and self.missing == "raise":
             raise ColumnError(
                 self.name,
                 "has missing values (NaN or null)",
-                detail=f"{int(missing.sum())} of {missing.size} rows, first: row "
-                f"{int(np.argmax(missing))}",
-                hint="Fill them, or choose missing=<public constant> or "
-                "missing=op.Flag(eps_missing=..., constant=...).",
+                detail=f"{_share(missing, first_row)}, "
+                f"first: row {first_row + int(np.argmax(missing))}",
+                hint="Fill them, or choose a public constant (missing=...) or a flag: "
+                'missing=op.Flag(eps_missing=..., constant=...), in TOML missing = "flag" with '
+                "eps_missing and missing_constant.",
             )
         return self.missing.constant if isinstance(self.missing, Flag) else self.missing
 
@@ -211,9 +217,29 @@ class PrivateColumn:
         return WithMissing(self.mechanism, self.missing.eps_missing, constant)
 
 
+def _share(marked: BoolArray, first_row: int) -> str:
+    """How many rows; of a piece of a larger whole, which piece."""
+    whole = f"{int(marked.sum())} of {marked.size} rows"
+    return f"{whole} from row {first_row} on" if first_row else whole
+
+
 def _is_finite(value: object) -> bool:
     return (
         isinstance(value, int | float | np.integer | np.floating)
         and not isinstance(value, bool)
         and bool(np.isfinite(value))
     )
+
+
+def check_release_names(columns: Iterable[PrivateColumn], others: Iterable[Hashable]) -> None:
+    """Refuse two released columns of one name: the one would replace the other."""
+    seen = set(map(str, others))
+    for private in columns:
+        for name in map(str, private.release_names()):
+            if name in seen:
+                raise ColumnError(
+                    private.name,
+                    f"would be released as {name!r}, and so would another column",
+                    hint="Rename the other column or the category.",
+                )
+            seen.add(name)

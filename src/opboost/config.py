@@ -33,7 +33,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from opboost.budget import Budget
-from opboost.columns import Flag, PrivateColumn
+from opboost.columns import Flag, PrivateColumn, check_release_names
 from opboost.domain import Domain, NumericMapping, Ordered, OrdinalMapping
 from opboost.errors import ColumnError, ConfigError, OpBoostError
 from opboost.guarantee import Joint
@@ -75,6 +75,13 @@ Kind = Literal[
 ]
 
 
+_LEVELS = {
+    "adj-map": ("theta", "alpha", "eps_prt", "eps_ner"),
+    "local-map": ("theta",),
+    "unary-encoding": ("encoding",),
+}
+
+
 class MechanismSection(_Section):
     """``[mechanism]``: how a column is desensitised."""
 
@@ -85,6 +92,13 @@ class MechanismSection(_Section):
     eps_prt: float | None = None
     eps_ner: float | None = None
     encoding: Literal["oue", "sue"] = "oue"
+
+    @model_validator(mode="after")
+    def _only_what_has_a_meaning(self) -> MechanismSection:
+        known = {"kind", "epsilon", *_LEVELS.get(self.kind, ())}
+        for name in sorted(self.model_fields_set - known):
+            raise ValueError(f"{name} has no meaning for {self.kind}")
+        return self
 
     def on(self, domain: Domain) -> Mechanism:
         """The mechanism on a grid."""
@@ -139,6 +153,13 @@ class ColumnSection(_Section):
     def _one_kind(self) -> ColumnSection:
         if (self.bounds is None) == (self.categories is None):
             raise ValueError("give bounds = [lower, upper] or categories = [...], one of them")
+        other = ("ordered",) if self.bounds is not None else ("scale", "mapping", "outside", "grid")
+        kind = "bounds" if self.bounds is not None else "categories"
+        for name in other:
+            if name in self.model_fields_set:
+                raise ValueError(f"{name} has no meaning for a column with {kind}")
+        if self.missing != "flag" and self.model_fields_set & {"eps_missing", "missing_constant"}:
+            raise ValueError('eps_missing and missing_constant go with missing = "flag"')
         return self
 
     def policy(self) -> Any:
@@ -158,6 +179,14 @@ class BudgetSection(_Section):
     split: Literal["none", "even", "weighted", "sampled"] = "none"
     weights: dict[str, float] | None = None
     columns_per_row: int | None = None
+
+    @model_validator(mode="after")
+    def _only_what_has_a_meaning(self) -> BudgetSection:
+        if self.weights is not None and self.split != "weighted":
+            raise ValueError('weights go with split = "weighted"')
+        if self.columns_per_row is not None and self.split != "sampled":
+            raise ValueError('columns_per_row goes with split = "sampled"')
+        return self
 
     def budget(self) -> Budget | None:
         """The split, if there is one."""
@@ -240,6 +269,8 @@ def load(path: Path) -> Plan:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path.name} is not UTF-8 text. Save it as UTF-8.") from None
     return parse(text, path.name)
 
 
@@ -256,12 +287,19 @@ def parse(text: str, source: str) -> Plan:
     columns = [_column(name, section, config, source) for name, section in config.columns.items()]
     try:
         budget = config.budget.budget()
+        for name in config.budget.weights or {}:
+            if name not in config.columns:
+                raise ConfigError(f"{name!r} has a weight but is no column.")
         if budget is not None:
             shares = budget.shares([c.name for c in columns])
             columns = [c.scaled(shares[c.name]) for c in columns]
     except OpBoostError as error:
         raise ConfigError(f"{source}, [budget]: {error}") from None
     _check_disjoint(config, source)
+    try:
+        check_release_names(columns, config.table.public)
+    except ColumnError as error:
+        raise ConfigError(f"{source}: {error}") from None
     return Plan(
         source, tuple(columns), tuple(config.table.public), tuple(config.table.drop), budget
     )
@@ -292,6 +330,18 @@ def _of_categories(
 ) -> PrivateColumn:
     assert section.categories is not None
     order = Ordered(section.categories)
+    own = section.mechanism is not None and "kind" in section.mechanism.model_fields_set
+    if section.ordered and mechanism.kind == "unary-encoding":
+        raise ConfigError(
+            "ordered = true needs a mechanism by distance; unary-encoding forgets the order. "
+            'Drop one of them, or add mechanism = { kind = "clamp-map", epsilon = 0.64 }.'
+        )
+    by_distance = mechanism.kind not in ("unary-encoding", "randomized-response")
+    if not section.ordered and by_distance and (own or mechanism.epsilon is None):
+        raise ConfigError(
+            f"its categories have no order, and {mechanism.kind} protects by distance. Add "
+            'ordered = true, or mechanism = { kind = "unary-encoding", epsilon = 1.0 }.'
+        )
     if section.ordered or mechanism.kind == "randomized-response":
         grid = Domain(1, len(order.categories))
         return PrivateColumn(
@@ -321,8 +371,8 @@ def _first_problem(error: ValidationError, source: str) -> str:
     ]
     place = "".join(f"[{parts[0]}]" if i == 0 else f".{p}" for i, p in enumerate(parts))
     if problem["type"] == "extra_forbidden":
-        owner = _SECTIONS.get(parts[0] if len(parts) < 3 else "columns", ColumnsConfig)
-        known = list(owner.model_fields) if len(parts) > 1 else list(ColumnsConfig.model_fields)
+        holders = [_SECTIONS[p] for p in parts[:-1] if p in _SECTIONS]
+        known = list((holders[-1] if holders else ColumnsConfig).model_fields)
         near = difflib.get_close_matches(parts[-1], known, n=1)
         hint = f"Did you mean {near[0]!r}?" if near else f"Known are {', '.join(known)}."
         return f"{source}: {'.'.join(parts)} is not a setting. {hint}"

@@ -83,7 +83,7 @@ def categories(table: Any, name: Hashable) -> Encoded:
     if hasattr(arrow, "combine_chunks"):
         arrow = arrow.combine_chunks()
     encoded = arrow if hasattr(arrow, "dictionary") else arrow.dictionary_encode()
-    codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    codes = encoded.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
     return Encoded(codes.astype(np.int64), encoded.dictionary.to_pylist())
 
 
@@ -107,7 +107,9 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def as_numbers(name: Hashable, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def as_numbers(
+    name: Hashable, values: np.ndarray[Any, Any], first_row: int = 0
+) -> np.ndarray[Any, Any]:
     """The column as integers or floats; text, dates and complex numbers are refused."""
     if values.dtype.kind in "iuf":
         return values
@@ -117,9 +119,9 @@ def as_numbers(name: Hashable, values: np.ndarray[Any, Any]) -> np.ndarray[Any, 
         plain = [_plain(v) for v in values]
         for row, value in enumerate(plain):
             if value is not None and not _is_number(value):
-                raise _not_a_number(name, row, value)
+                raise _not_a_number(name, first_row + row, value)
         return np.array([np.nan if v is None else float(v) for v in plain])
-    raise _not_a_number(name, 0, values[0] if values.size else values.dtype)
+    raise _not_a_number(name, first_row, values[0] if values.size else values.dtype)
 
 
 def _is_number(value: object) -> bool:

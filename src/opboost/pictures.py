@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from opboost.errors import ParameterError
+
 
 @dataclass(frozen=True, slots=True)
 class Chart:
@@ -37,10 +39,12 @@ def save(chart: Chart, path: Path) -> None:
     """Write the figure under another name and rename it into place."""
     from matplotlib import pyplot as plt
 
+    if path.suffix not in (".png", ".svg", ".pdf"):
+        raise ParameterError(f"A picture is a .png, .svg or .pdf file; got {path.name!r}.")
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.part")
     try:
-        chart.figure.savefig(partial, dpi=130, format=path.suffix.lstrip(".") or "png")
+        chart.figure.savefig(partial, dpi=130, format=path.suffix.lstrip("."))
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)

@@ -168,6 +168,10 @@ class SeededRng:
     seed: int
     path: tuple[int, ...] = ()
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.seed, int) or isinstance(self.seed, bool) or self.seed < 0:
+            raise ParameterError(f"A seed must be a whole number from 0; got {self.seed!r}.")
+
     @property
     def secure(self) -> bool:
         """Always false: whoever knows the seed can take the noise off."""

@@ -5,10 +5,13 @@ Exit status: 0 done, 1 failed, 2 usage, 3 privacy refused, 4 peer or TLS, 5 data
 
 from __future__ import annotations
 
+import signal
 import sys
+from typing import Annotated
 
 import typer
 
+from opboost import __version__
 from opboost.cli.bench import bench
 from opboost.cli.certify import certify
 from opboost.cli.demo import demo
@@ -28,20 +31,32 @@ for verb in (demo, describe, desensitize, certify, bench):
     app.command()(verb)
 
 
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"opboost {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def opboost() -> None:
+def opboost(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
     """Vertical federated gradient boosting by order-preserving desensitization."""
 
 
 def main() -> None:
     """Run the command line and turn an error into a sentence and an exit status."""
+    # An end by request cleans up like any other end.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         app()
     except OpBoostError as error:
         typer.echo(f"opboost: {error}", err=True)
         sys.exit(exit_status(error))
     except OSError as error:
-        typer.echo(f"opboost: {error.filename or ''}: {error.strerror}".replace(" :", ""), err=True)
+        typer.echo(f"opboost: {error}", err=True)
         sys.exit(1)
 
 

@@ -8,11 +8,10 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from opboost.cli.common import Format, FormatOption, print_json, talk
+from opboost.cli.common import Format, FormatOption, paper, print_json, talk
 from opboost.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -49,8 +48,8 @@ def bench(
         print_json({"machine": _machine(), "sampling": [asdict(r) for r in results]})
         return
     for result in results:
-        Console().print(_table(result))
-    Console().print(_theory(results))
+        paper().print(_table(result))
+    paper().print(_theory(results))
     console.print(_machine())
 
 

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from opboost.cli.common import ConfigOption, Format, FormatOption, print_json, talk
+from opboost.cli.common import ConfigOption, Format, FormatOption, paper, print_json, talk
 
 if TYPE_CHECKING:
     from opboost.certify import ColumnCertificate
@@ -57,10 +56,14 @@ def certify(
         )
     else:
         _print(certificates)
-        Console().print(f"One person's record: at most {record.total:.4g}.", highlight=False)
+        paper().print(f"One person's record: at most {record.total:.4g}.")
+        if record.columns_per_row is not None:
+            paper().print(f"{record.columns_per_row} columns of a row are released, at random.")
         for caveat in record.caveats:
-            Console().print(f"Not covered: {caveat}.", highlight=False)
-    if png is not None:
+            paper().print(f"Not covered: {caveat}.")
+    if png is not None and not any(c.lines for c in certificates):
+        console.print("No picture: no column has distances.")
+    elif png is not None:
         draw(certificates, png)
         console.print(f"Picture: {png}")
     if not covered:
@@ -80,13 +83,15 @@ def _print(certificates: list[ColumnCertificate]) -> None:
             f"{c.total:.4g}",
             f"{c.exact_epsilon:.4f}",
             f"{c.pairs:,}",
-            "yes" if c.covered else "NO",
+            _covered(c),
         )
-    Console().print(overview)
+    paper().print(overview)
     for mechanism, lines in {c.mechanism: c.lines for c in certificates if c.lines}.items():
         names = ", ".join(str(c.name) for c in certificates if c.mechanism == mechanism)
         table = Table(title=f"{names}: by distance", caption=mechanism)
-        for title in ("distance", "promised", "exact, worst", "order kept, at least"):
+        complete = len(lines) == lines[-1].distance
+        worst = "exact, worst" if complete else "exact, largest found"
+        for title in ("distance", "promised", worst, "order kept, at least"):
             table.add_column(title, justify="right")
         for line in (lines[i] for i in _chosen(len(lines))):
             gamma = "-" if line.gamma is None else f"{line.gamma:.4f}"
@@ -94,7 +99,14 @@ def _print(certificates: list[ColumnCertificate]) -> None:
             table.add_row(f"{line.distance:,}{mark}", _level(line.bound), _level(line.loss), gamma)
         if any(line.without_promise for line in lines):
             table.caption = f"{mechanism}\n* pairs in different runs have no promise"
-        Console().print(table)
+        paper().print(table)
+
+
+def _covered(certificate: ColumnCertificate) -> str:
+    if not certificate.covered:
+        return "NO"
+    inside = any(line.without_promise for line in certificate.lines)
+    return "inside runs" if inside else "yes"
 
 
 def _level(value: float) -> str:

@@ -28,7 +28,12 @@ ConfigOption = Annotated[Path, typer.Option("--config", "-c", help="TOML file of
 
 def talk() -> Console:
     """Where words go: standard error, so that standard output holds data alone."""
-    return Console(stderr=True, soft_wrap=True, highlight=False)
+    return Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
+
+
+def paper() -> Console:
+    """Where tables go: standard output, with every bracket as it stands."""
+    return Console(highlight=False, markup=False)
 
 
 def print_json(value: Any) -> None:

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from opboost.cli.common import Format, FormatOption, print_json, talk
+from opboost.cli.common import Format, FormatOption, paper, print_json, talk
 from opboost.domain import Domain
 from opboost.rng import SeededRng
 
@@ -92,7 +91,7 @@ def _print(stops: list[Stop], grid: Domain) -> None:
             f"{stop.order:.2f}",
             _bars(stop),
         )
-    Console().print(table)
+    paper().print(table)
 
 
 def _bars(stop: Stop) -> str:

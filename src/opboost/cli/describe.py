@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
-from opboost.cli.common import Format, FormatOption, print_json
+from opboost.cli.common import Format, FormatOption, paper, print_json
 
 
 def describe(
@@ -35,4 +34,4 @@ def describe(
     for c in columns:
         distinct = "many" if c.distinct is None else str(c.distinct)
         shown.add_row(c.name, c.kind, f"{c.missing:,}", distinct, c.declared, c.next_step)
-    Console().print(shown)
+    paper().print(shown)

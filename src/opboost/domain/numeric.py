@@ -206,10 +206,12 @@ def _checked_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
             "Declare the widest values that make sense; values beyond them are clamped."
         )
     if lower >= upper:
-        raise ParameterError(
-            f"Bounds need lower < upper; got ({lower!r}, {upper!r}). "
+        step = (
             "A column with one possible value carries nothing: leave it out."
+            if lower == upper
+            else f"Did you mean ({upper!r}, {lower!r})?"
         )
+        raise ParameterError(f"Bounds need lower < upper; got ({lower!r}, {upper!r}). {step}")
     if not math.isfinite(upper - lower):  # both finite, their difference not
         raise ParameterError(f"Bounds ({lower!r}, {upper!r}) are too far apart for 64-bit floats.")
     return lower, upper

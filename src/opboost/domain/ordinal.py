@@ -103,7 +103,10 @@ def category_positions(categories: tuple[Hashable, ...], values: Sequence[Any]) 
 
 
 def code_positions(
-    categories: tuple[Hashable, ...], codes: IntArray, values: Sequence[Any]
+    categories: tuple[Hashable, ...],
+    codes: IntArray,
+    values: Sequence[Any],
+    first_row: int = 0,
 ) -> IntArray:
     """The same for rows that are given as positions in a list of distinct values."""
     position = {category: i for i, category in enumerate(categories)}
@@ -118,7 +121,7 @@ def code_positions(
         raise DataError(
             "a category occurs that was not declared",
             detail=f"{unknown.size} of {len(codes)} rows, "
-            f"first: {values[int(codes[row])]!r} in row {row}",
+            f"first: {values[int(codes[row])]!r} in row {row + first_row}",
             hint=f"Declared are {shown}: declare it too, or map those rows to a declared one.",
         )
     return steps

@@ -113,6 +113,13 @@ class Partition:
         edges = np.array((self.domain.L, *self.theta, self.domain.R + 1))
         return edges[index], edges[index + 1] - 1
 
+    def some_borders(self) -> tuple[int, ...]:
+        """The first cells of the second and third run, and of the last two."""
+        if self.domain is None:
+            return ()
+        chosen = {1, 2, self.count - 2, self.count - 1}
+        return tuple(self.run(i)[0] for i in sorted(chosen) if 1 <= i < self.count)
+
     @property
     def widest(self) -> int:
         """The number of cells in the widest run."""

@@ -13,7 +13,13 @@ from opboost.columns import PrivateColumn
 from opboost.domain import Domain, NumericMapping, Ordered, OrdinalMapping
 from opboost.errors import ColumnError, ParameterError
 from opboost.frames import as_numbers, column
-from opboost.mechanisms import Mechanism, RandomizedResponse, UnaryEncoding
+from opboost.mechanisms import (
+    AdjLaplace,
+    DiscreteLaplace,
+    Mechanism,
+    RandomizedResponse,
+    UnaryEncoding,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +45,13 @@ class Declarations:
         for by_column in (self.bounds, self.mechanism):
             if isinstance(by_column, Mapping):
                 declared |= set(by_column)
-        for name in declared:
+        spoken = (self.scale, self.mapping, self.outside, self.missing)
+        for name in declared.union(*(set(d) for d in spoken if isinstance(d, Mapping))):
             if name not in names:
                 raise _unknown(name, names)
+        for name in self.categories or {}:
+            if isinstance(self.bounds, Mapping) and name in self.bounds:
+                raise ColumnError(name, "has bounds and categories", hint="Give one of them.")
         if self._for_all_columns():
             return list(names)
         return [name for name in names if name in declared]
@@ -100,6 +110,12 @@ class Declarations:
                 "needs a mechanism",
                 detail=f"got {mechanism!r}",
                 hint="Write op.ClampMap(op.Domain(1, 10), epsilon=0.64).",
+            )
+        if isinstance(mechanism, DiscreteLaplace | AdjLaplace):
+            raise ColumnError(
+                name,
+                f"cannot go through {type(mechanism).__name__}, which has no grid",
+                hint="Use op.ClampMap or op.AdjMap, or call the mechanism's sample yourself.",
             )
         return mechanism
 

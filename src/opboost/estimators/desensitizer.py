@@ -16,8 +16,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from opboost._typing import BoolArray
 from opboost.budget import Budget
-from opboost.columns import Prepared, PrivateColumn
-from opboost.errors import ColumnError, InferredBoundsWarning, ParameterError
+from opboost.columns import Prepared, PrivateColumn, check_release_names
+from opboost.errors import InferredBoundsWarning, ParameterError
 from opboost.estimators.declarations import Declarations, no_bounds
 from opboost.estimators.memory import Release, ReleaseMemory
 from opboost.frames import OutColumn, column_names, hidden, is_frame, rebuild, stack
@@ -136,7 +136,7 @@ class Desensitizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             shares = _checked_budget(self.budget).shares(private)
             columns = [c.scaled(shares[c.name]) for c in columns]
         others = [name for name in names if name not in private]
-        _check_release_names(columns, others if self.remainder == "passthrough" else [])
+        check_release_names(columns, others if self.remainder == "passthrough" else [])
         prepared = [c.prepare(table) for c in columns]
         # All is known to be well: from here on nothing can fail and leave half a fit behind.
         self._plan = _Plan(
@@ -325,17 +325,3 @@ def _checked_budget(budget: object) -> Budget:
     if not isinstance(budget, Budget):
         raise ParameterError(f"budget must be an op.Budget; got {budget!r}. Write Budget.even().")
     return budget
-
-
-def _check_release_names(columns: list[PrivateColumn], others: list[Hashable]) -> None:
-    """Refuse two released columns of one name: the one would replace the other."""
-    seen = set(map(str, others))
-    for private in columns:
-        for name in map(str, private.release_names()):
-            if name in seen:
-                raise ColumnError(
-                    private.name,
-                    f"would be released as {name!r}, and so would another column",
-                    hint="Rename the other column or the category.",
-                )
-            seen.add(name)

@@ -49,6 +49,7 @@ def desensitize(
         plan.check_names(column_names(file))
     counts = dict.fromkeys((str(c.name) for c in plan.private), 0)
     rows = used = 0
+    width = sum(len(c.release_names()) for c in plan.private) + len(plan.public)
     with appearing(target, folder=folder) as partial, ThreadPoolExecutor(os.cpu_count()) as pool:
         for number, file in enumerate(files):
             place, name = (partial / file.name, file.name) if folder else (partial, target.name)
@@ -56,7 +57,7 @@ def desensitize(
             seen = 0
             with TableWriter(place, name) as writer:
                 report = (lambda n, base=used: progress(base + n)) if progress else None
-                for piece in pieces(file, _types(plan), report):
+                for piece in pieces(file, _types(plan), report, width):
                     writer.write(_released(piece, plan, own, seen, pool, counts))
                     seen += piece.num_rows
             if not seen:
@@ -77,7 +78,7 @@ def _released(
     own = rng.child(start) if isinstance(rng, SeededRng) else rng
 
     def one(column: PrivateColumn) -> tuple[list[OutColumn], int]:
-        prepared = column.prepare(piece)
+        prepared = column.prepare(piece, start)
         return column.release(prepared, own), prepared.outside
 
     chosen = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -53,7 +52,7 @@ def column_names(path: Path) -> list[str]:
     if kind_of(path) == "parquet":
         with _parquet(path) as file:
             return list(file.schema_arrow.names)
-    with closing(_csv_reader(path, {})) as reader:
+    with closing(_csv_reader(path)) as reader:
         names = list(reader.schema.names)
     if len(set(names)) < len(names):
         twice = next(n for n in names if names.count(n) > 1)
@@ -65,16 +64,23 @@ def pieces(
     path: Path,
     types: Mapping[str, pa.DataType] | None = None,
     progress: Callable[[int], None] | None = None,
+    width: int = 0,
 ) -> Iterator[pa.Table]:
     """The rows of a file, a piece at a time.
 
     ``types`` are the types of a CSV file's columns (Parquet has its own); all others are text.
-    ``progress`` is told how many bytes of the file have been used up.
+    ``progress`` is told how many bytes of the file have been used up.  ``width`` is how many
+    columns will be made of a piece: more columns, shorter pieces.
     """
-    if kind_of(path) == "parquet":
-        yield from _parquet_pieces(path, progress)
-    else:
-        yield from _csv_pieces(path, types or {}, progress)
+    whole = (
+        _parquet_pieces(path, progress, width)
+        if kind_of(path) == "parquet"
+        else _csv_pieces(path, types or {}, progress)
+    )
+    for piece in whole:
+        rows = max(1024, CELLS // max(1, width, piece.num_columns))
+        for start in range(0, piece.num_rows, rows):
+            yield piece.slice(start, rows)
 
 
 def _parquet(path: Path) -> pa.parquet.ParquetFile:
@@ -84,9 +90,11 @@ def _parquet(path: Path) -> pa.parquet.ParquetFile:
         raise DataError(f"{path.name} is not a Parquet file that can be read: {error}") from None
 
 
-def _parquet_pieces(path: Path, progress: Callable[[int], None] | None) -> Iterator[pa.Table]:
+def _parquet_pieces(
+    path: Path, progress: Callable[[int], None] | None, width: int
+) -> Iterator[pa.Table]:
     with _parquet(path) as file:
-        rows = max(1024, CELLS // max(1, len(file.schema_arrow.names)))
+        rows = max(1024, CELLS // max(1, width, len(file.schema_arrow.names)))
         size, total, done = path.stat().st_size, max(1, file.metadata.num_rows), 0
         try:
             for batch in file.iter_batches(batch_size=rows):
@@ -98,72 +106,106 @@ def _parquet_pieces(path: Path, progress: Callable[[int], None] | None) -> Itera
             raise DataError(f"{path.name} is damaged after row {done}: {error}") from None
 
 
-def _csv_reader(path: Path, types: Mapping[str, pa.DataType]) -> pa.csv.CSVStreamingReader:
+def _csv_reader(path: Path) -> pa.csv.CSVStreamingReader:
+    """All columns as text: what is missing and what is a number is decided afterwards."""
     try:
-        header = _header(path)
-        kinds = {name: types.get(name, pa.string()) for name in header}
         return pa.csv.open_csv(
             path,
             read_options=pa.csv.ReadOptions(block_size=BLOCK_BYTES, use_threads=True),
-            convert_options=pa.csv.ConvertOptions(column_types=kinds, strings_can_be_null=True),
+            parse_options=pa.csv.ParseOptions(newlines_in_values=True),
+            convert_options=pa.csv.ConvertOptions(
+                column_types=dict.fromkeys(_header(path), pa.string()),
+                null_values=[""],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+            ),
         )
-    except pa.ArrowInvalid as error:
-        raise _csv_error(path, [], 0, error) from None
+    except (pa.ArrowInvalid, OSError) as error:
+        raise _csv_error(path, error) from None
 
 
 def _header(path: Path) -> list[str]:
-    first = pa.csv.open_csv(path, read_options=pa.csv.ReadOptions(block_size=BLOCK_BYTES))
+    first = pa.csv.open_csv(
+        path,
+        read_options=pa.csv.ReadOptions(block_size=BLOCK_BYTES),
+        parse_options=pa.csv.ParseOptions(newlines_in_values=True),
+    )
     with closing(first):
-        return list(first.schema.names)
+        names = list(first.schema.names)
+    if len(names) == 1 and ";" in names[0]:
+        raise DataError(
+            f"{path.name} looks separated by semicolons", hint="Save it with commas first."
+        )
+    return names
 
 
 def _csv_pieces(
     path: Path, types: Mapping[str, pa.DataType], progress: Callable[[int], None] | None
 ) -> Iterator[pa.Table]:
-    names: list[str] = []
     done, used, size = 0, 0, path.stat().st_size
     try:
-        with closing(_csv_reader(path, types)) as reader:
-            names = list(reader.schema.names)
+        with closing(_csv_reader(path)) as reader:
             for batch in reader:
-                yield pa.Table.from_batches([batch])
+                yield _typed(pa.Table.from_batches([batch]), types, path.name, done)
                 done += batch.num_rows
                 used = min(size, used + BLOCK_BYTES)
                 if progress:
                     progress(used)
-    except pa.ArrowInvalid as error:
-        raise _csv_error(path, names, done, error) from None
+    except (pa.ArrowInvalid, OSError) as error:
+        raise _csv_error(path, error) from None
 
 
-_CONVERSION = re.compile(
-    r"In CSV column #(\d+): (?:Row #\d+: )?CSV conversion error to \S+: invalid value '(.*)'",
-    re.DOTALL,
-)
+_NOT_A_NUMBER = pa.array(["NA", "N/A", "#N/A", "NULL", "null", "None", "NaN", "nan", "-nan"])
 
 
-def _csv_error(path: Path, names: list[str], done: int, error: pa.ArrowInvalid) -> DataError:
-    found = _CONVERSION.search(str(error))
-    if found:
-        column = (names or _header(path))[int(found.group(1))]
-        row = _row_of(path, column, found.group(2), done)
-        return ColumnError(
-            column,
-            f"of {path.name} must hold numbers",
-            detail=f"row {row} holds {found.group(2)!r}",
-            hint="Convert it, or declare its categories instead of bounds.",
-        )
+def _typed(
+    piece: pa.Table, types: Mapping[str, pa.DataType], file: str, first_row: int
+) -> pa.Table:
+    """The piece with its declared columns as numbers or truth values.
+
+    Numbers: the usual words for "not there" are missing.  Categories that are no text: what cannot
+    be converted stays text, so that the column itself complains about an undeclared category.
+    """
+    for name, kind in types.items():
+        if name not in piece.column_names or kind == pa.string():
+            continue
+        index = piece.column_names.index(name)
+        text = piece.column(index)
+        try:
+            typed = text.cast(kind)
+        except pa.ArrowInvalid:
+            missing = pc.is_in(text, value_set=_NOT_A_NUMBER)
+            try:
+                typed = pc.if_else(missing, pa.scalar(None, pa.string()), text).cast(kind)
+            except pa.ArrowInvalid:
+                if kind != pa.float64():
+                    continue
+                raise _not_a_number(name, text, file, first_row) from None
+        piece = piece.set_column(index, name, typed)
+    return piece
+
+
+def _not_a_number(name: str, text: pa.ChunkedArray, file: str, first_row: int) -> ColumnError:
+    bad = next(i for i, value in enumerate(text.to_pylist()) if not _reads_as_number(value))
+    return ColumnError(
+        name,
+        f"of {file} must hold numbers",
+        detail=f"row {first_row + bad} holds {text[bad].as_py()!r}",
+        hint="Convert it, or declare its categories instead of bounds.",
+    )
+
+
+def _reads_as_number(text: str | None) -> bool:
+    if text is None:
+        return True
+    try:
+        float(text)
+    except ValueError:
+        return text in _NOT_A_NUMBER.to_pylist()
+    return True
+
+
+def _csv_error(path: Path, error: Exception) -> DataError:
     if "Empty CSV file" in str(error):
         return DataError(f"{path.name} is empty")
     return DataError(f"{path.name} is not a CSV table that can be read: {error}")
-
-
-def _row_of(path: Path, column: str, value: str, done: int) -> int:
-    """The first row from ``done`` on that holds this text."""
-    row = 0
-    for piece in _csv_pieces(path, {}, None):
-        if row + piece.num_rows > done:
-            found = pc.index(piece.column(column), value, start=max(0, done - row)).as_py()
-            if found >= 0:
-                return row + int(found)
-        row += piece.num_rows
-    return done

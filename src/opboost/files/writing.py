@@ -72,12 +72,18 @@ class TableWriter:
 
     def write(self, piece: pa.Table) -> None:
         """Append a piece; all pieces have the columns of the first."""
-        if self._writer is None:
-            self._writer = self._open(piece.schema)
-        if self._kind == "csv":
-            self._writer.write_table(piece)
-        else:
-            self._writer.write_table(piece, row_group_size=1_000_000)
+        try:
+            if self._writer is None:
+                self._writer = self._open(piece.schema)
+            if self._kind == "csv":
+                self._writer.write_table(piece)
+            else:
+                self._writer.write_table(piece, row_group_size=1_000_000)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise DataError(
+                f"A column cannot be written as {self._kind}: {error}",
+                hint="Drop it, or write Parquet.",
+            ) from None
 
     def _open(self, schema: pa.Schema) -> pa.csv.CSVWriter | pa.parquet.ParquetWriter:
         if self._kind == "parquet":

@@ -246,7 +246,10 @@ class Flagged(Guarantee):
         return f"{self.inner.brief}, {self.eps_missing:.3g} if missing"
 
     def __str__(self) -> str:
-        return f"{self.inner}; missing or not costs {self.eps_missing:g} more"
+        return (
+            f"{self.inner}; a missing value costs {self.eps_missing:g} and the way from cell "
+            f"{self.constant} (at most {self.total:g} with it)"
+        )
 
 
 def _times(epsilon: float, count: int) -> float:

@@ -129,6 +129,10 @@ class AdjMap(Mechanism):
         """The calibration's epsilon; None where two levels were given."""
         return None if self.calibration is None else self.calibration[0]
 
+    def landmarks(self) -> tuple[int, ...]:
+        """The first two and the last two borders."""
+        return self.partition.some_borders()
+
     def _gamma_bound(self, distance: int) -> float:
         """Theorem randmaputi without its second term, which is no lower bound (docs/errata.md)."""
         partition = self.partition

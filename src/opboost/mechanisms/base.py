@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -71,6 +72,10 @@ class Mechanism(ABC):
     @abstractmethod
     def scaled(self, factor: float) -> Self:
         """The same mechanism with all its levels multiplied."""
+
+    def landmarks(self) -> tuple[int, ...]:
+        """Cells at which the law changes its form: the first and last borders of runs."""
+        return ()
 
     def nominal_epsilon(self) -> float | None:
         """The one level that the mechanism was given, if it has one.
@@ -217,6 +222,10 @@ class Mechanism(ABC):
         >>> round(m.gamma(5), 4), round(m.gamma(5, "bound"), 4)
         (0.5133, 0.5098)
         """
+        try:
+            distance = operator.index(distance)
+        except TypeError:
+            raise ParameterError(f"distance must be an integer; got {distance!r}.") from None
         if not 1 <= distance <= self.domain.span:
             raise ParameterError(
                 f"distance must lie between 1 and {self.domain.span}; got {distance!r}."

@@ -17,10 +17,11 @@ from opboost.mechanisms.rows import Rows, powers, scale_bits, table
 class ClampMap(Mechanism):
     """``clamp(x + noise)`` with ``P[noise = z]`` proportional to ``exp(−epsilon·|z|)``.
 
-    epsilon-dLDP like :class:`GlobalMap` with about half its noise: clamping is post-processing, so
-    the rate need not be halved.  The universally optimal mechanism of Ghosh, Roughgarden and
-    Sundararajan (STOC 2009, arXiv 0811.2841).  Its price: much mass on the two ends at a small
-    epsilon, where close values tie more often.
+    epsilon-dLDP like :class:`GlobalMap` with noise of twice its rate: clamping is post-processing,
+    so the rate need not be halved.  With a remap of its outputs it is the universally optimal
+    mechanism of Ghosh, Roughgarden and Sundararajan (STOC 2009, arXiv 0811.2841).  Its price: where
+    epsilon times the number of cells is small, much mass on the two ends, where close values tie;
+    it then moves values a little further than Global-map and still keeps more order.
 
     Cost: one word a value on small grids, two to six on large ones.
     Proof: docs/proofs/clamp-map.md.

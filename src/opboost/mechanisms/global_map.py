@@ -20,7 +20,7 @@ class GlobalMap(Mechanism):
     """``P[y | x]`` proportional to ``exp(−epsilon/2 · |x−y|)``: epsilon-dLDP.
 
     The same law as discrete Laplace noise of scale 2/epsilon resampled until it falls on the grid.
-    Its exact level lies below the promise (0.57 to 0.96 of it); :class:`ClampMap` spends all.
+    Its exact level lies between half of the promise and all of it; :class:`ClampMap` spends all.
 
     Cost: one word a value on small grids, two to six on large ones.
     Proof: docs/proofs/global-map.md.

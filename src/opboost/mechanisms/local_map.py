@@ -58,6 +58,10 @@ class LocalMap(Mechanism):
         """The level multiplied by ``factor``."""
         return replace(self, epsilon=self.epsilon * factor)
 
+    def landmarks(self) -> tuple[int, ...]:
+        """The first two and the last two borders."""
+        return self.partition.some_borders()
+
     def _gamma_bound(self, distance: int) -> float:
         """The worst of the runs that are wide enough to hold such a pair."""
         widths = {last - first + 1 for first, last in self.partition.runs()}

@@ -9,6 +9,7 @@ import numpy as np
 from opboost._typing import ArrayLike, FloatArray
 from opboost.errors import ParameterError
 from opboost.mechanisms import Mechanism
+from opboost.mechanisms.base import checked_integers
 
 
 def beta(
@@ -58,9 +59,12 @@ class _Distributions:
         self._cumulative[:, -1] = 1.0
 
     def of(self, values: ArrayLike) -> FloatArray:
-        cells = np.asarray(values, dtype=np.int64).reshape(-1)
+        cells = checked_integers(values).reshape(-1)
         if not cells.size:
             raise ParameterError("Both sides of a split need at least one value.")
+        beyond = (cells < self._lower) | (cells >= self._lower + len(self._cumulative))
+        if beyond.any():
+            raise ParameterError(f"{cells[beyond][0]} lies outside the mechanism's grid.")
         return np.asarray(self._cumulative[cells - self._lower])
 
 
@@ -75,6 +79,8 @@ def best_gain(
     1.3333333333333333
     """
     x = np.asarray(values)
+    if not len(x) == len(np.asarray(gradients)) == len(np.asarray(hessians)):
+        raise ParameterError("values, gradients and hessians must be of one length.")
     order = np.argsort(x, kind="stable")
     g = np.asarray(gradients, dtype=np.float64)[order].cumsum()
     h = np.asarray(hessians, dtype=np.float64)[order].cumsum()

@@ -38,7 +38,9 @@ def test_every_figure_of_the_readmes_table_is_a_claim():
     table = re.search(
         r"\| cells \| ε a cell .*?\n\n", (ROOT / "README.md").read_text(), re.S
     ).group()
-    rows = [[float(v) for v in line.strip("| ").split("|")] for line in table.strip().splitlines()[2:]]
+    rows = [
+        [float(v) for v in line.strip("| ").split("|")] for line in table.strip().splitlines()[2:]
+    ]
     stated = sorted(figure for row in rows for figure in row[2:])
     assert stated == sorted(c.target for c in CLAIMS if c.where.startswith("README"))
 

@@ -122,30 +122,31 @@ class PrivateColumn:
     def _prepare_numbers(
         self, values: np.ndarray[Any, Any], mapping: NumericMapping, first_row: int
     ) -> Prepared:
-        raw = as_numbers(self.name, values, first_row).astype(np.float64)
-        infinite = np.isinf(raw)
-        if infinite.any():
-            row = int(np.argmax(infinite))
+        raw = as_numbers(self.name, values, first_row).astype(np.float64, copy=False)
+        cells, gaps, infinite, outside = mapping.scan(raw)
+        if infinite:
+            row = int(np.argmax(np.isinf(raw)))
             raise ColumnError(
                 self.name,
                 "holds infinite values",
-                detail=f"{_share(infinite, first_row)}, first: {raw[row]} in row {row + first_row}",
+                detail=f"{_share(infinite, raw.size, first_row)}, first: {raw[row]} in row "
+                f"{row + first_row}",
                 hint="Replace them by a number or mark them as missing.",
             )
-        missing = np.isnan(raw)
-        if missing.any():
-            raw = np.where(missing, self._filling(missing, first_row), raw)
-        outside = mapping.outside(raw)
-        if self.outside == "raise" and outside.any():
-            row = int(np.argmax(outside))
+        if self.outside == "raise" and outside:
+            row = int(np.argmax(mapping.outside(raw)))
             raise ColumnError(
                 self.name,
                 "holds values outside its bounds",
-                detail=f"{_share(outside, first_row)} outside {mapping.bounds}, "
+                detail=f"{_share(outside, raw.size, first_row)} outside {mapping.bounds}, "
                 f"first: {raw[row]} in row {row + first_row}",
                 hint="Widen the declared bounds, or use outside='clamp'.",
             )
-        return Prepared(mapping.to_grid(raw), missing, int(outside.sum()), raw)
+        if not gaps:
+            return Prepared(cells, np.zeros(raw.size, dtype=np.bool_), outside, raw)
+        missing = np.isnan(raw)
+        filled = np.where(missing, self._filling(missing, first_row), raw)
+        return Prepared(mapping.to_grid(filled), missing, outside, filled)
 
     def _prepare_categories(self, rows: Encoded, first_row: int) -> Prepared:
         declared = self._categories()
@@ -175,7 +176,7 @@ class PrivateColumn:
             raise ColumnError(
                 self.name,
                 "has missing values (NaN or null)",
-                detail=f"{_share(missing, first_row)}, "
+                detail=f"{_share(int(missing.sum()), missing.size, first_row)}, "
                 f"first: row {first_row + int(np.argmax(missing))}",
                 hint="Fill them, or choose a public constant (missing=...) or a flag: "
                 'missing=op.Flag(eps_missing=..., constant=...), in TOML missing = "flag" with '
@@ -217,9 +218,9 @@ class PrivateColumn:
         return WithMissing(self.mechanism, self.missing.eps_missing, constant)
 
 
-def _share(marked: BoolArray, first_row: int) -> str:
+def _share(marked: int, size: int, first_row: int) -> str:
     """How many rows; of a piece of a larger whole, which piece."""
-    whole = f"{int(marked.sum())} of {marked.size} rows"
+    whole = f"{marked} of {size} rows"
     return f"{whole} from row {first_row} on" if first_row else whole
 
 

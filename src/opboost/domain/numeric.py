@@ -16,8 +16,12 @@ import numpy as np
 from opboost._typing import ArrayLike, BoolArray, FloatArray, IntArray
 from opboost.domain.grid import Domain, checked_domain
 from opboost.errors import DataError, ParameterError
+from opboost.kernels.cells import find_cells
 
 Scale = Literal["linear", "log"] | tuple[float, ...]
+
+EDGES = 65_536
+"""Up to this many cells the edges are held in a table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,24 +136,35 @@ class NumericMapping:
     def to_grid(self, values: ArrayLike) -> IntArray:
         """The cell of each value; a value outside the bounds takes the cell at that end."""
         raw = np.asarray(values, dtype=np.float64)
-        if np.isnan(raw).any():
+        cells, missing, _, _ = self.scan(raw.reshape(-1))
+        if missing:
             raise DataError(
                 "NaN has no cell",
-                detail=f"{int(np.isnan(raw).sum())} found",
+                detail=f"{missing} found",
                 hint="Fill the gaps, or choose a policy for missing values.",
             )
-        lower, upper = self.bounds
-        clipped = np.clip(raw, lower, upper)
-        steps = self._step(clipped)
-        grid: IntArray = (self.domain.L + steps).astype(self.domain.dtype())
-        return grid
+        return cells.reshape(raw.shape)
+
+    def scan(self, raw: FloatArray) -> tuple[IntArray, int, int, int]:
+        """The cells of a column, and how many values are NaN, infinite, and outside the bounds."""
+        out = np.empty(len(raw), dtype=self.domain.dtype())
+        closed = self.mapping == "paper"
+        if self._count() <= EDGES and not isinstance(self.scale, tuple):
+            edges = self._edge(np.arange(self._count() + 1))
+            counts = find_cells(raw, edges, self.scale == "log", closed, self.domain.L, out)
+            return (out, *counts)
+        missing = np.isnan(raw)
+        filled = np.clip(np.where(missing, self.bounds[0], raw), *self.bounds)
+        out[:] = self.domain.L + self._step(filled)
+        beyond = int(self.outside(raw).sum())
+        return out, int(missing.sum()), int(np.isinf(raw).sum()), beyond
 
     def _step(self, raw: FloatArray) -> IntArray:
-        """How many cells lie below the one of ``raw``."""
-        count = self._count()
-        right_closed = self.mapping == "paper"
+        """How many cells lie below the one of ``raw``: for breakpoints and for very large grids."""
         if isinstance(self.scale, tuple):
             return np.searchsorted(np.array(self.scale), raw, side="right")
+        count = self._count()
+        right_closed = self.mapping == "paper"
         lower, upper = self.bounds
         if self.scale == "log":
             share = (np.log(raw) - math.log(lower)) / (math.log(upper) - math.log(lower))

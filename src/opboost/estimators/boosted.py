@@ -18,7 +18,6 @@ from opboost.boosting import Problem, Task, Trained, make_booster
 from opboost.boosting.protocol import Booster
 from opboost.budget import Budget
 from opboost.errors import DataError, ParameterError
-from opboost.estimators.accounting import count_release
 from opboost.estimators.desensitizer import Desensitizer
 from opboost.estimators.features import Layout, OwnColumn, check_sizes
 from opboost.frames import column_names
@@ -75,9 +74,9 @@ class _OpBoost(BaseEstimator):  # type: ignore[misc]
         if self.denoise:
             raise ParameterError(f"denoise must be False; got {self.denoise!r}.")
         booster = make_booster(self.booster, self.booster_params)
-        release = self._desensitizer().fit(X)
+        release = self._desensitizer()
+        table, released, times = release.fit_release(X)
         check_sizes(release.columns_)
-        table, released = release.release(X)
         _check_lengths(len(next(iter(released.values()))[0].values), y)
         private = {c.name for c in release.columns_}
         own = [OwnColumn.of(table, n) for n in column_names(table) if n not in private]
@@ -110,8 +109,7 @@ class _OpBoost(BaseEstimator):  # type: ignore[misc]
             self.feature_names_in_ = release.feature_names_in_
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        prepared = [(c, c.prepare(table)) for c in release.columns_]
-        self.guarantee_ = _times(release.guarantee_, count_release(prepared))
+        self.guarantee_ = _times(release.guarantee_, times)
 
     def _desensitizer(self) -> Desensitizer:
         return Desensitizer(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
@@ -18,6 +18,7 @@ from opboost._typing import BoolArray
 from opboost.budget import Budget
 from opboost.columns import Prepared, PrivateColumn, check_release_names
 from opboost.errors import InferredBoundsWarning, ParameterError
+from opboost.estimators.accounting import RowHashes
 from opboost.estimators.declarations import Declarations, no_bounds
 from opboost.estimators.memory import Release, ReleaseMemory
 from opboost.frames import OutColumn, column_names, hidden, is_frame, rebuild, stack
@@ -104,6 +105,11 @@ class Desensitizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check the table against what was declared; no value of it is learned unless inferred."""
+        self._fit(X, lambda column, prepared: None)
+        return self
+
+    def _fit(self, X: Any, look: Callable[[PrivateColumn, Prepared], None]) -> Any:
+        """Fit, showing each private column on the grid to ``look`` and then dropping it."""
         table = self._validated(X, reset=True)
         names = column_names(table)
         declared = Declarations(
@@ -137,7 +143,11 @@ class Desensitizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             columns = [c.scaled(shares[c.name]) for c in columns]
         others = [name for name in names if name not in private]
         check_release_names(columns, others if self.remainder == "passthrough" else [])
-        prepared = [c.prepare(table) for c in columns]
+        outside = {}
+        for c in columns:
+            prepared = c.prepare(table)
+            outside[c.name] = prepared.outside
+            look(c, prepared)
         # All is known to be well: from here on nothing can fail and leave half a fit behind.
         self._plan = _Plan(
             tuple(names),
@@ -147,9 +157,35 @@ class Desensitizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         )
         self.columns_ = tuple(columns)
         self.guarantee_ = self._guarantee(inferred, others)
-        self.outside_ = {c.name: p.outside for c, p in zip(columns, prepared, strict=True)}
+        self.outside_: dict[Hashable, int] = outside
         self._forget()
-        return self
+        return table
+
+    def fit_release(self, X: Any) -> tuple[Any, Release, int]:
+        """Fit and release in one go, a column at a time: the table, the release, and how often any
+        of its rows has been released in this process.
+
+        A release is made with the generator and budget that ``fit`` settles on, so nothing leaves
+        if a later column turns out to be bad.
+        """
+        rng = default_rng(self.noise_rng)
+        drawn: Release = {}
+        hashes: RowHashes | None = None
+
+        def draw(column: PrivateColumn, prepared: Prepared) -> None:
+            nonlocal hashes
+            hashes = hashes or RowHashes(len(prepared.cells))
+            hashes.add(column.name, prepared)
+            drawn[column.name] = column.release(prepared, rng)
+
+        table = self._fit(X, draw)
+        assert hashes is not None
+        chosen = self._chosen(len(next(iter(drawn.values()))[0].values))
+        if chosen is not None:
+            for j, c in enumerate(self.columns_):
+                drawn[c.name] = [hidden(out, ~chosen[:, j]) for out in drawn[c.name]]
+        self._memory.made += 1
+        return table, drawn, hashes.count_release()
 
     @classmethod
     def of_columns(

@@ -210,6 +210,14 @@ class TableSection(_Section):
     drop: list[str] = Field(default_factory=list)
 
 
+class BoosterSection(_Section):
+    """``[booster]``: which library trains, and its own parameters."""
+
+    kind: Literal["xgboost", "lightgbm", "gbdt", "hist-gbdt"] = "xgboost"
+    seed: int | None = None
+    params: dict[str, Any] = Field(default_factory=dict)
+
+
 class ColumnsConfig(_Section):
     """A whole file."""
 
@@ -218,6 +226,7 @@ class ColumnsConfig(_Section):
     columns: dict[str, ColumnSection] = Field(default_factory=dict)
     budget: BudgetSection = BudgetSection()
     table: TableSection = TableSection()
+    booster: BoosterSection = BoosterSection()
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +238,7 @@ class Plan:
     public: tuple[str, ...]
     drop: tuple[str, ...]
     budget: Budget | None
+    booster: BoosterSection
 
     def guarantee(self) -> Joint:
         """The promise about one person's record."""
@@ -239,8 +249,11 @@ class Plan:
             tuple(caveats),
         )
 
-    def check_names(self, names: Sequence[str]) -> None:
-        """Refuse a table whose columns are not those that were declared."""
+    def check_names(self, names: Sequence[str], *, own: bool = False) -> None:
+        """Refuse a table whose columns are not those that were declared.
+
+        With ``own`` undeclared columns are the label party's own.
+        """
         declared = [*(str(c.name) for c in self.private), *self.public, *self.drop]
         for name in declared:
             if name not in names:
@@ -248,7 +261,7 @@ class Plan:
                 hint = f"Did you mean {near[0]!r}?" if near else f"It has {', '.join(names)}."
                 raise ColumnError(name, f"of {self.source} is not in the table", hint=hint)
         for name in names:
-            if name not in declared:
+            if name not in declared and not own:
                 raise undeclared(name, self.source)
 
 
@@ -301,7 +314,12 @@ def parse(text: str, source: str) -> Plan:
     except ColumnError as error:
         raise ConfigError(f"{source}: {error}") from None
     return Plan(
-        source, tuple(columns), tuple(config.table.public), tuple(config.table.drop), budget
+        source,
+        tuple(columns),
+        tuple(config.table.public),
+        tuple(config.table.drop),
+        budget,
+        config.booster,
     )
 
 
@@ -387,4 +405,5 @@ _SECTIONS: dict[str, type[_Section]] = {
     "columns": ColumnSection,
     "budget": BudgetSection,
     "table": TableSection,
+    "booster": BoosterSection,
 }

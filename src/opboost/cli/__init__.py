@@ -17,6 +17,7 @@ from opboost.cli.certify import certify
 from opboost.cli.demo import demo
 from opboost.cli.describe import describe
 from opboost.cli.desensitize import desensitize
+from opboost.cli.train import predict, train
 from opboost.errors import DataError, OpBoostError, ParameterError, PrivacyError
 
 app = typer.Typer(
@@ -27,7 +28,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for verb in (demo, describe, desensitize, certify, bench):
+for verb in (demo, describe, desensitize, certify, train, predict, bench):
     app.command()(verb)
 
 

@@ -289,7 +289,7 @@ class OpBoostClassifier(ClassifierMixin, _OpBoost):  # type: ignore[misc]
         if not len(classes):
             raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
         if len(classes) < 2:
-            raise ValueError(f"y holds one class only ({classes[0]!r}); a classifier needs two.")
+            raise DataError("The label holds one class only; a classifier needs two")
         weight = _weights(sample_weight, labels, self.class_weight)
         held_out = None
         if eval_set is not None:

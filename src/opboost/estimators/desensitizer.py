@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from opboost._typing import BoolArray
 from opboost.budget import Budget
 from opboost.columns import Prepared, PrivateColumn, check_release_names
-from opboost.errors import InferredBoundsWarning, ParameterError
+from opboost.errors import ColumnError, InferredBoundsWarning, ParameterError
 from opboost.estimators.accounting import RowHashes
 from opboost.estimators.declarations import Declarations, no_bounds
 from opboost.estimators.memory import Release, ReleaseMemory
@@ -40,7 +40,8 @@ class Desensitizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Map private columns to a grid and desensitise them there.
 
     Args:
-        mechanism: One mechanism for all private columns, or a dict by column.
+        mechanism: One mechanism for all private columns, or a dict by column (or a tuple of
+            ``PrivateColumn``, which declare everything).
         bounds: ``{"age": (17, 90)}``: declared and public.  One pair speaks of every column.
             ``"infer"`` takes them from the data, warns, and the guarantee says so.
         categories: ``{"size": op.Ordered(["S", "M", "L"])}`` for ordinal columns; nominal ones take
@@ -112,23 +113,8 @@ class Desensitizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Fit, showing each private column on the grid to ``look`` and then dropping it."""
         table = self._validated(X, reset=True)
         names = column_names(table)
-        declared = Declarations(
-            self.mechanism,
-            self.bounds,
-            self.categories,
-            self.scale,
-            self.mapping,
-            self.outside,
-            self.missing,
-        )
-        private = declared.private_names(names)
-        self._check_remainder([name for name in names if name not in private])
-        if not private:
-            raise ParameterError(
-                "No column is private: nothing would be desensitised. "
-                "Declare bounds={'age': (17, 90)}."
-            )
-        made = [declared.column(name, table) for name in private]
+        made = self._made(table, names)
+        private = [c.name for c, _ in made]
         columns = [c for c, _ in made]
         inferred = [c.name for c, from_data in made if from_data]
         for name in inferred:
@@ -136,9 +122,9 @@ class Desensitizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 f"Bounds of column {name!r} are taken from the data: its smallest and largest "
                 "value are revealed, and no guarantee covers that. Declare public bounds instead.",
                 InferredBoundsWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
-        if self.budget is not None:
+        if self.budget is not None and not isinstance(self.mechanism, tuple):
             shares = _checked_budget(self.budget).shares(private)
             columns = [c.scaled(shares[c.name]) for c in columns]
         others = [name for name in names if name not in private]
@@ -160,6 +146,31 @@ class Desensitizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.outside_: dict[Hashable, int] = outside
         self._forget()
         return table
+
+    def _made(self, table: Any, names: list[Hashable]) -> list[tuple[PrivateColumn, bool]]:
+        """The private columns, and whether their bounds were taken from the data."""
+        if isinstance(self.mechanism, tuple):  # declared in full already
+            for c in self.mechanism:
+                if c.name not in names:
+                    raise ColumnError(c.name, "is declared but not in the table")
+            return [(c, False) for c in self.mechanism]
+        declared = Declarations(
+            self.mechanism,
+            self.bounds,
+            self.categories,
+            self.scale,
+            self.mapping,
+            self.outside,
+            self.missing,
+        )
+        private = declared.private_names(names)
+        self._check_remainder([name for name in names if name not in private])
+        if not private:
+            raise ParameterError(
+                "No column is private: nothing would be desensitised. "
+                "Declare bounds={'age': (17, 90)}."
+            )
+        return [declared.column(name, table) for name in private]
 
     def fit_release(self, X: Any) -> tuple[Any, Release, int]:
         """Fit and release in one go, a column at a time: the table, the release, and how often any

@@ -59,7 +59,7 @@ class _Look:
         self.rows += len(column)
         self.missing += column.null_count
         if text:
-            column, kind = _parsed(column)
+            column, kind = parsed(column)
         else:
             kind = _kind(column.type)
         if kind:
@@ -76,7 +76,7 @@ class _Look:
         return ColumnLook(name, kind, self.rows, self.missing, distinct, declared)
 
 
-def _parsed(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, str]:
+def parsed(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, str]:
     """A CSV column as what it looks like."""
     if column.null_count == len(column):
         return column, ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,7 +57,7 @@ def desensitize(
             seen = 0
             with TableWriter(place, name) as writer:
                 report = (lambda n, base=used: progress(base + n)) if progress else None
-                for piece in pieces(file, _types(plan), report, width):
+                for piece in pieces(file, csv_types(plan.private), report, width):
                     writer.write(_released(piece, plan, own, seen, pool, counts))
                     seen += piece.num_rows
             if not seen:
@@ -112,10 +112,10 @@ def _fixed_types(table: pa.Table, out: dict[str, list[OutColumn]]) -> pa.Table:
     return table
 
 
-def _types(plan: Plan) -> dict[str, pa.DataType]:
+def csv_types(private: Iterable[PrivateColumn]) -> dict[str, pa.DataType]:
     """How a CSV file's columns are to be read."""
     types: dict[str, pa.DataType] = {}
-    for column in plan.private:
+    for column in private:
         if isinstance(column.mapping, NumericMapping):
             types[str(column.name)] = pa.float64()
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +15,7 @@ from opboost.domain import Domain
 from opboost.rng import SeededRng
 
 if TYPE_CHECKING:
+    from opboost.experiments.first_models import Score
     from opboost.experiments.tour import Stop
 
 _BARS = " ▁▂▃▄▅▆▇█"
@@ -28,7 +30,8 @@ def demo(
     ] = None,
     format: FormatOption = Format.text,
 ) -> None:
-    """Desensitise a bundled column under every mechanism: a table and a picture."""
+    """Desensitise a bundled column under every mechanism, and train on desensitised columns."""
+    from opboost.experiments import first_models
     from opboost.experiments.tour import draw, mechanisms, tour
 
     console = talk()
@@ -47,11 +50,16 @@ def demo(
     )
     picture = out / "mechanisms.png"
     draw(stops, epsilon, grid, picture)
+    rng = None if seed is None else SeededRng(seed)
+    scores = list(first_models.first_models(epsilon, cells, rng))
+    first_models.draw(scores, out / "models.png")
     if format is Format.json:
-        print_json([_line(stop) for stop in stops])
+        models = [asdict(score) for score in scores]
+        print_json({"mechanisms": [_line(stop) for stop in stops], "models": models})
     else:
         _print(stops, grid)
-    console.print(f"Picture: {picture}")
+        _print_models(scores)
+    console.print(f"Pictures: {picture}, {out / 'models.png'}")
 
 
 def _line(stop: Stop) -> dict[str, object]:
@@ -91,6 +99,17 @@ def _print(stops: list[Stop], grid: Domain) -> None:
             f"{stop.order:.2f}",
             _bars(stop),
         )
+    paper().print(table)
+
+
+def _print_models(scores: list[Score]) -> None:
+    table = Table(title="Boosted trees, three private columns beside three own ones")
+    for title in ("data", "trained on", "promise", "score", "seconds"):
+        table.add_column(title, justify="right" if title in ("score", "seconds") else "left")
+    for s in scores:
+        figure = f"{s.measure} {s.value:.3f}"
+        table.add_row(s.data, s.way, s.promise, figure, f"{s.seconds:.2f}")
+    table.caption = "scores on unseen rows; 'without them': the label party's own columns alone"
     paper().print(table)
 
 

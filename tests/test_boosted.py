@@ -267,7 +267,7 @@ def test_a_saved_estimator_comes_back_without_pickle(booster, tmp_path):
     again = op.load(file)
     assert (again.predict_proba(X) == clf.predict_proba(X)).all()
     assert again.predict(X).tolist() == clf.predict(X).tolist()
-    assert again.guarantee_.parts == clf.desensitizer_.guarantee_.parts
+    assert str(again.guarantee_) == str(clf.guarantee_)
     assert again.predict(X, desensitize=True).shape == (569,)
     with pytest.raises(ValueError, match="feature names"):
         again.predict(X.rename(columns={"mean radius": "radius"}))
@@ -296,6 +296,7 @@ def test_a_search_that_refits_adds_its_releases_up():
     y, X = y.loc[X.index], X + 1e-9
     one = op.OpBoostClassifier(M, bounds=bounds, random_state=0).fit(X, y)
     assert one.guarantee_.total == pytest.approx(3 * 5.76)
+    assert "released as they are" not in str(one.guarantee_)  # own columns do not leave
     search = GridSearchCV(
         op.OpBoostClassifier(M, bounds=bounds, random_state=0),
         {"booster_params": [{"max_depth": 2}, {"max_depth": 3}]},
@@ -305,6 +306,15 @@ def test_a_search_that_refits_adds_its_releases_up():
     times = 1 + 2 * 2 + 1
     assert search.best_estimator_.guarantee_.total == pytest.approx(times * 3 * 5.76)
     assert f"released {times} times" in str(search.best_estimator_.guarantee_)
+
+
+def test_held_out_rows_that_were_released_count_too():
+    X, y, bounds = cancer()
+    X = X + 2e-9  # rows that no other test has released
+    clf = op.OpBoostClassifier(M, bounds=bounds, random_state=0)
+    clf.fit(X[:200], y[:200], eval_set=(X[200:300], y[200:300]), early_stopping_rounds=3)
+    assert clf.releases_ == 1
+    assert clf.fit(X[200:], y[200:]).releases_ == 2
 
 
 def test_life_in_scikit_learn():
@@ -332,6 +342,12 @@ def test_shap_explains_the_stock_model():
     clf = classifier(booster="lightgbm").fit(X, y)
     values = shap.TreeExplainer(clf.model_).shap_values(clf.model_matrix(X)[:20].astype(float))
     assert np.asarray(values).shape[:2] in ((20, 4), (2, 20))
+
+
+def test_it_talks_when_asked(capsys):
+    X, y, _ = cancer()
+    classifier(verbose=1).fit(X, y)
+    assert "569 rows released, 4 features" in capsys.readouterr().err
 
 
 def test_bad_input_gets_a_sentence():

@@ -318,7 +318,11 @@ BAD = [
         r"'age' needs a public constant within .*200.*\(17.0, 90.0\)",
     ),
     ({"age": [1.0, 2.0]}, {"missing": "flag"}, "'age' needs a public constant .*op.Flag"),
-    ({"age": [1.0, 2.0]}, {"remainder": "keep"}, "'raise', 'passthrough' or 'drop'; got 'keep'"),
+    (
+        {"age": [1.0, 2.0]},
+        {"remainder": "keep"},
+        "'raise', 'passthrough', 'drop' or 'own'; got 'keep'",
+    ),
     ({"age": [1.0, 2.0]}, {"scale": [1, 2]}, "'age' cannot be set up: 10 cells need 9"),
     (
         {"age": ["a", "b"]},

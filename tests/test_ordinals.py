@@ -34,6 +34,7 @@ def test_values_that_training_never_showed_fall_between_their_neighbours(values,
         assert not went_left  # a smaller value goes right, so this one does
     if larger and larger[0]:
         assert went_left
+    assert (book.places([unseen])[0] < cut) == went_left
 
 
 @given(columns)

@@ -50,6 +50,13 @@ class Codebook:
             raise DataError(f"A code lies outside 0..{len(self) - 1}")
         return np.asarray(self.values[index])
 
+    def places(self, values: ArrayLike) -> IntArray:
+        """Codes of values that may be new: a new one takes the code of its lower neighbour.
+
+        So ``code < cut`` iff ``value < value_of(cut)`` for them too, whatever the cut.
+        """
+        return np.maximum(np.searchsorted(self.values, np.asarray(values), side="right") - 1, 0)
+
     def value_of(self, cut: float) -> float:
         """The value that parts rows as the cut did: ``code < cut`` iff ``value < value_of(cut)``.
 

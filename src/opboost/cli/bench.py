@@ -15,9 +15,11 @@ from opboost.cli.common import Format, FormatOption, paper, print_json, talk
 from opboost.errors import ParameterError
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from opboost.bench.sampling import Result, Timing
 
-NAMES = ("sampling",)
+NAMES = ("sampling", "train")
 
 
 def bench(
@@ -27,12 +29,26 @@ def bench(
     repeats: Annotated[int, typer.Option(min=1, help="Repeats; the median counts.")] = 5,
     format: FormatOption = Format.text,
 ) -> None:
-    """Time this library and its peers in one run.  All figures are for one core."""
+    """Time this library and its peers in one run; sampling on one core."""
     if name not in (*NAMES, "all"):
         raise ParameterError(f"No benchmark is called {name!r}. There are: {', '.join(NAMES)}.")
+    console = talk()
+    report: dict[str, object] = {}
+    if name in ("sampling", "all"):
+        report["sampling"] = _sampling(console, peers, quick, repeats, format)
+    if name in ("train", "all"):
+        report["train"] = _train(quick, repeats, format)
+    if format is Format.json:
+        print_json({"machine": _machine(), **report})
+    else:
+        console.print(_machine())
+
+
+def _sampling(
+    console: Console, peers: bool, quick: bool, repeats: int, format: Format
+) -> list[dict[str, object]]:
     from opboost.bench.sampling import cases, run
 
-    console = talk()
     chosen = cases(grids=(10, 100), sizes=(10**5,)) if quick else cases()
     results = list(
         track(
@@ -44,13 +60,36 @@ def bench(
             disable=not console.is_terminal,
         )
     )
-    if format is Format.json:
-        print_json({"machine": _machine(), "sampling": [asdict(r) for r in results]})
-        return
-    for result in results:
-        paper().print(_table(result))
-    paper().print(_theory(results))
-    console.print(_machine())
+    if format is Format.text:
+        for result in results:
+            paper().print(_table(result))
+        paper().print(_theory(results))
+    return [asdict(r) for r in results]
+
+
+def _train(quick: bool, repeats: int, format: Format) -> list[dict[str, object]]:
+    from opboost.bench.training import SIZES, run
+
+    results = run(SIZES[:1] if quick else SIZES, repeats)
+    if format is Format.text:
+        for times in results:
+            plain = next(t for t in times if t.way == "plain xgboost")
+            table = Table(
+                title=f"fit, {times[0].rows:,} rows × {times[0].columns} columns, 80 trees"
+            )
+            table.add_column("", no_wrap=True)
+            for title in ("seconds", "× plain xgboost", "MB for fit", "MB in all"):
+                table.add_column(title, justify="right")
+            for t in times:
+                if t.problem:
+                    table.add_row(t.way, "FAILED", t.problem[:40])
+                else:
+                    ratio = _ratio(t.seconds / plain.seconds) if plain.seconds else "-"
+                    row = (f"{t.seconds:.2f}", ratio, f"{t.fit_mb:.0f}", f"{t.process_mb:.0f}")
+                    table.add_row(t.way, *row)
+            table.caption = "opboost: desensitising included; wall time, median"
+            paper().print(table)
+    return [asdict(t) for times in results for t in times]
 
 
 def _machine() -> str:

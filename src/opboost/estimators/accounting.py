@@ -31,7 +31,8 @@ class RowHashes:
     def add(self, name: object, column: Prepared) -> None:
         """Mix one private column in."""
         self._names.append(repr(name))
-        mix_rows(self._total, (column.raw.astype(np.float64) + 0.0).view(np.uint64))
+        raw = column.raw.astype(np.float64, copy=False)
+        mix_rows(self._total, np.ascontiguousarray(raw).view(np.uint64))
         if column.missing.any():
             mix_rows(self._total, column.missing.astype(np.uint64))
 
@@ -41,13 +42,21 @@ class RowHashes:
         Rows with equal content count as one, so equal records of two people are counted too often
         rather than too rarely.
         """
-        keys = np.unique(self._total)
+        keys = self._total
+        keys.sort()
+        keys = keys[np.r_[True, keys[1:] != keys[:-1]]]
         names = ", ".join(self._names)
         with _lock:
-            old_keys, old_counts = _seen.get(names, (keys[:0], np.zeros(0, dtype=np.int64)))
-            merged, where = np.unique(np.concatenate([old_keys, keys]), return_inverse=True)
-            counts = np.zeros(len(merged), dtype=np.int64)
-            np.add.at(counts, where[: len(old_keys)], old_counts)
-            np.add.at(counts, where[len(old_keys) :], 1)
-            _seen[names] = merged, counts
-            return int(counts[where[len(old_keys) :]].max())
+            known, counts = _seen.get(names, (keys[:0], np.zeros(0, dtype=np.int32)))
+            place = np.searchsorted(known, keys).astype(np.int32)
+            found = np.zeros(len(keys), dtype=np.bool_)
+            inside = place < len(known)
+            found[inside] = known[place[inside]] == keys[inside]
+            counts[place[found]] += 1
+            most = int(counts[place[found]].max(initial=1))
+            if not found.all():
+                fresh = keys[~found]
+                known = np.insert(known, place[~found], fresh)
+                counts = np.insert(counts, place[~found], 1)
+            _seen[names] = known, counts
+            return most

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -96,6 +97,7 @@ class _OpBoost(BaseEstimator):  # type: ignore[misc]
             layout.names(),
             seed,
         )
+        self._say(f"{len(y):,} rows released, {codes.shape[1]} features; training")
         trained = booster.train(problem)
         replace: dict[int, Callable[[float], float]] = {
             feature: book.last_of if trained.left_up_to else book.value_of
@@ -109,7 +111,12 @@ class _OpBoost(BaseEstimator):  # type: ignore[misc]
             self.feature_names_in_ = release.feature_names_in_
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        self.guarantee_ = _times(release.guarantee_, times)
+        self.releases_ = times
+        self.guarantee_ = added_up(release.guarantee_, times)
+
+    def _say(self, words: str) -> None:
+        if self.verbose:
+            print(f"{type(self).__name__}: {words}", file=sys.stderr)
 
     def _desensitizer(self) -> Desensitizer:
         return Desensitizer(
@@ -121,7 +128,7 @@ class _OpBoost(BaseEstimator):  # type: ignore[misc]
             outside=self.outside,
             missing=self.missing,
             budget=self.budget,
-            remainder="passthrough",
+            remainder="own",
             noise_rng=self.noise_rng,
         )
 
@@ -136,8 +143,7 @@ class _OpBoost(BaseEstimator):  # type: ignore[misc]
         values = layout.released_values(table, released).astype(np.float32)
         for feature, book in books.items():
             known = np.isfinite(values[:, feature])
-            codes = np.searchsorted(book.values, values[known, feature])
-            values[known, feature] = codes
+            values[known, feature] = book.places(values[known, feature])
         return values, y
 
     @property
@@ -393,7 +399,7 @@ def _check_lengths(rows: int, y: np.ndarray[Any, Any]) -> None:
         )
 
 
-def _times(guarantee: Joint | NoGuarantee, count: int) -> Joint | NoGuarantee:
+def added_up(guarantee: Joint | NoGuarantee, count: int) -> Joint | NoGuarantee:
     """The promise of several releases of the same rows."""
     total: Joint | NoGuarantee = guarantee
     for _ in range(count - 1):

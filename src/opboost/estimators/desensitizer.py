@@ -52,7 +52,8 @@ class Desensitizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         missing: ``"raise"``, a public constant, or ``op.Flag``; or a dict by column.
         budget: Split the mechanism's level over the columns (``op.Budget``).
         remainder: Columns about which nothing is declared: ``"raise"``, ``"passthrough"`` (they
-            leave as they are) or ``"drop"``.
+            leave as they are), ``"drop"``, or ``"own"`` (they stay beside the released ones with
+            the party that holds both, so no caveat speaks of them).
         noise_rng: ``None`` is cryptographic; ``op.SeededRng(7)`` repeats, and ``guarantee_`` reads
             ``none: seeded``.
 
@@ -90,7 +91,7 @@ class Desensitizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         outside: Any = "clamp",
         missing: Any = "raise",
         budget: Budget | None = None,
-        remainder: Literal["raise", "passthrough", "drop"] = "raise",
+        remainder: Literal["raise", "passthrough", "drop", "own"] = "raise",
         noise_rng: Rng | None = None,
     ) -> None:
         self.mechanism = mechanism
@@ -128,7 +129,8 @@ class Desensitizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             shares = _checked_budget(self.budget).shares(private)
             columns = [c.scaled(shares[c.name]) for c in columns]
         others = [name for name in names if name not in private]
-        check_release_names(columns, others if self.remainder == "passthrough" else [])
+        keeps = self.remainder in ("passthrough", "own")
+        check_release_names(columns, others if keeps else [])
         outside = {}
         for c in columns:
             prepared = c.prepare(table)
@@ -137,12 +139,14 @@ class Desensitizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         # All is known to be well: from here on nothing can fail and leave half a fit behind.
         self._plan = _Plan(
             tuple(names),
-            self.remainder == "passthrough",
+            keeps,
             self.budget,
             default_rng(self.noise_rng),
         )
         self.columns_ = tuple(columns)
-        self.guarantee_ = self._guarantee(inferred, others)
+        self.guarantee_ = self._guarantee(
+            inferred, others if self.remainder == "passthrough" else []
+        )
         self.outside_: dict[Hashable, int] = outside
         self._forget()
         return table
@@ -153,6 +157,8 @@ class Desensitizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             for c in self.mechanism:
                 if c.name not in names:
                     raise ColumnError(c.name, "is declared but not in the table")
+            taken = {c.name for c in self.mechanism}
+            self._check_remainder([name for name in names if name not in taken])
             return [(c, False) for c in self.mechanism]
         declared = Declarations(
             self.mechanism,
@@ -208,15 +214,14 @@ class Desensitizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         rng: Rng,
     ) -> Desensitizer:
         """A fitted transformer of columns that are declared already, as a saved estimator has."""
-        made = cls({c.name: c.mechanism for c in columns}, remainder="passthrough")
+        made = cls(columns, remainder="own")
         made._plan = _Plan(names, True, None, rng)
         made.columns_ = columns
         made.outside_ = {}
         made.n_features_in_ = len(names)
         if named:
             made.feature_names_in_ = np.array(names, dtype=object)
-        private = {c.name for c in columns}
-        made.guarantee_ = made._guarantee([], [n for n in names if n not in private])
+        made.guarantee_ = made._guarantee([], [])
         made._forget()
         return made
 
@@ -294,9 +299,10 @@ class Desensitizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False)
 
     def _check_remainder(self, others: list[Hashable]) -> None:
-        if self.remainder not in ("raise", "passthrough", "drop"):
+        if self.remainder not in ("raise", "passthrough", "drop", "own"):
             raise ParameterError(
-                f"remainder must be 'raise', 'passthrough' or 'drop'; got {self.remainder!r}."
+                "remainder must be 'raise', 'passthrough', 'drop' or 'own'; "
+                f"got {self.remainder!r}."
             )
         if others and self.remainder == "raise":
             raise no_bounds(others[0])
@@ -310,6 +316,10 @@ class Desensitizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             if known is None:
                 known = self._draw(prepared)
                 self._memory.keep(X, prepared, known)
+                hashes = RowHashes(len(prepared[0][1].cells))
+                for c, column in prepared:
+                    hashes.add(c.name, column)
+                hashes.count_release()
             return known
 
     def _draw(self, prepared: list[tuple[PrivateColumn, Prepared]]) -> Release:
@@ -334,7 +344,7 @@ class Desensitizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if not self._plan.rng.secure:
             return NoGuarantee("seeded")
         caveats = [f"bounds of {name!r} were taken from the data" for name in inferred]
-        if others and self._plan.passthrough:
+        if others:
             caveats.append(f"released as they are: {', '.join(map(str, others))}")
         budget = self._plan.budget
         return Joint(

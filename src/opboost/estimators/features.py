@@ -71,14 +71,17 @@ class Layout:
         return [*private, *((c.name, len(c.names())) for c in self.own)]
 
     def training(
-        self, table: Any, released: Mapping[Hashable, Sequence[OutColumn]]
+        self, table: Any, released: dict[Hashable, list[OutColumn]]
     ) -> tuple[Matrix, dict[int, Codebook]]:
-        """Codes of released columns beside own features, and the codebooks by feature."""
+        """Codes of released columns beside own features, and the codebooks by feature.
+
+        ``released`` is used up, column by column, so that a table is not held twice.
+        """
         blocks: list[Matrix] = []
         books: dict[int, Codebook] = {}
         place = 0
         for private in self.private:
-            out = released[private.name]
+            out = released.pop(private.name)
             if _has_order(private):
                 codes, book = _codes(out[0])
                 books[place] = book
@@ -227,6 +230,16 @@ def _with_gaps(values: IntArray, missing: BoolArray | None) -> Matrix:
 
 
 def _stacked(blocks: list[Matrix]) -> Matrix:
-    """One matrix: bytes where all features are, 32-bit floats where one is not."""
+    """One matrix: bytes where all features are, 32-bit floats where one is not.
+
+    The blocks are used up, so that at most one of them is held twice.
+    """
     narrow = all(b.dtype == np.uint8 for b in blocks)
-    return np.hstack(blocks) if narrow else np.hstack([b.astype(np.float32) for b in blocks])
+    width = sum(b.shape[1] for b in blocks)
+    whole = np.empty((len(blocks[0]), width), dtype=np.uint8 if narrow else np.float32)
+    place = 0
+    while blocks:
+        block = blocks.pop(0)
+        whole[:, place : place + block.shape[1]] = block
+        place += block.shape[1]
+    return whole

@@ -7,6 +7,7 @@ import json
 import os
 import tempfile
 import zipfile
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from opboost.errors import DataError
-from opboost.estimators.boosted import OpBoostClassifier, OpBoostRegressor
+from opboost.estimators.boosted import OpBoostClassifier, OpBoostRegressor, added_up
 from opboost.estimators.desensitizer import Desensitizer
 from opboost.estimators.features import Layout, OwnColumn
 from opboost.guarantee import NoGuarantee
@@ -97,6 +98,8 @@ def _description(estimator: Any, kind: str) -> dict[str, Any]:
         "own": [{"name": c.name, "categories": c.categories} for c in layout.own],
         "classes": _plain(getattr(estimator, "classes_", None)),
         "guarantee": str(estimator.guarantee_),
+        "caveats": list(getattr(release.guarantee_, "caveats", ())),
+        "releases": estimator.releases_,
         "seeded": seeded,
     }
 
@@ -130,9 +133,12 @@ def _rebuilt(description: dict[str, Any], module: str, name: str, content: bytes
     estimator.n_features_in_ = len(names)
     if description["named"]:
         estimator.feature_names_in_ = np.array(names, dtype=object)
-    estimator.guarantee_ = (
-        NoGuarantee("seeded") if description["seeded"] else estimator.desensitizer_.guarantee_
-    )
+    estimator.releases_ = description["releases"]
+    if description["seeded"]:
+        estimator.guarantee_ = NoGuarantee("seeded")
+    else:
+        stated = replace(estimator.desensitizer_.guarantee_, caveats=tuple(description["caveats"]))
+        estimator.guarantee_ = added_up(stated, estimator.releases_)
     if description["classes"] is not None:
         classes = description["classes"]
         estimator.classes_ = np.array(classes["values"], dtype=np.dtype(classes["dtype"]))

@@ -100,6 +100,6 @@ def draw(scores: list[Score], path: Path) -> None:
         axis.set_xticks(places, [s.way for s in chosen], fontsize=8)
         axis.set_title(f"{name}: {chosen[0].measure} on unseen rows", fontsize=10)
         low = min(s.value for s in chosen)
-        axis.set_ylim(0.5 if chosen[0].measure == "AUC" and low > 0.5 else min(0, low), None)
-        axis.margins(y=0.15)
+        floor = 0.5 if chosen[0].measure == "AUC" and low > 0.5 else min(0, 1.3 * low)
+        axis.set_ylim(floor, max(s.value for s in chosen) * 1.1)
     save(chart, path)

@@ -362,6 +362,14 @@ def test_bad_input_gets_a_sentence():
         op.OpBoostRegressor(M, bounds=bounds).fit(X, np.array(["a", "b"])[y])
     with pytest.raises(op.ColumnError, match=r"beyond 2\*\*24"):
         op.OpBoostClassifier(op.ClampMap(op.Domain(0, 2**30), 1.0), bounds=bounds).fit(X, y)
+    for booster, params in (
+        ("gbdt", {"depth": 3}),
+        ("hist-gbdt", {"max_iter": -1}),
+        ("xgboost", {"objective": "nonsense"}),
+        ("lightgbm", {"objective": "nonsense"}),
+    ):
+        with pytest.raises(op.ParameterError, match=r"The booster refused: .*booster_params"):
+            classifier(booster=booster, booster_params=params).fit(X, y)
     with pytest.raises(op.DataError, match="eval_set holds a class"):
         classifier().fit(X, y, eval_set=(X, np.full(569, 7)))
     with pytest.raises(NotFittedError):

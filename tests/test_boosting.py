@@ -133,6 +133,18 @@ def test_saved_models_come_back(backend, kind, tmp_path):
     assert (again.predict(V) == rewritten.predict(V)).all()
 
 
+class Stranger:
+    """A type that a foreign file might smuggle in."""
+
+
+def test_a_model_file_with_foreign_types_is_refused(tmp_path):
+    _, rewritten, *_ = trained("gbdt", {}, "regression")
+    rewritten.native.extra_ = Stranger()
+    rewritten.save(tmp_path / "m.skops")
+    with pytest.raises(op.DataError, match=r"types that no booster of ours writes: .*Stranger"):
+        TrainedSklearn.load(tmp_path / "m.skops", "regression", 5)
+
+
 @pytest.mark.parametrize("backend", ["xgboost", "lightgbm", "hist-gbdt"])
 def test_early_stopping_watches_the_held_out_rows(backend):
     grid, own, y = data("regression", False)

@@ -182,6 +182,21 @@ def test_long_columns_are_drawn_in_pieces_and_every_piece_differs():
     assert_samples_follow(counts_of(y, TEN), m.pmf(5))
 
 
+@pytest.mark.parametrize("m", [op.GlobalMap(TEN, 0.08), op.GlobalMap(LONG, 0.5)], ids=repr)
+@pytest.mark.parametrize("threads", [2, 3, 7])
+def test_threads_fill_every_row_once_with_noise_of_its_own(m, threads):
+    size = 5 * CHUNK + 7
+    y = m.sample(np.full(size, 5), threads=threads)
+    assert_samples_follow(counts_of(y, m.outputs), m.pmf(5))
+    pieces = [y[i * CHUNK : (i + 1) * CHUNK].tolist() for i in range(5)]
+    assert all(a != b for i, a in enumerate(pieces) for b in pieces[:i])
+    rising = np.sort(np.random.default_rng(0).integers(1, 11, size))
+    sharp = op.ClampMap(TEN, 40.0) if m.domain == TEN else op.ClampMap(LONG, 40.0)
+    assert (sharp.sample(rising, threads=threads) == rising).all()  # each row in its place
+    with pytest.raises(op.ParameterError, match="threads must be 1 or more"):
+        m.sample([1], threads=0)
+
+
 def test_a_known_keystream_gives_a_known_output():
     """The way from words to outputs, worked by hand on a law of two cells."""
     m = op.RandomizedResponse(op.Domain(0, 1), 1.0)

@@ -118,7 +118,9 @@ def _draw_row(axes: list, certificate: ColumnCertificate, title: str) -> None:  
     finite = [(line.distance, line.loss) for line in certificate.lines if line.loss < math.inf]
     promised = [(line.distance, line.bound) for line in certificate.lines if line.bound < math.inf]
     if promised:
-        left.plot(*zip(*promised, strict=True), color="#e6a49b", linewidth=5, label="promised")
+        left.plot(
+            *zip(*promised, strict=True), color="#e6a49b", linewidth=5, marker="o", label="promised"
+        )
     if finite:
         left.plot(*zip(*finite, strict=True), color="#1f4e79", marker=".", label="exact")
     open_pairs = any(line.without_promise for line in certificate.lines)
@@ -136,6 +138,7 @@ def _draw_row(axes: list, certificate: ColumnCertificate, title: str) -> None:  
     wide = bool(certificate.lines) and certificate.lines[-1].distance > 300
     if not wide:
         left.set_ylim(bottom=0)
+        left.set_xlim(0.5, certificate.lines[-1].distance + 0.5)
     for axis in (left, right):
         axis.xaxis.get_major_locator().set_params(integer=True)
     if wide:

@@ -44,7 +44,10 @@ class LightGBM:
             valid = [lgb.Dataset(_dense(X), y, reference=data, params=params)]
             if problem.early_stopping is not None:
                 callbacks = [lgb.early_stopping(problem.early_stopping, verbose=False)]
-        booster = lgb.train(params, data, rounds, valid_sets=valid, callbacks=callbacks)
+        try:
+            booster = lgb.train(params, data, rounds, valid_sets=valid, callbacks=callbacks)
+        except lgb.basic.LightGBMError as error:
+            raise ValueError(str(error)) from error
         text = booster.model_to_string(num_iteration=booster.best_iteration or -1)
         return TrainedLightGBM(lgb.Booster(model_str=text), problem.task)
 

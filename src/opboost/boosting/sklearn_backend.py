@@ -20,6 +20,12 @@ from opboost._typing import FloatArray
 from opboost.boosting.protocol import Matrix, Problem, Replace, Task
 from opboost.errors import DataError
 
+TREE_TYPES = (
+    "sklearn.tree._tree.Tree",
+    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+)
+"""What a saved booster holds beyond the types that skops trusts by itself."""
+
 
 @dataclass(frozen=True, slots=True)
 class GradientBoosting:
@@ -125,10 +131,16 @@ class TrainedSklearn:
 
     @classmethod
     def load(cls, path: Path, task: Task, features: int) -> TrainedSklearn:
-        """A model that was saved."""
+        """A model that was saved; a file with anything but scikit-learn's trees is refused."""
         import skops.io as sio
 
-        return cls(sio.load(path, trusted=sorted(sio.get_untrusted_types(file=path))), task)
+        strange = sorted(set(sio.get_untrusted_types(file=path)) - set(TREE_TYPES))
+        if strange:
+            raise DataError(
+                f"The model file holds types that no booster of ours writes: {', '.join(strange)}",
+                hint="It was not saved by OpBoost; do not load it.",
+            )
+        return cls(sio.load(path, trusted=list(TREE_TYPES)), task)
 
 
 Tree = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]

@@ -18,7 +18,7 @@ from opboost._typing import FloatArray
 from opboost.boosting import Problem, Task, Trained, make_booster
 from opboost.boosting.protocol import Booster
 from opboost.budget import Budget
-from opboost.errors import DataError, ParameterError
+from opboost.errors import DataError, OpBoostError, ParameterError
 from opboost.estimators.desensitizer import Desensitizer
 from opboost.estimators.features import Layout, OwnColumn, check_sizes
 from opboost.frames import column_names
@@ -98,7 +98,7 @@ class _OpBoost(BaseEstimator):  # type: ignore[misc]
             seed,
         )
         self._say(f"{len(y):,} rows released, {codes.shape[1]} features; training")
-        trained = booster.train(problem)
+        trained = _trained(booster, problem)
         replace: dict[int, Callable[[float], float]] = {
             feature: book.last_of if trained.left_up_to else book.value_of
             for feature, book in books.items()
@@ -351,6 +351,17 @@ class OpBoostRegressor(RegressorMixin, _OpBoost):  # type: ignore[misc]
         """Predicted values; ``desensitize`` releases the private columns first."""
         matrix = self.model_matrix(X, desensitize=desensitize)
         return self.trained_.predict(matrix)
+
+
+def _trained(booster: Booster, problem: Problem) -> Trained:
+    """Train; what the booster's library refuses becomes a sentence of ours, with its words."""
+    try:
+        return booster.train(problem)
+    except OpBoostError:
+        raise
+    except (TypeError, ValueError) as error:
+        words = " ".join(str(error).split())[:300]
+        raise ParameterError(f"The booster refused: {words}. Check booster_params.") from error
 
 
 def column_order(release: Desensitizer) -> tuple[Hashable, ...]:

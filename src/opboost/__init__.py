@@ -17,7 +17,9 @@ from opboost.errors import (
     InferredBoundsWarning,
     OpBoostError,
     ParameterError,
+    PeerError,
     PrivacyError,
+    WireError,
 )
 from opboost.guarantee import (
     DLDP,
@@ -48,7 +50,11 @@ from opboost.rng import SecureRng, SeededRng
 if TYPE_CHECKING:
     from opboost import theory
     from opboost.estimators import Desensitizer, OpBoostClassifier, OpBoostRegressor, load
+    from opboost.ledger import Caps, Ledger
     from opboost.metrics import random_queries, range_query_mse, weighted_kendall
+    from opboost.party.channel import MemoryChannel
+    from opboost.party.feature import FeatureParty
+    from opboost.party.label import LabelParty
 
 __version__ = "0.1.0"
 
@@ -58,6 +64,7 @@ __all__ = [
     "AdjLaplace",
     "AdjMap",
     "Budget",
+    "Caps",
     "Certificate",
     "ClampMap",
     "ColumnError",
@@ -66,14 +73,18 @@ __all__ = [
     "Desensitizer",
     "DiscreteLaplace",
     "Domain",
+    "FeatureParty",
     "Flag",
     "Flagged",
     "GlobalMap",
     "InferredBoundsWarning",
     "Joint",
+    "LabelParty",
+    "Ledger",
     "LocalDLDP",
     "LocalMap",
     "Mechanism",
+    "MemoryChannel",
     "NoGuarantee",
     "NumericMapping",
     "OpBoostClassifier",
@@ -85,6 +96,7 @@ __all__ = [
     "ParameterError",
     "Partition",
     "PartitionDLDP",
+    "PeerError",
     "Piecewise",
     "PrivacyError",
     "PrivateColumn",
@@ -92,6 +104,7 @@ __all__ = [
     "SecureRng",
     "SeededRng",
     "UnaryEncoding",
+    "WireError",
     "WithMissing",
     "load",
     "random_queries",
@@ -107,6 +120,11 @@ _LATER = {
     "load": "opboost.estimators",
     "random_queries": "opboost.metrics",
     "range_query_mse": "opboost.metrics",
+    "Caps": "opboost.ledger",
+    "FeatureParty": "opboost.party.feature",
+    "LabelParty": "opboost.party.label",
+    "Ledger": "opboost.ledger",
+    "MemoryChannel": "opboost.party.channel",
     "theory": "opboost.theory",
     "weighted_kendall": "opboost.metrics",
 }

@@ -8,6 +8,8 @@ The tree::
     ├── DataError (ValueError)          a table that does not fit what was declared
     │   └── ColumnError                 ... in one named column
     ├── PrivacyError                    what was asked would break a promise
+    ├── PeerError                       another party, or the connection to it
+    │   └── WireError                   ... sent what no message of ours looks like
     └── InferredBoundsWarning           bounds were taken from the data (a warning)
 
 A message names the thing, the rule, what came, and the next step.
@@ -78,6 +80,14 @@ def _rebuild(kind: type[DataError], state: dict[str, object]) -> DataError:
 
 class PrivacyError(OpBoostError):
     """What was asked would break a privacy promise."""
+
+
+class PeerError(OpBoostError):
+    """Another party, or the connection to it, did what the protocol does not allow."""
+
+
+class WireError(PeerError):
+    """Bytes that are no message of ours: altered, cut short, of another version or kind."""
 
 
 class InferredBoundsWarning(UserWarning):

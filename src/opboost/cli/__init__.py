@@ -14,11 +14,15 @@ import typer
 from opboost import __version__
 from opboost.cli.bench import bench
 from opboost.cli.certify import certify
+from opboost.cli.certs import certs
 from opboost.cli.demo import demo
 from opboost.cli.describe import describe
 from opboost.cli.desensitize import desensitize
+from opboost.cli.join import join
+from opboost.cli.ledger import ledger
+from opboost.cli.serve import serve
 from opboost.cli.train import predict, train
-from opboost.errors import DataError, OpBoostError, ParameterError, PrivacyError
+from opboost.errors import DataError, OpBoostError, ParameterError, PeerError, PrivacyError
 
 app = typer.Typer(
     name="opboost",
@@ -28,8 +32,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for verb in (demo, describe, desensitize, certify, train, predict, bench):
+for verb in (demo, describe, desensitize, certify, train, predict, serve, join, bench):
     app.command()(verb)
+app.add_typer(certs, name="certs")
+app.add_typer(ledger, name="ledger")
 
 
 def _version(asked: bool) -> None:
@@ -67,4 +73,6 @@ def exit_status(error: OpBoostError) -> int:
         return 2
     if isinstance(error, PrivacyError):
         return 3
+    if isinstance(error, PeerError):
+        return 4
     return 5 if isinstance(error, DataError) else 1

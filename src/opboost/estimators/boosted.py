@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -16,14 +17,29 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, colu
 
 from opboost._typing import FloatArray
 from opboost.boosting import Problem, Task, Trained, make_booster
-from opboost.boosting.protocol import Booster
+from opboost.boosting.protocol import Booster, Replace
 from opboost.budget import Budget
+from opboost.columns import PrivateColumn
 from opboost.errors import DataError, OpBoostError, ParameterError
 from opboost.estimators.desensitizer import Desensitizer
-from opboost.estimators.features import Layout, OwnColumn, check_sizes
+from opboost.estimators.features import Layout, OwnColumn, Released, check_sizes
 from opboost.frames import column_names
 from opboost.guarantee import Joint, NoGuarantee
-from opboost.rng import Rng
+from opboost.ordinals import Codebook
+from opboost.rng import Rng, SecureRng
+
+Books = Mapping[int, Codebook | None]
+"""The codebook of each feature that has an order; None where it is withheld."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What is to be predicted: labels 0..classes−1, or numbers."""
+
+    y: np.ndarray[Any, Any]
+    task: Task
+    classes: int
+    weight: FloatArray | None
 
 
 class _OpBoost(BaseEstimator):  # type: ignore[misc]
@@ -65,54 +81,95 @@ class _OpBoost(BaseEstimator):  # type: ignore[misc]
     def _fit(
         self,
         X: Any,
-        y: np.ndarray[Any, Any],
-        task: Task,
-        classes: int,
-        weight: FloatArray | None,
+        target: Target,
         eval_set: tuple[Any, np.ndarray[Any, Any]] | None,
         early_stopping_rounds: int | None,
     ) -> None:
-        if self.denoise:
-            raise ParameterError(f"denoise must be False; got {self.denoise!r}.")
-        booster = make_booster(self.booster, self.booster_params)
         release = self._desensitizer()
         table, released, times = release.fit_release(X)
         check_sizes(release.columns_)
-        _check_lengths(len(next(iter(released.values()))[0].values), y)
+        _check_lengths(len(next(iter(released.values()))[0].values), target.y)
         private = {c.name for c in release.columns_}
         own = [OwnColumn.of(table, n) for n in column_names(table) if n not in private]
         layout = Layout(release.columns_, tuple(own))
+        self._learn(
+            layout,
+            table,
+            dict(released),
+            target,
+            held_out=lambda books: self._held_out(eval_set, release, layout, books),
+            early_stopping=early_stopping_rounds,
+        )
+        self._settle(release, times, added_up(release.guarantee_, times))
+
+    def _learn(
+        self,
+        layout: Layout,
+        table: Any,
+        released: dict[Hashable, Sequence[Released]],
+        target: Target,
+        *,
+        held_out: Callable[[Books], tuple[Any, Any] | None] = lambda books: None,
+        early_stopping: int | None = None,
+        train: Callable[[Booster, Problem], Trained] | None = None,
+        values: Callable[[Trained, Books], Mapping[int, Replace]] | None = None,
+    ) -> None:
+        """Train on codes, then put values in the place of cuts.
+
+        ``values`` finds them where codebooks do not tell; ``train`` may know the model already.
+        """
+        if self.denoise:
+            raise ParameterError(f"denoise must be False; got {self.denoise!r}.")
+        booster = make_booster(self.booster, self.booster_params)
         codes, books = layout.training(table, released)
         seed = None
         if self.random_state is not None:
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         problem = Problem(
             codes,
-            y,
-            task,
-            classes,
-            weight,
-            self._held_out(eval_set, release, layout, books),
-            early_stopping_rounds,
+            target.y,
+            target.task,
+            target.classes,
+            target.weight,
+            held_out(books),
+            early_stopping,
             layout.names(),
             seed,
         )
-        self._say(f"{len(y):,} rows released, {codes.shape[1]} features; training")
-        trained = _trained(booster, problem)
-        replace: dict[int, Callable[[float], float]] = {
-            feature: book.last_of if trained.left_up_to else book.value_of
-            for feature, book in books.items()
-        }
-        self.desensitizer_ = release
-        self.trained_: Trained = trained.replaced(replace)
+        self._say(f"{len(target.y):,} rows released, {codes.shape[1]} features; training")
+        trained = (train or trained_by)(booster, problem)
+        self.trained_: Trained = trained.replaced((values or _from_books)(trained, books))
         self._layout = layout
+
+    def _settle(self, release: Desensitizer, times: int, promise: Joint | NoGuarantee) -> None:
+        self.desensitizer_ = release
         self.n_features_in_ = release.n_features_in_
         if hasattr(release, "feature_names_in_"):
             self.feature_names_in_ = release.feature_names_in_
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         self.releases_ = times
-        self.guarantee_ = added_up(release.guarantee_, times)
+        self.guarantee_ = promise
+
+    def _fit_released(
+        self,
+        target: Target,
+        own: Any,
+        columns: tuple[PrivateColumn, ...],
+        released: dict[Hashable, Sequence[Released]],
+        promise: Joint,
+        *,
+        train: Callable[[Booster, Problem], Trained] | None = None,
+        values: Callable[[Trained, Books], Mapping[int, Replace]] | None = None,
+    ) -> None:
+        """Train on columns that others released, beside the label party's own."""
+        check_sizes(columns)
+        names = [] if own is None else column_names(own)
+        layout = Layout(columns, tuple(OwnColumn.of(own, n) for n in names))
+        self._learn(layout, own, released, target, train=train, values=values)
+        everything = (*names, *(c.name for c in columns))
+        release = Desensitizer.of_columns(columns, everything, named=True, rng=SecureRng())
+        self._settle(release, 1, promise)
 
     def _say(self, words: str) -> None:
         if self.verbose:
@@ -289,6 +346,22 @@ class OpBoostClassifier(ClassifierMixin, _OpBoost):  # type: ignore[misc]
 
         ``eval_set`` is ``(X, y)``; its private columns are released before the booster sees them.
         """
+        target, classes = self._target(y, sample_weight)
+        held_out = None
+        if eval_set is not None:
+            held_out = eval_set[0], _known(classes, _column(eval_set[1]))
+        self._fit(X, target, held_out, early_stopping_rounds)
+        self.classes_ = classes
+        return self
+
+    def fit_released(self, y: Any, own: Any, *release: Any, **steps: Any) -> Self:
+        """Train on columns that others released; see ``op.LabelParty``, which calls this."""
+        target, classes = self._target(y, None)
+        self._fit_released(target, own, *release, **steps)
+        self.classes_ = classes
+        return self
+
+    def _target(self, y: Any, sample_weight: Any) -> tuple[Target, np.ndarray[Any, Any]]:
         labels = _column(y)
         check_classification_targets(labels)
         classes, coded = np.unique(labels, return_inverse=True)
@@ -297,13 +370,8 @@ class OpBoostClassifier(ClassifierMixin, _OpBoost):  # type: ignore[misc]
         if len(classes) < 2:
             raise DataError("The label holds one class only; a classifier needs two")
         weight = _weights(sample_weight, labels, self.class_weight)
-        held_out = None
-        if eval_set is not None:
-            held_out = eval_set[0], _known(classes, _column(eval_set[1]))
         task: Task = "binary" if len(classes) == 2 else "multiclass"
-        self._fit(X, coded, task, len(classes), weight, held_out, early_stopping_rounds)
-        self.classes_ = classes
-        return self
+        return Target(coded, task, len(classes), weight), classes
 
     def predict_proba(self, X: Any, *, desensitize: bool = False) -> FloatArray:
         """Probabilities, one column a class; ``desensitize`` releases the private columns first."""
@@ -341,10 +409,15 @@ class OpBoostRegressor(RegressorMixin, _OpBoost):  # type: ignore[misc]
         early_stopping_rounds: int | None = None,
     ) -> Self:
         """Desensitise, train on codes, and put values in the place of cuts."""
-        target = _numbers(y)
-        weight = _weights(sample_weight, target, None)
+        numbers = _numbers(y)
+        target = Target(numbers, "regression", 0, _weights(sample_weight, numbers, None))
         held_out = None if eval_set is None else (eval_set[0], _numbers(eval_set[1]))
-        self._fit(X, target, "regression", 0, weight, held_out, early_stopping_rounds)
+        self._fit(X, target, held_out, early_stopping_rounds)
+        return self
+
+    def fit_released(self, y: Any, own: Any, *release: Any, **steps: Any) -> Self:
+        """Train on columns that others released; see ``op.LabelParty``, which calls this."""
+        self._fit_released(Target(_numbers(y), "regression", 0, None), own, *release, **steps)
         return self
 
     def predict(self, X: Any, *, desensitize: bool = False) -> FloatArray:
@@ -353,7 +426,25 @@ class OpBoostRegressor(RegressorMixin, _OpBoost):  # type: ignore[misc]
         return self.trained_.predict(matrix)
 
 
-def _trained(booster: Booster, problem: Problem) -> Trained:
+def kind_for(
+    y: np.ndarray[Any, Any], task: str
+) -> type[OpBoostClassifier] | type[OpBoostRegressor]:
+    """Which estimator a label needs: text, truth values and two different numbers are classes."""
+    kinds = {"classify": OpBoostClassifier, "regress": OpBoostRegressor}
+    classes = y.dtype.kind in "OUSb" or len(np.unique(y)) == 2
+    kinds["auto"] = OpBoostClassifier if classes else OpBoostRegressor
+    if task not in kinds:
+        raise ParameterError(f"task must be 'auto', 'classify' or 'regress'; got {task!r}.")
+    return kinds[task]
+
+
+def _from_books(trained: Trained, books: Books) -> dict[int, Replace]:
+    """The values behind cuts, from codebooks that are all known."""
+    known = {feature: book for feature, book in books.items() if book is not None}
+    return {f: b.last_of if trained.left_up_to else b.value_of for f, b in known.items()}
+
+
+def trained_by(booster: Booster, problem: Problem) -> Trained:
     """Train; what the booster's library refuses becomes a sentence of ours, with its words."""
     try:
         return booster.train(problem)

@@ -12,7 +12,7 @@ from opboost._typing import BoolArray, IntArray
 from opboost.boosting.protocol import Matrix, Replace
 from opboost.columns import Prepared, PrivateColumn
 from opboost.domain import NumericMapping
-from opboost.errors import ColumnError
+from opboost.errors import ColumnError, PrivacyError
 from opboost.frames import OutColumn, as_numbers, categories, column
 from opboost.mechanisms import RandomizedResponse, UnaryEncoding
 from opboost.ordinals import Codebook, encode
@@ -51,6 +51,28 @@ class OwnColumn:
         return _one_hot(position[rows.codes], len(self.categories))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class CodedColumn:
+    """A released column as codes, the way it travels; ``book`` is None where it is withheld.
+
+    Rows that hold no value have any code and are marked in ``missing``.
+    """
+
+    codes: IntArray
+    book: Codebook | None
+    missing: BoolArray | None = None
+
+    @property
+    def values(self) -> IntArray:
+        """The grid values behind the codes."""
+        if self.book is None:
+            raise PrivacyError("The codebook of this column is withheld.")
+        return self.book.decode(self.codes)
+
+
+Released = OutColumn | CodedColumn
+
+
 @dataclass(frozen=True, slots=True)
 class Layout:
     """The features of a table: where each column's stand, and what they are called."""
@@ -71,18 +93,18 @@ class Layout:
         return [*private, *((c.name, len(c.names())) for c in self.own)]
 
     def training(
-        self, table: Any, released: dict[Hashable, list[OutColumn]]
-    ) -> tuple[Matrix, dict[int, Codebook]]:
+        self, table: Any, released: dict[Hashable, Sequence[Released]]
+    ) -> tuple[Matrix, dict[int, Codebook | None]]:
         """Codes of released columns beside own features, and the codebooks by feature.
 
         ``released`` is used up, column by column, so that a table is not held twice.
         """
         blocks: list[Matrix] = []
-        books: dict[int, Codebook] = {}
+        books: dict[int, Codebook | None] = {}
         place = 0
         for private in self.private:
             out = released.pop(private.name)
-            if _has_order(private):
+            if has_order(private):
                 codes, book = _codes(out[0])
                 books[place] = book
                 blocks.append(codes[:, None])
@@ -98,7 +120,7 @@ class Layout:
         """Released grid values (not codes) beside own features."""
         blocks = [
             _with_gaps(released[c.name][0].values, released[c.name][0].missing)[:, None]
-            if _has_order(c)
+            if has_order(c)
             else _released_bits(c, released[c.name])
             for c in self.private
         ]
@@ -109,7 +131,7 @@ class Layout:
         blocks: list[Matrix] = []
         for private in self.private:
             cells = prepared[private.name]
-            if _has_order(private):
+            if has_order(private):
                 gaps = cells.missing if private.flagged() is not None else None
                 blocks.append(_with_gaps(cells.cells, gaps)[:, None])
             else:
@@ -170,12 +192,17 @@ def _threshold(edge: float, edge_goes_left: bool, left_up_to: bool) -> float:
 
 
 def _private_names(private: PrivateColumn) -> list[str]:
-    if _has_order(private) or isinstance(private.mechanism, UnaryEncoding):
+    if has_order(private) or isinstance(private.mechanism, UnaryEncoding):
         return [str(name) for name in private.release_names()]
     return [f"{private.name}={c}" for c in private.mapping.order.categories]  # type: ignore[union-attr]
 
 
-def _has_order(private: PrivateColumn) -> bool:
+def width(private: PrivateColumn) -> int:
+    """How many features a private column becomes."""
+    return len(_private_names(private))
+
+
+def has_order(private: PrivateColumn) -> bool:
     """False for unary bits and for nominal columns under randomised response."""
     if private.mapping is None:
         return False
@@ -197,7 +224,9 @@ def check_sizes(private: Sequence[PrivateColumn]) -> None:
             )
 
 
-def _codes(out: OutColumn) -> tuple[Matrix, Codebook]:
+def _codes(out: Released) -> tuple[Matrix, Codebook | None]:
+    if isinstance(out, CodedColumn):
+        return _with_gaps(out.codes, out.missing), out.book
     if out.missing is None or not out.missing.any():
         return encode(out.values)
     present, book = encode(out.values[~out.missing])
@@ -206,7 +235,7 @@ def _codes(out: OutColumn) -> tuple[Matrix, Codebook]:
     return codes, book
 
 
-def _released_bits(private: PrivateColumn, out: Sequence[OutColumn]) -> Matrix:
+def _released_bits(private: PrivateColumn, out: Sequence[Released]) -> Matrix:
     if isinstance(private.mechanism, UnaryEncoding):
         return np.column_stack([_with_gaps(c.values, c.missing) for c in out])
     assert private.mapping is not None

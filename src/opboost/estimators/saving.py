@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
 import tempfile
 import zipfile
 from dataclasses import replace
@@ -14,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from opboost import durable
+from opboost.boosting import Trained
 from opboost.errors import DataError
 from opboost.estimators.boosted import OpBoostClassifier, OpBoostRegressor, added_up
 from opboost.estimators.desensitizer import Desensitizer
@@ -50,6 +53,29 @@ def save(estimator: Any, path: str | Path) -> None:
         partial.replace(target)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def save_trained(trained: Trained, folder: Path) -> None:
+    """Put a trained model into a folder of its own, from which :func:`load_trained` takes it."""
+    kind = type(trained).__name__
+    if kind not in _MODULES:
+        raise DataError(f"A booster of one's own ({kind}) has no file form")
+    partial = folder.with_name(f".{folder.name}.part")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    trained.save(partial / _MODULES[kind][1])
+    durable.write(partial / "kind", kind.encode())
+    durable.flush(partial / _MODULES[kind][1])
+    partial.rename(folder)
+    durable.flush(folder.parent)
+
+
+def load_trained(folder: Path, task: str, features: int) -> Trained:
+    """The model that :func:`save_trained` put there."""
+    kind = (folder / "kind").read_text()
+    module, name = _MODULES[kind]
+    trained: Trained = getattr(import_module(module), kind).load(folder / name, task, features)
+    return trained
 
 
 def load(path: str | Path) -> OpBoostClassifier | OpBoostRegressor:
@@ -123,8 +149,8 @@ def _rebuilt(description: dict[str, Any], module: str, name: str, content: bytes
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / name
         file.write_bytes(io.BytesIO(content).getvalue())
-        trained = getattr(import_module(module), description["model"])
-        estimator.trained_ = trained.load(file, description["task"], len(layout.names()))
+        kind = getattr(import_module(module), description["model"])
+        estimator.trained_ = kind.load(file, description["task"], len(layout.names()))
     estimator._layout = layout
     names = tuple(description["columns"])
     estimator.desensitizer_ = Desensitizer.of_columns(

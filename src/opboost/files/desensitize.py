@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +12,8 @@ import pyarrow as pa
 
 from opboost.columns import PrivateColumn
 from opboost.config import Plan
-from opboost.domain import NumericMapping, OrdinalMapping
 from opboost.errors import DataError
-from opboost.files.reading import column_names, kind_of, pieces, table_files
+from opboost.files.reading import column_names, csv_types, kind_of, pieces, table_files
 from opboost.files.writing import TableWriter, appearing
 from opboost.frames import OutColumn, hidden, rebuild
 from opboost.rng import Rng, SeededRng
@@ -110,24 +109,3 @@ def _fixed_types(table: pa.Table, out: dict[str, list[OutColumn]]) -> pa.Table:
             cast = table.column(index).cast(kind)
             table = table.set_column(index, str(column.name), cast)
     return table
-
-
-def csv_types(private: Iterable[PrivateColumn]) -> dict[str, pa.DataType]:
-    """How a CSV file's columns are to be read."""
-    types: dict[str, pa.DataType] = {}
-    for column in private:
-        if isinstance(column.mapping, NumericMapping):
-            types[str(column.name)] = pa.float64()
-            continue
-        if isinstance(column.mapping, OrdinalMapping):
-            categories = column.mapping.order.categories
-        else:
-            categories = column.mechanism.categories  # type: ignore[union-attr]
-        kinds = {type(c) for c in categories if c is not None}
-        types[str(column.name)] = {
-            frozenset({int}): pa.int64(),
-            frozenset({float}): pa.float64(),
-            frozenset({int, float}): pa.float64(),
-            frozenset({bool}): pa.bool_(),
-        }.get(frozenset(kinds), pa.string())
-    return types

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 
@@ -11,6 +11,8 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
+from opboost.columns import PrivateColumn
+from opboost.domain import NumericMapping, OrdinalMapping
 from opboost.errors import ColumnError, DataError
 
 CELLS = 2_000_000
@@ -209,3 +211,24 @@ def _csv_error(path: Path, error: Exception) -> DataError:
     if "Empty CSV file" in str(error):
         return DataError(f"{path.name} is empty")
     return DataError(f"{path.name} is not a CSV table that can be read: {error}")
+
+
+def csv_types(private: Iterable[PrivateColumn]) -> dict[str, pa.DataType]:
+    """How a CSV file's columns are to be read."""
+    types: dict[str, pa.DataType] = {}
+    for column in private:
+        if isinstance(column.mapping, NumericMapping):
+            types[str(column.name)] = pa.float64()
+            continue
+        if isinstance(column.mapping, OrdinalMapping):
+            categories = column.mapping.order.categories
+        else:
+            categories = column.mechanism.categories  # type: ignore[union-attr]
+        kinds = {type(c) for c in categories if c is not None}
+        types[str(column.name)] = {
+            frozenset({int}): pa.int64(),
+            frozenset({float}): pa.float64(),
+            frozenset({int, float}): pa.float64(),
+            frozenset({bool}): pa.bool_(),
+        }.get(frozenset(kinds), pa.string())
+    return types

@@ -13,16 +13,18 @@ from opboost.columns import PrivateColumn
 from opboost.config import Plan
 from opboost.errors import ColumnError, DataError
 from opboost.estimators import OpBoostClassifier, OpBoostRegressor
+from opboost.estimators.boosted import kind_for
 from opboost.files.describe import parsed
-from opboost.files.desensitize import csv_types
-from opboost.files.reading import column_names, kind_of, pieces, table_files
+from opboost.files.reading import column_names, csv_types, kind_of, pieces, table_files
 
 FEW_ROWS = 20
 """Fewer rows than this are refused: a model of them would tell about them alone."""
 
 
-def read_table(source: Path, private: Sequence[PrivateColumn]) -> pa.Table:
-    """A whole table in memory, CSV columns as what they look like."""
+def read_table(
+    source: Path, private: Sequence[PrivateColumn], text: Sequence[str] = ()
+) -> pa.Table:
+    """A whole table in memory, CSV columns as what they look like; those of ``text`` as text."""
     tables = []
     for file in table_files(source):
         found = list(pieces(file, csv_types(private)))
@@ -31,7 +33,7 @@ def read_table(source: Path, private: Sequence[PrivateColumn]) -> pa.Table:
         tables.append(pa.concat_tables(found))
     table = pa.concat_tables(tables)
     if kind_of(table_files(source)[0]) == "csv":
-        declared = {str(c.name) for c in private}
+        declared = {*(str(c.name) for c in private), *text}
         for i, name in enumerate(table.column_names):
             if name not in declared:
                 table = table.set_column(i, name, parsed(table.column(i))[0])
@@ -49,16 +51,10 @@ def train(
         raise ColumnError(label, f"is the label and has another role in {plan.source} too")
     plan.check_names([n for n in names if n != label], own=True)
     table = read_table(source, plan.private).drop_columns(list(plan.drop))
-    y = _label(table, label)
+    y = label_of(table, label)
     if len(y) < FEW_ROWS:
         raise DataError(f"{len(y)} rows are too few to train on", hint=f"Give {FEW_ROWS} or more.")
-    classes = y.dtype.kind in "OUSb" or len(np.unique(y)) == 2
-    kind = {
-        "auto": OpBoostClassifier if classes else OpBoostRegressor,
-        "classify": OpBoostClassifier,
-        "regress": OpBoostRegressor,
-    }[task]
-    estimator = kind(
+    estimator = kind_for(y, task)(
         plan.private,
         budget=plan.budget,
         booster=plan.booster.kind,
@@ -86,7 +82,8 @@ def predict(
     return pa.table(out)
 
 
-def _label(table: pa.Table, label: str) -> np.ndarray[Any, Any]:
+def label_of(table: pa.Table, label: str) -> np.ndarray[Any, Any]:
+    """The label's column, without gaps."""
     column = table.column(label)
     if column.null_count:
         raise ColumnError(

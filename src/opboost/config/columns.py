@@ -30,10 +30,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from opboost.budget import Budget
 from opboost.columns import Flag, PrivateColumn, check_release_names
+from opboost.config.sections import (
+    AlignSection,
+    BoosterSection,
+    LabelSection,
+    LedgerSection,
+    LimitsSection,
+    PartySection,
+    PeerSection,
+    Section,
+    TableSection,
+    TlsSection,
+)
 from opboost.domain import Domain, NumericMapping, Ordered, OrdinalMapping
 from opboost.errors import ColumnError, ConfigError, OpBoostError
 from opboost.guarantee import Joint
@@ -49,11 +61,7 @@ from opboost.mechanisms import (
 )
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class GridSection(_Section):
+class GridSection(Section):
     """``[grid]``: the cells of a column."""
 
     lower: int = 1
@@ -82,7 +90,7 @@ _LEVELS = {
 }
 
 
-class MechanismSection(_Section):
+class MechanismSection(Section):
     """``[mechanism]``: how a column is desensitised."""
 
     kind: Kind = "clamp-map"
@@ -134,7 +142,7 @@ class MechanismSection(_Section):
         return self.theta if isinstance(self.theta, int) else tuple(self.theta)
 
 
-class ColumnSection(_Section):
+class ColumnSection(Section):
     """``[columns.NAME]``: what is declared about one private column."""
 
     bounds: tuple[float, float] | None = None
@@ -146,6 +154,7 @@ class ColumnSection(_Section):
     missing: Any = "raise"
     eps_missing: float | None = None
     missing_constant: Any = None
+    attribute: str | None = None
     grid: GridSection | None = None
     mechanism: MechanismSection | None = None
 
@@ -173,7 +182,7 @@ class ColumnSection(_Section):
         return Flag(self.eps_missing, self.missing_constant)
 
 
-class BudgetSection(_Section):
+class BudgetSection(Section):
     """``[budget]``: split the level over the columns."""
 
     split: Literal["none", "even", "weighted", "sampled"] = "none"
@@ -203,23 +212,8 @@ class BudgetSection(_Section):
         return Budget.sampled(self.columns_per_row)
 
 
-class TableSection(_Section):
-    """``[table]``: columns that are not private."""
-
-    public: list[str] = Field(default_factory=list)
-    drop: list[str] = Field(default_factory=list)
-
-
-class BoosterSection(_Section):
-    """``[booster]``: which library trains, and its own parameters."""
-
-    kind: Literal["xgboost", "lightgbm", "gbdt", "hist-gbdt"] = "xgboost"
-    seed: int | None = None
-    params: dict[str, Any] = Field(default_factory=dict)
-
-
-class ColumnsConfig(_Section):
-    """A whole file."""
+class ColumnsConfig(Section):
+    """A whole file: the columns, and what a party needs to take part in a job."""
 
     grid: GridSection = GridSection()
     mechanism: MechanismSection = MechanismSection()
@@ -227,6 +221,13 @@ class ColumnsConfig(_Section):
     budget: BudgetSection = BudgetSection()
     table: TableSection = TableSection()
     booster: BoosterSection = BoosterSection()
+    party: PartySection | None = None
+    label: LabelSection | None = None
+    tls: TlsSection | None = None
+    align: AlignSection = AlignSection()
+    ledger: LedgerSection | None = None
+    limits: LimitsSection = LimitsSection()
+    peers: dict[str, PeerSection] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +240,7 @@ class Plan:
     drop: tuple[str, ...]
     budget: Budget | None
     booster: BoosterSection
+    attributes: tuple[str, ...] = ()
 
     def guarantee(self) -> Joint:
         """The promise about one person's record."""
@@ -278,23 +280,36 @@ def undeclared(name: str, source: str) -> ColumnError:
 
 def load(path: Path) -> Plan:
     """Read and check a configuration file."""
+    return parse(read(path), path.name)
+
+
+def read(path: Path) -> str:
+    """The text of a configuration file."""
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError:
         raise ConfigError(f"{path.name} is not UTF-8 text. Save it as UTF-8.") from None
-    return parse(text, path.name)
 
 
 def parse(text: str, source: str) -> Plan:
     """The plan that a configuration's text describes; ``source`` is its name in messages."""
+    return planned(validated(text, source), source)
+
+
+def validated(text: str, source: str) -> ColumnsConfig:
+    """The file's sections, each checked by itself."""
     try:
-        config = ColumnsConfig.model_validate(tomllib.loads(text))
+        return ColumnsConfig.model_validate(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{source} is not TOML: {error}.") from None
     except ValidationError as error:
-        raise ConfigError(_first_problem(error, source)) from None
+        raise ConfigError(first_problem(error, source)) from None
+
+
+def planned(config: ColumnsConfig, source: str) -> Plan:
+    """What the sections say about a table."""
     if not config.columns:
         raise ConfigError(f"{source} declares no column. Add [columns.age] with bounds = [17, 90].")
     columns = [_column(name, section, config, source) for name, section in config.columns.items()]
@@ -317,9 +332,10 @@ def parse(text: str, source: str) -> Plan:
         source,
         tuple(columns),
         tuple(config.table.public),
-        tuple(config.table.drop),
+        (*config.table.drop, *config.align.ids()),
         budget,
         config.booster,
+        tuple(section.attribute or name for name, section in config.columns.items()),
     )
 
 
@@ -379,10 +395,11 @@ def _check_disjoint(config: ColumnsConfig, source: str) -> None:
 
 
 def _all_names(config: ColumnsConfig) -> Iterable[str]:
-    return [*config.columns, *config.table.public, *config.table.drop]
+    return [*config.columns, *config.table.public, *config.table.drop, *config.align.ids()]
 
 
-def _first_problem(error: ValidationError, source: str) -> str:
+def first_problem(error: ValidationError, source: str) -> str:
+    """The first thing that is wrong with a file, in words of help."""
     problem = error.errors()[0]
     parts = [
         str(p) for p in problem["loc"] if not str(p).startswith(("function-", "list[", "tuple["))
@@ -399,11 +416,18 @@ def _first_problem(error: ValidationError, source: str) -> str:
     return f"{source}: {'.'.join(parts) or place}: {message}{shown}."
 
 
-_SECTIONS: dict[str, type[_Section]] = {
+_SECTIONS: dict[str, type[Section]] = {
     "grid": GridSection,
     "mechanism": MechanismSection,
     "columns": ColumnSection,
     "budget": BudgetSection,
     "table": TableSection,
     "booster": BoosterSection,
+    "party": PartySection,
+    "label": LabelSection,
+    "tls": TlsSection,
+    "align": AlignSection,
+    "ledger": LedgerSection,
+    "limits": LimitsSection,
+    "peers": PeerSection,
 }

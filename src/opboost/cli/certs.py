@@ -1,0 +1,33 @@
+"""``opboost certs``: certificates for trying things out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from opboost.cli.common import Format, FormatOption, print_json, talk
+
+certs = typer.Typer(help="A development authority and party certificates.", no_args_is_help=True)
+
+
+@certs.command()
+def new(
+    name: Annotated[str, typer.Argument(help="The party's name.")],
+    dir: Annotated[Path, typer.Option("--dir", help="Where authority and kits are kept.")],
+    days: Annotated[int, typer.Option(min=1, help="How long the certificate is good.")] = 397,
+    format: FormatOption = Format.text,
+) -> None:
+    """Make a party's kit: ca.pem, cert.pem, key.pem.  The authority is made with the first."""
+    from opboost.service.certs import new_kit
+
+    kit = new_kit(name, dir, days=days)
+    if format is Format.json:
+        print_json({"party": name, "kit": str(kit)})
+    else:
+        typer.echo(str(kit))
+    talk().print(
+        f"Hand {kit} to party {name!r} alone, and keep {dir / 'ca' / 'ca.key'} to yourself: "
+        "whoever has it can act as any party."
+    )

@@ -1,0 +1,63 @@
+"""``opboost join``: a feature party."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from opboost.cli.common import ConfigOption, Format, FormatOption, print_json, talk
+
+
+def join(
+    config: ConfigOption,
+    connect: Annotated[
+        str | None, typer.Option(help="host:port of the label party, instead of the file's.")
+    ] = None,
+    leave: Annotated[
+        bool, typer.Option("--leave", help="Go after sending; join again for the split query.")
+    ] = False,
+    insecure_plaintext_on_loopback: Annotated[
+        bool, typer.Option(help="No TLS, names unproved: for trying things out on this machine.")
+    ] = False,
+    format: FormatOption = Format.text,
+) -> None:
+    """Desensitise once, send codes, answer the split query.  Opens no port."""
+    from opboost.config.federation import load_feature
+    from opboost.service.join import join as run
+
+    console = talk()
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    tasks: dict[str, TaskID] = {}
+
+    def progress(what: str, done: int, total: int) -> None:
+        if what not in tasks:
+            tasks[what] = bar.add_task(what, total=total)
+        bar.update(tasks[what], completed=done, total=total)
+
+    found = load_feature(config)
+    with bar:
+        manifest = run(
+            found,
+            connect=connect,
+            insecure_plaintext=insecure_plaintext_on_loopback,
+            leave=leave,
+            progress=progress,
+            say=lambda words: console.print(words),
+        )
+    if format is Format.json:
+        print_json(manifest)
+        return
+    typer.echo(manifest["guarantee"])
+    typer.echo(
+        f"{manifest['party']}: {manifest['phase']}, {manifest['columns']} columns of "
+        f"{manifest['rows']:,} rows in {manifest['bytes']:,} bytes"
+    )

@@ -1,0 +1,143 @@
+"""``opboost ledger``: what was released, to whom, and whether the record is whole."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from opboost.cli.common import ConfigOption, Format, FormatOption, paper, print_json, talk
+from opboost.errors import ConfigError, PrivacyError
+from opboost.ledger import Caps, Ledger
+
+ledger = typer.Typer(help="What was released, to whom, about how many.", no_args_is_help=True)
+
+
+@contextmanager
+def _opened(config: Path) -> Iterator[Ledger]:
+    from opboost.config.columns import read, validated
+
+    section = validated(read(config), config.name).ledger
+    if section is None:
+        raise ConfigError(f"{config.name} has no [ledger].")
+    folder = config.parent / section.folder
+    if not (folder / "ledger.sqlite").exists():
+        raise ConfigError(f"There is no ledger in {folder} yet.")
+    caps = Caps(section.cap_attribute, section.cap_person)
+    with Ledger(folder, config.parent / section.key, caps) as opened:
+        yield opened
+
+
+@ledger.command()
+def show(config: ConfigOption, format: FormatOption = Format.text) -> None:
+    """Releases and answers, and the most that was spent on one person."""
+    from opboost.ledger.summary import summary
+
+    with _opened(config) as opened:
+        found = summary(opened)
+    if format is Format.json:
+        print_json(found)
+        return
+    table = Table(title="Releases")
+    for title in ("entry", "time", "what", "to", "rows", "new cells", "known cells"):
+        table.add_column(title, justify="right" if "cells" in title or title == "rows" else "left")
+    for line in found["releases"]:
+        counts = [f"{line[k]:,}" if line.get(k) is not None else "" for k in _COUNTS]
+        table.add_row(str(line["entry"]), line["at"], line["what"], line["recipient"], *counts)
+    paper().print(table)
+    spent = Table(title="Spent on one person at most")
+    for title in ("attribute", "people", "spent", "cap"):
+        spent.add_column(title, justify="left" if title == "attribute" else "right")
+    for line in found["spent"]:
+        cap = "none" if line["cap"] is None else f"{line['cap']:g}"
+        people = "" if line["people"] is None else f"{line['people']:,}"
+        spent.add_row(line["attribute"], people, f"{line['most']:g}", cap)
+    paper().print(spent)
+
+
+_COUNTS = ("rows", "new_cells", "old_cells")
+
+
+@ledger.command()
+def verify(
+    config: ConfigOption,
+    receipts: Annotated[
+        Path | None,
+        typer.Option(help="Receipt, or folder of receipts, that a recipient holds."),
+    ] = None,
+    format: FormatOption = Format.text,
+) -> None:
+    """Check every entry and every block; exit status 3 if anything is wrong."""
+    from opboost.ledger.receipts import read_receipts
+    from opboost.ledger.verify import verify as run
+
+    with _opened(config) as opened:
+        held = read_receipts(receipts) if receipts else []
+        findings = run(opened, held)
+        head = opened.head()
+    entries = head.number + 1 if head else 0
+    found = [{"entry": f.entry, "words": f.words} for f in findings]
+    if format is Format.json:
+        print_json(
+            {"entries": entries, "receipts": len(held), "whole": not found, "findings": found}
+        )
+    if findings:
+        first = findings[0]
+        place = "" if first.entry is None else f"entry {first.entry} "
+        raise PrivacyError(
+            f"The ledger does not verify: {place}{first.words} "
+            f"({len(findings)} finding{'s' if len(findings) > 1 else ''})."
+        )
+    if format is Format.text:
+        typer.echo(f"whole: {entries} entries, {len(held)} receipts")
+
+
+@ledger.command()
+def export(
+    config: ConfigOption,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="File; else stdout.")] = None,
+    format: FormatOption = Format.json,
+) -> None:
+    """Every entry as JSON (or CSV with --format text); no handles of people."""
+    with _opened(config) as opened:
+        lines = [_line(e) for e in opened.entries()]
+    if out is not None:
+        from opboost import durable
+
+        if out.exists():
+            raise ConfigError(f"{out} exists already. Give another name.")
+        durable.write(out, _text(lines, format).encode())
+        talk().print(f"{len(lines)} entries -> {out}")
+        return
+    sys.stdout.write(_text(lines, format))
+
+
+def _line(entry: Any) -> dict[str, Any]:
+    return {
+        "entry": entry.number,
+        "at": entry.at,
+        "kind": entry.kind,
+        "body": entry.body,
+        "key": entry.key,
+        "hash": entry.hash.hex(),
+    }
+
+
+def _text(lines: list[dict[str, Any]], format: Format) -> str:
+    import io
+    import json
+
+    if format is Format.json:
+        return json.dumps(lines, ensure_ascii=False, indent=1) + "\n"
+    out = io.StringIO()
+    writer = csv.DictWriter(out, fieldnames=list(lines[0]))
+    writer.writeheader()
+    for line in lines:
+        writer.writerow({**line, "body": json.dumps(line["body"], ensure_ascii=False)})
+    return out.getvalue()

@@ -1,0 +1,99 @@
+"""``opboost serve``: the label party."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from opboost.cli.common import ConfigOption, Format, FormatOption, paper, print_json, talk
+from opboost.errors import ConfigError
+
+
+def serve(
+    config: ConfigOption,
+    status: Annotated[bool, typer.Option("--status", help="Show where the job stands.")] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Begin a new run of a job that is finished.")
+    ] = False,
+    metrics: Annotated[
+        str | None, typer.Option(help="Serve Prometheus metrics on host:port.")
+    ] = None,
+    insecure_plaintext_on_loopback: Annotated[
+        bool, typer.Option(help="No TLS, names unproved: for trying things out on this machine.")
+    ] = False,
+    format: FormatOption = Format.text,
+) -> None:
+    """Wait for the feature parties, train, ask for split values, write the model."""
+    from opboost.config.federation import load_label
+    from opboost.service.inbox import jobs
+    from opboost.service.inbox import status as look
+    from opboost.service.metrics import serving_metrics
+    from opboost.service.serve import serve as run
+
+    found = load_label(config)
+    if status:
+        known = jobs(found.state)
+        if not known:
+            raise ConfigError(f"No job has begun in {found.state} yet.")
+        _show(look(known[-1]), format)
+        return
+    console = talk()
+    with serving_metrics(metrics, found.state), _Board(console) as board:
+        manifest = run(
+            found,
+            insecure_plaintext=insecure_plaintext_on_loopback,
+            again=again,
+            watch=board.update,
+            opened=lambda address: console.print(
+                f"Job {found.job.name!r}: serving {', '.join(found.job.feature_parties)} "
+                f"on {address}"
+            ),
+        )
+    if format is Format.json:
+        print_json(manifest)
+        return
+    typer.echo(manifest["guarantee"])
+    for name, party in manifest["parties"].items():
+        typer.echo(f"{name}: {party['columns']} columns, {party['bytes']:,} bytes")
+    console.print(f"-> {found.model} ({manifest['seconds']:.1f} s)")
+
+
+class _Board:
+    """A table of the parties that is redrawn while the job goes on; silent without a terminal."""
+
+    def __init__(self, console: Console) -> None:
+        self._live = Live(console=console, transient=True) if console.is_terminal else None
+
+    def __enter__(self) -> _Board:
+        if self._live:
+            self._live.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._live:
+            self._live.stop()
+
+    def update(self, where: dict[str, Any]) -> None:
+        if self._live:
+            self._live.update(_table(where))
+
+
+def _table(where: dict[str, Any]) -> Table:
+    table = Table(title=f"{where['job']}: {where['phase']}, {where['rows']:,} rows")
+    for title in ("party", "phase", "columns", "bytes"):
+        table.add_column(title, justify="left" if title in ("party", "phase") else "right")
+    for name, party in where["parties"].items():
+        done = f"{party['columns']} of {party['columns_due'] or '?'}"
+        table.add_row(name, party["phase"], done, f"{party['bytes']:,}")
+    return table
+
+
+def _show(where: dict[str, Any], format: Format) -> None:
+    if format is Format.json:
+        print_json(where)
+    else:
+        paper().print(_table(where))

@@ -1,0 +1,204 @@
+"""The two kinds of file with which parties take part in a job, and the job file they agree on."""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import Field, ValidationError
+
+from opboost.config.columns import ColumnsConfig, Plan, first_problem, planned, read, validated
+from opboost.config.sections import (
+    AlignSection,
+    BoosterSection,
+    LabelSection,
+    LedgerSection,
+    LimitsSection,
+    PartySection,
+    PeerSection,
+    Section,
+    TlsSection,
+)
+from opboost.errors import ConfigError
+
+
+class _Job(Section):
+    name: str
+    label_party: str
+    feature_parties: list[str] = Field(min_length=1)
+    align: str = "given"
+
+
+class _JobFile(Section):
+    job: _Job
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What all parties agree on; ``hash`` is that of the file, byte by byte."""
+
+    name: str
+    label_party: str
+    feature_parties: tuple[str, ...]
+    hash: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """Three PEM files: the authority, and one's own certificate and key."""
+
+    ca: Path
+    cert: Path
+    key: Path
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureConfig:
+    """All that a feature party's file says."""
+
+    plan: Plan
+    job: Job
+    party: PartySection
+    table: Path
+    state: Path
+    tls: Tls | None
+    align: AlignSection
+    ledger: LedgerSection
+    ledger_folder: Path
+    ledger_key: Path
+    limits: LimitsSection
+
+
+@dataclass(frozen=True, slots=True)
+class LabelConfig:
+    """All that the label party's file says."""
+
+    job: Job
+    party: PartySection
+    label: LabelSection
+    table: Path
+    state: Path
+    model: Path
+    tls: Tls | None
+    align: AlignSection
+    booster: BoosterSection
+    drop: tuple[str, ...]
+    peers: dict[str, PeerSection]
+    limits: LimitsSection
+
+
+def load_job(path: Path) -> Job:
+    """The agreed job file."""
+    text = read(path)
+    try:
+        job = _JobFile.model_validate(tomllib.loads(text)).job
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path.name} is not TOML: {error}.") from None
+    except ValidationError as error:
+        raise ConfigError(first_problem(error, path.name)) from None
+    names = [job.label_party, *job.feature_parties]
+    if len(set(names)) < len(names):
+        raise ConfigError(f"{path.name} names a party twice.")
+    if job.align != "given":
+        raise ConfigError(f'{path.name}: align is "given"; got {job.align!r}.')
+    digest = hashlib.sha256(path.read_bytes()).digest()
+    return Job(job.name, job.label_party, tuple(job.feature_parties), digest)
+
+
+def load_feature(path: Path) -> FeatureConfig:
+    """A feature party's file, with paths taken from where it lies."""
+    config = validated(read(path), path.name)
+    base = path.parent
+    party, job = _party(config, path)
+    if party.name not in job.feature_parties:
+        raise ConfigError(
+            f"{path.name}: party {party.name!r} is no feature party of job {job.name!r}; "
+            f"those are {', '.join(job.feature_parties)}."
+        )
+    if party.connect is None:
+        raise ConfigError(f'{path.name}: add connect = "host:port" to [party].')
+    if config.ledger is None:
+        raise ConfigError(
+            f"{path.name} has no [ledger]: what leaves the house is recorded. Add [ledger] with "
+            'folder = "ledger" and key = "keys/ledger.key".'
+        )
+    plan = planned(config, path.name)
+    if plan.public:
+        raise ConfigError(
+            f"{path.name}: a feature party sends desensitised columns only; "
+            f"{', '.join(plan.public)} cannot be public. Declare them, or drop them."
+        )
+    return FeatureConfig(
+        plan,
+        job,
+        party,
+        base / party.table,
+        base / party.state,
+        _tls(config.tls, base),
+        config.align,
+        config.ledger,
+        base / config.ledger.folder,
+        base / config.ledger.key,
+        config.limits,
+    )
+
+
+def load_label(path: Path) -> LabelConfig:
+    """The label party's file, with paths taken from where it lies."""
+    config = validated(read(path), path.name)
+    base = path.parent
+    party, job = _party(config, path)
+    if party.name != job.label_party:
+        raise ConfigError(
+            f"{path.name}: party {party.name!r} is not the label party of job {job.name!r}; "
+            f"that is {job.label_party!r}."
+        )
+    if party.listen is None:
+        raise ConfigError(f'{path.name}: add listen = "0.0.0.0:8815" to [party].')
+    if config.label is None:
+        raise ConfigError(f'{path.name} has no [label]. Add [label] with column = "...".')
+    if config.columns:
+        raise ConfigError(
+            f"{path.name}: the label party's own columns stay with it and need no [columns]."
+        )
+    for name in config.peers:
+        if name not in job.feature_parties:
+            raise ConfigError(f"{path.name}: [peers.{name}] is no feature party of the job.")
+    return LabelConfig(
+        job,
+        party,
+        config.label,
+        base / party.table,
+        base / party.state,
+        base / config.label.model,
+        _tls(config.tls, base),
+        config.align,
+        config.booster,
+        tuple(config.table.drop),
+        dict(config.peers),
+        config.limits,
+    )
+
+
+def _party(config: ColumnsConfig, path: Path) -> tuple[PartySection, Job]:
+    if config.party is None:
+        raise ConfigError(
+            f"{path.name} has no [party]. Add [party] with name, job (the agreed file) and table."
+        )
+    if not config.align.ids():
+        raise ConfigError(
+            f'{path.name} has no row ID. Add [align] with id = "customer_id": rows are matched '
+            "by it."
+        )
+    return config.party, load_job(path.parent / config.party.job)
+
+
+def _tls(section: TlsSection | None, base: Path) -> Tls | None:
+    if section is None:
+        return None
+    if section.kit is not None:
+        kit = base / section.kit
+        return Tls(kit / "ca.pem", kit / "cert.pem", kit / "key.pem")
+    return Tls(*(base / str(file) for file in (section.ca, section.cert, section.key)))

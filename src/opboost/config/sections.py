@@ -1,0 +1,130 @@
+"""The sections of a file that are about parties rather than columns."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from opboost.wire.messages import PARTY_NAME
+
+
+class Section(BaseModel):
+    """A table of a TOML file: unknown settings are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class TableSection(Section):
+    """``[table]``: columns that are not private."""
+
+    public: list[str] = Field(default_factory=list)
+    drop: list[str] = Field(default_factory=list)
+
+
+class BoosterSection(Section):
+    """``[booster]``: which library trains, and its own parameters."""
+
+    kind: Literal["xgboost", "lightgbm", "gbdt", "hist-gbdt"] = "xgboost"
+    seed: int | None = None
+    params: dict[str, Any] = Field(default_factory=dict)
+
+
+class PartySection(Section):
+    """``[party]``: who this is, what it brings, and where it keeps its side of a job.
+
+    The label party ``listen``s, a feature party ``connect``s.  ``units``, ``names`` and
+    ``codebook`` are a feature party's choice of what the label party learns.
+    """
+
+    name: str
+    job: str
+    table: str
+    state: str = "state"
+    listen: str | None = None
+    connect: str | None = None
+    units: Literal["grid", "raw"] = "raw"
+    names: Literal["shown", "hidden"] = "shown"
+    codebook: Literal["full", "cuts"] = "full"
+
+    @field_validator("name")
+    @classmethod
+    def _plain(cls, name: str) -> str:
+        if not PARTY_NAME.fullmatch(name):
+            raise ValueError("a party's name is made of a-z, 0-9 and '-' (at most 63)")
+        return name
+
+    @field_validator("listen", "connect")
+    @classmethod
+    def _address(cls, address: str | None) -> str | None:
+        if address is not None:
+            host, _, port = address.rpartition(":")
+            if not host or not port.isdigit() or int(port) > 65535:
+                raise ValueError('write "host:port", for example "127.0.0.1:8815"')
+        return address
+
+
+class LabelSection(Section):
+    """``[label]``: what the label party predicts, and where its model goes.
+
+    ``ask = "if-needed"`` sends no split query to a party whose release already tells everything.
+    """
+
+    column: str
+    task: Literal["auto", "classify", "regress"] = "auto"
+    model: str = "model.opboost"
+    ask: Literal["always", "if-needed"] = "always"
+
+
+class TlsSection(Section):
+    """``[tls]``: a kit's folder (``opboost certs new``), or three files."""
+
+    kit: str | None = None
+    ca: str | None = None
+    cert: str | None = None
+    key: str | None = None
+
+    @model_validator(mode="after")
+    def _whole(self) -> TlsSection:
+        single = [self.ca, self.cert, self.key]
+        if any(single) if self.kit is not None else None in single:
+            raise ValueError('give kit = "folder", or all of ca, cert and key')
+        return self
+
+
+class AlignSection(Section):
+    """``[align]``: how rows of the parties are matched."""
+
+    mode: Literal["given"] = "given"
+    id: str | list[str] | None = None
+
+    def ids(self) -> list[str]:
+        """The columns that make up a row's ID."""
+        if self.id is None:
+            return []
+        return [self.id] if isinstance(self.id, str) else list(self.id)
+
+
+class LedgerSection(Section):
+    """``[ledger]``: where releases are recorded, and the most that may be spent on a person."""
+
+    folder: str
+    key: str
+    cap_attribute: float | None = Field(default=None, gt=0)
+    cap_person: float | None = Field(default=None, gt=0)
+    new_attributes: list[str] = Field(default_factory=list)
+
+
+class LimitsSection(Section):
+    """``[limits]``: what a party lets its peers use up."""
+
+    memory_mb: int = Field(default=1024, ge=256)
+    columns: int = Field(default=4096, ge=1)
+    connect_seconds: float = Field(default=60.0, gt=0)
+    wait_seconds: float = Field(default=7 * 24 * 3600.0, gt=0)
+
+
+class PeerSection(Section):
+    """``[peers.NAME]``: what the label party says of one feature party."""
+
+    revoked: bool = False

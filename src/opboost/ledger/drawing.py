@@ -1,0 +1,287 @@
+"""Noise that is drawn once: a release through the ledger.
+
+For each cell (person, attribute, value, mechanism) that was drawn before, for whomever, the same
+draw is given again and nothing is charged.  New cells are charged and drawn, and both are on the
+disk before :meth:`Drawing.draw` returns.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from math import ceil, isinf
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from opboost._typing import BoolArray, IntArray, Words
+from opboost.budget import Budget
+from opboost.columns import Prepared, PrivateColumn
+from opboost.errors import DataError, PrivacyError
+from opboost.frames import OutColumn, hidden
+from opboost.ledger.keys import Persons
+from opboost.ledger.store import UNIT, Entry, Ledger
+from opboost.mechanisms import UnaryEncoding
+from opboost.specs import column_to_dict
+
+
+class Drawing:
+    """One release in progress: reserved when entered, committed when left, aborted by an error.
+
+    ``attributes`` are the declared identities of the columns; a rename of a column leaves them as
+    they are.  A reservation that a crash left behind counts as spent, and is taken up again by the
+    next drawing of the same job.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        columns: Sequence[PrivateColumn],
+        attributes: Sequence[str],
+        *,
+        job: str,
+        recipient: str,
+        budget: Budget | None = None,
+        new_attributes: Sequence[str] = (),
+    ) -> None:
+        self._ledger, self._columns, self._attributes = ledger, tuple(columns), tuple(attributes)
+        self._budget, self._new = budget, frozenset(new_attributes)
+        self._mechanisms = [_identity(c) for c in columns]
+        self._amounts = [_amount(c, recipient) for c in columns]
+        self._about = {"job": job, "recipient": recipient}
+        self._seen: list[np.ndarray] = []
+        self.rows = self.new_cells = self.old_cells = 0
+
+    def __enter__(self) -> Drawing:
+        with self._ledger.writing():
+            self._check_attributes()
+            self._number = self._reserve().number
+        return self
+
+    def draw(self, ids: Sequence[bytes], prepared: Sequence[Prepared]) -> list[list[OutColumn]]:
+        """The released columns of some rows, each row's ID beside it."""
+        persons = {key.name: key.persons(ids) for key in self._ledger.keys}
+        self._check_once(persons[self._ledger.key.name])
+        with self._ledger.writing():
+            blocks: list[dict[str, Any]] = []
+            chosen = self._chosen(persons, blocks)
+            drawn = [
+                self._column(j, persons, p, chosen[:, j], blocks) for j, p in enumerate(prepared)
+            ]
+            if blocks:
+                self._ledger.append("draw", {"reservation": self._number, "blocks": blocks})
+        self.rows += len(ids)
+        return drawn
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is not None and not issubclass(kind, Exception):
+            return  # an end by force, not a refusal: the reservation stands, to be taken up again
+        if kind is not None:
+            self._abort(kind.__name__)
+            return
+        try:
+            _refuse_twice(np.concatenate(self._seen))
+        except DataError as twice:
+            self._abort(type(twice).__name__)
+            raise
+        figures = {"rows": self.rows, "new_cells": self.new_cells, "old_cells": self.old_cells}
+        with self._ledger.writing():
+            body = {"reservation": self._number, **self._about, **figures}
+            self.entry: Entry = self._ledger.append("commit", body)
+
+    def _abort(self, reason: str) -> None:
+        """Take everything back: nothing of it was sent."""
+        with self._ledger.writing():
+            body = {"reservation": self._number, **self._about, "reason": reason}
+            self._ledger.append("abort", body)
+
+    def _reserve(self) -> Entry:
+        """A new reservation, or the one of this job that a crash left open."""
+        columns = [
+            {
+                "attribute": attribute,
+                "mechanism": mechanism,
+                "declared": {k: v for k, v in column_to_dict(c).items() if k != "name"},
+                "guarantee": str(c.guarantee()),
+                "amount": str(Fraction(amount, UNIT)),
+            }
+            for c, attribute, mechanism, amount in zip(
+                self._columns, self._attributes, self._mechanisms, self._amounts, strict=True
+            )
+        ]
+        caps = {"attribute": self._ledger.caps.attribute, "person": self._ledger.caps.person}
+        body = {**self._about, "columns": columns, "caps": caps}
+        closed = {e.body["reservation"] for e in self._ledger.entries("commit", "abort")}
+        for entry in self._ledger.entries("reserve"):
+            if entry.number not in closed and entry.body == body:
+                return entry
+        return self._ledger.append("reserve", body)
+
+    def _check_attributes(self) -> None:
+        """Refuse an attribute that the ledger has never seen: it may be an old one, renamed."""
+        known = {c["attribute"] for e in self._ledger.entries("reserve") for c in e.body["columns"]}
+        for column, attribute in zip(self._columns, self._attributes, strict=True):
+            if known and attribute not in known and attribute not in self._new:
+                listed = ", ".join(sorted(known))
+                raise PrivacyError(
+                    f"Column {column.name!r} is attribute {attribute!r}, which this ledger has "
+                    f"never seen; it knows {listed}. If it is one of these under a new name, add "
+                    f'attribute = "<that one>" to [columns.{column.name}]; if it is truly new, '
+                    f"list it under [ledger] new_attributes."
+                )
+
+    def _check_once(self, persons: Persons) -> None:
+        """Refuse an ID that stands twice: that person would be released twice."""
+        self._seen.append(persons.charged)
+        _refuse_twice(persons.charged)
+
+    def _chosen(self, persons: dict[str, Persons], blocks: list[dict[str, Any]]) -> BoolArray:
+        """Which columns of each row are released: drawn once a person, without a look at values."""
+        rows, width = len(next(iter(persons.values()))), len(self._columns)
+        if self._budget is None or self._budget.columns_per_row is None:
+            return np.ones((rows, width), dtype=np.bool_)
+        plan = hashlib.sha256(
+            json.dumps([self._budget.columns_per_row, *self._attributes]).encode()
+        ).hexdigest()
+        none = np.zeros(rows, dtype=np.int64)
+        cells = {k.name: k.cells("", plan, persons[k.name], none) for k in self._ledger.keys}
+        size = -(-width // 8)
+        found, packed = self._ledger.remembered("", plan, cells, size)
+        fresh = np.packbits(self._budget.drawn(int((~found).sum()), width), axis=1)
+        packed[~found] = fresh
+        if len(fresh):
+            new = cells[self._ledger.key.name][~found]
+            blocks.append(self._ledger.add_noise(self._number, "", plan, new, fresh))
+        return np.unpackbits(packed, axis=1, count=width).astype(np.bool_)
+
+    def _column(
+        self,
+        j: int,
+        persons: dict[str, Persons],
+        prepared: Prepared,
+        chosen: BoolArray,
+        blocks: list[dict[str, Any]],
+    ) -> list[OutColumn]:
+        column, attribute, mechanism = self._columns[j], self._attributes[j], self._mechanisms[j]
+        states = _states(column, prepared)
+        cells = {
+            k.name: k.cells(attribute, mechanism, persons[k.name], states)
+            for k in self._ledger.keys
+        }
+        width = _width(column)
+        found, drawn = self._ledger.remembered(attribute, mechanism, cells, width)
+        fresh = chosen & ~found
+        if fresh.any():
+            self._charge(j, {name: p.where(fresh) for name, p in persons.items()}, blocks)
+            drawn[fresh] = _to_bytes(column, column.release(_rows(prepared, fresh)), width)
+            new = cells[self._ledger.key.name][fresh]
+            blocks.append(
+                self._ledger.add_noise(self._number, attribute, mechanism, new, drawn[fresh])
+            )
+        self.new_cells += int(fresh.sum())
+        self.old_cells += int((chosen & found).sum())
+        out = _from_bytes(column, drawn)
+        return out if chosen.all() else [hidden(c, ~chosen) for c in out]
+
+    def _charge(self, j: int, persons: dict[str, Persons], blocks: list[dict[str, Any]]) -> None:
+        attribute, amount = self._attributes[j], self._amounts[j]
+        caps = self._ledger.caps
+        for cap, of, what in (
+            (caps.attribute, attribute, f"attribute {attribute!r}"),
+            (caps.person, None, "all attributes together"),
+        ):
+            if cap is None:
+                continue
+            spent = self._ledger.spent(persons, of)
+            over = spent + amount > int(Fraction(cap) * UNIT)
+            if over.any():
+                raise PrivacyError(
+                    f"The release would spend {amount / UNIT:g} more on column "
+                    f"{self._columns[j].name!r}, and on {what} no more than {cap:g} may be spent "
+                    f"a person: {int(over.sum()):,} people would go beyond it. Nothing was sent. "
+                    "Leave out changed rows or the column, lower its epsilon, or decide on a "
+                    "higher cap in [ledger]."
+                )
+        charged = persons[self._ledger.key.name].charged
+        blocks.append(self._ledger.add_charge(self._number, attribute, amount, charged))
+
+
+def _refuse_twice(people: Words) -> None:
+    twice = len(people) - len(np.unique(people))
+    if twice:
+        raise DataError(
+            f"{twice:,} rows repeat an ID of an earlier row",
+            hint="An ID stands for one person: keep one row of each.",
+        )
+
+
+def _identity(column: PrivateColumn) -> str:
+    """The mechanism with its grid and mapping: what a draw's law depends on besides the value."""
+    spec = {k: v for k, v in column_to_dict(column).items() if k not in ("name", "outside")}
+    return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()
+
+
+def _amount(column: PrivateColumn, recipient: str) -> int:
+    total = column.guarantee().total
+    if isinf(total):
+        raise PrivacyError(
+            f"Column {column.name!r} promises nothing ({column.guarantee()}), so it cannot be "
+            f"released to {recipient!r}."
+        )
+    return ceil(Fraction(total) * UNIT)
+
+
+def _states(column: PrivateColumn, prepared: Prepared) -> IntArray:
+    """A number for what a row's draw depends on: its cell, and, where it is flagged, the gap."""
+    states = prepared.cells.astype(np.int64) << 1
+    if column.flagged() is not None:
+        states = np.where(prepared.missing, 1, states)
+    return states
+
+
+def _rows(prepared: Prepared, rows: BoolArray) -> Prepared:
+    return replace(
+        prepared,
+        cells=prepared.cells[rows],
+        missing=prepared.missing[rows],
+        raw=prepared.raw[rows],
+    )
+
+
+def _width(column: PrivateColumn) -> int:
+    """Bytes of one draw."""
+    if isinstance(column.mechanism, UnaryEncoding):
+        return -(-len(column.mechanism.categories) // 8)
+    return -(-(column.mechanism.domain.size + 1).bit_length() // 8)
+
+
+def _to_bytes(column: PrivateColumn, out: list[OutColumn], width: int) -> np.ndarray[Any, Any]:
+    if isinstance(column.mechanism, UnaryEncoding):
+        bits = np.column_stack([c.values for c in out]).astype(np.bool_)
+        return np.packbits(bits, axis=1)
+    steps = out[0].values.astype(np.int64) - column.mechanism.domain.L + 1
+    if out[0].missing is not None:
+        steps = np.where(out[0].missing, 0, steps)
+    whole = np.ascontiguousarray(steps, dtype="<i8").view(np.uint8).reshape(-1, 8)
+    return np.ascontiguousarray(whole[:, :width])
+
+
+def _from_bytes(column: PrivateColumn, drawn: np.ndarray[Any, Any]) -> list[OutColumn]:
+    if isinstance(column.mechanism, UnaryEncoding):
+        bits = np.unpackbits(drawn, axis=1, count=len(column.mechanism.categories))
+        return [OutColumn(n, bits[:, k]) for k, n in enumerate(column.release_names())]
+    whole = np.zeros((len(drawn), 8), dtype=np.uint8)
+    whole[:, : drawn.shape[1]] = drawn
+    steps = whole.view("<i8").reshape(-1)
+    domain = column.mechanism.domain
+    values = np.maximum(steps - 1 + domain.L, domain.L).astype(domain.dtype())
+    return [OutColumn(column.name, values, steps == 0 if column.flagged() else None)]

@@ -1,0 +1,339 @@
+"""The ledger's file: SQLite, append-only, every entry chained to the one before.
+
+An entry's hash is ``HMAC(key, previous hash, number, time, kind, body)``; a body names the
+SHA-256 of each block of data that was written with it.  So one changed bit anywhere does not
+verify, and without the key nobody can make a chain that does.  Cutting off the end leaves a valid,
+shorter chain: receipts.py is about that.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from opboost._typing import Words
+from opboost.errors import DataError, ParameterError, PrivacyError
+from opboost.ledger.keys import Key, Persons, read_keys
+
+UNIT = 10**9
+"""Levels are counted in billionths, rounded up, so that sums are exact."""
+
+_TABLES = """
+CREATE TABLE entries (
+    number INTEGER PRIMARY KEY, at TEXT NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL,
+    key TEXT NOT NULL, hash BLOB NOT NULL
+);
+CREATE TABLE charges (
+    id INTEGER PRIMARY KEY, reservation INTEGER NOT NULL, key TEXT NOT NULL,
+    attribute TEXT NOT NULL, amount INTEGER NOT NULL, persons BLOB NOT NULL
+);
+CREATE TABLE noise (
+    id INTEGER PRIMARY KEY, reservation INTEGER NOT NULL, key TEXT NOT NULL,
+    attribute TEXT NOT NULL, mechanism TEXT NOT NULL, width INTEGER NOT NULL,
+    cells BLOB NOT NULL, drawn BLOB NOT NULL
+);
+CREATE INDEX charges_of ON charges (attribute);
+CREATE INDEX noise_of ON noise (attribute, mechanism);
+"""
+_FROZEN = "".join(
+    f"CREATE TRIGGER {table}_{verb} BEFORE {verb} ON {table} "
+    f"BEGIN SELECT RAISE(ABORT, 'the ledger only grows'); END;\n"
+    for table in ("entries", "charges", "noise")
+    for verb in ("UPDATE", "DELETE")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """The most that may ever be spent on one person: on one attribute, and on all together."""
+
+    attribute: float | None = None
+    person: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, cap in (("attribute", self.attribute), ("person", self.person)):
+            if cap is not None and not 0 < cap < float("inf"):
+                raise ParameterError(f"The cap per {name} must be above zero; got {cap!r}.")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry of the chain."""
+
+    number: int
+    at: str
+    kind: str
+    body: dict[str, Any]
+    key: str
+    hash: bytes
+
+
+class Ledger:
+    """A feature party's ledger: a folder with one SQLite file, and a key elsewhere.
+
+    >>> import tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     home = pathlib.Path(place)
+    ...     with Ledger(home / "ledger", home / "keys" / "ledger.key") as ledger:
+    ...         [entry.kind for entry in ledger.entries()]
+    ['open']
+    """
+
+    def __init__(self, folder: str | Path, key: str | Path, caps: Caps | None = None) -> None:
+        self.folder, self.caps = Path(folder), caps or Caps()
+        file = self.folder / "ledger.sqlite"
+        new = not file.exists()
+        self._keys = read_keys(Path(key), self.folder, new=new)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._db = _opened(file, new)
+        try:
+            self._by_name = {k.name: k for k in self._keys}
+            self._check_keys()
+            if new:
+                with self.writing():
+                    self.append("open", {"format": 1})
+        except BaseException:
+            self._db.close()
+            raise
+
+    @property
+    def key(self) -> Key:
+        """The key for new entries."""
+        return self._keys[0]
+
+    @property
+    def keys(self) -> list[Key]:
+        """All keys, newest first."""
+        return self._keys
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """All that is written inside lasts together, or not at all; one writer at a time."""
+        self._run("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+        self._run("COMMIT")
+
+    def append(self, kind: str, body: dict[str, Any]) -> Entry:
+        """Chain a new entry; only within :meth:`writing`."""
+        last = self.head()
+        number, previous = (last.number + 1, last.hash) if last else (0, bytes(32))
+        at = datetime.now(UTC).isoformat(timespec="seconds")
+        text = json.dumps(body, sort_keys=True, ensure_ascii=False)
+        digest = entry_hash(self.key, previous, number, at, kind, text)
+        row = (number, at, kind, text, self.key.name, digest)
+        self._run("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?)", row)
+        return Entry(number, at, kind, body, self.key.name, digest)
+
+    def head(self) -> Entry | None:
+        """The last entry."""
+        return next(self._entries("ORDER BY number DESC LIMIT 1"), None)
+
+    def entry(self, number: int) -> Entry | None:
+        """The entry of a number, if the chain is as long."""
+        return next(self._entries("WHERE number = ?", number), None)
+
+    def entries(self, *kinds: str) -> Iterator[Entry]:
+        """Entries from the first on, all or of some kinds."""
+        return (e for e in self._entries("ORDER BY number") if not kinds or e.kind in kinds)
+
+    def _entries(self, rest: str, *values: Any) -> Iterator[Entry]:
+        rows = self._db.execute(
+            f"SELECT number, at, kind, body, key, hash FROM entries {rest}", values
+        )
+        for number, at, kind, body, key, digest in rows:
+            yield Entry(number, at, kind, json.loads(body), key, bytes(digest))
+
+    def add_charge(
+        self, reservation: int, attribute: str, amount: int, persons: Words
+    ) -> dict[str, Any]:
+        """Charge people; returns what an entry must say of it."""
+        blob = np.sort(persons).astype("<u8").tobytes()
+        row = (reservation, self.key.name, attribute, amount, blob)
+        cursor = self._run(
+            "INSERT INTO charges (reservation, key, attribute, amount, persons) "
+            "VALUES (?, ?, ?, ?, ?)",
+            row,
+        )
+        return {"charge": cursor.lastrowid, "sha256": row_digest(*row)}
+
+    def add_noise(
+        self, reservation: int, attribute: str, mechanism: str, cells: Words, drawn: np.ndarray
+    ) -> dict[str, Any]:
+        """Remember draws (rows of bytes) by their cells; returns what an entry must say of it."""
+        order = np.argsort(cells[:, 0], kind="stable")
+        blobs = cells[order].astype("<u8").tobytes(), drawn[order].tobytes()
+        row = (reservation, self.key.name, attribute, mechanism, drawn.shape[1], *blobs)
+        cursor = self._run(
+            "INSERT INTO noise (reservation, key, attribute, mechanism, width, cells, drawn) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            row,
+        )
+        return {"noise": cursor.lastrowid, "sha256": row_digest(*row)}
+
+    def remembered(
+        self, attribute: str, mechanism: str, cells: dict[str, Words], width: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Which of the rows were drawn before, and what was drawn.
+
+        ``cells`` are the rows' handles under each key.
+        """
+        count = len(next(iter(cells.values())))
+        found = np.zeros(count, dtype=np.bool_)
+        drawn = np.zeros((count, width), dtype=np.uint8)
+        dropped = self._aborted()
+        rows = self._db.execute(
+            "SELECT reservation, key, width, cells, drawn FROM noise "
+            "WHERE attribute = ? AND mechanism = ? ORDER BY id",
+            (attribute, mechanism),
+        )
+        for reservation, key, stored, blob, values in rows:
+            if reservation in dropped or stored != width or key not in cells:
+                continue
+            known = np.frombuffer(blob, dtype="<u8").reshape(-1, 2)
+            place, hit = _find(known, cells[key])
+            hit &= ~found
+            drawn[hit] = np.frombuffer(values, dtype=np.uint8).reshape(-1, width)[place[hit]]
+            found |= hit
+        return found, drawn
+
+    def spent(self, persons: dict[str, Persons], attribute: str | None = None) -> np.ndarray:
+        """What was spent on each person, in billionths: on one attribute, or on all."""
+        total = np.zeros(len(next(iter(persons.values()))), dtype=np.int64)
+        dropped = self._aborted()
+        where, values = ("WHERE attribute = ?", (attribute,)) if attribute is not None else ("", ())
+        rows = self._db.execute(
+            f"SELECT reservation, key, amount, persons FROM charges {where}", values
+        )
+        for reservation, key, amount, blob in rows:
+            if reservation in dropped or key not in persons:
+                continue
+            known = np.frombuffer(blob, dtype="<u8")
+            place = np.searchsorted(known, persons[key].charged)
+            place[place == len(known)] = 0
+            total += amount * (known[place] == persons[key].charged)
+        return total
+
+    def most_spent(self) -> list[tuple[str, int, int]]:
+        """For each attribute: how many people it was charged to, and the most for one of them."""
+        names = self._db.execute("SELECT DISTINCT attribute FROM charges ORDER BY attribute")
+        return [(name, *self._most("WHERE attribute = ?", name)) for (name,) in names.fetchall()]
+
+    def most_spent_in_all(self) -> tuple[int, int]:
+        """How many people were charged at all, and the most for one of them."""
+        return self._most("")
+
+    def _most(self, where: str, *values: str) -> tuple[int, int]:
+        """People under a new key count anew: who they are is not in the ledger."""
+        people, amounts, dropped = [], [], self._aborted()
+        rows = self._db.execute(f"SELECT reservation, amount, persons FROM charges {where}", values)
+        for reservation, amount, blob in rows:
+            if reservation not in dropped:
+                people.append(np.frombuffer(blob, dtype="<u8"))
+                amounts.append(np.full(len(people[-1]), amount))
+        if not people:
+            return 0, 0
+        _, place = np.unique(np.concatenate(people), return_inverse=True)
+        totals = np.zeros(int(place.max()) + 1, dtype=np.int64)
+        np.add.at(totals, place, np.concatenate(amounts))
+        return len(totals), int(totals.max())
+
+    def _aborted(self) -> set[int]:
+        return {e.body["reservation"] for e in self._entries("WHERE kind = 'abort'")}
+
+    def _check_keys(self) -> None:
+        for (name,) in self._db.execute("SELECT DISTINCT key FROM entries"):
+            if name not in self._by_name:
+                raise PrivacyError(
+                    f"The ledger was written under key {name}, which the key file does not hold. "
+                    "Without it people would not be recognised and released anew. Bring it back."
+                )
+
+    def key_of(self, name: str) -> Key | None:
+        """The key of a name."""
+        return self._by_name.get(name)
+
+    def blocks(self) -> Iterator[tuple[str, int, str]]:
+        """Every block of data: its table, number and digest."""
+        for table, columns in (
+            ("charges", "reservation, key, attribute, amount, persons"),
+            ("noise", "reservation, key, attribute, mechanism, width, cells, drawn"),
+        ):
+            for row in self._db.execute(f"SELECT id, {columns} FROM {table}"):
+                yield table, row[0], row_digest(*row[1:])
+
+    def sound(self) -> list[str]:
+        """What SQLite itself finds wrong with the file."""
+        return [line for (line,) in self._db.execute("PRAGMA integrity_check") if line != "ok"]
+
+    def _run(self, statement: str, values: tuple[Any, ...] = ()) -> sqlite3.Cursor:
+        try:
+            return self._db.execute(statement, values)
+        except sqlite3.OperationalError as error:
+            raise OSError(f"The ledger in {self.folder} cannot be written: {error}.") from None
+
+
+def _opened(file: Path, new: bool) -> sqlite3.Connection:
+    try:
+        db = sqlite3.connect(file, isolation_level=None, timeout=30, check_same_thread=False)
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = FULL")
+        if new:
+            db.executescript(f"BEGIN; {_TABLES} {_FROZEN} COMMIT;")
+        db.execute("SELECT number FROM entries LIMIT 1")
+    except sqlite3.DatabaseError as error:
+        raise DataError(
+            f"{file} is not a ledger that can be read: {error}", hint="Bring back a copy of it."
+        ) from None
+    return db
+
+
+def _find(known: Words, wanted: Words) -> tuple[np.ndarray, np.ndarray]:
+    """Where each wanted pair of words stands among known ones, sorted by their first word."""
+    place = np.searchsorted(known[:, 0], wanted[:, 0])
+    place[place == len(known)] = 0
+    hit = (known[place] == wanted).all(axis=1)
+    # Two cells with the same first word are a chance of 2**-64: look at the neighbours then.
+    for row in np.flatnonzero((known[place, 0] == wanted[:, 0]) & ~hit):
+        near = np.flatnonzero((known == wanted[row]).all(axis=1))
+        if len(near):
+            place[row], hit[row] = near[0], True
+    return place, hit
+
+
+def entry_hash(key: Key, previous: bytes, number: int, at: str, kind: str, text: str) -> bytes:
+    """The link of the chain."""
+    words = json.dumps([previous.hex(), number, at, kind, text]).encode()
+    return hmac.digest(key.derived("chain"), words, "sha256")
+
+
+def row_digest(*values: Any) -> str:
+    """The digest of a block of data with all that stands beside it."""
+    whole = hashlib.sha256()
+    for value in values:
+        data = value if isinstance(value, bytes) else repr(value).encode()
+        whole.update(len(data).to_bytes(8, "big") + data)
+    return whole.hexdigest()

@@ -1,0 +1,50 @@
+"""A ledger in a few figures: releases, and the most that was spent on one person."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opboost.ledger.store import UNIT, Ledger
+
+
+def summary(ledger: Ledger) -> dict[str, Any]:
+    """Releases and answers in their order, and what was spent by attribute."""
+    releases: dict[int, dict[str, Any]] = {}
+    lines = []
+    for entry in ledger.entries("reserve", "commit", "abort", "answer"):
+        body = entry.body
+        line = {
+            "entry": entry.number,
+            "at": entry.at,
+            "job": body["job"],
+            "recipient": body["recipient"],
+        }
+        if entry.kind == "reserve":
+            releases[entry.number] = line | {"what": "reserved, never finished: counts as spent"}
+            lines.append(releases[entry.number])
+        elif entry.kind == "answer":
+            cuts = sum(body["cuts"].values())
+            lines.append(line | {"what": f"split values: {cuts} cuts"})
+        else:
+            counts = {k: body.get(k) for k in ("rows", "new_cells", "old_cells")}
+            what = "release" if entry.kind == "commit" else f"taken back ({body['reason']})"
+            releases[body["reservation"]].update(counts, what=what)
+    spent = [
+        {
+            "attribute": attribute,
+            "people": people,
+            "most": most / UNIT,
+            "cap": ledger.caps.attribute,
+        }
+        for attribute, people, most in ledger.most_spent()
+    ]
+    everything = ledger.most_spent_in_all()
+    spent.append(
+        {
+            "attribute": "all together",
+            "people": everything[0],
+            "most": everything[1] / UNIT,
+            "cap": ledger.caps.person,
+        }
+    )
+    return {"releases": lines, "spent": spent}

@@ -1,0 +1,146 @@
+"""What the label party sees of one feature party.
+
+A channel carries messages and nothing else.  :class:`MemoryChannel` joins two parties in one
+process, through the same bytes as a network would carry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from opboost._typing import IntArray
+from opboost.errors import WireError
+from opboost.estimators.features import CodedColumn
+from opboost.wire.columns import Head, Reader
+from opboost.wire.messages import Schema, SplitQuery, SplitValues, Welcome, decode, encode
+
+
+class Channel(Protocol):
+    """The way to one feature party."""
+
+    @property
+    def party(self) -> str:
+        """The feature party's name, as the channel knows it to be."""
+        ...
+
+    def open(self, welcome: Welcome) -> Schema:
+        """Say which job this is, and get what the party has to offer."""
+        ...
+
+    def columns(self) -> Iterator[tuple[Head, CodedColumn]]:
+        """The released columns, in the order of their numbers."""
+        ...
+
+    def ask(self, query: SplitQuery) -> None:
+        """Put the split query to the party, which may come for it hours later."""
+        ...
+
+    def answer(self) -> SplitValues:
+        """The party's answer, when it has come."""
+        ...
+
+    def close(self) -> None:
+        """Say that nothing more will be asked."""
+        ...
+
+
+class Answers(Protocol):
+    """What a channel in memory needs of a feature party."""
+
+    @property
+    def name(self) -> str:
+        """The party's name."""
+        ...
+
+    def release(self, welcome: Welcome) -> tuple[Schema, list[Path]]:
+        """The schema, and a file for each released column."""
+        ...
+
+    def answer(self, query: SplitQuery) -> SplitValues:
+        """The values behind cuts."""
+        ...
+
+
+class MemoryChannel:
+    """Two parties in one process.
+
+    >>> import opboost as op, pandas as pd, numpy as np
+    >>> numbers = np.random.default_rng(0)
+    >>> age = numbers.integers(18, 90, 300)
+    >>> shop = op.FeatureParty(
+    ...     pd.DataFrame({"age": age}),
+    ...     [
+    ...         op.PrivateColumn(
+    ...             "age",
+    ...             op.NumericMapping(op.Domain(1, 10), (17, 90)),
+    ...             op.ClampMap(op.Domain(1, 10), epsilon=0.64),
+    ...         )
+    ...     ],
+    ... )
+    >>> bank = op.LabelParty(None, (age > 50).astype(int), booster="gbdt", random_state=0)
+    >>> model = bank.train([op.MemoryChannel(shop)])
+    >>> model.predict(pd.DataFrame({"age": [20, 85]})).tolist()
+    [0, 1]
+    """
+
+    def __init__(self, party: Answers) -> None:
+        self._party = party
+        self._files: list[Path] = []
+        self.sent = 0
+
+    @property
+    def party(self) -> str:
+        """The feature party's name."""
+        return self._party.name
+
+    def open(self, welcome: Welcome) -> Schema:
+        """The party's release for this job."""
+        schema, self._files = self._party.release(decode(encode(welcome), Welcome))
+        return decode(self._counted(encode(schema)), Schema)
+
+    def columns(self) -> Iterator[tuple[Head, CodedColumn]]:
+        """The released columns."""
+        for file in self._files:
+            self.sent += file.stat().st_size
+            yield read_column(file)
+
+    def ask(self, query: SplitQuery) -> None:
+        """Put the split query to the party."""
+        self._answer = self._party.answer(decode(encode(query), SplitQuery))
+
+    def answer(self) -> SplitValues:
+        """The party's answer."""
+        return decode(self._counted(encode(self._answer)), SplitValues)
+
+    def close(self) -> None:
+        """Nothing to do: the party is in this process."""
+
+    def _counted(self, data: bytes) -> bytes:
+        self.sent += len(data)
+        return data
+
+
+def read_column(file: Path) -> tuple[Head, CodedColumn]:
+    """A column from the file that holds its stream."""
+    try:
+        with pa.OSFile(str(file)) as source, pa.ipc.open_stream(source) as stream:
+            head = Head.from_schema(stream.schema)
+            reader = Reader(head)
+            pieces = [reader.take(batch) for batch in stream]
+        reader.finish()
+    except (pa.ArrowException, OSError) as error:
+        raise WireError(f"A column's file cannot be read ({type(error).__name__}).") from None
+    return head, coded_column(head, np.concatenate(pieces))
+
+
+def coded_column(head: Head, symbols: IntArray) -> CodedColumn:
+    """Symbols of a stream as codes and gaps."""
+    if not head.gaps:
+        return CodedColumn(symbols, head.codebook)
+    missing = symbols == head.values
+    return CodedColumn(np.where(missing, 0, symbols), head.codebook, missing)

@@ -1,0 +1,289 @@
+"""The feature party: desensitises its columns once, sends codes, answers one question."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from opboost import durable
+from opboost.columns import PrivateColumn
+from opboost.config import BoosterSection, Plan, load
+from opboost.domain import NumericMapping
+from opboost.errors import ColumnError, DataError, ParameterError, PeerError, PrivacyError
+from opboost.estimators.features import RawUnits, has_order
+from opboost.files.reading import column_names as file_columns
+from opboost.files.reading import csv_types, pieces, table_files
+from opboost.frames import OutColumn, column, column_names, hidden, is_frame
+from opboost.guarantee import Joint
+from opboost.ids import id_bytes
+from opboost.ledger import Drawing, Ledger
+from opboost.party.spool import Spool, read_values
+from opboost.wire.messages import (
+    Books,
+    ColumnSchema,
+    Cuts,
+    Schema,
+    SplitQuery,
+    SplitValues,
+    Units,
+    Values,
+    Welcome,
+    check_party,
+    decode,
+    encode,
+)
+
+Progress = Callable[[str, int, int], None]
+"""Told what is done, how much of it, and of how much in all."""
+
+
+class FeatureParty:
+    """A party that holds features only.
+
+    Args:
+        table: A pandas, polars or Arrow table, a numpy array, or a CSV or Parquet file (or folder),
+            which is read in pieces.
+        schema: What is declared about the columns: a TOML file's path, its :class:`Plan`, or
+            private columns.
+        ledger: Where releases are recorded and noise is remembered; needs ``ids``.  Without one,
+            noise is remembered by this object alone.
+        ids: The column(s) that tell people apart.  They never leave; the label party sees a keyed
+            digest of all of them together.
+        name: This party's name in the federation.
+        recipient: Who gets the release; recorded in the ledger.
+        units: ``"raw"`` shares declared bounds and category names, and answers in raw units;
+            ``"grid"`` shares neither and numbers the cells.
+        names: ``"hidden"`` sends column names as numbers.
+        codebook: ``"cuts"`` withholds the values behind codes until the split query.
+        state: Where a release is kept until its job is over; a temporary folder if not given.
+    """
+
+    def __init__(
+        self,
+        table: Any,
+        schema: Plan | str | Path | Sequence[PrivateColumn],
+        *,
+        ledger: Ledger | None = None,
+        ids: str | Sequence[str] | None = None,
+        name: str = "features",
+        recipient: str = "label party",
+        units: Units = "raw",
+        names: str = "shown",
+        codebook: Books = "full",
+        state: str | Path | None = None,
+        new_attributes: Sequence[str] = (),
+        progress: Progress | None = None,
+    ) -> None:
+        self.name = check_party(name)
+        self.plan = _plan(schema)
+        self._table = Path(table) if isinstance(table, str | Path) else table
+        self._ids = [] if ids is None else [ids] if isinstance(ids, str) else list(ids)
+        self._ledger, self._recipient = ledger, recipient
+        self._units, self._codebook = units, codebook
+        self._hidden = names == "hidden"
+        self._new = tuple(new_attributes)
+        self._progress = progress or (lambda what, done, total: None)
+        if state is None:
+            state = tempfile.mkdtemp(prefix="opboost-")
+            weakref.finalize(self, shutil.rmtree, state, ignore_errors=True)
+        self._state = Path(state)
+        if ledger is not None and not self._ids:
+            raise ParameterError(
+                "A ledger remembers people, so it needs their IDs. Give ids='customer_id'."
+            )
+        self._check_names()
+
+    def guarantee(self) -> Joint:
+        """What is promised about one person's record."""
+        return self.plan.guarantee()
+
+    def folder(self, job: str) -> Path:
+        """Where the state of a job is kept."""
+        return self._state / job
+
+    def release(self, welcome: Welcome) -> tuple[Schema, list[Path]]:
+        """The schema, and a file for each released column: made once a job, then found again."""
+        folder = self.folder(welcome.job)
+        made = folder / "schema"
+        if not made.exists():
+            self._make(welcome, folder)
+        return decode(made.read_bytes(), Schema), sorted(folder.glob("*.arrow"))
+
+    def answer(self, query: SplitQuery) -> SplitValues:
+        """The values behind cuts: one query a job, the same answer whenever it is repeated."""
+        folder = self.folder(query.job)
+        digest = hashlib.sha256(encode(query)).digest()
+        made = folder / "answer"
+        if made.exists():
+            known = decode(made.read_bytes(), SplitValues)
+            if known.query != digest:
+                raise PrivacyError(
+                    f"{self._recipient!r} asks a second, different split query in job "
+                    f"{query.job}. One is answered a job."
+                )
+            return known
+        if not (folder / "schema").exists():
+            raise PeerError(f"A split query came for job {query.job}, which was never released.")
+        answer = SplitValues(query.job, digest, tuple(self._values(folder, query)))
+        if self._ledger is not None:
+            counts = {str(c.column): len(c.codes) for c in query.columns}
+            body = {"job": query.job, "recipient": self._recipient, "cuts": counts}
+            with self._ledger.writing():
+                self._ledger.append("answer", {**body, "query": digest.hex()})
+        durable.write(made, encode(answer))
+        return answer
+
+    def _values(self, folder: Path, query: SplitQuery) -> Iterator[Values]:
+        columns = [c for c in self.plan.private for _ in c.release_names()]
+        for cuts in query.columns:
+            if cuts.column >= len(columns) or not has_order(columns[cuts.column]):
+                raise PeerError(f"A split query names column {cuts.column}, which has no cuts.")
+            values = read_values(folder / f"{cuts.column:05d}.arrow")
+            if cuts.codes[-1] >= len(values):
+                raise PeerError(
+                    f"A split query names code {cuts.codes[-1]} of column {cuts.column}, "
+                    f"which has {len(values)} codes."
+                )
+            yield self._answered(columns[cuts.column], cuts, values, query.left_up_to)
+
+    def _answered(self, c: PrivateColumn, cuts: Cuts, values: Any, left_up_to: bool) -> Values:
+        cells = [float(values[code]) for code in cuts.codes]
+        if self._units == "raw" and isinstance(c.mapping, NumericMapping):
+            to_raw = RawUnits(c.mapping, left_up_to)
+            return Values(cuts.column, "raw", tuple(map(to_raw, cells)))
+        return Values(cuts.column, "grid", tuple(cells))
+
+    def _make(self, welcome: Welcome, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        spool = Spool(folder)
+        digest = hmac.new(welcome.nonce, digestmod="sha256")
+        drawing: AbstractContextManager[Drawing | None] = nullcontext()
+        if self._ledger is not None:
+            drawing = Drawing(
+                self._ledger,
+                self.plan.private,
+                self.plan.attributes,
+                job=welcome.job,
+                recipient=self._recipient,
+                budget=self.plan.budget,
+                new_attributes=self._new,
+            )
+        with drawing as session:
+            for table, done, total in self._pieces():
+                ids = self._id_bytes(table)
+                for one in ids or ():
+                    digest.update(len(one).to_bytes(4, "big") + one)
+                prepared = [c.prepare(table, spool.rows) for c in self.plan.private]
+                if session is not None:
+                    assert ids is not None
+                    out = session.draw(ids, prepared)
+                else:
+                    out = self._drawn(prepared)
+                spool.add([c for columns in out for c in columns])
+                self._progress("desensitised", done, total)
+            if not spool.rows:
+                raise DataError("The table has no rows")
+        if session is not None:
+            durable.write(folder / "entry", str(session.entry.number).encode())
+        withheld = [
+            self._codebook == "cuts" and has_order(c)
+            for c in self.plan.private
+            for _ in c.release_names()
+        ]
+        spool.coded(withheld=withheld, progress=lambda n: self._progress("coded", n, len(withheld)))
+        schema = Schema(
+            self.name,
+            welcome.job,
+            spool.rows,
+            digest.digest(),
+            self._codebook,
+            self._units,
+            tuple(self._described()),
+            (self.plan.budget.columns_per_row or 0) if self.plan.budget else 0,
+        )
+        durable.write(folder / "schema", encode(schema))
+
+    def _described(self) -> Iterator[ColumnSchema]:
+        for number, c in enumerate(self.plan.private, 1):
+            name = f"{self.name}-{number}" if self._hidden else str(c.name)
+            yield ColumnSchema.of(c, name, self._units)
+
+    def _drawn(self, prepared: list[Any]) -> list[list[OutColumn]]:
+        out = [c.release(p) for c, p in zip(self.plan.private, prepared, strict=True)]
+        budget = self.plan.budget
+        if budget is None or budget.columns_per_row is None:
+            return out
+        chosen = budget.drawn(len(prepared[0].cells), len(out))
+        return [[hidden(c, ~chosen[:, j]) for c in columns] for j, columns in enumerate(out)]
+
+    def _pieces(self) -> Iterator[tuple[Any, int, int]]:
+        """The table in pieces, with how much of it is done."""
+        if not isinstance(self._table, Path):
+            rows = len(self._table)
+            yield self._table, rows, rows
+            return
+        files = table_files(self._table)
+        total, before = sum(f.stat().st_size for f in files), 0
+        width = sum(len(c.release_names()) for c in self.plan.private) + len(self._ids)
+        for file in files:
+            used = 0
+
+            def note(count: int) -> None:
+                nonlocal used
+                used = count
+
+            for piece in pieces(file, csv_types(self.plan.private), note, width):
+                yield piece, before + used, total
+            before += file.stat().st_size
+        self._progress("desensitised", total, total)
+
+    def _id_bytes(self, table: Any) -> list[bytes] | None:
+        if not self._ids:
+            return None
+        return id_bytes([_listed(table, name) for name in self._ids], self._ids)
+
+    def _check_names(self) -> None:
+        files = isinstance(self._table, Path)
+        tables: list[list[Hashable]] = (
+            [list(file_columns(f)) for f in table_files(self._table)]
+            if files
+            else [column_names(self._table)]
+        )
+        for names in tables:
+            for name in [*(c.name for c in self.plan.private), *self._ids]:
+                if name not in names:
+                    raise ColumnError(
+                        name, "is declared but not in the table", hint=f"It has {names}."
+                    )
+            if files:
+                kept = [str(n) for n in names if n not in self._ids]
+                self.plan.check_names([*kept, *(i for i in self.plan.drop if i in self._ids)])
+
+
+def _listed(table: Any, name: str) -> list[Any]:
+    if is_frame(table) and hasattr(table, "column"):
+        found: list[Any] = table.column(name).to_pylist()
+        return found
+    values: list[Any] = np.asarray(column(table, name)).tolist()
+    return values
+
+
+def _plan(schema: Plan | str | Path | Sequence[PrivateColumn]) -> Plan:
+    if isinstance(schema, Plan):
+        return schema
+    if isinstance(schema, str | Path):
+        return load(Path(schema))
+    columns = tuple(schema)
+    if not columns or not all(isinstance(c, PrivateColumn) for c in columns):
+        raise ParameterError("A schema is a TOML file, its plan, or op.PrivateColumn values.")
+    names = tuple(str(c.name) for c in columns)
+    return Plan("schema", columns, (), (), None, BoosterSection(), names)

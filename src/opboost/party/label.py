@@ -1,0 +1,354 @@
+"""The label party: trains on codes, asks for the values behind the cuts it used, owns the model."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import math
+import secrets
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from opboost.boosting.protocol import Booster, Problem, Replace, Trained
+from opboost.columns import PrivateColumn
+from opboost.domain import NumericMapping
+from opboost.errors import ParameterError, PeerError
+from opboost.estimators import OpBoostClassifier, OpBoostRegressor
+from opboost.estimators.boosted import Books, kind_for, trained_by
+from opboost.estimators.features import Released, has_order, width
+from opboost.estimators.saving import load_trained, save_trained
+from opboost.frames import column_names
+from opboost.guarantee import Joint
+from opboost.party.channel import Channel
+from opboost.wire.columns import Head
+from opboost.wire.messages import Cuts, Schema, SplitQuery, Values, Welcome, encode
+
+Estimator = OpBoostClassifier | OpBoostRegressor
+
+
+def new_job(job_hash: bytes | None = None) -> str:
+    """A number for a job: later ones sort behind earlier ones."""
+    now = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    return f"{now}-{(job_hash or secrets.token_bytes(4))[:4].hex()}"
+
+
+class LabelParty:
+    """The party that holds the label, and perhaps features of its own.
+
+    Args:
+        features: Its own columns, or None.
+        y: The label, a row for each row of the feature parties.
+        booster, booster_params, random_state, denoise: As for ``op.OpBoostClassifier``.
+        task: ``"classify"``, ``"regress"``, or ``"auto"``: text, truth values and two different
+            numbers are classes.
+        ids: Row IDs as bytes; needed where feature parties have them, and compared by a keyed
+            digest of all of them in their order.
+        ask: ``"if-needed"`` sends no split query where a release already tells everything.
+
+    ``train`` returns an ordinary fitted estimator: it predicts, explains itself and is saved like
+    one that was trained on one machine.
+    """
+
+    def __init__(
+        self,
+        features: Any,
+        y: Any,
+        *,
+        booster: str | Booster = "xgboost",
+        booster_params: dict[str, Any] | None = None,
+        denoise: Any = False,
+        random_state: Any = None,
+        task: Literal["auto", "classify", "regress"] = "auto",
+        ids: Sequence[bytes] | None = None,
+        ask: Literal["always", "if-needed"] = "always",
+    ) -> None:
+        self._own, self._y = features, np.asarray(y)
+        self._ids, self._ask = ids, ask
+        self._kind = kind_for(self._y, task)
+        self._settings = {
+            "booster": booster,
+            "booster_params": booster_params,
+            "denoise": denoise,
+            "random_state": random_state,
+        }
+
+    def train(
+        self,
+        channels: Sequence[Channel],
+        *,
+        welcome: Welcome | None = None,
+        state: Path | None = None,
+    ) -> Estimator:
+        """Receive every party's release, train, ask for split values, and put them into the model.
+
+        ``state`` is a folder in which a model in codes waits for its split values, so that a
+        restart asks the same question again.
+        """
+        if not channels:
+            raise ParameterError("train needs a channel to at least one feature party.")
+        welcome = welcome or Welcome(new_job(), secrets.token_bytes(32), b"")
+        offers = [self._offer(channel, welcome) for channel in channels]
+        offers = _named_apart(offers, [] if self._own is None else column_names(self._own))
+        released: dict[Hashable, Sequence[Released]] = {}
+        for offer in offers:
+            released |= offer.received()
+        private = tuple(c for offer in offers for c in offer.private)
+        estimator = self._kind({c.name: c.mechanism for c in private}, **self._settings)
+        estimator.fit_released(
+            self._y,
+            self._own,
+            private,
+            released,
+            _promise(offers),
+            train=lambda booster, problem: _once(booster, problem, state),
+            values=lambda trained, books: self._values(offers, trained, books),
+        )
+        for channel in channels:
+            channel.close()
+        return estimator
+
+    def _offer(self, channel: Channel, welcome: Welcome) -> _Offer:
+        schema = channel.open(welcome)
+        digest = ids_digest(welcome.nonce, self._ids)
+        check_schema(schema, channel.party, welcome.job, len(self._y), digest)
+        return _Offer(channel, schema, schema.private())
+
+    def _values(self, offers: list[_Offer], trained: Trained, books: Books) -> dict[int, Replace]:
+        """Ask every party for the values behind the cuts of its columns."""
+        questions, feature = [], 0
+        for offer in offers:
+            question = _Question.of(offer, trained, books, feature)
+            feature += question.width
+            needed = any(books[f] is None for f in question.numbers)
+            if self._ask == "always" or needed:
+                offer.channel.ask(question.query(offer.schema.job))
+                questions.append(question)
+        found: dict[int, Replace] = {
+            f: b.last_of if trained.left_up_to else b.value_of
+            for f, b in books.items()
+            if b is not None
+        }
+        for question in questions:
+            found |= question.answered()
+        return found
+
+
+def check_schema(schema: Schema, party: str, job: str, rows: int, ids: bytes) -> None:
+    """Refuse a release of another party, job or set of rows; ``ids`` is the digest expected."""
+    if schema.party != party:
+        raise PeerError(f"Party {party!r} sent a release in the name of {schema.party!r}.")
+    if schema.job != job:
+        raise PeerError(f"Party {party!r} sent a release of job {schema.job!r}.")
+    if schema.rows != rows:
+        raise PeerError(
+            f"Party {party!r} sent {schema.rows:,} rows; the label party has {rows:,}. "
+            "Rows are matched as given: both need the same IDs in the same order."
+        )
+    if not hmac.compare_digest(schema.ids, ids):
+        raise PeerError(
+            f"The row IDs of party {party!r} are not the label party's in the same order. "
+            "Sort both tables by ID and keep the common rows."
+        )
+
+
+def ids_digest(nonce: bytes, ids: Sequence[bytes] | None) -> bytes:
+    """A keyed digest of all row IDs in their order."""
+    digest = hmac.new(nonce, digestmod="sha256")
+    for one in ids or ():
+        digest.update(len(one).to_bytes(4, "big") + one)
+    return digest.digest()
+
+
+def check_head(head: Head, schema: Schema, private: Sequence[PrivateColumn], number: int) -> None:
+    """Refuse a column whose head does not fit what its party's schema says."""
+    released = [c for c in private for _ in c.release_names()]
+    if number >= len(released) or head.column != number:
+        raise PeerError(f"Column {head.column} came where column {number} was due.")
+    column = released[number]
+    lower, upper = (0, 1) if column.mapping is None else _ends(column)
+    if head.rows != schema.rows:
+        raise PeerError(f"Column {number} has {head.rows:,} rows, the schema {schema.rows:,}.")
+    if head.values > upper - lower + 1:
+        raise PeerError(f"Column {number} has {head.values} codes, more than its grid has cells.")
+    if head.gaps and column.flagged() is None and not schema.columns_per_row:
+        raise PeerError(f"Column {number} has gaps, which its schema does not announce.")
+    withheld = schema.codebook == "cuts" and has_order(column)
+    if (head.codebook is None) != (withheld or not head.values):
+        raise PeerError(f"Column {number} withholds its codebook, or should and does not.")
+    if head.codebook is not None:
+        values = head.codebook.values
+        if values[0] < lower or values[-1] > upper:
+            raise PeerError(f"Column {number} has values outside its grid {lower}..{upper}.")
+
+
+def _ends(column: PrivateColumn) -> tuple[int, int]:
+    assert column.mapping is not None
+    return column.mapping.domain.L, column.mapping.domain.R
+
+
+@dataclass(frozen=True, slots=True)
+class _Offer:
+    """One party's release, with its columns under the names that they have in the model."""
+
+    channel: Channel
+    schema: Schema
+    private: tuple[PrivateColumn, ...]
+    counts: list[int] = field(default_factory=list)
+    """How many different values each released column has; known when it was received."""
+
+    def received(self) -> dict[Hashable, Sequence[Released]]:
+        """The released columns by private column."""
+        numbers = [c.name for c in self.private for _ in c.release_names()]
+        found: dict[Hashable, list[Released]] = {c.name: [] for c in self.private}
+        count = 0
+        for count, (head, column) in enumerate(self.channel.columns(), 1):
+            check_head(head, self.schema, self.private, count - 1)
+            self.counts.append(head.values)
+            found[numbers[count - 1]].append(column)
+        if count != len(numbers):
+            raise PeerError(f"Party {self.channel.party!r} sent {count} of {len(numbers)} columns.")
+        return dict(found)
+
+
+def _named_apart(offers: list[_Offer], own: list[Hashable]) -> list[_Offer]:
+    """Where parties have columns of one name, put the party's name before it."""
+    seen = Counter([*map(str, own), *(str(c.name) for o in offers for c in o.private)])
+    return [
+        replace(
+            o,
+            private=tuple(
+                replace(c, name=f"{o.schema.party}.{c.name}") if seen[str(c.name)] > 1 else c
+                for c in o.private
+            ),
+        )
+        for o in offers
+    ]
+
+
+def _promise(offers: list[_Offer]) -> Joint:
+    """What all releases together promise about one person's record."""
+    parts: dict[object, Any] = {}
+    for offer in offers:
+        parts |= {c.name: c.guarantee() for c in offer.private}
+    sampled = offers[0].schema.columns_per_row or None if len(offers) == 1 else None
+    return Joint(parts, sampled)
+
+
+def _once(booster: Booster, problem: Problem, state: Path | None) -> Trained:
+    """Train, or take the model in codes that an earlier run left behind."""
+    folder = None if state is None else state / "trained"
+    if folder is not None and folder.exists():
+        return load_trained(folder, problem.task, problem.X.shape[1])
+    trained = trained_by(booster, problem)
+    if folder is not None:
+        save_trained(trained, folder)
+    return trained
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """What one party is asked: codes by column, and where the answers belong in the model."""
+
+    offer: _Offer
+    left_up_to: bool
+    width: int
+    numbers: dict[int, int]
+    codes: dict[int, tuple[int, ...]]
+    books: Books
+
+    @classmethod
+    def of(cls, offer: _Offer, trained: Trained, books: Books, first: int) -> _Question:
+        """The question about a party whose first feature is ``first``."""
+        numbers, feature, number = {}, first, 0
+        for column in offer.private:
+            if has_order(column):
+                numbers[feature] = number
+            feature += 1 if has_order(column) else width(column)
+            number += len(column.release_names())
+        cuts = trained.cuts()
+        round_ = math.floor if trained.left_up_to else math.ceil
+        codes = {
+            f: tuple(sorted({round_(cut) for cut in cuts.get(f, ()) if math.isfinite(cut)}))
+            for f in numbers
+        }
+        return cls(offer, trained.left_up_to, feature - first, numbers, codes, books)
+
+    def query(self, job: str) -> SplitQuery:
+        """The message: each column's codes, rising, those that stand for a value."""
+        columns = [
+            Cuts(number, known)
+            for feature, number in self.numbers.items()
+            if (known := tuple(c for c in self.codes[feature] if self._stands(feature, c)))
+        ]
+        return SplitQuery(job, self.left_up_to, tuple(columns))
+
+    def _stands(self, feature: int, code: int) -> bool:
+        return (0 if self.left_up_to else 1) <= code < self._count(feature)
+
+    def _count(self, feature: int) -> int:
+        return self.offer.counts[self.numbers[feature]]
+
+    def answered(self) -> dict[int, Replace]:
+        """The party's answer as what replaces a cut, checked against what is known."""
+        query = self.query(self.offer.schema.job)
+        answer = self.offer.channel.answer()
+        if answer.job != query.job or answer.query != hashlib.sha256(encode(query)).digest():
+            raise PeerError(f"Party {self.offer.channel.party!r} answered another split query.")
+        if [c.column for c in answer.columns] != [c.column for c in query.columns]:
+            raise PeerError(f"Party {self.offer.channel.party!r} left out columns in its answer.")
+        of_number = {number: feature for feature, number in self.numbers.items()}
+        found: dict[int, Replace] = {}
+        for cuts, values in zip(query.columns, answer.columns, strict=True):
+            feature = of_number[cuts.column]
+            known = self._checked(feature, cuts, values)
+            found[feature] = _Answered(known, self._count(feature), self.left_up_to)
+        return found
+
+    def _checked(self, feature: int, cuts: Cuts, values: Values) -> dict[int, float]:
+        """The grid value of each code; an answer that cannot be true is refused."""
+        party = self.offer.channel.party
+        column = [c for c in self.offer.private for _ in c.release_names()][cuts.column]
+        if len(values.values) != len(cuts.codes):
+            raise PeerError(f"Party {party!r} answered some cuts of column {cuts.column} only.")
+        cells = [_cell(column, values.units, v) for v in values.values]
+        lower, upper = _ends(column)
+        if any(not lower <= c <= upper for c in cells) or any(np.diff(cells) <= 0):
+            raise PeerError(f"Party {party!r}: values of column {cuts.column} do not rise on it.")
+        book = self.books[feature]
+        if book is not None and cells != book.values[list(cuts.codes)].tolist():
+            raise PeerError(f"Party {party!r} answered otherwise than its codebook says.")
+        return dict(zip(cuts.codes, cells, strict=True))
+
+
+def _cell(column: PrivateColumn, units: str, value: float) -> float:
+    """A split value as a cell: in raw units the threshold lies in the cell that it stands for."""
+    if units == "grid":
+        return value
+    if not isinstance(column.mapping, NumericMapping):
+        raise PeerError("A split value in raw units came for a column without them.")
+    if math.isinf(value):
+        return float(column.mapping.domain.R if value > 0 else column.mapping.domain.L)
+    return float(column.mapping.to_grid([value])[0])
+
+
+@dataclass(frozen=True, slots=True)
+class _Answered:
+    """A cut between codes to the value behind it."""
+
+    values: dict[int, float]
+    count: int
+    left_up_to: bool
+
+    def __call__(self, cut: float) -> float:
+        if not math.isfinite(cut):
+            return cut
+        code = math.floor(cut) if self.left_up_to else math.ceil(cut)
+        if code < (0 if self.left_up_to else 1):
+            return -math.inf
+        return self.values[code] if code < self.count else math.inf

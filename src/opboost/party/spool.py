@@ -1,0 +1,119 @@
+"""What a feature party is about to send, on its disk: drawn once, sent as often as needed.
+
+Draws come in pieces of rows; a column's codes are known only after its last row, because they
+number the values that occur.  So draws are put aside in plain files first, then each column is
+coded into the Arrow stream that goes over the wire byte by byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import pyarrow as pa
+
+from opboost import durable
+from opboost._typing import IntArray
+from opboost.frames import OutColumn
+from opboost.ordinals import Codebook
+from opboost.wire.coding import Coder
+from opboost.wire.columns import FIELDS, Head, batch, digest, pieces
+
+FEW = 2**16
+"""Grids up to so many cells are counted in an array, larger ones by sorting."""
+
+
+class Spool:
+    """Columns of draws on their way into streams."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._drafts: list[_Draft] = []
+        self.rows = 0
+
+    def add(self, columns: Sequence[OutColumn]) -> None:
+        """Append some rows of every released column."""
+        if not self._drafts:
+            self._drafts = [_Draft(self._folder / f"{j:05d}.draws") for j in range(len(columns))]
+        for draft, column in zip(self._drafts, columns, strict=True):
+            draft.add(column)
+        self.rows += len(columns[0].values)
+
+    def coded(
+        self, *, withheld: Sequence[bool], progress: Callable[[int], None] | None = None
+    ) -> list[Path]:
+        """One stream a column, and beside it its values; ``withheld`` leaves a codebook out."""
+        files = []
+        for j, draft in enumerate(self._drafts):
+            files.append(self._folder / f"{j:05d}.arrow")
+            draft.write(j, self.rows, files[-1], withheld=withheld[j])
+            if progress:
+                progress(j + 1)
+        durable.flush(self._folder)
+        return files
+
+
+class _Draft:
+    """The draws of one column so far: 8 bytes a row, gaps as the smallest integer."""
+
+    GAP = np.iinfo(np.int64).min
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: BinaryIO = path.open("wb")
+        self._counts: dict[int, int] = {}
+        self._gaps = 0
+        self._kind = np.dtype(np.int64)
+
+    def add(self, column: OutColumn) -> None:
+        values = column.values.astype(np.int64)
+        if column.missing is not None:
+            values[column.missing] = self.GAP
+        distinct, counts = _counted(values)
+        for value, count in zip(distinct.tolist(), counts.tolist(), strict=True):
+            self._counts[value] = self._counts.get(value, 0) + count
+        self._file.write(values.tobytes())
+
+    def write(self, number: int, rows: int, target: Path, *, withheld: bool) -> None:
+        self._file.close()
+        gaps = self._counts.pop(self.GAP, 0)
+        values = np.array(sorted(self._counts), dtype=np.int64)
+        counts = [self._counts[v] for v in values.tolist()]
+        coder = Coder.of_counts(np.array([*counts, gaps] if gaps else counts, dtype=np.int64))
+        book = Codebook(values) if len(values) else None
+        sum_ = digest(self._codes(rows, values))
+        head = Head(number, rows, bool(gaps), coder, None if withheld else book, sum_)
+        with (
+            pa.OSFile(str(target), "wb") as sink,
+            pa.ipc.new_stream(sink, FIELDS.with_metadata(head.to_schema().metadata)) as stream,
+        ):
+            for codes in self._codes(rows, values):
+                stream.write_batch(batch(coder.encode(codes)))
+        durable.flush(target)
+        durable.write(target.with_suffix(".values"), values.astype("<i8").tobytes())
+        self._path.unlink()
+
+    def _codes(self, rows: int, values: IntArray) -> Iterator[IntArray]:
+        """The codes, piece by piece; a gap is the symbol after the last value."""
+        draws = np.memmap(self._path, dtype=np.int64, mode="r", shape=(rows,))
+        kind = np.min_scalar_type(max(1, len(values)))
+        for piece in pieces(rows):
+            part = np.asarray(draws[piece])
+            codes = np.searchsorted(values, part)
+            yield np.where(part == self.GAP, len(values), codes).astype(kind)
+
+
+def _counted(values: IntArray) -> tuple[IntArray, IntArray]:
+    low, high = int(values.min()), int(values.max())
+    if high - low >= FEW:
+        return np.unique(values, return_counts=True)
+    counts = np.bincount(values - low)
+    present = np.flatnonzero(counts)
+    return present + low, counts[present]
+
+
+def read_values(stream: Path) -> IntArray:
+    """The values behind the codes of a stream that was written here."""
+    return np.frombuffer(stream.with_suffix(".values").read_bytes(), dtype="<i8")

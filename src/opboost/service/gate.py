@@ -1,0 +1,328 @@
+"""The process that faces the network: takes messages in, checks them, puts them on disk.
+
+It holds no data of the label party, and a memory limit bounds what a hostile stream can use up: a
+small compressed batch may inflate a thousandfold before Python sees it.  A refused call ends with a
+sentence for its sender and a line in the log; the other parties do not notice.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.flight as flight
+
+from opboost import durable
+from opboost.errors import OpBoostError, PeerError, WireError
+from opboost.party.label import check_head, check_schema
+from opboost.service.inbox import JobRecord, Mailbox, newest_receipt
+from opboost.service.logs import Log
+from opboost.service.tls import CLAIMED, check_receipt
+from opboost.wire.columns import FIELDS, Head, Reader
+from opboost.wire.messages import (
+    Ack,
+    Farewell,
+    Hello,
+    Poll,
+    Receipt,
+    Schema,
+    SplitQuery,
+    SplitValues,
+    Welcome,
+    decode,
+    encode,
+)
+
+HOLD = 5.0
+"""Seconds for which a question "is there something to do?" is held before the answer "not yet"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What the gate is started with; the training process hands it over as JSON."""
+
+    job: Path
+    listen: str
+    ca: str | None
+    cert: str | None
+    key: str | None
+    memory_mb: int
+
+
+class Gate(flight.FlightServerBase):  # type: ignore[misc]
+    """The Flight server of one job."""
+
+    def __init__(self, setting: Setting) -> None:
+        self._folder, self._ca = setting.job, setting.ca
+        self._record = JobRecord.load(setting.job)
+        self._log = Log(setting.job / "gate.jsonl")
+        if setting.ca is None:
+            super().__init__(
+                f"grpc+tcp://{setting.listen}", middleware={"claimed": _ClaimFactory()}
+            )
+            return
+        super().__init__(
+            f"grpc+tls://{setting.listen}",
+            tls_certificates=[(setting.cert, setting.key)],
+            verify_client=True,
+            root_certificates=setting.ca,
+        )
+
+    def do_action(
+        self, context: flight.ServerCallContext, action: flight.Action
+    ) -> Iterator[flight.Result]:
+        """One small message in, one out."""
+        steps: dict[str, Callable[[str, bytes], bytes]] = {
+            "hello": self._hello,
+            "schema": self._schema,
+            "receipt": self._receipt,
+            "sent": self._sent,
+            "poll": self._poll,
+            "answer": self._answer,
+        }
+        with self._refusing(context, action.type) as party:
+            if action.type not in steps:
+                raise WireError("There is no such step.")
+            out = steps[action.type](party, action.body.to_pybytes())
+        return iter([flight.Result(pa.py_buffer(out))])
+
+    def do_put(
+        self,
+        context: flight.ServerCallContext,
+        descriptor: flight.FlightDescriptor,
+        reader: flight.MetadataRecordBatchReader,
+        writer: flight.FlightMetadataWriter,
+    ) -> None:
+        """One column's stream."""
+        with self._refusing(context, "codes") as party:
+            path = [part.decode(errors="replace") for part in descriptor.path or ()]
+            if len(path) != 2 or path[0] != self._record.job or not path[1].isdigit():
+                raise WireError("A column's stream names this job and the column's number.")
+            self._column(party, int(path[1][:9]), reader)
+
+    def _column(self, party: str, number: int, reader: flight.MetadataRecordBatchReader) -> None:
+        box = Mailbox(self._folder, party)
+        if not box.has("schema"):
+            raise PeerError("A column came before its schema.")
+        schema = decode(box.read("schema"), Schema)
+        head = Head.from_schema(reader.schema)
+        check_head(head, schema, schema.private(), number)
+        target = box.column(number)
+        if target.exists():
+            with pa.OSFile(str(target)) as file, pa.ipc.open_stream(file) as known:
+                if Head.from_schema(known.schema).digest != head.digest:
+                    raise PeerError(f"Column {number} came again with other codes.")
+            return
+        partial = target.with_name(f".{target.name}.{threading.get_ident()}.part")
+        try:
+            taken = Reader(head)
+            with (
+                pa.OSFile(str(partial), "wb") as sink,
+                pa.ipc.new_stream(sink, FIELDS.with_metadata(reader.schema.metadata)) as out,
+            ):
+                for chunk in reader:
+                    taken.take(chunk.data)
+                    out.write_batch(chunk.data)
+            taken.finish()
+            durable.flush(partial)
+            os.replace(partial, target)
+            durable.flush(target.parent)
+        finally:
+            partial.unlink(missing_ok=True)
+        self._log.write(
+            "column", party=party, column=number, rows=head.rows, bytes=target.stat().st_size
+        )
+
+    def _hello(self, party: str, data: bytes) -> bytes:
+        hello = decode(data, Hello)
+        self._own(party, hello.party)
+        if hello.job_hash.hex() != self._record.hash:
+            raise PeerError(
+                "The job files differ: the label party's has SHA-256 "
+                f"{self._record.hash[:16]}..., party {party!r} has {hello.job_hash.hex()[:16]}.... "
+                "All parties need the same file, byte by byte."
+            )
+        receipt = newest_receipt(self._folder.parent, party) if self._record.receipts else b""
+        return encode(Welcome(self._record.job, bytes.fromhex(self._record.nonce), receipt))
+
+    def _schema(self, party: str, data: bytes) -> bytes:
+        schema = decode(data, Schema)
+        record, box = self._record, Mailbox(self._folder, party)
+        check_schema(schema, party, record.job, record.rows, bytes.fromhex(record.ids))
+        due = sum(len(c.release_names()) for c in schema.private())
+        if due > record.columns:
+            raise PeerError(f"{due} columns are more than the label party takes: {record.columns}.")
+        if box.has("schema") and box.read("schema") != data:
+            raise PeerError("The schema changed in mid-job. Begin a new job.")
+        box.write("schema", data)
+        return encode(Ack(record.job, "schema", tuple(box.columns())))
+
+    def _receipt(self, party: str, data: bytes) -> bytes:
+        receipt = decode(data, Receipt)
+        if self._ca is None:
+            raise PeerError("There are no receipts without certificates.")
+        check_receipt(receipt, party, self._ca.encode())
+        if receipt.job != self._record.job:
+            raise PeerError("The receipt is of another job.")
+        known = newest_receipt(self._folder.parent, party)
+        if known and decode(known, Receipt).entry > receipt.entry:
+            raise PeerError("The receipt is older than one that the label party holds.")
+        Mailbox(self._folder, party).write("receipt", data)
+        return encode(Ack(self._record.job, "receipt"))
+
+    def _sent(self, party: str, data: bytes) -> bytes:
+        box = Mailbox(self._folder, party)
+        decode(data, Ack)
+        if not box.has("schema") or len(box.columns()) < box.due():
+            raise PeerError(f"{len(box.columns())} of {box.due()} columns have come.")
+        if self._record.receipts and not box.has("receipt"):
+            raise PeerError("The receipt is missing.")
+        box.write("sent", b"")
+        self._log.write("released", party=party, columns=box.due(), bytes=box.bytes())
+        return encode(Ack(self._record.job, "sent"))
+
+    def _poll(self, party: str, data: bytes) -> bytes:
+        if decode(data, Poll).job != self._record.job:
+            raise PeerError("The label party works on another job now. Join again.")
+        box = Mailbox(self._folder, party)
+        end = time.monotonic() + HOLD
+        while time.monotonic() < end:
+            if (self._folder / "manifest.json").exists():
+                box.write("farewell", b"")
+                return encode(Farewell(self._record.job))
+            if box.has("query") and not box.has("answer"):
+                return box.read("query")
+            time.sleep(0.02)
+        return encode(Ack(self._record.job, "wait"))
+
+    def _answer(self, party: str, data: bytes) -> bytes:
+        answer = decode(data, SplitValues)
+        box = Mailbox(self._folder, party)
+        if answer.job != self._record.job or not box.has("query"):
+            raise PeerError("Split values came that nobody asked for.")
+        if box.has("answer") and box.read("answer") != data:
+            raise PeerError("Other split values came before.")
+        query = decode(box.read("query"), SplitQuery)
+        if [(c.column, len(c.codes)) for c in query.columns] != [
+            (c.column, len(c.values)) for c in answer.columns
+        ]:
+            raise PeerError("The split values do not fit the split query.")
+        box.write("answer", data)
+        self._log.write("answered", party=party, cuts=sum(len(c.codes) for c in query.columns))
+        return encode(Ack(self._record.job, "answer"))
+
+    def _own(self, party: str, claimed: str) -> None:
+        if claimed != party:
+            raise PeerError(f"The certificate is for {party!r}, the message from {claimed!r}.")
+
+    def _refusing(self, context: flight.ServerCallContext, step: str) -> _Refusing:
+        return _Refusing(self, context, step)
+
+    def admit(self, context: flight.ServerCallContext) -> str:
+        """Who is calling; one that is not of this job, or is revoked, is turned away."""
+        if self._ca is None:
+            party = str(context.get_middleware("claimed").party)
+        else:
+            party = context.peer_identity().decode(errors="replace")
+        if party not in self._record.parties:
+            raise flight.FlightUnauthorizedError(f"{party[:63]!r} is no party of this job.")
+        if party in self._record.revoked:
+            raise flight.FlightUnauthorizedError(f"Party {party!r} is revoked.")
+        return party
+
+
+class _Refusing:
+    """Names the caller, and turns what goes wrong into a sentence for it and a line in the log."""
+
+    def __init__(self, gate: Gate, context: flight.ServerCallContext, step: str) -> None:
+        self._gate, self._context, self._step = gate, context, step
+        self._party = "?"
+
+    def __enter__(self) -> str:
+        try:
+            self._party = self._gate.admit(self._context)
+        except flight.FlightError as error:
+            self._gate._log.write("refused", step=self._step, why=_first_line(error))
+            raise
+        return self._party
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is None:
+            return
+        if isinstance(error, PeerError):
+            why = str(error)
+        elif isinstance(error, OpBoostError):
+            why = f"A message cannot be used ({type(error).__name__})."
+        elif isinstance(error, MemoryError | pa.ArrowMemoryError):
+            why = "A stream needs more memory than a party may use here."
+        elif isinstance(error, pa.ArrowException | OSError) and not _is_disk(error):
+            why = f"A stream broke off or is damaged ({type(error).__name__})."
+        else:
+            why = "The label party cannot store the message now. Try again later."
+        internal = "" if isinstance(error, OpBoostError) else type(error).__name__
+        self._gate._log.write(
+            "refused", party=self._party, step=self._step[:32], why=why, error=internal
+        )
+        raise flight.FlightServerError(why) from None
+
+
+def _is_disk(error: BaseException) -> bool:
+    return isinstance(error, OSError) and error.errno is not None
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).split("\n", 1)[0].split(". Detail:", 1)[0]
+
+
+class _ClaimFactory(flight.ServerMiddlewareFactory):  # type: ignore[misc]
+    """Plaintext on loopback: the party's name is taken from a header, unproved."""
+
+    def start_call(self, info: Any, headers: dict[str, list[str]]) -> _Claim:
+        return _Claim(headers.get(CLAIMED, [""])[0])
+
+
+class _Claim(flight.ServerMiddleware):  # type: ignore[misc]
+    def __init__(self, party: str) -> None:
+        self.party = party
+
+
+def limit_memory(megabytes: int) -> None:
+    """Let this process use so much more than it does now; allocations beyond fail cleanly."""
+    try:
+        import resource
+
+        now = next(
+            int(line.split()[1]) * 1024
+            for line in Path("/proc/self/status").read_text().splitlines()
+            if line.startswith("VmData:")
+        )
+    except (ImportError, OSError, StopIteration):
+        return
+    resource.setrlimit(resource.RLIMIT_DATA, (now + megabytes * 2**20,) * 2)
+
+
+def main() -> None:
+    """Serve until the standard input closes, which it does when the training process ends."""
+    plain = json.loads(sys.stdin.readline())
+    setting = Setting(**{**plain, "job": Path(plain["job"])})
+    try:
+        gate = Gate(setting)
+    except (pa.ArrowException, OSError) as error:
+        print(json.dumps({"error": _first_line(error)}), flush=True)
+        return
+    limit_memory(setting.memory_mb)
+    print(json.dumps({"port": gate.port}), flush=True)
+    sys.stdin.read()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

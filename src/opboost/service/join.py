@@ -1,0 +1,302 @@
+"""The feature party's side of a networked job: connect out, send once, answer one question."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import pyarrow as pa
+import pyarrow.flight as flight
+
+from opboost import durable
+from opboost.config.federation import FeatureConfig
+from opboost.errors import PeerError, PrivacyError
+from opboost.ledger import Caps, Ledger
+from opboost.party.feature import FeatureParty, Progress
+from opboost.service.logs import Log
+from opboost.service.manifest import versions
+from opboost.service.tls import (
+    CLAIMED,
+    Identity,
+    check_loopback,
+    check_receipt,
+    read_identity,
+)
+from opboost.wire.messages import (
+    Ack,
+    Farewell,
+    Hello,
+    Poll,
+    Receipt,
+    SplitQuery,
+    Welcome,
+    decode,
+    encode,
+)
+
+M = TypeVar("M")
+
+
+class Connection:
+    """One feature party's connection to the label party."""
+
+    def __init__(
+        self, address: str, party: str, label_party: str, identity: Identity | None
+    ) -> None:
+        self.sent = 0
+        self._timeout = 120.0
+        if identity is None:
+            self._client = flight.FlightClient(f"grpc+tcp://{address}")
+        else:
+            self._client = flight.FlightClient(
+                f"grpc+tls://{address}",
+                tls_root_certs=identity.ca,
+                cert_chain=identity.cert,
+                private_key=identity.key,
+                override_hostname=label_party,
+            )
+        self._headers = [(CLAIMED.encode(), party.encode())]
+
+    def close(self) -> None:
+        """Hang up."""
+        self._client.close()
+
+    def call(self, step: str, message: Any, *expected: type[M]) -> M:
+        """One message out, one back."""
+        data = encode(message)
+        with _spoken():
+            options = flight.FlightCallOptions(timeout=self._timeout, headers=self._headers)
+            answers = list(self._client.do_action(flight.Action(step, data), options))
+        self.sent += len(data)
+        return decode(answers[0].body.to_pybytes(), *expected)
+
+    def put(self, job: str, number: int, file: Path) -> None:
+        """One column's stream."""
+        path = flight.FlightDescriptor.for_path(job, str(number))
+        with (
+            _spoken(),
+            pa.OSFile(str(file)) as source,
+            pa.ipc.open_stream(source) as stream,
+        ):
+            options = flight.FlightCallOptions(headers=self._headers)
+            writer, _ = self._client.do_put(path, stream.schema, options)
+            try:
+                for batch in stream:
+                    writer.write_batch(batch)
+                writer.done_writing()
+            finally:
+                writer.close()
+        self.sent += file.stat().st_size
+
+
+@contextmanager
+def _spoken() -> Iterator[None]:
+    """What the transport complains about, as one sentence."""
+    try:
+        yield
+    except flight.FlightUnavailableError as error:
+        raise Unreachable(_words(error)) from None
+    except flight.FlightError as error:
+        raise PeerError(f"The label party refused: {_words(error)}") from None
+    except pa.ArrowException as error:
+        raise Unreachable(_words(error)) from None
+
+
+class Unreachable(PeerError):
+    """The label party is not there, or the connection broke: worth another try."""
+
+
+def _words(error: BaseException) -> str:
+    text = str(error).split("\n", 1)[0]
+    for mark in (". Detail:", ". gRPC client debug context", " gRPC client debug"):
+        text = text.split(mark, 1)[0]
+    for lead in ("Flight error: ", "Flight returned unavailable error, with message: "):
+        text = text.replace(lead, "")
+    return text[:400]
+
+
+def join(
+    config: FeatureConfig,
+    *,
+    connect: str | None = None,
+    insecure_plaintext: bool = False,
+    leave: bool = False,
+    progress: Progress | None = None,
+    say: Callable[[str], None] = lambda words: None,
+) -> dict[str, Any]:
+    """Take part in the job from wherever it stands; returns the manifest.
+
+    With ``leave`` the party goes after sending; a later ``join`` answers the split query.
+    """
+    address = connect or str(config.party.connect)
+    if insecure_plaintext:
+        check_loopback(address)
+    identity = None if insecure_plaintext else read_identity(config.tls, config.party.name)
+    caps = Caps(config.ledger.cap_attribute, config.ledger.cap_person)
+    with Ledger(config.ledger_folder, config.ledger_key, caps) as ledger:
+        return _Visit(config, address, identity, ledger, progress, say).run(leave)
+
+
+def _put(job: str, number: int, file: Path, connection: Connection) -> None:
+    connection.put(job, number, file)
+
+
+def _poll(job: str, connection: Connection) -> SplitQuery | Farewell | Ack:
+    said: Any = connection.call("poll", Poll(job), SplitQuery, Farewell, Ack)
+    return cast(SplitQuery | Farewell | Ack, said)
+
+
+class _Visit:
+    """One run of ``join``."""
+
+    def __init__(
+        self,
+        config: FeatureConfig,
+        address: str,
+        identity: Identity | None,
+        ledger: Ledger,
+        progress: Progress | None,
+        say: Callable[[str], None],
+    ) -> None:
+        self._config, self._identity, self._ledger, self._say = config, identity, ledger, say
+        self._progress = progress or (lambda what, done, total: None)
+        self._log = Log(config.state / "join.jsonl")
+        self._address = address
+        self._connection: Connection | None = None
+        self._sent = 0
+        self._party = FeatureParty(
+            config.table,
+            config.plan,
+            ledger=ledger,
+            ids=config.align.ids(),
+            name=config.party.name,
+            recipient=config.job.label_party,
+            units=config.party.units,
+            names=config.party.names,
+            codebook=config.party.codebook,
+            state=config.state,
+            new_attributes=config.ledger.new_attributes,
+            progress=progress,
+        )
+
+    def run(self, leave: bool) -> dict[str, Any]:
+        started = time.monotonic()
+        try:
+            hello = Hello(self._config.party.name, self._config.job.hash)
+            welcome = self._retried(lambda c: c.call("hello", hello, Welcome))
+            self._check_rollback(welcome)
+            self._send(welcome)
+            phase = "released" if leave else self._wait(welcome.job)
+            return self._manifest(welcome.job, phase, started)
+        finally:
+            self._hang_up()
+
+    def _send(self, welcome: Welcome) -> None:
+        schema, files = self._party.release(welcome)
+        there = self._retried(lambda c: c.call("schema", schema, Ack))
+        for number, file in enumerate(files):
+            if number not in there.columns:
+                self._retried(partial(_put, welcome.job, number, file))
+            self._progress("sent", number + 1, len(files))
+        if self._identity is not None:
+            number = int((self._party.folder(welcome.job) / "entry").read_text())
+            entry = self._ledger.entry(number)
+            assert entry is not None
+            receipt = self._identity.sign(welcome.job, number, entry.hash)
+            self._retried(lambda c: c.call("receipt", receipt, Ack))
+        self._retried(lambda c: c.call("sent", Ack(welcome.job, "sent"), Ack))
+        self._log.write("sent", job=welcome.job, rows=schema.rows, columns=len(files))
+        self._say(f"{len(files)} columns of {schema.rows:,} rows sent.")
+
+    def _wait(self, job: str) -> str:
+        """Stay for the split query, answer it, and stay until the end."""
+        end = time.monotonic() + self._config.limits.wait_seconds
+        self._say("Waiting for the split query; you may also leave and join again later.")
+        while time.monotonic() < end:
+            said = self._retried(partial(_poll, job))
+            if isinstance(said, Farewell):
+                return "done"
+            if isinstance(said, SplitQuery):
+                if said.job != job:
+                    raise PeerError("A split query of another job came.")
+                self._answer(said)
+        return "waited"
+
+    def _answer(self, query: SplitQuery) -> None:
+        answer = self._party.answer(query)
+        self._retried(lambda c: c.call("answer", answer, Ack))
+        cuts = sum(len(c.codes) for c in query.columns)
+        self._log.write("answered", job=query.job, columns=len(query.columns), cuts=cuts)
+        self._say(f"Answered {cuts} cuts of {len(query.columns)} columns.")
+
+    def _check_rollback(self, welcome: Welcome) -> None:
+        """Refuse to go on with a ledger that is older than what the label party has seen of it."""
+        if not welcome.receipt or self._identity is None:
+            return
+        receipt = decode(welcome.receipt, Receipt)
+        check_receipt(receipt, self._identity.name, self._identity.ca)
+        entry = self._ledger.entry(receipt.entry)
+        if entry is None or entry.hash != receipt.head:
+            raise PrivacyError(
+                f"The label party holds a receipt of entry {receipt.entry} of this ledger, "
+                "signed by this party, and the ledger does not have that entry: it was rolled back "
+                "or replaced, and would noise people anew. Bring the right ledger back."
+            )
+
+    def _retried(self, call: Callable[[Connection], M]) -> M:
+        """Call, and while the label party cannot be reached, try again for a while."""
+        end = time.monotonic() + self._config.limits.connect_seconds
+        pause = 0.05
+        while True:
+            try:
+                return call(self._connected())
+            except Unreachable as error:
+                self._hang_up()
+                if time.monotonic() + pause > end:
+                    raise PeerError(
+                        f"The label party at {self._address} cannot be reached: {error}"
+                    ) from None
+                time.sleep(pause)
+                pause = min(2.0, pause * 1.5)
+
+    def _connected(self) -> Connection:
+        if self._connection is None:
+            self._connection = Connection(
+                self._address,
+                self._config.party.name,
+                self._config.job.label_party,
+                self._identity,
+            )
+        return self._connection
+
+    def _hang_up(self) -> None:
+        if self._connection is not None:
+            self._sent += self._connection.sent
+            self._connection.close()
+            self._connection = None
+
+    def _manifest(self, job: str, phase: str, started: float) -> dict[str, Any]:
+        schema, files = self._party.release(Welcome(job, bytes(32), b""))
+        promise = self._party.guarantee()
+        manifest = {
+            "job": job,
+            "party": self._config.party.name,
+            "phase": phase,
+            "at": datetime.now(UTC).isoformat(timespec="seconds"),
+            "seconds": round(time.monotonic() - started, 3),
+            "rows": schema.rows,
+            "columns": len(files),
+            "bytes": self._sent + (self._connection.sent if self._connection else 0),
+            "guarantee": str(promise),
+            "total": promise.total,
+            "versions": versions(),
+        }
+        name = "manifest.json" if phase == "done" else "released.json"
+        durable.write(self._party.folder(job) / name, json.dumps(manifest, indent=1).encode())
+        return manifest

@@ -1,0 +1,282 @@
+"""The label party's side of a networked job: open the gate, train, ask, write the model."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import secrets
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from opboost import durable
+from opboost.config.federation import LabelConfig
+from opboost.errors import ColumnError, ConfigError, DataError, PeerError
+from opboost.files.reading import column_names, table_files
+from opboost.files.training import label_of, read_table
+from opboost.ids import id_bytes
+from opboost.party.label import LabelParty, ids_digest, new_job
+from opboost.service.inbox import InboxChannel, JobRecord, Mailbox, jobs, status
+from opboost.service.logs import Log
+from opboost.service.manifest import versions
+from opboost.service.tls import Identity, check_loopback, read_identity
+from opboost.wire.messages import Welcome
+
+LINGER = 60.0
+"""Seconds for which the gate stays open after the end, so that parties learn of it."""
+
+Watch = Callable[[dict[str, Any]], None]
+"""Told where the job stands, about ten times a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """The label party's own table."""
+
+    features: pa.Table | None
+    y: np.ndarray[Any, Any]
+    ids: list[bytes]
+
+
+def serve(
+    config: LabelConfig,
+    *,
+    insecure_plaintext: bool = False,
+    again: bool = False,
+    watch: Watch = lambda where: None,
+    opened: Callable[[str], None] = lambda address: None,
+) -> dict[str, Any]:
+    """Run the job to its end, or take it up where it was left; returns the manifest."""
+    if insecure_plaintext:
+        check_loopback(str(config.party.listen))
+    identity = None if insecure_plaintext else read_identity(config.tls, config.party.name)
+    config.state.mkdir(parents=True, exist_ok=True)
+    with _alone(config.state):
+        folder = None if again else _known(config)
+        if folder is not None and (folder / "manifest.json").exists():
+            manifest: dict[str, Any] = json.loads((folder / "manifest.json").read_text())
+            return manifest
+        data = read_data(config)
+        if folder is None:
+            folder = _new(config, data, receipts=identity is not None)
+        record = JobRecord.load(folder)
+        _check_data(record, data)
+        log = Log(folder / "label.jsonl")
+        log.write("serving", job=record.job, rows=record.rows, parties=list(record.parties))
+        started = time.monotonic()
+        gate = _Gate(folder, config, identity)
+        try:
+            opened(gate.address)
+            manifest = _run(config, data, folder, record, gate, watch, started)
+            log.write("done", job=record.job, seconds=manifest["seconds"])
+            _linger(folder, record, gate)
+        finally:
+            gate.stop()
+        return manifest
+
+
+def _run(
+    config: LabelConfig,
+    data: Data,
+    folder: Path,
+    record: JobRecord,
+    gate: _Gate,
+    watch: Watch,
+    started: float,
+) -> dict[str, Any]:
+    last = 0.0
+
+    def look() -> None:
+        nonlocal last
+        gate.check()
+        if time.monotonic() - last > 0.1:
+            last = time.monotonic()
+            watch(status(folder))
+
+    party = LabelParty(
+        data.features,
+        data.y,
+        booster=config.booster.kind,
+        booster_params=dict(config.booster.params),
+        random_state=config.booster.seed,
+        task=config.label.task,
+        ids=data.ids,
+        ask=config.label.ask,
+    )
+    wait = config.limits.wait_seconds
+    active = [name for name in record.parties if name not in record.revoked]
+    channels = [InboxChannel(folder, name, wait=wait, watch=look) for name in active]
+    welcome = Welcome(record.job, bytes.fromhex(record.nonce), b"")
+    estimator = party.train(channels, welcome=welcome, state=folder)
+    config.model.parent.mkdir(parents=True, exist_ok=True)
+    estimator.save(config.model)
+    manifest = {
+        "job": record.job,
+        "job_hash": record.hash,
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seconds": round(time.monotonic() - started, 3),
+        "rows": record.rows,
+        "parties": {
+            name: {"bytes": Mailbox(folder, name).bytes(), "columns": Mailbox(folder, name).due()}
+            for name in active
+        },
+        "guarantee": str(estimator.guarantee_),
+        "total": estimator.guarantee_.total,
+        "model": config.model.name,
+        "versions": versions(),
+    }
+    durable.write(folder / "manifest.json", json.dumps(manifest, indent=1).encode())
+    watch(status(folder))
+    return manifest
+
+
+def read_data(config: LabelConfig) -> Data:
+    """The label party's table: its own features, the label, and the row IDs."""
+    names = column_names(table_files(config.table)[0])
+    ids = config.align.ids()
+    for name in (config.label.column, *ids, *config.drop):
+        if name not in names:
+            raise ColumnError(name, "is named in the configuration but not in the table")
+    table = read_table(config.table, [], text=ids)
+    y = label_of(table, config.label.column)
+    found = id_bytes([table.column(name).to_pylist() for name in ids], ids)
+    if len(set(found)) < len(found):
+        raise DataError(
+            f"{len(found) - len(set(found)):,} rows repeat an ID of an earlier row",
+            hint="An ID stands for one person: keep one row of each.",
+        )
+    own = table.drop_columns([config.label.column, *ids, *config.drop])
+    return Data(own if own.num_columns else None, y, found)
+
+
+def _known(config: LabelConfig) -> Path | None:
+    """The last job of this job file, finished or not."""
+    same = [f for f in jobs(config.state) if JobRecord.load(f).hash == config.job.hash.hex()]
+    return same[-1] if same else None
+
+
+def _new(config: LabelConfig, data: Data, *, receipts: bool) -> Path:
+    nonce = secrets.token_bytes(32)
+    record = JobRecord(
+        new_job(config.job.hash),
+        config.job.hash.hex(),
+        nonce.hex(),
+        len(data.y),
+        ids_digest(nonce, data.ids).hex(),
+        config.job.label_party,
+        config.job.feature_parties,
+        tuple(name for name, peer in config.peers.items() if peer.revoked),
+        receipts,
+        config.limits.columns,
+    )
+    folder = config.state / record.job
+    if folder.exists():
+        raise ConfigError(f"{folder} exists already. Wait a second and try again.")
+    record.save(folder)
+    return folder
+
+
+def _check_data(record: JobRecord, data: Data) -> None:
+    if ids_digest(bytes.fromhex(record.nonce), data.ids).hex() != record.ids:
+        raise DataError(
+            f"The table's IDs are not those with which job {record.job} began",
+            hint="Bring the table back, or begin a new job with --again.",
+        )
+
+
+@contextmanager
+def _alone(state: Path) -> Iterator[None]:
+    """Refuse to run twice on one state folder."""
+    handle = os.open(state / "lock", os.O_RDWR | os.O_CREAT, 0o640)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise ConfigError(f"Another process already works in {state}. Let it finish.") from None
+    finally:
+        os.close(handle)
+
+
+class _Gate:
+    """The gate's process; started again if it dies."""
+
+    def __init__(self, folder: Path, config: LabelConfig, identity: Identity | None) -> None:
+        self._setting = {
+            "job": str(folder),
+            "listen": config.party.listen,
+            "ca": identity and identity.ca.decode(),
+            "cert": identity and identity.cert.decode(),
+            "key": identity and identity.key.decode(),
+            "memory_mb": config.limits.memory_mb,
+        }
+        self._log = Log(folder / "label.jsonl")
+        self._deaths = 0
+        self.address = self._start()
+
+    def _start(self) -> str:
+        # Arrow's own allocator maps more than it uses, which a memory limit would count.
+        environment = {**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system", "PYTHONWARNINGS": ""}
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "opboost.service.gate"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment,
+            text=True,
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(self._setting) + "\n")
+        self._process.stdin.flush()
+        said = json.loads(self._process.stdout.readline() or '{"error": "it ended at once"}')
+        if "error" in said:
+            self.stop()
+            raise PeerError(f"{self._setting['listen']} cannot be served: {said['error']}.")
+        host = str(self._setting["listen"]).rpartition(":")[0]
+        self._setting["listen"] = f"{host}:{said['port']}"
+        return str(self._setting["listen"])
+
+    def check(self) -> None:
+        """Start it again if it died."""
+        code = self._process.poll()
+        if code is None:
+            return
+        self._deaths += 1
+        self._log.write("gate died", status=code, deaths=self._deaths)
+        if self._deaths > 100:
+            raise PeerError("The process that faces the network died a hundred times.")
+        self.stop()
+        self._start()
+
+    def stop(self) -> None:
+        """End it."""
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
+        try:
+            self._process.wait(5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+def _linger(folder: Path, record: JobRecord, gate: _Gate) -> None:
+    """Keep the gate open until every party has heard that the job is done, or a while."""
+    active = [name for name in record.parties if name not in record.revoked]
+    end = time.monotonic() + LINGER
+    while time.monotonic() < end:
+        gate.check()
+        if all(Mailbox(folder, name).has("farewell") for name in active):
+            time.sleep(0.05)  # let the last answer leave
+            return
+        time.sleep(0.05)

@@ -1,0 +1,116 @@
+"""Certificates as a party uses them: read, checked, and for signing receipts."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from opboost.config.federation import Tls
+from opboost.errors import ConfigError, PeerError
+from opboost.wire.messages import Receipt
+
+CLAIMED = "opboost-party"
+"""The header that names a party where there is no certificate: plaintext on loopback."""
+
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A party's certificate and key, and the authority that it trusts: PEM bytes."""
+
+    name: str
+    ca: bytes
+    cert: bytes
+    key: bytes
+
+    def sign(self, job: str, entry: int, head: bytes) -> Receipt:
+        """A receipt of one's own ledger's head."""
+        receipt = Receipt(self.name, job, entry, head, self.cert, b"")
+        key = serialization.load_pem_private_key(self.key, None)
+        if not isinstance(key, ec.EllipticCurvePrivateKey):
+            raise ConfigError("Receipts are signed with an elliptic-curve key; make such a kit.")
+        signature = key.sign(receipt.signed(), ec.ECDSA(hashes.SHA256()))
+        return Receipt(self.name, job, entry, head, self.cert, signature)
+
+
+def read_identity(tls: Tls | None, name: str) -> Identity:
+    """One's own certificate, checked before a peer would refuse it."""
+    if tls is None:
+        raise ConfigError(
+            'There is no [tls]. Add [tls] with kit = "certs/NAME" '
+            "(opboost certs new NAME --dir certs makes one to try)."
+        )
+    ca, cert, key = _read(tls.ca), _read(tls.cert), _read(tls.key)
+    if os.name == "posix" and tls.key.stat().st_mode & 0o077:
+        raise ConfigError(f"The key {tls.key} can be read by others. Run: chmod 600 {tls.key}")
+    try:
+        certificate = x509.load_pem_x509_certificate(cert)
+        serialization.load_pem_private_key(key, None)
+        x509.load_pem_x509_certificate(ca)
+    except ValueError as error:
+        raise ConfigError(
+            f"{tls.cert.parent}: a certificate or key cannot be read: {error}."
+        ) from None
+    found = alternative_names(certificate)
+    if found != [name]:
+        raise ConfigError(
+            f"{tls.cert} is for {', '.join(found) or 'nobody'}; party {name!r} needs one whose "
+            "only subject alternative name is its own."
+        )
+    if certificate.not_valid_after_utc < datetime.now(UTC):
+        raise PeerError(
+            f"{tls.cert} expired on {certificate.not_valid_after_utc:%Y-%m-%d}. Renew it."
+        )
+    return Identity(name, ca, cert, key)
+
+
+def check_loopback(address: str) -> None:
+    """Refuse plaintext to or from anywhere but this machine."""
+    if address.rpartition(":")[0] not in LOOPBACK:
+        raise ConfigError(
+            f"Plaintext is for trying things out on loopback; {address!r} is not. "
+            'Use "127.0.0.1:PORT", or certificates.'
+        )
+
+
+def check_receipt(receipt: Receipt, party: str, ca: bytes) -> None:
+    """Refuse a receipt that the party did not sign with a certificate of this authority."""
+    try:
+        certificate = x509.load_pem_x509_certificate(receipt.certificate)
+        certificate.verify_directly_issued_by(x509.load_pem_x509_certificate(ca))
+        key = certificate.public_key()
+        if not isinstance(key, ec.EllipticCurvePublicKey):
+            raise TypeError("another kind of key")
+        key.verify(receipt.signature, receipt.signed(), ec.ECDSA(hashes.SHA256()))
+    except (ValueError, TypeError, InvalidSignature):
+        raise PeerError(f"The receipt of party {party!r} is not signed as it should be.") from None
+    if receipt.party != party or alternative_names(certificate) != [party]:
+        raise PeerError(f"The receipt is not one of party {party!r}.")
+
+
+def alternative_names(certificate: x509.Certificate) -> list[str]:
+    """The DNS names that a certificate is for."""
+    try:
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return []
+    found: list[str] = names.get_values_for_type(x509.DNSName)
+    return found
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ConfigError(
+            f"{path} cannot be read: {error.strerror}. "
+            "opboost certs new NAME --dir certs makes a kit to try."
+        ) from None

@@ -1,0 +1,66 @@
+"""One message as bytes: a mark, the digest of the rest, and an Arrow stream of one row."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import pyarrow as pa
+
+from opboost.errors import WireError
+
+VERSION = 1
+MARK = b"OPBOOST\n"
+LARGEST = 4 * 2**20
+"""Bytes of the largest message; codes travel as streams instead."""
+
+
+def seal(kind: str, schema: pa.Schema, row: dict[str, Any]) -> bytes:
+    """The bytes of a message."""
+    marked = schema.with_metadata({"kind": kind, "version": str(VERSION)})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, marked) as writer:
+        writer.write_batch(pa.RecordBatch.from_pylist([row], schema=marked))
+    body: bytes = sink.getvalue().to_pybytes()
+    sealed = MARK + hashlib.sha256(body).digest() + body
+    if len(sealed) > LARGEST:
+        raise WireError(f"A {kind} of {len(sealed):,} bytes is too large to send.")
+    return sealed
+
+
+def unseal(data: bytes, schemas: dict[str, pa.Schema]) -> tuple[str, dict[str, Any]]:
+    """The kind and the row of a message; anything but the bytes of :func:`seal` is refused."""
+    if len(data) > LARGEST:
+        raise WireError(f"A message of {len(data):,} bytes is too large.")
+    if data[: len(MARK)] != MARK:
+        raise WireError("These bytes are no message of OpBoost.")
+    body = data[len(MARK) + 32 :]
+    if hashlib.sha256(body).digest() != data[len(MARK) : len(MARK) + 32]:
+        raise WireError("A message was altered or cut short on its way.")
+    try:
+        with pa.ipc.open_stream(pa.py_buffer(body)) as reader:
+            kind = _checked_kind(reader.schema, schemas)
+            batches = list(reader)
+        if len(batches) != 1 or batches[0].num_rows != 1:
+            raise WireError(f"A {kind} has one row.")
+        batches[0].validate(full=True)
+        row: dict[str, Any] = batches[0].to_pylist()[0]
+    except (pa.ArrowException, OSError, UnicodeDecodeError, MemoryError) as error:
+        raise WireError(f"A message cannot be read ({type(error).__name__}).") from None
+    return kind, row
+
+
+def _checked_kind(schema: pa.Schema, schemas: dict[str, pa.Schema]) -> str:
+    notes = schema.metadata or {}
+    version = notes.get(b"version", b"?").decode()
+    if version != str(VERSION):
+        raise WireError(
+            f"A message is of version {version!r}; this release speaks version {VERSION}. "
+            "Let both parties run the same release."
+        )
+    kind: str = notes.get(b"kind", b"?").decode()
+    if kind not in schemas:
+        raise WireError(f"A message is of a kind that nobody asked for: {kind!r}.")
+    if not schema.equals(schemas[kind], check_metadata=False):
+        raise WireError(f"A {kind} has other fields than version {VERSION} says.")
+    return kind

@@ -22,7 +22,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import opboost as op
 from opboost.boosting import make_booster
-from opboost.estimators.features import RawUnits
+from opboost.domain import RawUnits
 
 GRID = op.Domain(1, 10)
 M = op.ClampMap(GRID, epsilon=0.64)

@@ -18,32 +18,45 @@ def run(*arguments, cwd):
     )
 
 
-def test_the_demo_prints_a_table_and_draws_a_picture(tmp_path):
-    done = run("demo", cwd=tmp_path)
+def test_the_demo_is_three_processes_and_one_model(tmp_path):
+    done = run("demo", "--format", "json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["rows"] == 426
+    assert [s["party"] for s in found["sent"]] == ["lab-north", "lab-south"]
+    for sent in found["sent"]:
+        assert 0 < sent["bytes"] < 20_000
+        assert sent["per_person"] == pytest.approx(9 * 0.64 * sent["columns"])
+    assert found["per_person"] == pytest.approx(5 * 9 * 0.64)
+    assert found["auc"]["federated"] > found["auc"]["own columns alone"] + 0.1
+    assert sorted(p.name for p in (tmp_path / "demo-out").iterdir()) == [
+        "accuracy.png",
+        "report.html",
+    ]
+    page = (tmp_path / "demo-out" / "report.html").read_text()
+    assert "lab-north" in page
+    assert "http" not in page.replace("data:image/png;base64", "")
+
+
+def test_the_tour_prints_every_mechanism_and_draws_a_picture(tmp_path):
+    done = run("demo", "--mechanisms", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     for word in ("Clamp-map", "Global-map", "Adj-map", "Local-map", "Piecewise", "exact"):
         assert word in done.stdout
     picture = tmp_path / "demo-out" / "mechanisms.png"
     assert picture.read_bytes().startswith(b"\x89PNG")
-    assert sorted(p.name for p in picture.parent.iterdir()) == ["mechanisms.png", "models.png"]
-    assert "Pictures:" in done.stderr
-    assert "diabetes" in done.stdout
+    assert [p.name for p in picture.parent.iterdir()] == ["mechanisms.png"]
 
 
-def test_the_demo_speaks_json_and_says_when_it_is_seeded(tmp_path):
-    done = run("demo", "--format", "json", "--seed", "7", cwd=tmp_path)
-    report = json.loads(done.stdout)
-    lines = report["mechanisms"]
-    scores = {(s["data"], s["way"]): s["value"] for s in report["models"]}
-    assert scores["breast cancer", "plain"] > scores["breast cancer", "without them"]
-    assert scores["diabetes", "Clamp-map"] > scores["diabetes", "without them"] + 0.05
+def test_the_tour_speaks_json_and_says_when_it_is_seeded(tmp_path):
+    arguments = ("demo", "--mechanisms", "--format", "json", "--seed", "7")
+    lines = json.loads(run(*arguments, cwd=tmp_path).stdout)
     assert len(lines) == 6
     assert {line["promise"] for line in lines} == {"none: seeded"}
     by_name = {line["mechanism"].split("(")[0]: line for line in lines}
     assert by_name["ClampMap"]["mean_error"] < 0.8 * by_name["GlobalMap"]["mean_error"]
     assert by_name["ClampMap"]["kendall"] > by_name["GlobalMap"]["kendall"] + 0.1
-    again = run("demo", "--format", "json", "--seed", "7", cwd=tmp_path)
-    assert json.loads(again.stdout)["mechanisms"] == lines
+    assert json.loads(run(*arguments, cwd=tmp_path).stdout) == lines
 
 
 @pytest.mark.parametrize(

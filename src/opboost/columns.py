@@ -18,7 +18,7 @@ from opboost.domain.ordinal import code_positions
 from opboost.errors import ColumnError, DataError, ParameterError
 from opboost.frames import Encoded, OutColumn, as_numbers, categories, column
 from opboost.guarantee import Guarantee, checked_epsilon
-from opboost.mechanisms import Mechanism, UnaryEncoding, WithMissing
+from opboost.mechanisms import Mechanism, RandomizedResponse, UnaryEncoding, WithMissing
 from opboost.rng import KeyedRng, Rng, SeededRng, row_keys
 
 
@@ -78,6 +78,20 @@ class PrivateColumn:
         if isinstance(self.mechanism, UnaryEncoding):
             return [f"{self.name}={category}" for category in self.mechanism.categories]
         return [self.name]
+
+    @property
+    def has_order(self) -> bool:
+        """False for unary bits and for nominal columns under randomised response."""
+        if self.mapping is None:
+            return False
+        numeric = isinstance(self.mapping, NumericMapping)
+        return numeric or not isinstance(self.mechanism, RandomizedResponse)
+
+    def feature_names(self) -> list[str]:
+        """The features that a booster sees: one, or one a category where there is no order."""
+        if self.has_order or isinstance(self.mapping, NumericMapping) or self.mapping is None:
+            return [str(name) for name in self.release_names()]
+        return [f"{self.name}={c}" for c in self.mapping.order.categories]
 
     def guarantee(self) -> Guarantee:
         """The promise about this column."""

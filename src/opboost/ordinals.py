@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from opboost._typing import ArrayLike, IntArray
-from opboost.errors import DataError
+from opboost._typing import ArrayLike, BoolArray, IntArray
+from opboost.errors import DataError, PrivacyError
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,6 +85,25 @@ class Codebook:
 
     def _at(self, code: int) -> float:
         return float(self.values[code]) if code < len(self) else math.inf
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CodedColumn:
+    """A released column as codes, the way it travels; ``book`` is None where it is withheld.
+
+    Rows that hold no value have any code and are marked in ``missing``.
+    """
+
+    codes: IntArray
+    book: Codebook | None
+    missing: BoolArray | None = None
+
+    @property
+    def values(self) -> IntArray:
+        """The grid values behind the codes."""
+        if self.book is None:
+            raise PrivacyError("The codebook of this column is withheld.")
+        return self.book.decode(self.codes)
 
 
 def encode(values: ArrayLike) -> tuple[IntArray, Codebook]:

@@ -1,8 +1,9 @@
-"""``opboost demo``: a first look at every mechanism, on data that ships with scikit-learn."""
+"""``opboost demo``: three parties as real processes, on data that ships with scikit-learn."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+import tempfile
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,10 +13,11 @@ from rich.table import Table
 
 from opboost.cli.common import Format, FormatOption, paper, print_json, talk
 from opboost.domain import Domain
+from opboost.mechanisms import ClampMap
 from opboost.rng import SeededRng
 
 if TYPE_CHECKING:
-    from opboost.experiments.first_models import Score
+    from opboost.experiments.federation import Demo
     from opboost.experiments.tour import Stop
 
 _BARS = " ▁▂▃▄▅▆▇█"
@@ -24,42 +26,82 @@ _BARS = " ▁▂▃▄▅▆▇█"
 def demo(
     epsilon: Annotated[float, typer.Option(help="Level a cell.")] = 0.64,
     cells: Annotated[int, typer.Option(help="Cells of the grid.")] = 10,
-    out: Annotated[Path, typer.Option(help="Where the picture goes.")] = Path("demo-out"),
+    out: Annotated[Path, typer.Option(help="Where pictures and the report go.")] = Path("demo-out"),
+    mechanisms: Annotated[
+        bool, typer.Option("--mechanisms", help="Every mechanism on one column instead.")
+    ] = False,
     seed: Annotated[
-        int | None, typer.Option(help="Repeatable noise: protects nothing, for trying only.")
+        int | None,
+        typer.Option(help="With --mechanisms: repeatable noise, which protects nothing."),
     ] = None,
     format: FormatOption = Format.text,
 ) -> None:
-    """Desensitise a bundled column under every mechanism, and train on desensitised columns."""
-    from opboost.experiments import first_models
-    from opboost.experiments.tour import draw, mechanisms, tour
+    """Train one model over three processes: a label party and two feature parties over mTLS."""
+    grid = Domain(1, cells)
+    ClampMap(grid, epsilon)  # refuse bad levels before anything is started
+    if mechanisms:
+        _tour(epsilon, grid, out, seed, format)
+        return
+    console = talk()
+    from opboost.experiments.federation import demo as run
+    from opboost.experiments.federation import write_report
+
+    with (
+        tempfile.TemporaryDirectory(prefix="opboost-demo-") as folder,
+        console.status("three parties at work") if console.is_terminal else nullcontext(),
+    ):
+        found = run(Path(folder), epsilon, cells)
+    report = write_report(found, out)
+    if format is Format.json:
+        print_json(found.as_dict())
+    else:
+        _print_federation(found)
+    console.print(f"Report: {report}")
+
+
+def _print_federation(found: Demo) -> None:
+    sent = Table(title=f"What left each laboratory: {found.rows} people, over mutual TLS")
+    for title in ("party", "columns", "bytes", "ε a cell", "ε a person"):
+        sent.add_column(title, justify="left" if title == "party" else "right")
+    for s in found.sent:
+        figures = (s.columns, f"{s.bytes:,}", s.per_cell, s.per_person)
+        sent.add_row(s.party, *(f"{f:g}" if isinstance(f, float) else str(f) for f in figures))
+    sent.caption = (
+        f"all together at most ε = {found.per_person:g} about one person; "
+        "bytes with every message, certificate and receipt"
+    )
+    paper().print(sent)
+    scores = Table(title="What it was worth")
+    scores.add_column("trained on")
+    scores.add_column("AUC on unseen rows", justify="right")
+    for way, value in found.auc.items():
+        scores.add_row(way, f"{value:.4f}")
+    scores.caption = f"three processes, {found.seconds:.1f} s from start to model"
+    paper().print(scores)
+
+
+def _tour(epsilon: float, grid: Domain, out: Path, seed: int | None, format: Format) -> None:
+    from opboost.experiments import tour
 
     console = talk()
-    grid = Domain(1, cells)
-    steps = tour(epsilon, grid, None if seed is None else SeededRng(seed))
-    total = len(mechanisms(epsilon, grid))
+    rng = None if seed is None else SeededRng(seed)
     stops = list(
         track(
-            steps,
+            tour.tour(epsilon, grid, rng),
             "mechanisms",
-            total=total,
+            total=len(tour.mechanisms(epsilon, grid)),
             console=console,
             transient=True,
             disable=not console.is_terminal,
         )
     )
     picture = out / "mechanisms.png"
-    draw(stops, epsilon, grid, picture)
-    rng = None if seed is None else SeededRng(seed)
-    scores = list(first_models.first_models(epsilon, cells, rng))
-    first_models.draw(scores, out / "models.png")
+    tour.draw(stops, epsilon, grid, picture)
     if format is Format.json:
-        models = [asdict(score) for score in scores]
-        print_json({"mechanisms": [_line(stop) for stop in stops], "models": models})
+        print_json([_line(stop) for stop in stops])
     else:
         _print(stops, grid)
-        _print_models(scores)
-    console.print(f"Pictures: {picture}, {out / 'models.png'}")
+    console.print(f"Picture: {picture}")
 
 
 def _line(stop: Stop) -> dict[str, object]:
@@ -99,17 +141,6 @@ def _print(stops: list[Stop], grid: Domain) -> None:
             f"{stop.order:.2f}",
             _bars(stop),
         )
-    paper().print(table)
-
-
-def _print_models(scores: list[Score]) -> None:
-    table = Table(title="Boosted trees, three private columns beside three own ones")
-    for title in ("data", "trained on", "promise", "score", "seconds"):
-        table.add_column(title, justify="right" if title in ("score", "seconds") else "left")
-    for s in scores:
-        figure = f"{s.measure} {s.value:.3f}"
-        table.add_row(s.data, s.way, s.promise, figure, f"{s.seconds:.2f}")
-    table.caption = "scores on unseen rows; 'without them': the label party's own columns alone"
     paper().print(table)
 
 

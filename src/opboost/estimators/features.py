@@ -11,11 +11,11 @@ import numpy as np
 from opboost._typing import BoolArray, IntArray
 from opboost.boosting.protocol import Matrix, Replace
 from opboost.columns import Prepared, PrivateColumn
-from opboost.domain import NumericMapping
-from opboost.errors import ColumnError, PrivacyError
+from opboost.domain import NumericMapping, RawUnits
+from opboost.errors import ColumnError
 from opboost.frames import OutColumn, as_numbers, categories, column
-from opboost.mechanisms import RandomizedResponse, UnaryEncoding
-from opboost.ordinals import Codebook, encode
+from opboost.mechanisms import UnaryEncoding
+from opboost.ordinals import Codebook, CodedColumn, encode
 
 LARGEST = 2**24
 """Boosters compare 32-bit floats, which tell integers up to this apart."""
@@ -51,25 +51,6 @@ class OwnColumn:
         return _one_hot(position[rows.codes], len(self.categories))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CodedColumn:
-    """A released column as codes, the way it travels; ``book`` is None where it is withheld.
-
-    Rows that hold no value have any code and are marked in ``missing``.
-    """
-
-    codes: IntArray
-    book: Codebook | None
-    missing: BoolArray | None = None
-
-    @property
-    def values(self) -> IntArray:
-        """The grid values behind the codes."""
-        if self.book is None:
-            raise PrivacyError("The codebook of this column is withheld.")
-        return self.book.decode(self.codes)
-
-
 Released = OutColumn | CodedColumn
 
 
@@ -83,13 +64,13 @@ class Layout:
     def names(self) -> list[str]:
         """Private features first, then the label party's own."""
         return [
-            *(name for c in self.private for name in _private_names(c)),
+            *(name for c in self.private for name in c.feature_names()),
             *(name for c in self.own for name in c.names()),
         ]
 
     def widths(self) -> list[tuple[Hashable, int]]:
         """How many features each column becomes, in their order."""
-        private = [(c.name, len(_private_names(c))) for c in self.private]
+        private = [(c.name, len(c.feature_names())) for c in self.private]
         return [*private, *((c.name, len(c.names())) for c in self.own)]
 
     def training(
@@ -104,7 +85,7 @@ class Layout:
         place = 0
         for private in self.private:
             out = released.pop(private.name)
-            if has_order(private):
+            if private.has_order:
                 codes, book = _codes(out[0])
                 books[place] = book
                 blocks.append(codes[:, None])
@@ -120,7 +101,7 @@ class Layout:
         """Released grid values (not codes) beside own features."""
         blocks = [
             _with_gaps(released[c.name][0].values, released[c.name][0].missing)[:, None]
-            if has_order(c)
+            if c.has_order
             else _released_bits(c, released[c.name])
             for c in self.private
         ]
@@ -131,13 +112,13 @@ class Layout:
         blocks: list[Matrix] = []
         for private in self.private:
             cells = prepared[private.name]
-            if has_order(private):
+            if private.has_order:
                 gaps = cells.missing if private.flagged() is not None else None
                 blocks.append(_with_gaps(cells.cells, gaps)[:, None])
             else:
                 first = 0 if private.mapping is None else private.mapping.domain.L
                 positions = cells.cells.astype(np.int64) - first
-                blocks.append(_one_hot(positions, len(_private_names(private))))
+                blocks.append(_one_hot(positions, len(private.feature_names())))
         return _stacked([*blocks, *(c.block(table) for c in self.own)])
 
     def raw_units(self, left_up_to: bool) -> dict[int, Replace]:
@@ -147,67 +128,8 @@ class Layout:
         for private in self.private:
             if isinstance(private.mapping, NumericMapping):
                 found[place] = RawUnits(private.mapping, left_up_to)
-            place += len(_private_names(private))
+            place += len(private.feature_names())
         return found
-
-
-@dataclass(frozen=True, slots=True)
-class RawUnits:
-    """A cut in grid values to one in raw units that parts 32-bit raw values in the same way."""
-
-    mapping: NumericMapping
-    left_up_to: bool
-
-    def __call__(self, cut: float) -> float:
-        """``cell < cut`` iff ``raw < self(cut)``; with ``left_up_to`` both with ``<=``."""
-        if not np.isfinite(cut):
-            return cut
-        cell = int(np.ceil(cut)) + (1 if self.left_up_to and cut == int(cut) else 0)
-        domain = self.mapping.domain
-        if cell <= domain.L:
-            return -np.inf
-        if cell > domain.R:
-            return np.inf
-        left, right = self.mapping.interval(cell - 1)[1], self.mapping.interval(cell)[0]
-        edge = left if self.mapping.mapping == "paper" else right
-        # A paper cell ends with its edge, a true cell begins with it: rows on the edge differ.
-        edge_goes_left = self.mapping.mapping == "paper"
-        return _threshold(edge, edge_goes_left, self.left_up_to)
-
-
-def _threshold(edge: float, edge_goes_left: bool, left_up_to: bool) -> float:
-    """The threshold that sends 32-bit values left iff they lie below ``edge`` (or on it)."""
-    near = np.float32(edge)
-    down = near if float(near) <= edge else np.nextafter(near, np.float32(-np.inf))
-    up = near if float(near) >= edge else np.nextafter(near, np.float32(np.inf))
-    if left_up_to:
-        last = (
-            down
-            if edge_goes_left or float(down) < edge
-            else np.nextafter(down, -np.float32(np.inf))
-        )
-        return float(last)
-    first = np.nextafter(down, np.float32(np.inf)) if edge_goes_left else up
-    return float(first)
-
-
-def _private_names(private: PrivateColumn) -> list[str]:
-    if has_order(private) or isinstance(private.mechanism, UnaryEncoding):
-        return [str(name) for name in private.release_names()]
-    return [f"{private.name}={c}" for c in private.mapping.order.categories]  # type: ignore[union-attr]
-
-
-def width(private: PrivateColumn) -> int:
-    """How many features a private column becomes."""
-    return len(_private_names(private))
-
-
-def has_order(private: PrivateColumn) -> bool:
-    """False for unary bits and for nominal columns under randomised response."""
-    if private.mapping is None:
-        return False
-    numeric = isinstance(private.mapping, NumericMapping)
-    return numeric or not isinstance(private.mechanism, RandomizedResponse)
 
 
 def check_sizes(private: Sequence[PrivateColumn]) -> None:
@@ -242,7 +164,7 @@ def _released_bits(private: PrivateColumn, out: Sequence[Released]) -> Matrix:
     positions = out[0].values.astype(np.int64) - private.mapping.domain.L
     if out[0].missing is not None:
         positions = np.where(out[0].missing, -1, positions)
-    return _one_hot(positions, len(_private_names(private)))
+    return _one_hot(positions, len(private.feature_names()))
 
 
 def _one_hot(positions: IntArray, width: int) -> Matrix:

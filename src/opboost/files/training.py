@@ -2,42 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from opboost.columns import PrivateColumn
 from opboost.config import Plan
 from opboost.errors import ColumnError, DataError
 from opboost.estimators import OpBoostClassifier, OpBoostRegressor
 from opboost.estimators.boosted import kind_for
-from opboost.files.describe import parsed
-from opboost.files.reading import column_names, csv_types, kind_of, pieces, table_files
+from opboost.files.reading import column_names, table_files
+from opboost.files.tables import label_of, read_table
 
 FEW_ROWS = 20
 """Fewer rows than this are refused: a model of them would tell about them alone."""
-
-
-def read_table(
-    source: Path, private: Sequence[PrivateColumn], text: Sequence[str] = ()
-) -> pa.Table:
-    """A whole table in memory, CSV columns as what they look like; those of ``text`` as text."""
-    tables = []
-    for file in table_files(source):
-        found = list(pieces(file, csv_types(private)))
-        if not found:
-            raise DataError(f"{file.name} has no rows")
-        tables.append(pa.concat_tables(found))
-    table = pa.concat_tables(tables)
-    if kind_of(table_files(source)[0]) == "csv":
-        declared = {*(str(c.name) for c in private), *text}
-        for i, name in enumerate(table.column_names):
-            if name not in declared:
-                table = table.set_column(i, name, parsed(table.column(i))[0])
-    return table
 
 
 def train(
@@ -80,18 +58,3 @@ def predict(
         for j, c in enumerate(estimator.classes_):
             out[f"probability={c}"] = chances[:, j]
     return pa.table(out)
-
-
-def label_of(table: pa.Table, label: str) -> np.ndarray[Any, Any]:
-    """The label's column, without gaps."""
-    column = table.column(label)
-    if column.null_count:
-        raise ColumnError(
-            label,
-            "is the label and has missing values",
-            detail=f"{column.null_count} of {len(column)} rows",
-            hint="Drop those rows.",
-        )
-    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
-        return np.asarray(column.to_numpy())
-    return np.array(column.to_pylist())

@@ -24,7 +24,7 @@ from opboost.columns import Prepared, PrivateColumn
 from opboost.errors import DataError, PrivacyError
 from opboost.frames import OutColumn, hidden
 from opboost.ledger.keys import Persons
-from opboost.ledger.store import UNIT, Entry, Ledger
+from opboost.ledger.store import UNBOUNDED, UNIT, Entry, Ledger
 from opboost.mechanisms import UnaryEncoding
 from opboost.specs import column_to_dict
 
@@ -51,7 +51,7 @@ class Drawing:
         self._ledger, self._columns, self._attributes = ledger, tuple(columns), tuple(attributes)
         self._budget, self._new = budget, frozenset(new_attributes)
         self._mechanisms = [_identity(c) for c in columns]
-        self._amounts = [_amount(c, recipient) for c in columns]
+        self._amounts = [_amount(c) for c in columns]
         self._about = {"job": job, "recipient": recipient}
         self._seen: list[np.ndarray] = []
         self.rows = self.new_cells = self.old_cells = 0
@@ -112,7 +112,7 @@ class Drawing:
                 "mechanism": mechanism,
                 "declared": {k: v for k, v in column_to_dict(c).items() if k != "name"},
                 "guarantee": str(c.guarantee()),
-                "amount": str(Fraction(amount, UNIT)),
+                "amount": "unbounded" if amount >= UNBOUNDED else str(Fraction(amount, UNIT)),
             }
             for c, attribute, mechanism, amount in zip(
                 self._columns, self._attributes, self._mechanisms, self._amounts, strict=True
@@ -202,10 +202,12 @@ class Drawing:
             if cap is None:
                 continue
             spent = self._ledger.spent(persons, of)
-            over = spent + amount > int(Fraction(cap) * UNIT)
+            room = min(int(Fraction(cap) * UNIT), UNBOUNDED - 1) - amount
+            over = spent > room
             if over.any():
+                level = "without bound" if amount >= UNBOUNDED else f"{amount / UNIT:g}"
                 raise PrivacyError(
-                    f"The release would spend {amount / UNIT:g} more on column "
+                    f"The release would spend {level} more on column "
                     f"{self._columns[j].name!r}, and on {what} no more than {cap:g} may be spent "
                     f"a person: {int(over.sum()):,} people would go beyond it. Nothing was sent. "
                     "Leave out changed rows or the column, lower its epsilon, or decide on a "
@@ -230,14 +232,9 @@ def _identity(column: PrivateColumn) -> str:
     return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()
 
 
-def _amount(column: PrivateColumn, recipient: str) -> int:
+def _amount(column: PrivateColumn) -> int:
     total = column.guarantee().total
-    if isinf(total):
-        raise PrivacyError(
-            f"Column {column.name!r} promises nothing ({column.guarantee()}), so it cannot be "
-            f"released to {recipient!r}."
-        )
-    return ceil(Fraction(total) * UNIT)
+    return UNBOUNDED if isinf(total) else ceil(Fraction(total) * UNIT)
 
 
 def _states(column: PrivateColumn, prepared: Prepared) -> IntArray:

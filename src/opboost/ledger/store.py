@@ -28,6 +28,9 @@ from opboost.ledger.keys import Key, Persons, read_keys
 UNIT = 10**9
 """Levels are counted in billionths, rounded up, so that sums are exact."""
 
+UNBOUNDED = 2**62
+"""What counts as spent once something was released without a bound (Local-map shows the run)."""
+
 _TABLES = """
 CREATE TABLE entries (
     number INTEGER PRIMARY KEY, at TEXT NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL,
@@ -73,9 +76,20 @@ class Entry:
     number: int
     at: str
     kind: str
-    body: dict[str, Any]
+    text: str
     key: str
     hash: bytes
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """What the entry says."""
+        try:
+            found: dict[str, Any] = json.loads(self.text)
+            return found
+        except ValueError:
+            raise DataError(
+                f"Entry {self.number} of the ledger is damaged", hint="Bring back a copy of it."
+            ) from None
 
 
 class Ledger:
@@ -146,7 +160,7 @@ class Ledger:
         digest = entry_hash(self.key, previous, number, at, kind, text)
         row = (number, at, kind, text, self.key.name, digest)
         self._run("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?)", row)
-        return Entry(number, at, kind, body, self.key.name, digest)
+        return Entry(number, at, kind, text, self.key.name, digest)
 
     def head(self) -> Entry | None:
         """The last entry."""
@@ -164,8 +178,8 @@ class Ledger:
         rows = self._db.execute(
             f"SELECT number, at, kind, body, key, hash FROM entries {rest}", values
         )
-        for number, at, kind, body, key, digest in rows:
-            yield Entry(number, at, kind, json.loads(body), key, bytes(digest))
+        for number, at, kind, text, key, digest in rows:
+            yield Entry(number, at, kind, text, key, bytes(digest))
 
     def add_charge(
         self, reservation: int, attribute: str, amount: int, persons: Words
@@ -223,6 +237,7 @@ class Ledger:
     def spent(self, persons: dict[str, Persons], attribute: str | None = None) -> np.ndarray:
         """What was spent on each person, in billionths: on one attribute, or on all."""
         total = np.zeros(len(next(iter(persons.values()))), dtype=np.int64)
+        unbounded = np.zeros(len(total), dtype=np.bool_)
         dropped = self._aborted()
         where, values = ("WHERE attribute = ?", (attribute,)) if attribute is not None else ("", ())
         rows = self._db.execute(
@@ -234,8 +249,12 @@ class Ledger:
             known = np.frombuffer(blob, dtype="<u8")
             place = np.searchsorted(known, persons[key].charged)
             place[place == len(known)] = 0
-            total += amount * (known[place] == persons[key].charged)
-        return total
+            hit = known[place] == persons[key].charged
+            if amount >= UNBOUNDED:
+                unbounded |= hit
+            else:
+                total += amount * hit
+        return np.where(unbounded, UNBOUNDED, total)
 
     def most_spent(self) -> list[tuple[str, int, int]]:
         """For each attribute: how many people it was charged to, and the most for one of them."""
@@ -257,8 +276,11 @@ class Ledger:
         if not people:
             return 0, 0
         _, place = np.unique(np.concatenate(people), return_inverse=True)
+        charged = np.concatenate(amounts)
+        if charged.max() >= UNBOUNDED:
+            return int(place.max()) + 1, UNBOUNDED
         totals = np.zeros(int(place.max()) + 1, dtype=np.int64)
-        np.add.at(totals, place, np.concatenate(amounts))
+        np.add.at(totals, place, charged)
         return len(totals), int(totals.max())
 
     def _aborted(self) -> set[int]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
-from opboost.ledger.store import UNIT, Ledger
+from opboost.ledger.store import UNBOUNDED, UNIT, Ledger
 
 
 def summary(ledger: Ledger) -> dict[str, Any]:
@@ -33,7 +34,7 @@ def summary(ledger: Ledger) -> dict[str, Any]:
         {
             "attribute": attribute,
             "people": people,
-            "most": most / UNIT,
+            "most": _level(most),
             "cap": ledger.caps.attribute,
         }
         for attribute, people, most in ledger.most_spent()
@@ -43,8 +44,12 @@ def summary(ledger: Ledger) -> dict[str, Any]:
         {
             "attribute": "all together",
             "people": everything[0],
-            "most": everything[1] / UNIT,
+            "most": _level(everything[1]),
             "cap": ledger.caps.person,
         }
     )
     return {"releases": lines, "spent": spent}
+
+
+def _level(amount: int) -> float:
+    return inf if amount >= UNBOUNDED else amount / UNIT

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from opboost._typing import IntArray
 from opboost.errors import WireError
-from opboost.estimators.features import CodedColumn
+from opboost.ordinals import CodedColumn
 from opboost.wire.columns import Head, Reader
 from opboost.wire.messages import Schema, SplitQuery, SplitValues, Welcome, decode, encode
 

@@ -8,7 +8,6 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +16,11 @@ import numpy as np
 from opboost import durable
 from opboost.columns import PrivateColumn
 from opboost.config import BoosterSection, Plan, load
-from opboost.domain import NumericMapping
+from opboost.domain import NumericMapping, RawUnits
 from opboost.errors import ColumnError, DataError, ParameterError, PeerError, PrivacyError
-from opboost.estimators.features import RawUnits, has_order
 from opboost.files.reading import column_names as file_columns
 from opboost.files.reading import csv_types, pieces, table_files
-from opboost.frames import OutColumn, column, column_names, hidden, is_frame
+from opboost.frames import column, column_names, is_frame
 from opboost.guarantee import Joint
 from opboost.ids import id_bytes
 from opboost.ledger import Drawing, Ledger
@@ -87,19 +85,21 @@ class FeatureParty:
         self.plan = _plan(schema)
         self._table = Path(table) if isinstance(table, str | Path) else table
         self._ids = [] if ids is None else [ids] if isinstance(ids, str) else list(ids)
-        self._ledger, self._recipient = ledger, recipient
+        self._recipient = recipient
         self._units, self._codebook = units, codebook
         self._hidden = names == "hidden"
         self._new = tuple(new_attributes)
         self._progress = progress or (lambda what, done, total: None)
-        if state is None:
-            state = tempfile.mkdtemp(prefix="opboost-")
-            weakref.finalize(self, shutil.rmtree, state, ignore_errors=True)
-        self._state = Path(state)
         if ledger is not None and not self._ids:
             raise ParameterError(
                 "A ledger remembers people, so it needs their IDs. Give ids='customer_id'."
             )
+        if ledger is None or state is None:
+            place = Path(tempfile.mkdtemp(prefix="opboost-"))
+            self._end = weakref.finalize(self, shutil.rmtree, place, ignore_errors=True)
+            state = state or place / "state"
+            ledger = ledger or Ledger(place / "ledger", place / "ledger.key")
+        self._state, self._ledger = Path(state), ledger
         self._check_names()
 
     def guarantee(self) -> Joint:
@@ -126,26 +126,37 @@ class FeatureParty:
         if made.exists():
             known = decode(made.read_bytes(), SplitValues)
             if known.query != digest:
-                raise PrivacyError(
-                    f"{self._recipient!r} asks a second, different split query in job "
-                    f"{query.job}. One is answered a job."
-                )
+                raise self._second(query.job)
             return known
         if not (folder / "schema").exists():
             raise PeerError(f"A split query came for job {query.job}, which was never released.")
         answer = SplitValues(query.job, digest, tuple(self._values(folder, query)))
-        if self._ledger is not None:
-            counts = {str(c.column): len(c.codes) for c in query.columns}
-            body = {"job": query.job, "recipient": self._recipient, "cuts": counts}
-            with self._ledger.writing():
-                self._ledger.append("answer", {**body, "query": digest.hex()})
+        self._record_answer(query, digest)
         durable.write(made, encode(answer))
         return answer
+
+    def _record_answer(self, query: SplitQuery, digest: bytes) -> None:
+        """Log the answer before it leaves; the ledger, too, knows that there is one a job."""
+        for entry in self._ledger.entries("answer"):
+            if entry.body["job"] == query.job:
+                if entry.body["query"] != digest.hex():
+                    raise self._second(query.job)
+                return
+        counts = {str(c.column): len(c.codes) for c in query.columns}
+        body = {"job": query.job, "recipient": self._recipient, "cuts": counts}
+        with self._ledger.writing():
+            self._ledger.append("answer", {**body, "query": digest.hex()})
+
+    def _second(self, job: str) -> PrivacyError:
+        return PrivacyError(
+            f"{self._recipient!r} asks a second, different split query in job {job}. "
+            "One is answered a job."
+        )
 
     def _values(self, folder: Path, query: SplitQuery) -> Iterator[Values]:
         columns = [c for c in self.plan.private for _ in c.release_names()]
         for cuts in query.columns:
-            if cuts.column >= len(columns) or not has_order(columns[cuts.column]):
+            if cuts.column >= len(columns) or not columns[cuts.column].has_order:
                 raise PeerError(f"A split query names column {cuts.column}, which has no cuts.")
             values = read_values(folder / f"{cuts.column:05d}.arrow")
             if cuts.codes[-1] >= len(values):
@@ -166,36 +177,30 @@ class FeatureParty:
         folder.mkdir(parents=True, exist_ok=True)
         spool = Spool(folder)
         digest = hmac.new(welcome.nonce, digestmod="sha256")
-        drawing: AbstractContextManager[Drawing | None] = nullcontext()
-        if self._ledger is not None:
-            drawing = Drawing(
-                self._ledger,
-                self.plan.private,
-                self.plan.attributes,
-                job=welcome.job,
-                recipient=self._recipient,
-                budget=self.plan.budget,
-                new_attributes=self._new,
-            )
-        with drawing as session:
+        drawing = Drawing(
+            self._ledger,
+            self.plan.private,
+            self.plan.attributes,
+            job=welcome.job,
+            recipient=self._recipient,
+            budget=self.plan.budget,
+            new_attributes=self._new,
+        )
+        with drawing:
             for table, done, total in self._pieces():
                 ids = self._id_bytes(table)
                 for one in ids or ():
                     digest.update(len(one).to_bytes(4, "big") + one)
                 prepared = [c.prepare(table, spool.rows) for c in self.plan.private]
-                if session is not None:
-                    assert ids is not None
-                    out = session.draw(ids, prepared)
-                else:
-                    out = self._drawn(prepared)
+                people = ids or _row_numbers(spool.rows, len(prepared[0].cells))
+                out = drawing.draw(people, prepared)
                 spool.add([c for columns in out for c in columns])
                 self._progress("desensitised", done, total)
             if not spool.rows:
                 raise DataError("The table has no rows")
-        if session is not None:
-            durable.write(folder / "entry", str(session.entry.number).encode())
+        durable.write(folder / "entry", str(drawing.entry.number).encode())
         withheld = [
-            self._codebook == "cuts" and has_order(c)
+            self._codebook == "cuts" and c.has_order
             for c in self.plan.private
             for _ in c.release_names()
         ]
@@ -216,14 +221,6 @@ class FeatureParty:
         for number, c in enumerate(self.plan.private, 1):
             name = f"{self.name}-{number}" if self._hidden else str(c.name)
             yield ColumnSchema.of(c, name, self._units)
-
-    def _drawn(self, prepared: list[Any]) -> list[list[OutColumn]]:
-        out = [c.release(p) for c, p in zip(self.plan.private, prepared, strict=True)]
-        budget = self.plan.budget
-        if budget is None or budget.columns_per_row is None:
-            return out
-        chosen = budget.drawn(len(prepared[0].cells), len(out))
-        return [[hidden(c, ~chosen[:, j]) for c in columns] for j, columns in enumerate(out)]
 
     def _pieces(self) -> Iterator[tuple[Any, int, int]]:
         """The table in pieces, with how much of it is done."""
@@ -267,6 +264,11 @@ class FeatureParty:
             if files:
                 kept = [str(n) for n in names if n not in self._ids]
                 self.plan.check_names([*kept, *(i for i in self.plan.drop if i in self._ids)])
+
+
+def _row_numbers(first: int, count: int) -> list[bytes]:
+    """Stand-ins for IDs where a table has none: a row is its place."""
+    return [str(row).encode() for row in range(first, first + count)]
 
 
 def _listed(table: Any, name: str) -> list[Any]:

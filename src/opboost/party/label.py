@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import hmac
 import math
 import secrets
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,21 +19,23 @@ from opboost.domain import NumericMapping
 from opboost.errors import ParameterError, PeerError
 from opboost.estimators import OpBoostClassifier, OpBoostRegressor
 from opboost.estimators.boosted import Books, kind_for, trained_by
-from opboost.estimators.features import Released, has_order, width
+from opboost.estimators.features import Released
 from opboost.estimators.saving import load_trained, save_trained
 from opboost.frames import column_names
 from opboost.guarantee import Joint
 from opboost.party.channel import Channel
-from opboost.wire.columns import Head
-from opboost.wire.messages import Cuts, Schema, SplitQuery, Values, Welcome, encode
+from opboost.party.checks import check_head, check_schema, ends, ids_digest
+from opboost.wire.messages import (
+    Cuts,
+    Schema,
+    SplitQuery,
+    Values,
+    Welcome,
+    encode,
+    job_number,
+)
 
 Estimator = OpBoostClassifier | OpBoostRegressor
-
-
-def new_job(job_hash: bytes | None = None) -> str:
-    """A number for a job: later ones sort behind earlier ones."""
-    now = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-    return f"{now}-{(job_hash or secrets.token_bytes(4))[:4].hex()}"
 
 
 class LabelParty:
@@ -92,7 +92,9 @@ class LabelParty:
         """
         if not channels:
             raise ParameterError("train needs a channel to at least one feature party.")
-        welcome = welcome or Welcome(new_job(), secrets.token_bytes(32), b"")
+        welcome = welcome or Welcome(
+            job_number(secrets.token_bytes(4)), secrets.token_bytes(32), b""
+        )
         offers = [self._offer(channel, welcome) for channel in channels]
         offers = _named_apart(offers, [] if self._own is None else column_names(self._own))
         released: dict[Hashable, Sequence[Released]] = {}
@@ -137,59 +139,6 @@ class LabelParty:
         for question in questions:
             found |= question.answered()
         return found
-
-
-def check_schema(schema: Schema, party: str, job: str, rows: int, ids: bytes) -> None:
-    """Refuse a release of another party, job or set of rows; ``ids`` is the digest expected."""
-    if schema.party != party:
-        raise PeerError(f"Party {party!r} sent a release in the name of {schema.party!r}.")
-    if schema.job != job:
-        raise PeerError(f"Party {party!r} sent a release of job {schema.job!r}.")
-    if schema.rows != rows:
-        raise PeerError(
-            f"Party {party!r} sent {schema.rows:,} rows; the label party has {rows:,}. "
-            "Rows are matched as given: both need the same IDs in the same order."
-        )
-    if not hmac.compare_digest(schema.ids, ids):
-        raise PeerError(
-            f"The row IDs of party {party!r} are not the label party's in the same order. "
-            "Sort both tables by ID and keep the common rows."
-        )
-
-
-def ids_digest(nonce: bytes, ids: Sequence[bytes] | None) -> bytes:
-    """A keyed digest of all row IDs in their order."""
-    digest = hmac.new(nonce, digestmod="sha256")
-    for one in ids or ():
-        digest.update(len(one).to_bytes(4, "big") + one)
-    return digest.digest()
-
-
-def check_head(head: Head, schema: Schema, private: Sequence[PrivateColumn], number: int) -> None:
-    """Refuse a column whose head does not fit what its party's schema says."""
-    released = [c for c in private for _ in c.release_names()]
-    if number >= len(released) or head.column != number:
-        raise PeerError(f"Column {head.column} came where column {number} was due.")
-    column = released[number]
-    lower, upper = (0, 1) if column.mapping is None else _ends(column)
-    if head.rows != schema.rows:
-        raise PeerError(f"Column {number} has {head.rows:,} rows, the schema {schema.rows:,}.")
-    if head.values > upper - lower + 1:
-        raise PeerError(f"Column {number} has {head.values} codes, more than its grid has cells.")
-    if head.gaps and column.flagged() is None and not schema.columns_per_row:
-        raise PeerError(f"Column {number} has gaps, which its schema does not announce.")
-    withheld = schema.codebook == "cuts" and has_order(column)
-    if (head.codebook is None) != (withheld or not head.values):
-        raise PeerError(f"Column {number} withholds its codebook, or should and does not.")
-    if head.codebook is not None:
-        values = head.codebook.values
-        if values[0] < lower or values[-1] > upper:
-            raise PeerError(f"Column {number} has values outside its grid {lower}..{upper}.")
-
-
-def _ends(column: PrivateColumn) -> tuple[int, int]:
-    assert column.mapping is not None
-    return column.mapping.domain.L, column.mapping.domain.R
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,9 +216,9 @@ class _Question:
         """The question about a party whose first feature is ``first``."""
         numbers, feature, number = {}, first, 0
         for column in offer.private:
-            if has_order(column):
+            if column.has_order:
                 numbers[feature] = number
-            feature += 1 if has_order(column) else width(column)
+            feature += len(column.feature_names())
             number += len(column.release_names())
         cuts = trained.cuts()
         round_ = math.floor if trained.left_up_to else math.ceil
@@ -317,7 +266,7 @@ class _Question:
         if len(values.values) != len(cuts.codes):
             raise PeerError(f"Party {party!r} answered some cuts of column {cuts.column} only.")
         cells = [_cell(column, values.units, v) for v in values.values]
-        lower, upper = _ends(column)
+        lower, upper = ends(column)
         if any(not lower <= c <= upper for c in cells) or any(np.diff(cells) <= 0):
             raise PeerError(f"Party {party!r}: values of column {cuts.column} do not rise on it.")
         book = self.books[feature]

@@ -22,7 +22,7 @@ import pyarrow.flight as flight
 
 from opboost import durable
 from opboost.errors import OpBoostError, PeerError, WireError
-from opboost.party.label import check_head, check_schema
+from opboost.party.checks import check_head, check_schema
 from opboost.service.inbox import JobRecord, Mailbox, newest_receipt
 from opboost.service.logs import Log
 from opboost.service.tls import CLAIMED, check_receipt

@@ -21,7 +21,7 @@ from typing import Any
 
 from opboost import durable
 from opboost.errors import PeerError
-from opboost.estimators.features import CodedColumn
+from opboost.ordinals import CodedColumn
 from opboost.party.channel import read_column
 from opboost.wire.columns import Head
 from opboost.wire.messages import (

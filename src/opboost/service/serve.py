@@ -23,14 +23,14 @@ from opboost import durable
 from opboost.config.federation import LabelConfig
 from opboost.errors import ColumnError, ConfigError, DataError, PeerError
 from opboost.files.reading import column_names, table_files
-from opboost.files.training import label_of, read_table
+from opboost.files.tables import label_of, read_table
 from opboost.ids import id_bytes
-from opboost.party.label import LabelParty, ids_digest, new_job
+from opboost.party.checks import ids_digest
 from opboost.service.inbox import InboxChannel, JobRecord, Mailbox, jobs, status
 from opboost.service.logs import Log
 from opboost.service.manifest import versions
 from opboost.service.tls import Identity, check_loopback, read_identity
-from opboost.wire.messages import Welcome
+from opboost.wire.messages import Welcome, job_number
 
 LINGER = 60.0
 """Seconds for which the gate stays open after the end, so that parties learn of it."""
@@ -94,6 +94,9 @@ def _run(
     watch: Watch,
     started: float,
 ) -> dict[str, Any]:
+    # The boosters take a second to load: the gate is open meanwhile.
+    from opboost.party.label import LabelParty
+
     last = 0.0
 
     def look() -> None:
@@ -168,7 +171,7 @@ def _known(config: LabelConfig) -> Path | None:
 def _new(config: LabelConfig, data: Data, *, receipts: bool) -> Path:
     nonce = secrets.token_bytes(32)
     record = JobRecord(
-        new_job(config.job.hash),
+        job_number(config.job.hash),
         config.job.hash.hex(),
         nonce.hex(),
         len(data.y),

@@ -22,6 +22,7 @@ import json
 import math
 import re
 from dataclasses import dataclass, fields
+from datetime import UTC, datetime
 from typing import Any, ClassVar, Literal, TypeVar
 
 import pyarrow as pa
@@ -58,6 +59,11 @@ def check_party(name: str) -> str:
             f"A party's name is made of a-z, 0-9 and '-' (at most 63); got {name[:80]!r}."
         )
     return name
+
+
+def job_number(job_hash: bytes) -> str:
+    """A number for a run of a job: later ones sort behind earlier ones."""
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{job_hash[:4].hex()}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,147 @@
+"""A federation on one machine: tables, configurations and certificates of all parties in a folder.
+
+Used by the demo, the benchmark and the tests, which then start the parties as processes.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
+
+from opboost.errors import OpBoostError
+from opboost.service.certs import new_kit
+
+LABEL_PARTY = "bank"
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Where everything lies; parties are folders below ``folder``."""
+
+    folder: Path
+    parties: tuple[str, ...]
+
+    def config(self, party: str) -> Path:
+        """A party's file."""
+        return self.folder / party / f"{party}.toml"
+
+    def command(self, party: str, *more: str) -> list[str]:
+        """How the party's process is started."""
+        verb = "serve" if party == LABEL_PARTY else "join"
+        config = str(self.config(party))
+        return [sys.executable, "-m", "opboost", verb, "-c", config, "--format", "json", *more]
+
+
+def write_scene(
+    folder: Path,
+    label_table: pa.Table,
+    label: str,
+    tables: Mapping[str, pa.Table],
+    bounds: Mapping[str, Sequence[float]],
+    *,
+    epsilon: float,
+    cells: int = 10,
+    booster: Mapping[str, Any] | None = None,
+    listen: str = "127.0.0.1:0",
+    party: Mapping[str, str] | None = None,
+    ledger: Mapping[str, float] | None = None,
+) -> Scene:
+    """Write tables (with their ``id`` column), configurations, certificates and the job file."""
+    names = tuple(tables)
+    job = (
+        '[job]\nname = "scene"\n'
+        f'label_party = "{LABEL_PARTY}"\nfeature_parties = {json.dumps(list(names))}\n'
+    )
+    for name in (LABEL_PARTY, *names):
+        home = folder / name
+        home.mkdir(parents=True, exist_ok=True)
+        (home / "job.toml").write_text(job)
+        new_kit(name, folder / "certs")
+        table = label_table if name == LABEL_PARTY else tables[name]
+        pa.parquet.write_table(table, home / "table.parquet")
+    scene = Scene(folder, names)
+    scene.config(LABEL_PARTY).write_text(
+        _party(LABEL_PARTY, {"listen": listen})
+        + f'[label]\ncolumn = "{label}"\n\n[booster]\nkind = "xgboost"\n'
+        + f"params = {_inline(booster or {})}\n"
+    )
+    for name in names:
+        columns = "".join(
+            f"[columns.{json.dumps(c)}]\nbounds = [{bounds[c][0]}, {bounds[c][1]}]\n"
+            for c in tables[name].column_names
+            if c != "id"
+        )
+        caps = "".join(f"{key} = {value}\n" for key, value in (ledger or {}).items())
+        scene.config(name).write_text(
+            _party(name, {"connect": "127.0.0.1:1", **(party or {})})
+            + f'[ledger]\nfolder = "ledger"\nkey = "../keys/{name}.key"\n{caps}\n'
+            + f"[grid]\nlower = 1\nupper = {cells}\n\n"
+            + f'[mechanism]\nkind = "clamp-map"\nepsilon = {epsilon}\n\n{columns}'
+        )
+    return scene
+
+
+def _party(name: str, settings: Mapping[str, str]) -> str:
+    plain = {"name": name, "job": "job.toml", "table": "table.parquet", **settings}
+    lines = "".join(f'{key} = "{value}"\n' for key, value in plain.items())
+    return f'[party]\n{lines}\n[tls]\nkit = "../certs/{name}"\n\n[align]\nid = "id"\n\n'
+
+
+def _inline(values: Mapping[str, Any]) -> str:
+    return "{ " + ", ".join(f"{k} = {json.dumps(v)}" for k, v in values.items()) + " }"
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What the parties' processes said, as they say it to a program."""
+
+    seconds: float
+    manifests: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+def run_scene(scene: Scene, *, timeout: float = 600.0, join: Sequence[str] = ()) -> Outcome:
+    """Start every party as a process of its own and wait until the model is written."""
+    started = time.perf_counter()
+    with ExitStack() as stack:
+        serving = stack.enter_context(started_process(scene.command(LABEL_PARTY)))
+        address = wait_for_address(serving)
+        joining = {
+            name: stack.enter_context(
+                started_process([*scene.command(name), "--connect", address, *join])
+            )
+            for name in scene.parties
+        }
+        outcome = Outcome(0.0)
+        for name, process in {LABEL_PARTY: serving, **joining}.items():
+            out, err = process.communicate(timeout=timeout)
+            if process.returncode:
+                raise OpBoostError(f"Party {name!r} failed: {err.strip()}")
+            outcome.manifests[name] = json.loads(out)
+    outcome.seconds = time.perf_counter() - started
+    return outcome
+
+
+def started_process(command: Sequence[str]) -> subprocess.Popen[str]:
+    """A process whose words are kept."""
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8"
+    )
+
+
+def wait_for_address(serving: subprocess.Popen[str]) -> str:
+    """Read the address that ``serve`` prints when it is open."""
+    assert serving.stderr is not None
+    for line in serving.stderr:
+        if ": serving " in line:
+            return line.rsplit(" on ", 1)[1].strip()
+    raise OpBoostError("The label party ended before it was open.")

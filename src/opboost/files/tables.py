@@ -1,0 +1,49 @@
+"""A whole table in memory, for the party that trains on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from opboost.columns import PrivateColumn
+from opboost.errors import ColumnError, DataError
+from opboost.files.describe import parsed
+from opboost.files.reading import csv_types, kind_of, pieces, table_files
+
+
+def read_table(
+    source: Path, private: Sequence[PrivateColumn], text: Sequence[str] = ()
+) -> pa.Table:
+    """A whole table in memory, CSV columns as what they look like; those of ``text`` as text."""
+    tables = []
+    for file in table_files(source):
+        found = list(pieces(file, csv_types(private)))
+        if not found:
+            raise DataError(f"{file.name} has no rows")
+        tables.append(pa.concat_tables(found))
+    table = pa.concat_tables(tables)
+    if kind_of(table_files(source)[0]) == "csv":
+        declared = {*(str(c.name) for c in private), *text}
+        for i, name in enumerate(table.column_names):
+            if name not in declared:
+                table = table.set_column(i, name, parsed(table.column(i))[0])
+    return table
+
+
+def label_of(table: pa.Table, label: str) -> np.ndarray[Any, Any]:
+    """The label's column, without gaps."""
+    column = table.column(label)
+    if column.null_count:
+        raise ColumnError(
+            label,
+            "is the label and has missing values",
+            detail=f"{column.null_count} of {len(column)} rows",
+            hint="Drop those rows.",
+        )
+    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+        return np.asarray(column.to_numpy())
+    return np.array(column.to_pylist())

@@ -1,0 +1,65 @@
+"""What the label party refuses to take in, whoever sends it."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Sequence
+
+from opboost.columns import PrivateColumn
+from opboost.errors import PeerError
+from opboost.wire.columns import Head
+from opboost.wire.messages import Schema
+
+
+def check_schema(schema: Schema, party: str, job: str, rows: int, ids: bytes) -> None:
+    """Refuse a release of another party, job or set of rows; ``ids`` is the digest expected."""
+    if schema.party != party:
+        raise PeerError(f"Party {party!r} sent a release in the name of {schema.party!r}.")
+    if schema.job != job:
+        raise PeerError(f"Party {party!r} sent a release of job {schema.job!r}.")
+    if schema.rows != rows:
+        raise PeerError(
+            f"Party {party!r} sent {schema.rows:,} rows; the label party has {rows:,}. "
+            "Rows are matched as given: both need the same IDs in the same order."
+        )
+    if not hmac.compare_digest(schema.ids, ids):
+        raise PeerError(
+            f"The row IDs of party {party!r} are not the label party's in the same order. "
+            "Sort both tables by ID and keep the common rows."
+        )
+
+
+def ids_digest(nonce: bytes, ids: Sequence[bytes] | None) -> bytes:
+    """A keyed digest of all row IDs in their order."""
+    digest = hmac.new(nonce, digestmod="sha256")
+    for one in ids or ():
+        digest.update(len(one).to_bytes(4, "big") + one)
+    return digest.digest()
+
+
+def check_head(head: Head, schema: Schema, private: Sequence[PrivateColumn], number: int) -> None:
+    """Refuse a column whose head does not fit what its party's schema says."""
+    released = [c for c in private for _ in c.release_names()]
+    if number >= len(released) or head.column != number:
+        raise PeerError(f"Column {head.column} came where column {number} was due.")
+    column = released[number]
+    lower, upper = (0, 1) if column.mapping is None else ends(column)
+    if head.rows != schema.rows:
+        raise PeerError(f"Column {number} has {head.rows:,} rows, the schema {schema.rows:,}.")
+    if head.values > upper - lower + 1:
+        raise PeerError(f"Column {number} has {head.values} codes, more than its grid has cells.")
+    if head.gaps and column.flagged() is None and not schema.columns_per_row:
+        raise PeerError(f"Column {number} has gaps, which its schema does not announce.")
+    withheld = schema.codebook == "cuts" and column.has_order
+    if (head.codebook is None) != (withheld or not head.values):
+        raise PeerError(f"Column {number} withholds its codebook, or should and does not.")
+    if head.codebook is not None:
+        values = head.codebook.values
+        if values[0] < lower or values[-1] > upper:
+            raise PeerError(f"Column {number} has values outside its grid {lower}..{upper}.")
+
+
+def ends(column: PrivateColumn) -> tuple[int, int]:
+    """The first and the last cell of a column's grid."""
+    assert column.mapping is not None
+    return column.mapping.domain.L, column.mapping.domain.R

@@ -1,60 +1,59 @@
 """OpBoost: vertical federated gradient boosting by order-preserving desensitization.
 
-What needs scikit-learn or scipy is imported when it is first used, so that the command line and a
-feature party start quickly.
+Names are imported when they are first used, so that the command line and a feature party start
+quickly.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from opboost.budget import Budget
-from opboost.columns import Flag, PrivateColumn
-from opboost.domain import Domain, NumericMapping, Ordered, OrdinalMapping, Partition
-from opboost.errors import (
-    ColumnError,
-    ConfigError,
-    DataError,
-    InferredBoundsWarning,
-    OpBoostError,
-    ParameterError,
-    PeerError,
-    PrivacyError,
-    WireError,
-)
-from opboost.guarantee import (
-    DLDP,
-    LDP,
-    Flagged,
-    Joint,
-    LocalDLDP,
-    NoGuarantee,
-    PartitionDLDP,
-)
-from opboost.mechanisms import (
-    AdjLaplace,
-    AdjMap,
-    Certificate,
-    ClampMap,
-    DiscreteLaplace,
-    GlobalMap,
-    LocalMap,
-    Mechanism,
-    OrderPreservingEncryption,
-    Piecewise,
-    RandomizedResponse,
-    UnaryEncoding,
-    WithMissing,
-)
-from opboost.rng import SecureRng, SeededRng
-
 if TYPE_CHECKING:
     from opboost import theory
+    from opboost.budget import Budget
+    from opboost.columns import Flag, PrivateColumn
+    from opboost.domain import Domain, NumericMapping, Ordered, OrdinalMapping, Partition
+    from opboost.errors import (
+        ColumnError,
+        ConfigError,
+        DataError,
+        InferredBoundsWarning,
+        OpBoostError,
+        ParameterError,
+        PeerError,
+        PrivacyError,
+        WireError,
+    )
     from opboost.estimators import Desensitizer, OpBoostClassifier, OpBoostRegressor, load
+    from opboost.guarantee import (
+        DLDP,
+        LDP,
+        Flagged,
+        Joint,
+        LocalDLDP,
+        NoGuarantee,
+        PartitionDLDP,
+    )
     from opboost.ledger import Caps, Ledger
+    from opboost.mechanisms import (
+        AdjLaplace,
+        AdjMap,
+        Certificate,
+        ClampMap,
+        DiscreteLaplace,
+        GlobalMap,
+        LocalMap,
+        Mechanism,
+        OrderPreservingEncryption,
+        Piecewise,
+        RandomizedResponse,
+        UnaryEncoding,
+        WithMissing,
+    )
     from opboost.metrics import random_queries, range_query_mse, weighted_kendall
     from opboost.party.channel import MemoryChannel
     from opboost.party.feature import FeatureParty
     from opboost.party.label import LabelParty
+    from opboost.rng import SecureRng, SeededRng
 
 __version__ = "0.1.0"
 
@@ -114,19 +113,58 @@ __all__ = [
 ]
 
 _LATER = {
-    "Desensitizer": "opboost.estimators",
-    "OpBoostClassifier": "opboost.estimators",
-    "OpBoostRegressor": "opboost.estimators",
-    "load": "opboost.estimators",
-    "random_queries": "opboost.metrics",
-    "range_query_mse": "opboost.metrics",
+    "AdjLaplace": "opboost.mechanisms",
+    "AdjMap": "opboost.mechanisms",
+    "Budget": "opboost.budget",
     "Caps": "opboost.ledger",
+    "Certificate": "opboost.mechanisms",
+    "ClampMap": "opboost.mechanisms",
+    "ColumnError": "opboost.errors",
+    "ConfigError": "opboost.errors",
+    "DataError": "opboost.errors",
+    "Desensitizer": "opboost.estimators",
+    "DiscreteLaplace": "opboost.mechanisms",
+    "DLDP": "opboost.guarantee",
+    "Domain": "opboost.domain",
     "FeatureParty": "opboost.party.feature",
+    "Flag": "opboost.columns",
+    "Flagged": "opboost.guarantee",
+    "GlobalMap": "opboost.mechanisms",
+    "InferredBoundsWarning": "opboost.errors",
+    "Joint": "opboost.guarantee",
     "LabelParty": "opboost.party.label",
+    "LDP": "opboost.guarantee",
     "Ledger": "opboost.ledger",
+    "load": "opboost.estimators",
+    "LocalDLDP": "opboost.guarantee",
+    "LocalMap": "opboost.mechanisms",
+    "Mechanism": "opboost.mechanisms",
     "MemoryChannel": "opboost.party.channel",
+    "NoGuarantee": "opboost.guarantee",
+    "NumericMapping": "opboost.domain",
+    "OpBoostClassifier": "opboost.estimators",
+    "OpBoostError": "opboost.errors",
+    "OpBoostRegressor": "opboost.estimators",
+    "Ordered": "opboost.domain",
+    "OrderPreservingEncryption": "opboost.mechanisms",
+    "OrdinalMapping": "opboost.domain",
+    "ParameterError": "opboost.errors",
+    "Partition": "opboost.domain",
+    "PartitionDLDP": "opboost.guarantee",
+    "PeerError": "opboost.errors",
+    "Piecewise": "opboost.mechanisms",
+    "PrivacyError": "opboost.errors",
+    "PrivateColumn": "opboost.columns",
+    "random_queries": "opboost.metrics",
+    "RandomizedResponse": "opboost.mechanisms",
+    "range_query_mse": "opboost.metrics",
+    "SecureRng": "opboost.rng",
+    "SeededRng": "opboost.rng",
     "theory": "opboost.theory",
+    "UnaryEncoding": "opboost.mechanisms",
     "weighted_kendall": "opboost.metrics",
+    "WireError": "opboost.errors",
+    "WithMissing": "opboost.mechanisms",
 }
 
 

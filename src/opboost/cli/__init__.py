@@ -15,6 +15,7 @@ from opboost import __version__
 from opboost.cli.bench import bench
 from opboost.cli.certify import certify
 from opboost.cli.certs import certs
+from opboost.cli.common import end_by_request
 from opboost.cli.demo import demo
 from opboost.cli.describe import describe
 from opboost.cli.desensitize import desensitize
@@ -55,8 +56,7 @@ def opboost(
 
 def main() -> None:
     """Run the command line and turn an error into a sentence and an exit status."""
-    # An end by request cleans up like any other end.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    signal.signal(signal.SIGTERM, end_by_request)
     try:
         app()
     except OpBoostError as error:

@@ -12,11 +12,9 @@ from rich.progress import track
 from rich.table import Table
 
 from opboost.cli.common import Format, FormatOption, paper, print_json, talk
-from opboost.domain import Domain
-from opboost.mechanisms import ClampMap
-from opboost.rng import SeededRng
 
 if TYPE_CHECKING:
+    from opboost.domain import Domain
     from opboost.experiments.federation import Demo
     from opboost.experiments.tour import Stop
 
@@ -37,6 +35,9 @@ def demo(
     format: FormatOption = Format.text,
 ) -> None:
     """Train one model over three processes: a label party and two feature parties over mTLS."""
+    from opboost.domain import Domain
+    from opboost.mechanisms import ClampMap
+
     grid = Domain(1, cells)
     ClampMap(grid, epsilon)  # refuse bad levels before anything is started
     if mechanisms:
@@ -82,6 +83,7 @@ def _print_federation(found: Demo) -> None:
 
 def _tour(epsilon: float, grid: Domain, out: Path, seed: int | None, format: Format) -> None:
     from opboost.experiments import tour
+    from opboost.rng import SeededRng
 
     console = talk()
     rng = None if seed is None else SeededRng(seed)

@@ -7,14 +7,16 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 
 from opboost.cli.common import ConfigOption, Format, FormatOption, paper, print_json, talk
 from opboost.errors import ConfigError, PrivacyError
-from opboost.ledger import Caps, Ledger
+
+if TYPE_CHECKING:
+    from opboost.ledger import Ledger
 
 ledger = typer.Typer(help="What was released, to whom, about how many.", no_args_is_help=True)
 
@@ -22,6 +24,7 @@ ledger = typer.Typer(help="What was released, to whom, about how many.", no_args
 @contextmanager
 def _opened(config: Path) -> Iterator[Ledger]:
     from opboost.config.columns import read, validated
+    from opboost.ledger import Caps, Ledger
 
     section = validated(read(config), config.name).ledger
     if section is None:

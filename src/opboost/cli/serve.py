@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -9,7 +11,15 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from opboost.cli.common import ConfigOption, Format, FormatOption, paper, print_json, talk
+from opboost.cli.common import (
+    ConfigOption,
+    Format,
+    FormatOption,
+    end_if_requested,
+    paper,
+    print_json,
+    talk,
+)
 from opboost.errors import ConfigError
 
 
@@ -28,23 +38,24 @@ def serve(
     format: FormatOption = Format.text,
 ) -> None:
     """Wait for the feature parties, train, ask for split values, write the model."""
-    from opboost.config.federation import load_label
-    from opboost.service.inbox import jobs
-    from opboost.service.inbox import status as look
-    from opboost.service.metrics import serving_metrics
-    from opboost.service.serve import serve as run
-
-    found = load_label(config)
     if status:
-        known = jobs(found.state)
-        if not known:
-            raise ConfigError(f"No job has begun in {found.state} yet.")
-        _show(look(known[-1]), format)
+        _show(_status(config), format)
         return
+    from opboost.service.gate_process import GateProcess
+
     console = talk()
-    with serving_metrics(metrics, found.state), _Board(console) as board:
+    with ExitStack() as stack:
+        gate = stack.enter_context(GateProcess())  # it loads while this process does
+        from opboost.config.federation import load_label
+        from opboost.service.metrics import serving_metrics
+        from opboost.service.serve import serve as run
+
+        found = load_label(config)
+        stack.enter_context(serving_metrics(metrics, found.state))
+        board = stack.enter_context(_Board(console))
         manifest = run(
             found,
+            gate,
             insecure_plaintext=insecure_plaintext_on_loopback,
             again=again,
             watch=board.update,
@@ -60,6 +71,17 @@ def serve(
     for name, party in manifest["parties"].items():
         typer.echo(f"{name}: {party['columns']} columns, {party['bytes']:,} bytes")
     console.print(f"-> {found.model} ({manifest['seconds']:.1f} s)")
+
+
+def _status(config: Path) -> dict[str, Any]:
+    from opboost.config.federation import load_label
+    from opboost.service.inbox import jobs, status
+
+    state = load_label(config).state
+    known = jobs(state)
+    if not known:
+        raise ConfigError(f"No job has begun in {state} yet.")
+    return status(known[-1])
 
 
 class _Board:
@@ -78,6 +100,7 @@ class _Board:
             self._live.stop()
 
     def update(self, where: dict[str, Any]) -> None:
+        end_if_requested()
         if self._live:
             self._live.update(_table(where))
 

@@ -6,12 +6,14 @@ Used by the demo, the benchmark and the tests, which then start the parties as p
 from __future__ import annotations
 
 import json
+import re
+import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -101,34 +103,64 @@ def _inline(values: Mapping[str, Any]) -> str:
     return "{ " + ", ".join(f"{k} = {json.dumps(v)}" for k, v in values.items()) + " }"
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """What the parties' processes said, as they say it to a program."""
 
     seconds: float
-    manifests: dict[str, dict[str, Any]] = field(default_factory=dict)
+    manifests: dict[str, dict[str, Any]]
 
 
-def run_scene(scene: Scene, *, timeout: float = 600.0, join: Sequence[str] = ()) -> Outcome:
+Between = Callable[[str, str], str]
+"""Given a party's name and the label party's address: where that party shall connect to."""
+
+
+def run_scene(
+    scene: Scene, *, timeout: float = 600.0, between: Between = lambda name, address: address
+) -> Outcome:
     """Start every party as a process of its own and wait until the model is written."""
+    port = free_port()
+    config = scene.config(LABEL_PARTY)
+    text = config.read_text()
+    config.write_text(re.sub(r"listen = .*", f'listen = "127.0.0.1:{port}"', text))
     started = time.perf_counter()
     with ExitStack() as stack:
         serving = stack.enter_context(started_process(scene.command(LABEL_PARTY)))
-        address = wait_for_address(serving)
+        address = f"127.0.0.1:{port}"
         joining = {
             name: stack.enter_context(
-                started_process([*scene.command(name), "--connect", address, *join])
+                started_process([*scene.command(name), "--connect", between(name, address)])
             )
             for name in scene.parties
         }
-        outcome = Outcome(0.0)
-        for name, process in {LABEL_PARTY: serving, **joining}.items():
-            out, err = process.communicate(timeout=timeout)
-            if process.returncode:
-                raise OpBoostError(f"Party {name!r} failed: {err.strip()}")
-            outcome.manifests[name] = json.loads(out)
-    outcome.seconds = time.perf_counter() - started
-    return outcome
+        processes = {LABEL_PARTY: serving, **joining}
+        try:
+            _watch(processes, started + timeout)
+        finally:
+            for process in processes.values():
+                process.kill()
+        seconds = time.perf_counter() - started
+        said = {name: process.communicate() for name, process in processes.items()}
+        for name, process in processes.items():
+            if process.returncode > 0:
+                raise OpBoostError(f"Party {name!r} failed: {said[name][1].strip()}")
+    return Outcome(seconds, {name: json.loads(out) for name, (out, _) in said.items()})
+
+
+def _watch(processes: Mapping[str, subprocess.Popen[str]], end: float) -> None:
+    """Wait until all are done, one failed, or time is up."""
+    while any(p.poll() is None for p in processes.values()):
+        if any(p.returncode for p in processes.values()):
+            return
+        if time.perf_counter() > end:
+            raise OpBoostError("The parties did not finish in time.")
+        time.sleep(0.01)
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])
 
 
 def started_process(command: Sequence[str]) -> subprocess.Popen[str]:

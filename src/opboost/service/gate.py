@@ -26,6 +26,7 @@ from opboost.party.checks import check_head, check_schema
 from opboost.service.inbox import JobRecord, Mailbox, newest_receipt
 from opboost.service.logs import Log
 from opboost.service.tls import CLAIMED, check_receipt
+from opboost.wire.coding import warm_up
 from opboost.wire.columns import FIELDS, Head, Reader
 from opboost.wire.messages import (
     Ack,
@@ -311,6 +312,7 @@ def limit_memory(megabytes: int) -> None:
 
 def main() -> None:
     """Serve until the standard input closes, which it does when the training process ends."""
+    warm_up()
     plain = json.loads(sys.stdin.readline())
     setting = Setting(**{**plain, "job": Path(plain["job"])})
     try:

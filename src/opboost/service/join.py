@@ -9,13 +9,17 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from threading import Thread
 from typing import Any, TypeVar, cast
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.flight as flight
 
 from opboost import durable
+from opboost.config import Plan
 from opboost.config.federation import FeatureConfig
+from opboost.domain import NumericMapping
 from opboost.errors import PeerError, PrivacyError
 from opboost.ledger import Caps, Ledger
 from opboost.party.feature import FeatureParty, Progress
@@ -28,6 +32,7 @@ from opboost.service.tls import (
     check_receipt,
     read_identity,
 )
+from opboost.wire.coding import warm_up
 from opboost.wire.messages import (
     Ack,
     Farewell,
@@ -43,6 +48,15 @@ from opboost.wire.messages import (
 M = TypeVar("M")
 
 
+_PATIENCE = [
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1000),
+]
+"""How gRPC itself tries again; left alone it waits a second after the first refusal."""
+
+
 class Connection:
     """One feature party's connection to the label party."""
 
@@ -52,7 +66,7 @@ class Connection:
         self.sent = 0
         self._timeout = 120.0
         if identity is None:
-            self._client = flight.FlightClient(f"grpc+tcp://{address}")
+            self._client = flight.FlightClient(f"grpc+tcp://{address}", generic_options=_PATIENCE)
         else:
             self._client = flight.FlightClient(
                 f"grpc+tls://{address}",
@@ -60,6 +74,7 @@ class Connection:
                 cert_chain=identity.cert,
                 private_key=identity.key,
                 override_hostname=label_party,
+                generic_options=_PATIENCE,
             )
         self._headers = [(CLAIMED.encode(), party.encode())]
 
@@ -139,6 +154,7 @@ def join(
         check_loopback(address)
     identity = None if insecure_plaintext else read_identity(config.tls, config.party.name)
     caps = Caps(config.ledger.cap_attribute, config.ledger.cap_person)
+    Thread(target=_warm_up, args=(config.plan,), daemon=True).start()
     with Ledger(config.ledger_folder, config.ledger_key, caps) as ledger:
         return _Visit(config, address, identity, ledger, progress, say).run(leave)
 
@@ -150,6 +166,14 @@ def _put(job: str, number: int, file: Path, connection: Connection) -> None:
 def _poll(job: str, connection: Connection) -> SplitQuery | Farewell | Ack:
     said: Any = connection.call("poll", Poll(job), SplitQuery, Farewell, Ack)
     return cast(SplitQuery | Farewell | Ack, said)
+
+
+def _warm_up(plan: Plan) -> None:
+    """Load the compiled loops while the connection is made."""
+    warm_up()
+    for column in plan.private[:1]:
+        if isinstance(column.mapping, NumericMapping):
+            column.mapping.scan(np.array(column.mapping.bounds))
 
 
 class _Visit:
@@ -263,7 +287,7 @@ class _Visit:
                         f"The label party at {self._address} cannot be reached: {error}"
                     ) from None
                 time.sleep(pause)
-                pause = min(2.0, pause * 1.5)
+                pause = min(2.0, pause * 1.15)
 
     def _connected(self) -> Connection:
         if self._connection is None:

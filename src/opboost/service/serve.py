@@ -6,8 +6,6 @@ import fcntl
 import json
 import os
 import secrets
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,15 +19,17 @@ import pyarrow as pa
 
 from opboost import durable
 from opboost.config.federation import LabelConfig
-from opboost.errors import ColumnError, ConfigError, DataError, PeerError
+from opboost.errors import ColumnError, ConfigError, DataError
 from opboost.files.reading import column_names, table_files
 from opboost.files.tables import label_of, read_table
 from opboost.ids import id_bytes
 from opboost.party.checks import ids_digest
+from opboost.service.gate_process import GateProcess
 from opboost.service.inbox import InboxChannel, JobRecord, Mailbox, jobs, status
 from opboost.service.logs import Log
 from opboost.service.manifest import versions
 from opboost.service.tls import Identity, check_loopback, read_identity
+from opboost.wire.coding import warm_up
 from opboost.wire.messages import Welcome, job_number
 
 LINGER = 60.0
@@ -50,6 +50,7 @@ class Data:
 
 def serve(
     config: LabelConfig,
+    gate: GateProcess,
     *,
     insecure_plaintext: bool = False,
     again: bool = False,
@@ -66,6 +67,7 @@ def serve(
         if folder is not None and (folder / "manifest.json").exists():
             manifest: dict[str, Any] = json.loads((folder / "manifest.json").read_text())
             return manifest
+        started = time.monotonic()
         data = read_data(config)
         if folder is None:
             folder = _new(config, data, receipts=identity is not None)
@@ -73,16 +75,22 @@ def serve(
         _check_data(record, data)
         log = Log(folder / "label.jsonl")
         log.write("serving", job=record.job, rows=record.rows, parties=list(record.parties))
-        started = time.monotonic()
-        gate = _Gate(folder, config, identity)
-        try:
-            opened(gate.address)
-            manifest = _run(config, data, folder, record, gate, watch, started)
-            log.write("done", job=record.job, seconds=manifest["seconds"])
-            _linger(folder, record, gate)
-        finally:
-            gate.stop()
+        opened(gate.open(_setting(folder, config, identity)))
+        manifest = _run(config, data, folder, record, gate, watch, started)
+        log.write("done", job=record.job, seconds=manifest["seconds"])
+        _linger(folder, record, gate)
         return manifest
+
+
+def _setting(folder: Path, config: LabelConfig, identity: Identity | None) -> dict[str, object]:
+    return {
+        "job": str(folder),
+        "listen": config.party.listen,
+        "ca": identity and identity.ca.decode(),
+        "cert": identity and identity.cert.decode(),
+        "key": identity and identity.key.decode(),
+        "memory_mb": config.limits.memory_mb,
+    }
 
 
 def _run(
@@ -90,13 +98,14 @@ def _run(
     data: Data,
     folder: Path,
     record: JobRecord,
-    gate: _Gate,
+    gate: GateProcess,
     watch: Watch,
     started: float,
 ) -> dict[str, Any]:
-    # The boosters take a second to load: the gate is open meanwhile.
+    # Boosters and compiled loops take a second to load: the gate is open meanwhile.
     from opboost.party.label import LabelParty
 
+    warm_up()
     last = 0.0
 
     def look() -> None:
@@ -210,70 +219,7 @@ def _alone(state: Path) -> Iterator[None]:
         os.close(handle)
 
 
-class _Gate:
-    """The gate's process; started again if it dies."""
-
-    def __init__(self, folder: Path, config: LabelConfig, identity: Identity | None) -> None:
-        self._setting = {
-            "job": str(folder),
-            "listen": config.party.listen,
-            "ca": identity and identity.ca.decode(),
-            "cert": identity and identity.cert.decode(),
-            "key": identity and identity.key.decode(),
-            "memory_mb": config.limits.memory_mb,
-        }
-        self._log = Log(folder / "label.jsonl")
-        self._deaths = 0
-        self.address = self._start()
-
-    def _start(self) -> str:
-        # Arrow's own allocator maps more than it uses, which a memory limit would count.
-        environment = {**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system", "PYTHONWARNINGS": ""}
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "opboost.service.gate"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=environment,
-            text=True,
-        )
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(self._setting) + "\n")
-        self._process.stdin.flush()
-        said = json.loads(self._process.stdout.readline() or '{"error": "it ended at once"}')
-        if "error" in said:
-            self.stop()
-            raise PeerError(f"{self._setting['listen']} cannot be served: {said['error']}.")
-        host = str(self._setting["listen"]).rpartition(":")[0]
-        self._setting["listen"] = f"{host}:{said['port']}"
-        return str(self._setting["listen"])
-
-    def check(self) -> None:
-        """Start it again if it died."""
-        code = self._process.poll()
-        if code is None:
-            return
-        self._deaths += 1
-        self._log.write("gate died", status=code, deaths=self._deaths)
-        if self._deaths > 100:
-            raise PeerError("The process that faces the network died a hundred times.")
-        self.stop()
-        self._start()
-
-    def stop(self) -> None:
-        """End it."""
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                pipe.close()
-        try:
-            self._process.wait(5)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-
-
-def _linger(folder: Path, record: JobRecord, gate: _Gate) -> None:
+def _linger(folder: Path, record: JobRecord, gate: GateProcess) -> None:
     """Keep the gate open until every party has heard that the job is done, or a while."""
     active = [name for name in record.parties if name not in record.revoked]
     end = time.monotonic() + LINGER

@@ -141,3 +141,9 @@ def unpack_integers(data: bytes, count: int) -> IntArray:
         raise WireError("A packed list has another length than stated.")
     rows = np.frombuffer(planes, dtype=np.uint8).reshape(8, count)
     return np.ascontiguousarray(rows.T).view("<i8").reshape(count).astype(np.int64)
+
+
+def warm_up() -> None:
+    """Load the compiled loops, while there is time for it."""
+    coder = Coder.of_counts(np.array([1, 1]))
+    coder.decode(coder.encode(np.zeros(1, dtype=np.uint8)), 1)

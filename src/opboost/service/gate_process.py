@@ -1,0 +1,78 @@
+"""The gate as a process of the label party's: started at once, opened when the job is known."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from opboost.errors import PeerError
+from opboost.service.logs import Log
+
+
+class GateProcess:
+    """The gate's process; started again if it dies.  It loads while the table is read."""
+
+    def __init__(self) -> None:
+        self._setting: dict[str, object] = {}
+        self._deaths = 0
+        self._process = self._started()
+
+    def __enter__(self) -> GateProcess:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+
+    def _started(self) -> subprocess.Popen[str]:
+        # Arrow's own allocator maps more than it uses, which a memory limit would count.
+        environment = {**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system", "PYTHONWARNINGS": ""}
+        return subprocess.Popen(
+            [sys.executable, "-m", "opboost.service.gate"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment,
+            text=True,
+        )
+
+    def open(self, setting: dict[str, object]) -> str:
+        """Let parties in; returns the address.  ``setting`` is that of ``gate.Setting``."""
+        self._setting = dict(setting)
+        self._log = Log(Path(str(setting["job"])) / "label.jsonl")
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(self._setting) + "\n")
+        self._process.stdin.flush()
+        said = json.loads(self._process.stdout.readline() or '{"error": "it ended at once"}')
+        if "error" in said:
+            raise PeerError(f"{self._setting['listen']} cannot be served: {said['error']}.")
+        host = str(self._setting["listen"]).rpartition(":")[0]
+        self._setting["listen"] = f"{host}:{said['port']}"
+        return str(self._setting["listen"])
+
+    def check(self) -> None:
+        """Start it again if it died."""
+        code = self._process.poll()
+        if code is None:
+            return
+        self._deaths += 1
+        self._log.write("gate died", status=code, deaths=self._deaths)
+        if self._deaths > 100:
+            raise PeerError("The process that faces the network died a hundred times.")
+        self.stop()
+        self._process = self._started()
+        self.open(self._setting)
+
+    def stop(self) -> None:
+        """End it."""
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
+        try:
+            self._process.wait(5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()

@@ -63,7 +63,7 @@ def end_by_request(*_: object) -> None:
 
 
 def end_if_requested() -> None:
-    """For loops that wait: an exit that was raised inside a library's callback may be lost there."""
+    """For loops that wait: an exit raised inside a library's callback may be lost there."""
     if _stopping.is_set():
         sys.exit(143)
 

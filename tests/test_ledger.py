@@ -497,3 +497,37 @@ def test_two_processes_do_not_write_at_once(home):
                 release(other, table(5))
         release(other, table(5))
         assert not verify(one)
+
+
+def test_a_file_goes_through_the_ledger(home):
+    config = CONFIG.replace("[ledger]", '[align]\nid = "id"\n[ledger]')
+    (home / "b.toml").write_text(config)
+    people = table(300)
+    people.to_csv(home / "people.csv", index=False)
+    files = [home / f"{n}.csv" for n in "abc"]
+
+    def desensitised(source, out, *more):
+        return run("desensitize", home / source, "-c", home / "b.toml", "-o", out, *more)
+
+    status, _, words = desensitised("people.csv", files[0], "--to", "bank")
+    assert status == 0, words
+    assert "300 cells drawn and charged, 0 known already" in words
+    status, _, words = desensitised("people.csv", files[1], "--to", "rival")
+    assert "0 cells drawn and charged, 300 known already" in words
+    assert files[0].read_bytes() == files[1].read_bytes()
+    assert files[0].read_text().splitlines()[0] in ('"age"', "age")
+    for shift in (30, 60):
+        people.assign(age=(people["age"] + shift) % 100).to_csv(home / "moved.csv", index=False)
+        status, _, words = desensitised("moved.csv", files[2])
+        if shift == 30:
+            assert status == 0, words
+            files[2].unlink()
+    assert status == 3, words
+    assert "no more than 9 may be spent" in words
+    assert not files[2].exists()
+    assert run("ledger", "verify", "-c", home / "b.toml")[0] == 0
+    assert desensitised("people.csv", files[2], "--seed", "1")[0] == 3
+    (home / "b.toml").write_text(CONFIG.replace("[ledger]", '[table]\ndrop = ["id"]\n[ledger]'))
+    status, _, words = desensitised("people.csv", files[2])
+    assert status == 2
+    assert "Add [align]" in words

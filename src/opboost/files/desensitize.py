@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from opboost.errors import DataError
 from opboost.files.reading import column_names, csv_types, kind_of, pieces, table_files
 from opboost.files.writing import TableWriter, appearing
 from opboost.frames import OutColumn, hidden, rebuild
+from opboost.ids import id_bytes
+from opboost.ledger import Drawing
 from opboost.rng import Rng, SeededRng
 
 
@@ -35,10 +38,14 @@ def desensitize(
     *,
     rng: Rng | None = None,
     progress: Callable[[int], None] | None = None,
+    drawing: Drawing | None = None,
+    ids: Sequence[str] = (),
 ) -> Summary:
     """Desensitise a file, or every file of a folder, into ``target``.
 
-    Columns of a piece are drawn in parallel.  The target appears when it is whole.
+    Columns of a piece are drawn in parallel.  The target appears when it is whole.  With a
+    ``drawing`` noise comes through the ledger, for the people that the columns ``ids`` name; the
+    release is committed there before the target appears.
     """
     files = table_files(source)
     folder = source.is_dir()
@@ -49,7 +56,12 @@ def desensitize(
     counts = dict.fromkeys((str(c.name) for c in plan.private), 0)
     rows = used = 0
     width = sum(len(c.release_names()) for c in plan.private) + len(plan.public)
-    with appearing(target, folder=folder) as partial, ThreadPoolExecutor(os.cpu_count()) as pool:
+    with (
+        appearing(target, folder=folder) as partial,
+        drawing or nullcontext(),
+        ThreadPoolExecutor(os.cpu_count()) as pool,
+    ):
+        draw = _ledger_draw(plan, drawing, ids) if drawing else None
         for number, file in enumerate(files):
             place, name = (partial / file.name, file.name) if folder else (partial, target.name)
             own = rng.child(number) if isinstance(rng, SeededRng) else rng
@@ -57,7 +69,8 @@ def desensitize(
             with TableWriter(place, name) as writer:
                 report = (lambda n, base=used: progress(base + n)) if progress else None
                 for piece in pieces(file, csv_types(plan.private), report, width):
-                    writer.write(_released(piece, plan, own, seen, pool, counts))
+                    fresh = draw or _fresh_draw(plan, own, pool)
+                    writer.write(_released(piece, plan, fresh, seen, counts))
                     seen += piece.num_rows
             if not seen:
                 raise DataError(f"{file.name} has no rows")
@@ -66,31 +79,52 @@ def desensitize(
     return Summary(len(files), rows, counts)
 
 
+Draw = Callable[[pa.Table, int], tuple[list[list[OutColumn]], list[int]]]
+"""A piece and the number of its first row to released columns, and how many values lay outside."""
+
+
+def _ledger_draw(plan: Plan, drawing: Drawing, ids: Sequence[str]) -> Draw:
+    """Each cell's noise is drawn once and remembered."""
+
+    def draw(piece: pa.Table, start: int) -> tuple[list[list[OutColumn]], list[int]]:
+        prepared = [c.prepare(piece, start) for c in plan.private]
+        people = id_bytes([piece.column(name).to_pylist() for name in ids], ids)
+        return drawing.draw(people, prepared), [p.outside for p in prepared]
+
+    return draw
+
+
+def _fresh_draw(plan: Plan, rng: Rng | None, pool: ThreadPoolExecutor) -> Draw:
+    """Noise that nothing remembers."""
+
+    def draw(piece: pa.Table, start: int) -> tuple[list[list[OutColumn]], list[int]]:
+        own = rng.child(start) if isinstance(rng, SeededRng) else rng
+
+        def one(column: PrivateColumn) -> tuple[list[OutColumn], int]:
+            prepared = column.prepare(piece, start)
+            return column.release(prepared, own), prepared.outside
+
+        chosen = None
+        if plan.budget is not None and plan.budget.columns_per_row is not None:
+            chosen = plan.budget.drawn(piece.num_rows, len(plan.private), own)
+        made = list(pool.map(one, plan.private))
+        columns = [
+            out if chosen is None else [hidden(c, ~chosen[:, j]) for c in out]
+            for j, (out, _) in enumerate(made)
+        ]
+        return columns, [outside for _, outside in made]
+
+    return draw
+
+
 def _released(
-    piece: pa.Table,
-    plan: Plan,
-    rng: Rng | None,
-    start: int,
-    pool: ThreadPoolExecutor,
-    counts: dict[str, int],
+    piece: pa.Table, plan: Plan, draw: Draw, start: int, counts: dict[str, int]
 ) -> pa.Table:
-    own = rng.child(start) if isinstance(rng, SeededRng) else rng
-
-    def one(column: PrivateColumn) -> tuple[list[OutColumn], int]:
-        prepared = column.prepare(piece, start)
-        return column.release(prepared, own), prepared.outside
-
-    chosen = None
-    if plan.budget is not None and plan.budget.columns_per_row is not None:
-        chosen = plan.budget.drawn(piece.num_rows, len(plan.private), own)
+    columns, outside = draw(piece, start)
     out: dict[str, list[OutColumn]] = {}
-    for j, (column, (columns, outside)) in enumerate(
-        zip(plan.private, pool.map(one, plan.private), strict=True)
-    ):
-        counts[str(column.name)] += outside
-        if chosen is not None:
-            columns = [hidden(c, ~chosen[:, j]) for c in columns]
-        out[str(column.name)] = columns
+    for column, released, beyond in zip(plan.private, columns, outside, strict=True):
+        counts[str(column.name)] += beyond
+        out[str(column.name)] = released
     order: list[OutColumn | Hashable] = []
     for name in piece.column_names:
         if name in out:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from opboost.errors import DataError
@@ -13,13 +13,18 @@ def id_bytes(columns: Sequence[Sequence[Any]], names: Sequence[str]) -> list[byt
     parts = [_texts(column, name) for column, name in zip(columns, names, strict=True)]
     if len(parts) == 1:
         return parts[0]
-    return [
-        b"".join(len(p).to_bytes(4, "big") + p for p in row) for row in zip(*parts, strict=True)
-    ]
+    return [framed(row) for row in zip(*parts, strict=True)]
+
+
+def framed(parts: Iterable[bytes]) -> bytes:
+    """Parts in a row, each behind its length: no two lists give the same bytes."""
+    return b"".join([len(part).to_bytes(4, "big") + part for part in parts])
 
 
 def _texts(column: Sequence[Any], name: str) -> list[bytes]:
-    found = []
+    kinds = set(map(type, column))
+    if kinds == {str} and "" not in column:
+        return [value.encode() for value in column]
     for row, value in enumerate(column):
         if value is None or value == "" or isinstance(value, float | bool):
             kind = "is missing" if value is None or value == "" else f"is a {type(value).__name__}"
@@ -28,5 +33,4 @@ def _texts(column: Sequence[Any], name: str) -> list[bytes]:
                 detail=f"row {row}",
                 hint="Fill it, or leave the row out.",
             )
-        found.append(str(value).encode())
-    return found
+    return [str(value).encode() for value in column]

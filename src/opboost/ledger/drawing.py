@@ -53,13 +53,14 @@ class Drawing:
         self._mechanisms = [_identity(c) for c in columns]
         self._amounts = [_amount(c) for c in columns]
         self._about = {"job": job, "recipient": recipient}
-        self._seen: list[np.ndarray] = []
+        self._seen: list[Words] = []
         self.rows = self.new_cells = self.old_cells = 0
 
     def __enter__(self) -> Drawing:
         with self._ledger.writing():
             self._check_attributes()
             self._number = self._reserve().number
+            self._before = self._ledger.last_blocks()
         return self
 
     def draw(self, ids: Sequence[bytes], prepared: Sequence[Prepared]) -> list[list[OutColumn]]:
@@ -68,6 +69,7 @@ class Drawing:
         self._check_once(persons[self._ledger.key.name])
         with self._ledger.writing():
             blocks: list[dict[str, Any]] = []
+            self._piece = self._ledger.last_blocks()
             chosen = self._chosen(persons, blocks)
             drawn = [
                 self._column(j, persons, p, chosen[:, j], blocks) for j, p in enumerate(prepared)
@@ -155,7 +157,7 @@ class Drawing:
         none = np.zeros(rows, dtype=np.int64)
         cells = {k.name: k.cells("", plan, persons[k.name], none) for k in self._ledger.keys}
         size = -(-width // 8)
-        found, packed = self._ledger.remembered("", plan, cells, size)
+        found, packed = self._ledger.remembered("", plan, cells, size, upto=self._before)
         fresh = np.packbits(self._budget.drawn(int((~found).sum()), width), axis=1)
         packed[~found] = fresh
         if len(fresh):
@@ -178,7 +180,9 @@ class Drawing:
             for k in self._ledger.keys
         }
         width = _width(column)
-        found, drawn = self._ledger.remembered(attribute, mechanism, cells, width)
+        found, drawn = self._ledger.remembered(
+            attribute, mechanism, cells, width, upto=self._before
+        )
         fresh = chosen & ~found
         if fresh.any():
             self._charge(j, {name: p.where(fresh) for name, p in persons.items()}, blocks)
@@ -201,7 +205,7 @@ class Drawing:
         ):
             if cap is None:
                 continue
-            spent = self._ledger.spent(persons, of)
+            spent = self._ledger.spent(persons, of, without=(self._before, self._piece))
             room = min(int(Fraction(cap) * UNIT), UNBOUNDED - 1) - amount
             over = spent > room
             if over.any():
@@ -218,7 +222,8 @@ class Drawing:
 
 
 def _refuse_twice(people: Words) -> None:
-    twice = len(people) - len(np.unique(people))
+    ordered = np.sort(people)
+    twice = int((ordered[1:] == ordered[:-1]).sum())
     if twice:
         raise DataError(
             f"{twice:,} rows repeat an ID of an earlier row",

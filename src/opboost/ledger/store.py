@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from opboost._typing import Words
+from opboost._typing import BoolArray, IntArray, Words
 from opboost.errors import DataError, ParameterError, PrivacyError
 from opboost.ledger.keys import Key, Persons, read_keys
 
@@ -30,6 +30,9 @@ UNIT = 10**9
 
 UNBOUNDED = 2**62
 """What counts as spent once something was released without a bound (Local-map shows the run)."""
+
+Draws = np.ndarray[Any, np.dtype[np.uint8]]
+"""One row of bytes a draw."""
 
 _TABLES = """
 CREATE TABLE entries (
@@ -67,6 +70,14 @@ class Caps:
         for name, cap in (("attribute", self.attribute), ("person", self.person)):
             if cap is not None and not 0 < cap < float("inf"):
                 raise ParameterError(f"The cap per {name} must be above zero; got {cap!r}.")
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A point in the growth of the ledger: the last charge and the last noise."""
+
+    charges: int
+    noise: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +206,7 @@ class Ledger:
         return {"charge": cursor.lastrowid, "sha256": row_digest(*row)}
 
     def add_noise(
-        self, reservation: int, attribute: str, mechanism: str, cells: Words, drawn: np.ndarray
+        self, reservation: int, attribute: str, mechanism: str, cells: Words, drawn: Draws
     ) -> dict[str, Any]:
         """Remember draws (rows of bytes) by their cells; returns what an entry must say of it."""
         order = np.argsort(cells[:, 0], kind="stable")
@@ -208,10 +219,18 @@ class Ledger:
         )
         return {"noise": cursor.lastrowid, "sha256": row_digest(*row)}
 
+    def last_blocks(self) -> Mark:
+        """How far charges and noise go now."""
+        (marks,) = self._db.execute(
+            "SELECT (SELECT coalesce(max(id), 0) FROM charges), "
+            "(SELECT coalesce(max(id), 0) FROM noise)"
+        )
+        return Mark(*marks)
+
     def remembered(
-        self, attribute: str, mechanism: str, cells: dict[str, Words], width: int
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Which of the rows were drawn before, and what was drawn.
+        self, attribute: str, mechanism: str, cells: dict[str, Words], width: int, upto: Mark
+    ) -> tuple[BoolArray, Draws]:
+        """Which of the rows were drawn up to a mark, and what was drawn.
 
         ``cells`` are the rows' handles under each key.
         """
@@ -221,8 +240,8 @@ class Ledger:
         dropped = self._aborted()
         rows = self._db.execute(
             "SELECT reservation, key, width, cells, drawn FROM noise "
-            "WHERE attribute = ? AND mechanism = ? ORDER BY id",
-            (attribute, mechanism),
+            "WHERE attribute = ? AND mechanism = ? AND id <= ? ORDER BY id",
+            (attribute, mechanism, upto.noise),
         )
         for reservation, key, stored, blob, values in rows:
             if reservation in dropped or stored != width or key not in cells:
@@ -234,14 +253,25 @@ class Ledger:
             found |= hit
         return found, drawn
 
-    def spent(self, persons: dict[str, Persons], attribute: str | None = None) -> np.ndarray:
-        """What was spent on each person, in billionths: on one attribute, or on all."""
+    def spent(
+        self,
+        persons: dict[str, Persons],
+        attribute: str | None = None,
+        *,
+        without: tuple[Mark, Mark] | None = None,
+    ) -> IntArray:
+        """What was spent on each person, in billionths: on one attribute, or on all.
+
+        Charges between the two marks of ``without`` are known to be about other people.
+        """
         total = np.zeros(len(next(iter(persons.values()))), dtype=np.int64)
         unbounded = np.zeros(len(total), dtype=np.bool_)
         dropped = self._aborted()
-        where, values = ("WHERE attribute = ?", (attribute,)) if attribute is not None else ("", ())
+        first, last = (without[0].charges, without[1].charges) if without else (0, 0)
         rows = self._db.execute(
-            f"SELECT reservation, key, amount, persons FROM charges {where}", values
+            "SELECT reservation, key, amount, persons FROM charges "
+            "WHERE (?1 IS NULL OR attribute = ?1) AND NOT (id > ?2 AND id <= ?3)",
+            (attribute, first, last),
         )
         for reservation, key, amount, blob in rows:
             if reservation in dropped or key not in persons:
@@ -333,7 +363,7 @@ def _opened(file: Path, new: bool) -> sqlite3.Connection:
     return db
 
 
-def _find(known: Words, wanted: Words) -> tuple[np.ndarray, np.ndarray]:
+def _find(known: Words, wanted: Words) -> tuple[IntArray, BoolArray]:
     """Where each wanted pair of words stands among known ones, sorted by their first word."""
     place = np.searchsorted(known[:, 0], wanted[:, 0])
     place[place == len(known)] = 0

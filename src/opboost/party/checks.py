@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from opboost.columns import PrivateColumn
 from opboost.errors import PeerError
+from opboost.ids import framed
 from opboost.wire.columns import Head
 from opboost.wire.messages import Schema
 
@@ -31,10 +32,7 @@ def check_schema(schema: Schema, party: str, job: str, rows: int, ids: bytes) ->
 
 def ids_digest(nonce: bytes, ids: Sequence[bytes] | None) -> bytes:
     """A keyed digest of all row IDs in their order."""
-    digest = hmac.new(nonce, digestmod="sha256")
-    for one in ids or ():
-        digest.update(len(one).to_bytes(4, "big") + one)
-    return digest.digest()
+    return hmac.digest(nonce, framed(ids or ()), "sha256")
 
 
 def check_head(head: Head, schema: Schema, private: Sequence[PrivateColumn], number: int) -> None:

@@ -22,7 +22,7 @@ from opboost.files.reading import column_names as file_columns
 from opboost.files.reading import csv_types, pieces, table_files
 from opboost.frames import column, column_names, is_frame
 from opboost.guarantee import Joint
-from opboost.ids import id_bytes
+from opboost.ids import framed, id_bytes
 from opboost.ledger import Drawing, Ledger
 from opboost.party.spool import Spool, read_values
 from opboost.wire.messages import (
@@ -189,8 +189,7 @@ class FeatureParty:
         with drawing:
             for table, done, total in self._pieces():
                 ids = self._id_bytes(table)
-                for one in ids or ():
-                    digest.update(len(one).to_bytes(4, "big") + one)
+                digest.update(framed(ids or ()))
                 prepared = [c.prepare(table, spool.rows) for c in self.plan.private]
                 people = ids or _row_numbers(spool.rows, len(prepared[0].cells))
                 out = drawing.draw(people, prepared)

@@ -540,9 +540,12 @@ def test_a_receipt_of_someone_else_is_refused(besieged, attacker, tmp_path):
     other = identity_of(made, "telco").sign(welcome.job, 3, bytes(32))
     ca = (made.folder / "certs" / "ca" / "ca.pem").read_bytes()
     forged = as_identity(new_kit("shop", tmp_path / "other"), ca, "shop")
+    own = identity_of(made, "shop").sign(welcome.job, 3, bytes(32))
     for receipt in (
         other,
         changed(other, party="shop"),
+        changed(own, entry=4),
+        changed(own, head=bytes(31) + b"1"),
         forged.sign(welcome.job, 3, bytes(32)),
         Receipt("shop", welcome.job, 3, bytes(32), b"no certificate", b""),
     ):

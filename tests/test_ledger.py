@@ -457,6 +457,20 @@ def test_a_file_that_is_no_ledger_is_refused(home):
         opened(home)
 
 
+def test_two_releases_at_once_do_not_noise_a_cell_twice(home):
+    people = table()
+    with opened(home) as one, opened(home) as other:
+        first = Drawing(one, [AGE], ["age"], job="1", recipient="bank")
+        with first:
+            with pytest.raises(ConfigError, match=r"Another process already works in"):
+                release(other, people, job="2")
+            ids = id_bytes([people["id"].tolist()], ["id"])
+            out = first.draw(ids, [AGE.prepare(people)])
+        again, made = release(other, people, job="2")
+    assert made.new_cells == 0
+    assert values(again) == values(out)
+
+
 CONFIG = """
 [mechanism]
 epsilon = 0.5

@@ -636,6 +636,19 @@ def test_a_label_party_that_is_not_there_is_told_with_status_4(tmp_path):
     assert "cannot be reached" in words
 
 
+def test_a_party_does_not_join_twice_at_once(tmp_path):
+    made = scene(tmp_path, ("shop", "telco"))
+    with serving(made) as (_, address):
+        waiting = started_process([*made.command("shop"), "--connect", address])
+        wait_for(lambda: list((tmp_path / LABEL_PARTY / "state").glob("*/parties/shop/sent")))
+        second = subprocess.run(
+            [*made.command("shop"), "--connect", address], capture_output=True, text=True
+        )
+        stop(waiting)
+    assert second.returncode == 2
+    assert "Another process already works" in second.stderr
+
+
 def test_two_label_parties_do_not_share_a_state(tmp_path):
     made = scene(tmp_path, ("shop",))
     with serving(made):

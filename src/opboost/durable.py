@@ -1,9 +1,13 @@
-"""Files that are whole or not there: written under another name, flushed, then renamed."""
+"""Files that are whole or not there, and folders that one process works in at a time."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from opboost.errors import ConfigError
 
 
 def write(path: Path, data: bytes, *, mode: int = 0o644) -> None:
@@ -38,3 +42,26 @@ def flush(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Work in a folder as the only process; a second one is refused.  A kill lets go of it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o640)
+    try:
+        _lock(handle, folder)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _lock(handle: int, folder: Path) -> None:
+    try:
+        import fcntl
+    except ImportError:  # not on Windows
+        return
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise ConfigError(f"Another process already works in {folder}. Let it finish.") from None

@@ -21,6 +21,7 @@ import numpy as np
 from opboost._typing import BoolArray, IntArray, Words
 from opboost.budget import Budget
 from opboost.columns import Prepared, PrivateColumn
+from opboost.durable import alone
 from opboost.errors import DataError, PrivacyError
 from opboost.frames import OutColumn, hidden
 from opboost.ledger.keys import Persons
@@ -57,10 +58,17 @@ class Drawing:
         self.rows = self.new_cells = self.old_cells = 0
 
     def __enter__(self) -> Drawing:
-        with self._ledger.writing():
-            self._check_attributes()
-            self._number = self._reserve().number
-            self._before = self._ledger.last_blocks()
+        # Two drawings at once would not see each other's draws and noise a cell twice.
+        self._alone = alone(self._ledger.folder)
+        self._alone.__enter__()
+        try:
+            with self._ledger.writing():
+                self._check_attributes()
+                self._number = self._reserve().number
+                self._before = self._ledger.last_blocks()
+        except BaseException:
+            self._alone.__exit__(None, None, None)
+            raise
         return self
 
     def draw(self, ids: Sequence[bytes], prepared: Sequence[Prepared]) -> list[list[OutColumn]]:
@@ -85,6 +93,12 @@ class Drawing:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        try:
+            self._close(kind)
+        finally:
+            self._alone.__exit__(None, None, None)
+
+    def _close(self, kind: type[BaseException] | None) -> None:
         if kind is not None and not issubclass(kind, Exception):
             return  # an end by force, not a refusal: the reservation stands, to be taken up again
         if kind is not None:

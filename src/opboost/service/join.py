@@ -155,7 +155,10 @@ def join(
     identity = None if insecure_plaintext else read_identity(config.tls, config.party.name)
     caps = Caps(config.ledger.cap_attribute, config.ledger.cap_person)
     Thread(target=_warm_up, args=(config.plan,), daemon=True).start()
-    with Ledger(config.ledger_folder, config.ledger_key, caps) as ledger:
+    with (
+        durable.alone(config.state),
+        Ledger(config.ledger_folder, config.ledger_key, caps) as ledger,
+    ):
         return _Visit(config, address, identity, ledger, progress, say).run(leave)
 
 

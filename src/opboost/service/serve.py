@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import secrets
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -61,8 +58,7 @@ def serve(
     if insecure_plaintext:
         check_loopback(str(config.party.listen))
     identity = None if insecure_plaintext else read_identity(config.tls, config.party.name)
-    config.state.mkdir(parents=True, exist_ok=True)
-    with _alone(config.state):
+    with durable.alone(config.state):
         folder = None if again else _known(config)
         if folder is not None and (folder / "manifest.json").exists():
             manifest: dict[str, Any] = json.loads((folder / "manifest.json").read_text())
@@ -204,19 +200,6 @@ def _check_data(record: JobRecord, data: Data) -> None:
             f"The table's IDs are not those with which job {record.job} began",
             hint="Bring the table back, or begin a new job with --again.",
         )
-
-
-@contextmanager
-def _alone(state: Path) -> Iterator[None]:
-    """Refuse to run twice on one state folder."""
-    handle = os.open(state / "lock", os.O_RDWR | os.O_CREAT, 0o640)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    except BlockingIOError:
-        raise ConfigError(f"Another process already works in {state}. Let it finish.") from None
-    finally:
-        os.close(handle)
 
 
 def _linger(folder: Path, record: JobRecord, gate: GateProcess) -> None:

@@ -14,7 +14,7 @@ demo: $(READY) ## a first look, on bundled data
 	$(BIN)/opboost demo
 
 test: $(READY) ## the whole test suite, doctests included
-	$(BIN)/pytest -n auto --dist loadgroup
+	$(BIN)/pytest -n auto
 
 check: $(READY) ## lint, format, types and layers
 	$(BIN)/ruff check .

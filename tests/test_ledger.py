@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 import signal
 import sqlite3
@@ -53,9 +54,10 @@ def table(rows=200, seed=0, **columns):
     return pd.DataFrame({**made, **columns})
 
 
-def release(ledger, people, columns=(AGE,), *, to="bank", job="1", names=None, **more):
+def release(ledger, people, columns=(AGE,), *, to="bank", job="1", names=None, known_by="", **more):
     names = names or [str(c.name) for c in columns]
     ids = id_bytes([people["id"].tolist()], ["id"])
+    more["people"] = known_by
     with Drawing(ledger, columns, names, job=job, recipient=to, **more) as drawing:
         out = drawing.draw(ids, [c.prepare(people) for c in columns])
     return out, drawing
@@ -231,7 +233,7 @@ def _drawn_twice(ledger):
         drawing.draw([b"1", b"2"], prepared)
 
 
-@pytest.mark.parametrize("bad", [None, "", 1.5, True])
+@pytest.mark.parametrize("bad", [None, "", 1.5, True, " 7", b"7", pd.NA])
 def test_an_id_that_is_none_is_refused(bad):
     with pytest.raises(DataError, match=r"An ID in column 'id'"):
         id_bytes([[1, bad]], ["id"])
@@ -282,6 +284,90 @@ def test_a_reservation_that_a_kill_left_counts_as_spent_and_is_taken_up_again(ho
             "most": LEVEL,
             "cap": None,
         }
+
+
+def test_an_abort_takes_back_only_what_its_own_run_drew(home):
+    """Another job may have sent what an earlier, killed run of this reservation drew."""
+    script = textwrap.dedent(CRASH)
+    subprocess.run([sys.executable, "-c", script, str(home)], capture_output=True)
+    people = table()
+    with opened(home) as ledger:
+        sent, made = release(ledger, people[:100], job="2", to="rival")
+        assert made.new_cells == 0
+        with pytest.raises(DataError):
+            release(ledger, people.assign(id=[*range(199), 7]))  # job 1 again, a bad table
+        again, made = release(ledger, people[:100], job="3")
+        assert made.new_cells == 0
+        assert values(again) == values(sent)
+        assert summary(ledger)["spent"][0]["most"] == LEVEL
+        assert summary(ledger)["spent"][0]["people"] == 100
+        assert not verify(ledger)
+
+
+def test_people_by_another_id_are_not_taken_for_new_ones(home):
+    with opened(home) as ledger:
+        release(ledger, table(), known_by="id")
+        with pytest.raises(PrivacyError, match=r'add people = "id" to \[ledger\]'):
+            release(ledger, table(), known_by="customer", job="2")
+        _, made = release(ledger, table(), known_by="id", job="3")
+        assert made.new_cells == 0
+
+
+def test_a_law_spelt_in_another_way_is_the_same(home):
+    people = table()
+    spellings = [
+        dataclasses.replace(AGE, missing=50),
+        dataclasses.replace(AGE, missing=50.0),
+        dataclasses.replace(AGE, outside="raise"),
+        dataclasses.replace(AGE, mapping=op.NumericMapping(GRID, (0.0, 100.0))),
+    ]
+    with opened(home) as ledger:
+        first, _ = release(ledger, people)
+        for job, column in enumerate(spellings, 2):
+            again, made = release(ledger, people, (column,), job=str(job))
+            assert made.new_cells == 0
+            assert values(again) == values(first)
+        flagged = dataclasses.replace(AGE, missing=op.Flag(1.0, 50))
+        assert release(ledger, people, (flagged,), job="9")[1].new_cells == 200
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.2, 0.3, 0.64, 0.7])
+def test_a_cap_has_room_for_its_own_level(home, epsilon):
+    column = op.PrivateColumn("age", AGE.mapping, op.ClampMap(GRID, epsilon))
+    people = table()
+    with opened(home, attribute=round(18 * epsilon, 6)) as ledger:
+        release(ledger, people, (column,))
+        release(ledger, people.assign(age=100 - people["age"]), (column,), job="2")
+        with pytest.raises(PrivacyError):
+            release(ledger, people.assign(age=(people["age"] + 37) % 100), (column,), job="3")
+
+
+def test_two_processes_may_make_a_ledger_at_once(home):
+    script = (
+        "import sys; from opboost.ledger import Ledger; from pathlib import Path; "
+        "h = Path(sys.argv[1]); Ledger(h / 'ledger', h / 'keys' / 'ledger.key').close()"
+    )
+    both = [
+        subprocess.Popen([sys.executable, "-c", script, str(home)], stderr=subprocess.PIPE)
+        for _ in range(3)
+    ]
+    assert [p.communicate()[1] or p.returncode for p in both] == [0, 0, 0]
+    with opened(home) as ledger:
+        assert [e.kind for e in ledger.entries()] == ["open"]
+        assert not verify(ledger)
+
+
+def test_files_are_whole_whoever_writes_them(home):
+    from concurrent.futures import ThreadPoolExecutor
+
+    from opboost import durable
+
+    bodies = [bytes([k]) * 100_000 for k in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        for done in [pool.submit(durable.write, home / "file", b) for b in bodies * 5]:
+            done.result()
+            assert (home / "file").read_bytes() in bodies
+    assert [f.name for f in home.iterdir()] == ["file"]
 
 
 def filled(home):

@@ -218,6 +218,70 @@ def asked(*cuts, left=False):
     return SplitQuery(JOB, left, tuple(Cuts(c, codes) for c, codes in cuts))
 
 
+def test_a_job_is_bound_to_its_recipient_and_configuration(tmp_path):
+    welcome = Welcome(JOB, bytes(32), b"")
+    first = party(COLUMNS[4:6], state=tmp_path)
+    first.release(welcome)
+    for other in (
+        party(COLUMNS[4:6], state=tmp_path, recipient="rival"),
+        party(COLUMNS[4:5], state=tmp_path),
+        party(COLUMNS[5:3:-1], state=tmp_path),
+        party(COLUMNS[4:6], state=tmp_path, units="grid"),
+    ):
+        with pytest.raises(PrivacyError, match=r"began with another recipient or configuration"):
+            other.release(welcome)
+        with pytest.raises(PrivacyError, match=r"began with another recipient or configuration"):
+            other.answer(asked((0, (1,))))
+    with pytest.raises(PrivacyError, match=r"began with another"):
+        first.release(Welcome(JOB, bytes(31) + b"1", b""))
+
+
+def test_what_a_run_left_behind_is_not_sent(tmp_path):
+    p = party(COLUMNS[4:6], state=tmp_path)
+    welcome = Welcome(JOB, bytes(32), b"")
+    p._bind(JOB, welcome.nonce)
+    (p.folder(JOB) / "00002.arrow").write_bytes(b"of a column that is gone")
+    assert len(p.release(welcome)[1]) == 2
+
+
+def test_cells_narrower_than_a_float_tells_apart_are_answered_on_the_grid():
+    rng = np.random.default_rng(0)
+    width = np.spacing(np.float32(1e6))
+    values = 1e6 + rng.uniform(0, 10 * 0.5 * width, 500)
+    mapping = op.NumericMapping(GRID, (1e6, 1e6 + 5 * float(width)))
+    p = FeatureParty(
+        pd.DataFrame({"x": values}), [op.PrivateColumn("x", mapping, op.ClampMap(GRID, 5.0))]
+    )
+    y = (mapping.to_grid(values) > 5).astype(int)
+    model = LabelParty(None, y, random_state=0).train([op.MemoryChannel(p)])
+    assert model.score(pd.DataFrame({"x": values}), y) > 0.95
+
+
+def test_names_that_clash_in_every_way_still_train_and_predict():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0, 1, 300)
+    y = (x > 0.5).astype(int)
+
+    def one(name, party_name):
+        schema = [op.PrivateColumn(name, op.NumericMapping(GRID, (0, 1)), op.ClampMap(GRID, 3.0))]
+        return op.MemoryChannel(FeatureParty(pd.DataFrame({name: x}), schema, name=party_name))
+
+    own = pd.DataFrame({"x": x, "a.x": x, "city=n": x})
+    city = FeatureParty(
+        pd.DataFrame({"city": np.where(y, "n", "s")}),
+        [op.PrivateColumn("city", None, op.UnaryEncoding(["n", "s"], 3.0))],
+        name="d",
+    )
+    channels = [one("x", "a"), one("x", "b"), one("a.x", "c"), op.MemoryChannel(city)]
+    model = LabelParty(own, y).train(channels)
+    names = list(model.feature_names_in_)
+    assert names == ["x", "a.x", "city=n", "a.x.2", "b.x", "c.a.x", "d.city"]
+    table = pd.DataFrame({n: x for n in names if n != "d.city"})
+    table["d.city"] = np.where(y, "n", "s")
+    assert model.score(table[names], y) > 0.9
+    assert len(set(model.model_features_)) == len(model.model_features_)
+
+
 def test_one_split_query_is_answered_a_job():
     p = party(COLUMNS[4:6])
     with pytest.raises(PeerError, match=r"never released"):
@@ -248,7 +312,7 @@ def test_a_query_for_what_is_not_there_is_refused(cuts):
         (lambda v: Values(v.column, v.units, v.values[::-1]), "do not rise"),
         (lambda v: Values(v.column, "grid", tuple(x + 50 for x in v.values)), "do not rise"),
         (lambda v: Values(v.column, "grid", tuple(range(1, len(v.values) + 1))), "codebook says"),
-        (lambda v: Values(v.column + 1, v.units, v.values), "left out columns"),
+        (lambda v: Values(v.column + 1, v.units, v.values), "leaves out columns"),
     ],
 )
 def test_an_answer_that_cannot_be_true_is_refused(change, words):

@@ -139,6 +139,30 @@ def test_a_large_message_is_refused_before_it_is_read():
         decode(envelope.MARK + bytes(envelope.LARGEST), Hello)
 
 
+def test_a_compressed_message_is_refused_before_it_is_unpacked():
+    """22 kB of zstd that would unpack to 700 MB."""
+    notes = {"kind": "welcome", "version": "1"}
+    schema = Welcome.ARROW.with_metadata(notes)
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    row = {"job": JOB, "nonce": bytes(32), "receipt": bytes(50_000_000)}
+    with pa.ipc.new_stream(sink, schema, options=options) as out:
+        out.write_batch(pa.RecordBatch.from_pylist([row], schema=schema))
+    with pytest.raises(WireError, match=r"is compressed"):
+        decode(_sealed(sink.getvalue().to_pybytes()), Welcome)
+
+
+@pytest.mark.parametrize("job", ["..", "", "20260102T030405Z-0102030g", "a/b", JOB + "/.."])
+def test_a_job_number_of_another_form_is_refused(job):
+    for make in (
+        lambda: Welcome(job, bytes(32), b""),
+        lambda: SplitQuery(job, False, ()),
+        lambda: Poll(job),
+    ):
+        with pytest.raises(WireError, match=r"job's number"):
+            make()
+
+
 @pytest.mark.parametrize(
     "spec",
     ["{}", "[]", "null", "x", '{"name": 1}', "[" * 5000, '{"name": "a", "mechanism": null}'],
@@ -298,6 +322,7 @@ def test_a_batch_of_another_form_is_refused():
         ({b"opboost": b"{}"}, "cannot be read"),
         ({b"opboost": b'{"version": 9}'}, "version 9"),
         ({b"frequencies": b"junk"}, "unpacked"),
+        ({b"more": b"x" * 100}, "no head of ours"),
         ({b"values": pack_integers(np.array([1, -5]))}, "cannot be read"),
         ({b"values": pack_integers(np.array([2**62, 2**62]))}, "beyond any grid"),
     ],

@@ -21,6 +21,9 @@ from opboost.guarantee import Guarantee, checked_epsilon
 from opboost.mechanisms import Mechanism, RandomizedResponse, UnaryEncoding, WithMissing
 from opboost.rng import KeyedRng, Rng, SeededRng, row_keys
 
+LARGEST = 2**24
+"""Boosters compare 32-bit floats, which tell integers up to this apart."""
+
 
 @dataclass(frozen=True, slots=True)
 class Flag:

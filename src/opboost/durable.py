@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from opboost.errors import ConfigError
@@ -12,25 +13,28 @@ from opboost.errors import ConfigError
 
 def write(path: Path, data: bytes, *, mode: int = 0o644) -> None:
     """Put ``data`` in the place of ``path``, all of it or none."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    _placed(path, data, mode, os.replace)
+
+
+def write_new(path: Path, data: bytes, *, mode: int = 0o644) -> None:
+    """Like :func:`write`, but a file that is there already, or comes first, stays as it is."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with suppress(FileExistsError):
+        _placed(path, data, mode, os.link)
+
+
+def _placed(path: Path, data: bytes, mode: int, place: Callable[[Path, Path], None]) -> None:
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
     try:
-        handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+        handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         with open(handle, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(partial, path)
+        place(partial, path)
     finally:
         partial.unlink(missing_ok=True)
     flush(path.parent)
-
-
-def write_new(path: Path, data: bytes, *, mode: int = 0o644) -> None:
-    """Like :func:`write`, but a file that is there already stays as it is."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if path.exists():
-        raise FileExistsError(f"{path} exists already and is left as it is.")
-    write(path, data, mode=mode)
 
 
 def flush(path: Path) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from opboost.errors import DataError
 
 
@@ -22,15 +24,24 @@ def framed(parts: Iterable[bytes]) -> bytes:
 
 
 def _texts(column: Sequence[Any], name: str) -> list[bytes]:
-    kinds = set(map(type, column))
-    if kinds == {str} and "" not in column:
-        return [value.encode() for value in column]
+    if set(map(type, column)) == {int}:
+        return [str(value).encode() for value in column]
     for row, value in enumerate(column):
-        if value is None or value == "" or isinstance(value, float | bool):
-            kind = "is missing" if value is None or value == "" else f"is a {type(value).__name__}"
+        wrong = _wrong(value)
+        if wrong:
             raise DataError(
-                f"An ID in column {name!r} {kind}; IDs are text or whole numbers",
+                f"An ID in column {name!r} {wrong}; IDs are text or whole numbers",
                 detail=f"row {row}",
-                hint="Fill it, or leave the row out.",
+                hint="Correct it, or leave the row out.",
             )
     return [str(value).encode() for value in column]
+
+
+def _wrong(value: Any) -> str:
+    if isinstance(value, str):
+        if value.strip() != value:
+            return "has spaces around it"
+        return "" if value else "is missing"
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        return ""
+    return "is missing" if value is None else f"is a {type(value).__name__}"

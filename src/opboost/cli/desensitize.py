@@ -70,6 +70,7 @@ def desensitize(
                 recipient=to,
                 budget=plan.budget,
                 new_attributes=sections.ledger.new_attributes,
+                people=sections.ledger.people or ", ".join(sections.align.ids()),
             )
         progress = stack.enter_context(bytes_progress("desensitising", size))
         ids = sections.align.ids()

@@ -77,11 +77,10 @@ def verify(
     format: FormatOption = Format.text,
 ) -> None:
     """Check every entry and every block; exit status 3 if anything is wrong."""
-    from opboost.ledger.receipts import read_receipts
     from opboost.ledger.verify import verify as run
 
     with _opened(config) as opened:
-        held = read_receipts(receipts) if receipts else []
+        held = _receipts(config, receipts) if receipts else []
         findings = run(opened, held)
         head = opened.head()
     entries = head.number + 1 if head else 0
@@ -99,6 +98,20 @@ def verify(
         )
     if format is Format.text:
         typer.echo(f"whole: {entries} entries, {len(held)} receipts")
+
+
+def _receipts(config: Path, path: Path) -> list[tuple[int, bytes]]:
+    """This party's receipts, each with a signature that its authority vouches for."""
+    from opboost.config.federation import load_feature
+    from opboost.ledger.receipts import read_receipts
+    from opboost.service.tls import check_receipt, read_identity
+
+    found = load_feature(config)
+    identity = read_identity(found.tls, found.party.name)
+    held = read_receipts(path, identity.name)
+    for receipt in held:
+        check_receipt(receipt, identity.name, identity.ca)
+    return [(receipt.entry, receipt.head) for receipt in held]
 
 
 @ledger.command()

@@ -22,6 +22,7 @@ from opboost.config.sections import (
     TlsSection,
 )
 from opboost.errors import ConfigError
+from opboost.wire.messages import PARTY_NAME
 
 
 class _Job(Section):
@@ -99,6 +100,12 @@ def load_job(path: Path) -> Job:
     except ValidationError as error:
         raise ConfigError(first_problem(error, path.name)) from None
     names = [job.label_party, *job.feature_parties]
+    for name in names:
+        if not PARTY_NAME.fullmatch(name):
+            raise ConfigError(
+                f"{path.name}: a party's name is made of a-z, 0-9 and '-' (at most 63); "
+                f"got {name!r}."
+            )
     if len(set(names)) < len(names):
         raise ConfigError(f"{path.name} names a party twice.")
     if job.align != "given":

@@ -113,6 +113,7 @@ class LedgerSection(Section):
     cap_attribute: float | None = Field(default=None, gt=0)
     cap_person: float | None = Field(default=None, gt=0)
     new_attributes: list[str] = Field(default_factory=list)
+    people: str | None = None
 
 
 class LimitsSection(Section):

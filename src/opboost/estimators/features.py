@@ -10,15 +10,12 @@ import numpy as np
 
 from opboost._typing import BoolArray, IntArray
 from opboost.boosting.protocol import Matrix, Replace
-from opboost.columns import Prepared, PrivateColumn
+from opboost.columns import LARGEST, Prepared, PrivateColumn
 from opboost.domain import NumericMapping, RawUnits
 from opboost.errors import ColumnError
 from opboost.frames import OutColumn, as_numbers, categories, column
 from opboost.mechanisms import UnaryEncoding
 from opboost.ordinals import Codebook, CodedColumn, encode
-
-LARGEST = 2**24
-"""Boosters compare 32-bit floats, which tell integers up to this apart."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,12 +48,14 @@ class Drawing:
         recipient: str,
         budget: Budget | None = None,
         new_attributes: Sequence[str] = (),
+        people: str = "",
     ) -> None:
         self._ledger, self._columns, self._attributes = ledger, tuple(columns), tuple(attributes)
         self._budget, self._new = budget, frozenset(new_attributes)
         self._mechanisms = [_identity(c) for c in columns]
         self._amounts = [_amount(c) for c in columns]
         self._about = {"job": job, "recipient": recipient}
+        self._people = people
         self._seen: list[Words] = []
         self.rows = self.new_cells = self.old_cells = 0
 
@@ -115,10 +117,16 @@ class Drawing:
             self.entry: Entry = self._ledger.append("commit", body)
 
     def _abort(self, reason: str) -> None:
-        """Take everything back: nothing of it was sent."""
+        """Take back what this run drew: nothing of it was sent, and nobody else has seen it.
+
+        What an earlier run of the same reservation drew stays: another job may have used it.
+        """
         with self._ledger.writing():
+            taken = [
+                list(pair) for pair in zip(self._before, self._ledger.last_blocks(), strict=True)
+            ]
             body = {"reservation": self._number, **self._about, "reason": reason}
-            self._ledger.append("abort", body)
+            self._ledger.append("abort", {**body, "charges": taken[0], "noise": taken[1]})
 
     def _reserve(self) -> Entry:
         """A new reservation, or the one of this job that a crash left open."""
@@ -135,7 +143,7 @@ class Drawing:
             )
         ]
         caps = {"attribute": self._ledger.caps.attribute, "person": self._ledger.caps.person}
-        body = {**self._about, "columns": columns, "caps": caps}
+        body = {**self._about, "people": self._people, "columns": columns, "caps": caps}
         closed = {e.body["reservation"] for e in self._ledger.entries("commit", "abort")}
         for entry in self._ledger.entries("reserve"):
             if entry.number not in closed and entry.body == body:
@@ -144,7 +152,15 @@ class Drawing:
 
     def _check_attributes(self) -> None:
         """Refuse an attribute that the ledger has never seen: it may be an old one, renamed."""
-        known = {c["attribute"] for e in self._ledger.entries("reserve") for c in e.body["columns"]}
+        reserved = [e.body for e in self._ledger.entries("reserve")]
+        known = {c["attribute"] for body in reserved for c in body["columns"]}
+        for body in reserved:
+            if body["people"] != self._people:
+                raise PrivacyError(
+                    f"This ledger knows people by {body['people']!r}, the table by "
+                    f"{self._people!r}: everyone would be taken for a new person. If the IDs are "
+                    f'the same under a new name, add people = "{body["people"]}" to [ledger].'
+                )
         for column, attribute in zip(self._columns, self._attributes, strict=True):
             if known and attribute not in known and attribute not in self._new:
                 listed = ", ".join(sorted(known))
@@ -165,8 +181,9 @@ class Drawing:
         rows, width = len(next(iter(persons.values()))), len(self._columns)
         if self._budget is None or self._budget.columns_per_row is None:
             return np.ones((rows, width), dtype=np.bool_)
+        order = np.argsort(self._attributes)  # columns in another order are the same plan
         plan = hashlib.sha256(
-            json.dumps([self._budget.columns_per_row, *self._attributes]).encode()
+            json.dumps([self._budget.columns_per_row, *sorted(self._attributes)]).encode()
         ).hexdigest()
         none = np.zeros(rows, dtype=np.int64)
         cells = {k.name: k.cells("", plan, persons[k.name], none) for k in self._ledger.keys}
@@ -177,7 +194,9 @@ class Drawing:
         if len(fresh):
             new = cells[self._ledger.key.name][~found]
             blocks.append(self._ledger.add_noise(self._number, "", plan, new, fresh))
-        return np.unpackbits(packed, axis=1, count=width).astype(np.bool_)
+        chosen = np.empty((rows, width), dtype=np.bool_)
+        chosen[:, order] = np.unpackbits(packed, axis=1, count=width)
+        return chosen
 
     def _column(
         self,
@@ -220,7 +239,7 @@ class Drawing:
             if cap is None:
                 continue
             spent = self._ledger.spent(persons, of, without=(self._before, self._piece))
-            room = min(int(Fraction(cap) * UNIT), UNBOUNDED - 1) - amount
+            room = min(int(_decimal(cap) * UNIT), UNBOUNDED - 1) - amount
             over = spent > room
             if over.any():
                 level = "without bound" if amount >= UNBOUNDED else f"{amount / UNIT:g}"
@@ -246,14 +265,30 @@ def _refuse_twice(people: Words) -> None:
 
 
 def _identity(column: PrivateColumn) -> str:
-    """The mechanism with its grid and mapping: what a draw's law depends on besides the value."""
-    spec = {k: v for k, v in column_to_dict(column).items() if k not in ("name", "outside")}
-    return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()
+    """The mechanism with its grid and mapping: what a draw's law depends on besides the cell."""
+    spec = column_to_dict(column)
+    kept = ["mapping", "mechanism", *(["missing"] if column.flagged() is not None else [])]
+    plain = _spelt_alike({name: spec[name] for name in kept})
+    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
+
+
+def _spelt_alike(value: Any) -> Any:
+    """The same numbers in one spelling: 50.0 is 50."""
+    if isinstance(value, dict):
+        return {k: _spelt_alike(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_spelt_alike(v) for v in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _amount(column: PrivateColumn) -> int:
     total = column.guarantee().total
-    return UNBOUNDED if isinf(total) else ceil(Fraction(total) * UNIT)
+    return UNBOUNDED if isinf(total) else ceil(_decimal(total) * UNIT)
+
+
+def _decimal(level: float) -> Fraction:
+    """A level as people write it: 5.76 is 576/100, so that a cap of 5.76 has room for it."""
+    return Fraction(repr(float(level)))
 
 
 def _states(column: PrivateColumn, prepared: Prepared) -> IntArray:

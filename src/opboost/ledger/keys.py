@@ -76,13 +76,17 @@ class Persons:
         return Persons(self.words[rows])
 
 
-def read_keys(path: Path, folder: Path, *, new: bool) -> list[Key]:
-    """The keys of a file, newest first; with ``new`` a first one is made if there is none."""
+def check_place(path: Path, folder: Path) -> None:
+    """Refuse a key that lies with what it protects."""
     if path.resolve().is_relative_to(folder.resolve()):
         raise ConfigError(
             f"The ledger's key {path} lies inside the ledger's folder {folder}. "
             "Whoever copies the folder must not get the key: keep it elsewhere."
         )
+
+
+def read_keys(path: Path, folder: Path, *, new: bool) -> list[Key]:
+    """The keys of a file, newest first; with ``new`` a first one is made if there is none."""
     if not path.exists():
         if not new:
             raise ConfigError(

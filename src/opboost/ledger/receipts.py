@@ -11,10 +11,11 @@ from opboost.errors import ConfigError
 from opboost.wire.messages import Receipt, decode
 
 
-def read_receipts(path: Path) -> list[tuple[int, bytes]]:
-    """Entry numbers and hashes of a receipt's file, or of every one below a folder."""
+def read_receipts(path: Path, party: str) -> list[Receipt]:
+    """A party's receipts: those in a file, or below a folder, which may hold others' too."""
     files = [path] if path.is_file() else sorted(f for f in path.rglob("receipt*") if f.is_file())
-    if not files:
-        raise ConfigError(f"There is no receipt in {path}.")
     found = [decode(file.read_bytes(), Receipt) for file in files]
-    return [(r.entry, r.head) for r in found]
+    own = [receipt for receipt in found if receipt.party == party]
+    if not own:
+        raise ConfigError(f"There is no receipt of party {party!r} in {path}.")
+    return own

@@ -17,13 +17,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from opboost._typing import BoolArray, IntArray, Words
 from opboost.errors import DataError, ParameterError, PrivacyError
-from opboost.ledger.keys import Key, Persons, read_keys
+from opboost.ledger.keys import Key, Persons, check_place, read_keys
 
 UNIT = 10**9
 """Levels are counted in billionths, rounded up, so that sums are exact."""
@@ -35,24 +35,24 @@ Draws = np.ndarray[Any, np.dtype[np.uint8]]
 """One row of bytes a draw."""
 
 _TABLES = """
-CREATE TABLE entries (
+CREATE TABLE IF NOT EXISTS entries (
     number INTEGER PRIMARY KEY, at TEXT NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL,
     key TEXT NOT NULL, hash BLOB NOT NULL
 );
-CREATE TABLE charges (
+CREATE TABLE IF NOT EXISTS charges (
     id INTEGER PRIMARY KEY, reservation INTEGER NOT NULL, key TEXT NOT NULL,
     attribute TEXT NOT NULL, amount INTEGER NOT NULL, persons BLOB NOT NULL
 );
-CREATE TABLE noise (
+CREATE TABLE IF NOT EXISTS noise (
     id INTEGER PRIMARY KEY, reservation INTEGER NOT NULL, key TEXT NOT NULL,
     attribute TEXT NOT NULL, mechanism TEXT NOT NULL, width INTEGER NOT NULL,
     cells BLOB NOT NULL, drawn BLOB NOT NULL
 );
-CREATE INDEX charges_of ON charges (attribute);
-CREATE INDEX noise_of ON noise (attribute, mechanism);
+CREATE INDEX IF NOT EXISTS charges_of ON charges (attribute);
+CREATE INDEX IF NOT EXISTS noise_of ON noise (attribute, mechanism);
 """
 _FROZEN = "".join(
-    f"CREATE TRIGGER {table}_{verb} BEFORE {verb} ON {table} "
+    f"CREATE TRIGGER IF NOT EXISTS {table}_{verb} BEFORE {verb} ON {table} "
     f"BEGIN SELECT RAISE(ABORT, 'the ledger only grows'); END;\n"
     for table in ("entries", "charges", "noise")
     for verb in ("UPDATE", "DELETE")
@@ -72,8 +72,7 @@ class Caps:
                 raise ParameterError(f"The cap per {name} must be above zero; got {cap!r}.")
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(NamedTuple):
     """A point in the growth of the ledger: the last charge and the last noise."""
 
     charges: int
@@ -116,16 +115,15 @@ class Ledger:
 
     def __init__(self, folder: str | Path, key: str | Path, caps: Caps | None = None) -> None:
         self.folder, self.caps = Path(folder), caps or Caps()
-        file = self.folder / "ledger.sqlite"
-        new = not file.exists()
-        self._keys = read_keys(Path(key), self.folder, new=new)
+        check_place(Path(key), self.folder)
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._db = _opened(file, new)
+        self._db = _opened(self.folder / "ledger.sqlite")
         try:
+            self._keys = read_keys(Path(key), self.folder, new=self.head() is None)
             self._by_name = {k.name: k for k in self._keys}
             self._check_keys()
-            if new:
-                with self.writing():
+            with self.writing():
+                if self.head() is None:
                     self.append("open", {"format": 1})
         except BaseException:
             self._db.close()
@@ -158,7 +156,8 @@ class Ledger:
         try:
             yield
         except BaseException:
-            self._db.execute("ROLLBACK")
+            if self._db.in_transaction:  # a full disk has rolled back already
+                self._db.execute("ROLLBACK")
             raise
         self._run("COMMIT")
 
@@ -237,14 +236,14 @@ class Ledger:
         count = len(next(iter(cells.values())))
         found = np.zeros(count, dtype=np.bool_)
         drawn = np.zeros((count, width), dtype=np.uint8)
-        dropped = self._aborted()
+        dropped = self._taken_back("noise")
         rows = self._db.execute(
-            "SELECT reservation, key, width, cells, drawn FROM noise "
+            "SELECT id, key, width, cells, drawn FROM noise "
             "WHERE attribute = ? AND mechanism = ? AND id <= ? ORDER BY id",
             (attribute, mechanism, upto.noise),
         )
-        for reservation, key, stored, blob, values in rows:
-            if reservation in dropped or stored != width or key not in cells:
+        for number, key, stored, blob, values in rows:
+            if _within(number, dropped) or stored != width or key not in cells:
                 continue
             known = np.frombuffer(blob, dtype="<u8").reshape(-1, 2)
             place, hit = _find(known, cells[key])
@@ -266,15 +265,15 @@ class Ledger:
         """
         total = np.zeros(len(next(iter(persons.values()))), dtype=np.int64)
         unbounded = np.zeros(len(total), dtype=np.bool_)
-        dropped = self._aborted()
+        dropped = self._taken_back("charges")
         first, last = (without[0].charges, without[1].charges) if without else (0, 0)
         rows = self._db.execute(
-            "SELECT reservation, key, amount, persons FROM charges "
+            "SELECT id, key, amount, persons FROM charges "
             "WHERE (?1 IS NULL OR attribute = ?1) AND NOT (id > ?2 AND id <= ?3)",
             (attribute, first, last),
         )
-        for reservation, key, amount, blob in rows:
-            if reservation in dropped or key not in persons:
+        for number, key, amount, blob in rows:
+            if _within(number, dropped) or key not in persons:
                 continue
             known = np.frombuffer(blob, dtype="<u8")
             place = np.searchsorted(known, persons[key].charged)
@@ -297,10 +296,10 @@ class Ledger:
 
     def _most(self, where: str, *values: str) -> tuple[int, int]:
         """People under a new key count anew: who they are is not in the ledger."""
-        people, amounts, dropped = [], [], self._aborted()
-        rows = self._db.execute(f"SELECT reservation, amount, persons FROM charges {where}", values)
-        for reservation, amount, blob in rows:
-            if reservation not in dropped:
+        people, amounts, dropped = [], [], self._taken_back("charges")
+        rows = self._db.execute(f"SELECT id, amount, persons FROM charges {where}", values)
+        for number, amount, blob in rows:
+            if not _within(number, dropped):
                 people.append(np.frombuffer(blob, dtype="<u8"))
                 amounts.append(np.full(len(people[-1]), amount))
         if not people:
@@ -313,8 +312,10 @@ class Ledger:
         np.add.at(totals, place, charged)
         return len(totals), int(totals.max())
 
-    def _aborted(self) -> set[int]:
-        return {e.body["reservation"] for e in self._entries("WHERE kind = 'abort'")}
+    def _taken_back(self, table: str) -> list[tuple[int, int]]:
+        """The blocks that aborts took back, as ranges: after the first number, up to the second."""
+        bodies = [e.body for e in self._entries("WHERE kind = 'abort'")]
+        return [(body[table][0], body[table][1]) for body in bodies]
 
     def _check_keys(self) -> None:
         for (name,) in self._db.execute("SELECT DISTINCT key FROM entries"):
@@ -348,14 +349,16 @@ class Ledger:
             raise OSError(f"The ledger in {self.folder} cannot be written: {error}.") from None
 
 
-def _opened(file: Path, new: bool) -> sqlite3.Connection:
+def _within(number: int, ranges: list[tuple[int, int]]) -> bool:
+    return any(after < number <= last for after, last in ranges)
+
+
+def _opened(file: Path) -> sqlite3.Connection:
     try:
         db = sqlite3.connect(file, isolation_level=None, timeout=30, check_same_thread=False)
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
-        if new:
-            db.executescript(f"BEGIN; {_TABLES} {_FROZEN} COMMIT;")
-        db.execute("SELECT number FROM entries LIMIT 1")
+        db.executescript(f"BEGIN IMMEDIATE; {_TABLES} {_FROZEN} COMMIT;")
     except sqlite3.DatabaseError as error:
         raise DataError(
             f"{file} is not a ledger that can be read: {error}", hint="Bring back a copy of it."

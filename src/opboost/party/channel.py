@@ -138,6 +138,12 @@ def read_column(file: Path) -> tuple[Head, CodedColumn]:
     return head, coded_column(head, np.concatenate(pieces))
 
 
+def read_head(file: Path) -> Head:
+    """The head of a column's stream in a file."""
+    with pa.OSFile(str(file)) as source, pa.ipc.open_stream(source) as stream:
+        return Head.from_schema(stream.schema)
+
+
 def coded_column(head: Head, symbols: IntArray) -> CodedColumn:
     """Symbols of a stream as codes and gaps."""
     if not head.gaps:

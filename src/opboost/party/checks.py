@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import hmac
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 
-from opboost.columns import PrivateColumn
+import numpy as np
+
+from opboost.columns import LARGEST, PrivateColumn
+from opboost.domain import NumericMapping
 from opboost.errors import PeerError
 from opboost.ids import framed
+from opboost.ordinals import Codebook
 from opboost.wire.columns import Head
-from opboost.wire.messages import Schema
+from opboost.wire.messages import Schema, SplitQuery, SplitValues, encode
 
 
 def check_schema(schema: Schema, party: str, job: str, rows: int, ids: bytes) -> None:
@@ -28,6 +34,55 @@ def check_schema(schema: Schema, party: str, job: str, rows: int, ids: bytes) ->
             f"The row IDs of party {party!r} are not the label party's in the same order. "
             "Sort both tables by ID and keep the common rows."
         )
+
+
+def check_private(private: Sequence[PrivateColumn]) -> None:
+    """Refuse columns on which no booster could train."""
+    for c in private:
+        if c.mapping is not None and max(map(abs, ends(c))) > LARGEST:
+            raise PeerError(
+                f"Column {c.name!r} has a grid beyond 2**24, which boosters' 32-bit floats cannot "
+                "tell apart. Use a coarser one."
+            )
+
+
+def check_answer(
+    query: SplitQuery,
+    answer: SplitValues,
+    private: Sequence[PrivateColumn],
+    books: Mapping[int, Codebook | None],
+) -> dict[int, list[float]]:
+    """The cells behind each column's cuts; an answer that cannot be true is refused."""
+    if answer.job != query.job or answer.query != hashlib.sha256(encode(query)).digest():
+        raise PeerError("The answer is one to another split query.")
+    if [c.column for c in answer.columns] != [c.column for c in query.columns]:
+        raise PeerError("The answer leaves out columns, or has others.")
+    released = [c for c in private for _ in c.release_names()]
+    found = {}
+    for cuts, values in zip(query.columns, answer.columns, strict=True):
+        number, column = cuts.column, released[cuts.column]
+        if len(values.values) != len(cuts.codes):
+            raise PeerError(f"The answer has some cuts of column {number} only.")
+        cells = [_cell(column, values.units, v) for v in values.values]
+        lower, upper = ends(column)
+        if any(not lower <= c <= upper for c in cells) or any(np.diff(cells) <= 0):
+            raise PeerError(f"The values of column {number} do not rise on its grid.")
+        book = books[number]
+        if book is not None and cells != book.values[list(cuts.codes)].tolist():
+            raise PeerError(f"The values of column {number} are not what its codebook says.")
+        found[number] = cells
+    return found
+
+
+def _cell(column: PrivateColumn, units: str, value: float) -> float:
+    """A split value as a cell: in raw units the threshold lies in the cell that it stands for."""
+    if units == "grid":
+        return value
+    if not isinstance(column.mapping, NumericMapping):
+        raise PeerError("A split value in raw units came for a column without them.")
+    if math.isinf(value):
+        return float(column.mapping.domain.R if value > 0 else column.mapping.domain.L)
+    return float(column.mapping.to_grid([value])[0])
 
 
 def ids_digest(nonce: bytes, ids: Sequence[bytes] | None) -> bytes:

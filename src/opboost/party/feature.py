@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +65,9 @@ class FeatureParty:
         names: ``"hidden"`` sends column names as numbers.
         codebook: ``"cuts"`` withholds the values behind codes until the split query.
         state: Where a release is kept until its job is over; a temporary folder if not given.
+        new_attributes: Attributes that a ledger which knows others may take in.
+        people: What the ledger calls the IDs; by default the names of their columns.
+        progress: Told how far things are.
     """
 
     def __init__(
@@ -79,6 +84,7 @@ class FeatureParty:
         codebook: Books = "full",
         state: str | Path | None = None,
         new_attributes: Sequence[str] = (),
+        people: str | None = None,
         progress: Progress | None = None,
     ) -> None:
         self.name = check_party(name)
@@ -89,6 +95,7 @@ class FeatureParty:
         self._units, self._codebook = units, codebook
         self._hidden = names == "hidden"
         self._new = tuple(new_attributes)
+        self._people = people or ", ".join(self._ids) or "row number"
         self._progress = progress or (lambda what, done, total: None)
         if ledger is not None and not self._ids:
             raise ParameterError(
@@ -113,14 +120,43 @@ class FeatureParty:
     def release(self, welcome: Welcome) -> tuple[Schema, list[Path]]:
         """The schema, and a file for each released column: made once a job, then found again."""
         folder = self.folder(welcome.job)
-        made = folder / "schema"
-        if not made.exists():
+        self._bind(welcome.job, welcome.nonce)
+        if not (folder / "schema").exists():
             self._make(welcome, folder)
-        return decode(made.read_bytes(), Schema), sorted(folder.glob("*.arrow"))
+        return self.released(welcome.job)
+
+    def released(self, job: str) -> tuple[Schema, list[Path]]:
+        """The release that was made for a job."""
+        folder = self.folder(job)
+        return decode((folder / "schema").read_bytes(), Schema), sorted(folder.glob("*.arrow"))
+
+    def _bind(self, job: str, nonce: bytes | None = None) -> None:
+        """Tie a job's folder to its recipient and configuration; refuse it to any other."""
+        about = {
+            "recipient": self._recipient,
+            "units": self._units,
+            "codebook": self._codebook,
+            "columns": [c.spec for c in self._described()],
+            "attributes": list(self.plan.attributes),
+        }
+        text = json.dumps(about, sort_keys=True)
+        file = self.folder(job) / "binding.json"
+        if not file.exists():
+            if nonce is None:
+                raise PeerError(f"A split query came for job {job}, which was never released.")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            durable.write(file, json.dumps({"nonce": nonce.hex(), "about": text}).encode())
+        known = json.loads(file.read_text())
+        if known["about"] != text or (nonce is not None and known["nonce"] != nonce.hex()):
+            raise PrivacyError(
+                f"Job {job} began with another recipient or configuration. Bring that "
+                "configuration back to finish it, or let the label party begin a new job."
+            )
 
     def answer(self, query: SplitQuery) -> SplitValues:
         """The values behind cuts: one query a job, the same answer whenever it is repeated."""
         folder = self.folder(query.job)
+        self._bind(query.job)
         digest = hashlib.sha256(encode(query)).digest()
         made = folder / "answer"
         if made.exists():
@@ -137,14 +173,14 @@ class FeatureParty:
 
     def _record_answer(self, query: SplitQuery, digest: bytes) -> None:
         """Log the answer before it leaves; the ledger, too, knows that there is one a job."""
-        for entry in self._ledger.entries("answer"):
-            if entry.body["job"] == query.job:
-                if entry.body["query"] != digest.hex():
-                    raise self._second(query.job)
-                return
         counts = {str(c.column): len(c.codes) for c in query.columns}
         body = {"job": query.job, "recipient": self._recipient, "cuts": counts}
         with self._ledger.writing():
+            for entry in self._ledger.entries("answer"):
+                if entry.body["job"] == query.job:
+                    if entry.body["query"] != digest.hex():
+                        raise self._second(query.job)
+                    return
             self._ledger.append("answer", {**body, "query": digest.hex()})
 
     def _second(self, job: str) -> PrivacyError:
@@ -169,12 +205,16 @@ class FeatureParty:
     def _answered(self, c: PrivateColumn, cuts: Cuts, values: Any, left_up_to: bool) -> Values:
         cells = [float(values[code]) for code in cuts.codes]
         if self._units == "raw" and isinstance(c.mapping, NumericMapping):
-            to_raw = RawUnits(c.mapping, left_up_to)
-            return Values(cuts.column, "raw", tuple(map(to_raw, cells)))
+            raw = tuple(map(RawUnits(c.mapping, left_up_to), cells))
+            inner = [(v, cell) for v, cell in zip(raw, cells, strict=True) if isfinite(v)]
+            # Cells narrower than a 32-bit float tells apart have no thresholds of their own.
+            if all(c.mapping.to_grid([v])[0] == cell for v, cell in inner):
+                return Values(cuts.column, "raw", raw)
         return Values(cuts.column, "grid", tuple(cells))
 
     def _make(self, welcome: Welcome, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        for left in folder.glob("[0-9]*"):  # of a run that was cut short
+            left.unlink()
         spool = Spool(folder)
         digest = hmac.new(welcome.nonce, digestmod="sha256")
         drawing = Drawing(
@@ -185,6 +225,7 @@ class FeatureParty:
             recipient=self._recipient,
             budget=self.plan.budget,
             new_attributes=self._new,
+            people=self._people,
         )
         with drawing:
             for table, done, total in self._pieces():

@@ -8,6 +8,7 @@ import secrets
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,23 +16,26 @@ import numpy as np
 
 from opboost.boosting.protocol import Booster, Problem, Replace, Trained
 from opboost.columns import PrivateColumn
-from opboost.domain import NumericMapping
 from opboost.errors import ParameterError, PeerError
 from opboost.estimators import OpBoostClassifier, OpBoostRegressor
 from opboost.estimators.boosted import Books, kind_for, trained_by
-from opboost.estimators.features import Released
+from opboost.estimators.features import OwnColumn, Released
 from opboost.estimators.saving import load_trained, save_trained
 from opboost.frames import column_names
 from opboost.guarantee import Joint
 from opboost.party.channel import Channel
-from opboost.party.checks import check_head, check_schema, ends, ids_digest
+from opboost.party.checks import (
+    check_answer,
+    check_head,
+    check_private,
+    check_schema,
+    ids_digest,
+)
 from opboost.wire.messages import (
     Cuts,
     Schema,
     SplitQuery,
-    Values,
     Welcome,
-    encode,
     job_number,
 )
 
@@ -96,7 +100,7 @@ class LabelParty:
             job_number(secrets.token_bytes(4)), secrets.token_bytes(32), b""
         )
         offers = [self._offer(channel, welcome) for channel in channels]
-        offers = _named_apart(offers, [] if self._own is None else column_names(self._own))
+        offers = _named_apart(offers, _own_names(self._own))
         released: dict[Hashable, Sequence[Released]] = {}
         for offer in offers:
             released |= offer.received()
@@ -108,15 +112,23 @@ class LabelParty:
             private,
             released,
             _promise(offers),
-            train=lambda booster, problem: _once(booster, problem, state),
+            train=lambda booster, problem: _once(booster, problem, self._folder(state)),
             values=lambda trained, books: self._values(offers, trained, books),
         )
         for channel in channels:
             channel.close()
         return estimator
 
+    def _folder(self, state: Path | None) -> Path | None:
+        """Where the model in codes is kept: other settings, another model."""
+        if state is None:
+            return None
+        settings = repr(sorted(self._settings.items(), key=lambda item: item[0]))
+        return state / f"trained-{hashlib.sha256(settings.encode()).hexdigest()[:8]}"
+
     def _offer(self, channel: Channel, welcome: Welcome) -> _Offer:
         schema = channel.open(welcome)
+        check_private(schema.private())
         digest = ids_digest(welcome.nonce, self._ids)
         check_schema(schema, channel.party, welcome.job, len(self._y), digest)
         return _Offer(channel, schema, schema.private())
@@ -141,6 +153,14 @@ class LabelParty:
         return found
 
 
+def _own_names(table: Any) -> list[str]:
+    """The names of the label party's columns, and of the features that they become."""
+    if table is None:
+        return []
+    columns = [OwnColumn.of(table, name) for name in column_names(table)]
+    return [name for c in columns for name in {str(c.name), *c.names()}]
+
+
 @dataclass(frozen=True, slots=True)
 class _Offer:
     """One party's release, with its columns under the names that they have in the model."""
@@ -155,29 +175,41 @@ class _Offer:
         """The released columns by private column."""
         numbers = [c.name for c in self.private for _ in c.release_names()]
         found: dict[Hashable, list[Released]] = {c.name: [] for c in self.private}
-        count = 0
-        for count, (head, column) in enumerate(self.channel.columns(), 1):
-            check_head(head, self.schema, self.private, count - 1)
+        for number, (head, column) in enumerate(self.channel.columns()):
+            check_head(head, self.schema, self.private, number)
             self.counts.append(head.values)
-            found[numbers[count - 1]].append(column)
-        if count != len(numbers):
-            raise PeerError(f"Party {self.channel.party!r} sent {count} of {len(numbers)} columns.")
+            found[numbers[number]].append(column)
+        came = len(self.counts)
+        if came != len(numbers):
+            raise PeerError(f"Party {self.channel.party!r} sent {came} of {len(numbers)} columns.")
         return dict(found)
 
 
-def _named_apart(offers: list[_Offer], own: list[Hashable]) -> list[_Offer]:
-    """Where parties have columns of one name, put the party's name before it."""
-    seen = Counter([*map(str, own), *(str(c.name) for o in offers for c in o.private)])
-    return [
-        replace(
-            o,
-            private=tuple(
-                replace(c, name=f"{o.schema.party}.{c.name}") if seen[str(c.name)] > 1 else c
-                for c in o.private
-            ),
-        )
-        for o in offers
-    ]
+def _named_apart(offers: list[_Offer], own: list[str]) -> list[_Offer]:
+    """Where parties have features of one name, put the party's name before it, or a number."""
+    seen = Counter([*own, *(n for o in offers for c in o.private for n in _all_names(c))])
+    taken = set(own)
+    apart = []
+    for offer in offers:
+        columns = []
+        for column in offer.private:
+            clash = any(seen[name] > 1 for name in _all_names(column))
+            first = f"{offer.schema.party}.{column.name}" if clash else str(column.name)
+            tries = chain([first], (f"{first}.{number}" for number in count(2)))
+            columns.append(
+                next(
+                    c
+                    for c in (replace(column, name=name) for name in tries)
+                    if taken.isdisjoint(_all_names(c))
+                )
+            )
+            taken.update(_all_names(columns[-1]))
+        apart.append(replace(offer, private=tuple(columns)))
+    return apart
+
+
+def _all_names(column: PrivateColumn) -> set[str]:
+    return {str(column.name), *column.feature_names()}
 
 
 def _promise(offers: list[_Offer]) -> Joint:
@@ -189,9 +221,8 @@ def _promise(offers: list[_Offer]) -> Joint:
     return Joint(parts, sampled)
 
 
-def _once(booster: Booster, problem: Problem, state: Path | None) -> Trained:
+def _once(booster: Booster, problem: Problem, folder: Path | None) -> Trained:
     """Train, or take the model in codes that an earlier run left behind."""
-    folder = None if state is None else state / "trained"
     if folder is not None and folder.exists():
         return load_trained(folder, problem.task, problem.X.shape[1])
     trained = trained_by(booster, problem)
@@ -246,44 +277,21 @@ class _Question:
     def answered(self) -> dict[int, Replace]:
         """The party's answer as what replaces a cut, checked against what is known."""
         query = self.query(self.offer.schema.job)
-        answer = self.offer.channel.answer()
-        if answer.job != query.job or answer.query != hashlib.sha256(encode(query)).digest():
-            raise PeerError(f"Party {self.offer.channel.party!r} answered another split query.")
-        if [c.column for c in answer.columns] != [c.column for c in query.columns]:
-            raise PeerError(f"Party {self.offer.channel.party!r} left out columns in its answer.")
-        of_number = {number: feature for feature, number in self.numbers.items()}
-        found: dict[int, Replace] = {}
-        for cuts, values in zip(query.columns, answer.columns, strict=True):
-            feature = of_number[cuts.column]
-            known = self._checked(feature, cuts, values)
-            found[feature] = _Answered(known, self._count(feature), self.left_up_to)
-        return found
-
-    def _checked(self, feature: int, cuts: Cuts, values: Values) -> dict[int, float]:
-        """The grid value of each code; an answer that cannot be true is refused."""
-        party = self.offer.channel.party
-        column = [c for c in self.offer.private for _ in c.release_names()][cuts.column]
-        if len(values.values) != len(cuts.codes):
-            raise PeerError(f"Party {party!r} answered some cuts of column {cuts.column} only.")
-        cells = [_cell(column, values.units, v) for v in values.values]
-        lower, upper = ends(column)
-        if any(not lower <= c <= upper for c in cells) or any(np.diff(cells) <= 0):
-            raise PeerError(f"Party {party!r}: values of column {cuts.column} do not rise on it.")
-        book = self.books[feature]
-        if book is not None and cells != book.values[list(cuts.codes)].tolist():
-            raise PeerError(f"Party {party!r} answered otherwise than its codebook says.")
-        return dict(zip(cuts.codes, cells, strict=True))
-
-
-def _cell(column: PrivateColumn, units: str, value: float) -> float:
-    """A split value as a cell: in raw units the threshold lies in the cell that it stands for."""
-    if units == "grid":
-        return value
-    if not isinstance(column.mapping, NumericMapping):
-        raise PeerError("A split value in raw units came for a column without them.")
-    if math.isinf(value):
-        return float(column.mapping.domain.R if value > 0 else column.mapping.domain.L)
-    return float(column.mapping.to_grid([value])[0])
+        books = {number: self.books[feature] for feature, number in self.numbers.items()}
+        try:
+            cells = check_answer(query, self.offer.channel.answer(), self.offer.private, books)
+        except PeerError as error:
+            raise PeerError(f"Party {self.offer.channel.party!r}: {error}") from None
+        asked = {cuts.column: cuts.codes for cuts in query.columns}
+        return {
+            feature: _Answered(
+                dict(zip(asked[number], cells[number], strict=True)),
+                self._count(feature),
+                self.left_up_to,
+            )
+            for feature, number in self.numbers.items()
+            if number in asked
+        }
 
 
 @dataclass(frozen=True, slots=True)

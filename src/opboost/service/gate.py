@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,12 +24,13 @@ import pyarrow.flight as flight
 
 from opboost import durable
 from opboost.errors import OpBoostError, PeerError, WireError
-from opboost.party.checks import check_head, check_schema
+from opboost.party.channel import read_head
+from opboost.party.checks import check_answer, check_head, check_private, check_schema
 from opboost.service.inbox import JobRecord, Mailbox, newest_receipt
 from opboost.service.logs import Log
 from opboost.service.tls import CLAIMED, check_receipt
 from opboost.wire.coding import warm_up
-from opboost.wire.columns import FIELDS, Head, Reader
+from opboost.wire.columns import Head, Reader
 from opboost.wire.messages import (
     Ack,
     Farewell,
@@ -41,6 +44,11 @@ from opboost.wire.messages import (
     decode,
     encode,
 )
+
+CALLS = 16
+"""Calls that one party may have open at a time."""
+
+_NUMBER = re.compile(r"[0-9]{1,9}")
 
 HOLD = 5.0
 """Seconds for which a question "is there something to do?" is held before the answer "not yet"."""
@@ -65,6 +73,8 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
         self._folder, self._ca = setting.job, setting.ca
         self._record = JobRecord.load(setting.job)
         self._log = Log(setting.job / "gate.jsonl")
+        self._lock = threading.Lock()
+        self._calls: Counter[str] = Counter()
         if setting.ca is None:
             super().__init__(
                 f"grpc+tcp://{setting.listen}", middleware={"claimed": _ClaimFactory()}
@@ -105,29 +115,30 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
         """One column's stream."""
         with self._refusing(context, "codes") as party:
             path = [part.decode(errors="replace") for part in descriptor.path or ()]
-            if len(path) != 2 or path[0] != self._record.job or not path[1].isdigit():
+            if len(path) != 2 or path[0] != self._record.job or not _NUMBER.fullmatch(path[1]):
                 raise WireError("A column's stream names this job and the column's number.")
-            self._column(party, int(path[1][:9]), reader)
+            self._column(party, int(path[1]), reader)
 
     def _column(self, party: str, number: int, reader: flight.MetadataRecordBatchReader) -> None:
         box = Mailbox(self._folder, party)
         if not box.has("schema"):
             raise PeerError("A column came before its schema.")
+        if self._record.receipts and not box.has("receipt"):
+            raise PeerError("A column came before the receipt.")
         schema = decode(box.read("schema"), Schema)
         head = Head.from_schema(reader.schema)
         check_head(head, schema, schema.private(), number)
         target = box.column(number)
         if target.exists():
-            with pa.OSFile(str(target)) as file, pa.ipc.open_stream(file) as known:
-                if Head.from_schema(known.schema).digest != head.digest:
-                    raise PeerError(f"Column {number} came again with other codes.")
+            if read_head(target).digest != head.digest:
+                raise PeerError(f"Column {number} came again with other codes.")
             return
         partial = target.with_name(f".{target.name}.{threading.get_ident()}.part")
         try:
             taken = Reader(head)
             with (
                 pa.OSFile(str(partial), "wb") as sink,
-                pa.ipc.new_stream(sink, FIELDS.with_metadata(reader.schema.metadata)) as out,
+                pa.ipc.new_stream(sink, head.to_schema()) as out,
             ):
                 for chunk in reader:
                     taken.take(chunk.data)
@@ -158,11 +169,14 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
         schema = decode(data, Schema)
         record, box = self._record, Mailbox(self._folder, party)
         check_schema(schema, party, record.job, record.rows, bytes.fromhex(record.ids))
-        due = sum(len(c.release_names()) for c in schema.private())
+        private = schema.private()
+        check_private(private)
+        due = sum(len(c.release_names()) for c in private)
         if due > record.columns:
             raise PeerError(f"{due} columns are more than the label party takes: {record.columns}.")
         if box.has("schema") and box.read("schema") != data:
             raise PeerError("The schema changed in mid-job. Begin a new job.")
+        box.write("due", str(due).encode())
         box.write("schema", data)
         return encode(Ack(record.job, "schema", tuple(box.columns())))
 
@@ -212,13 +226,24 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
         if box.has("answer") and box.read("answer") != data:
             raise PeerError("Other split values came before.")
         query = decode(box.read("query"), SplitQuery)
-        if [(c.column, len(c.codes)) for c in query.columns] != [
-            (c.column, len(c.values)) for c in answer.columns
-        ]:
-            raise PeerError("The split values do not fit the split query.")
+        private = decode(box.read("schema"), Schema).private()
+        books = {c.column: read_head(box.column(c.column)).codebook for c in query.columns}
+        check_answer(query, answer, private, books)
         box.write("answer", data)
         self._log.write("answered", party=party, cuts=sum(len(c.codes) for c in query.columns))
         return encode(Ack(self._record.job, "answer"))
+
+    def enter(self, party: str) -> None:
+        """Count a call; a party may have few at a time, for each holds a thread and its stack."""
+        with self._lock:
+            if self._calls[party] >= CALLS:
+                raise PeerError(f"Party {party!r} has {CALLS} calls open already.")
+            self._calls[party] += 1
+
+    def leave(self, party: str) -> None:
+        """A call has ended."""
+        with self._lock:
+            self._calls[party] -= 1
 
     def _own(self, party: str, claimed: str) -> None:
         if claimed != party:
@@ -250,12 +275,17 @@ class _Refusing:
     def __enter__(self) -> str:
         try:
             self._party = self._gate.admit(self._context)
-        except flight.FlightError as error:
-            self._gate._log.write("refused", step=self._step, why=_first_line(error))
+            self._gate.enter(self._party)
+        except (flight.FlightError, PeerError) as error:
+            why = _first_line(error)[:300]
+            self._gate._log.write("refused", step=self._step[:32], party=self._party, why=why)
+            if isinstance(error, PeerError):
+                raise flight.FlightServerError(why) from None
             raise
         return self._party
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._gate.leave(self._party)
         if error is None:
             return
         if isinstance(error, PeerError):
@@ -270,9 +300,9 @@ class _Refusing:
             why = "The label party cannot store the message now. Try again later."
         internal = "" if isinstance(error, OpBoostError) else type(error).__name__
         self._gate._log.write(
-            "refused", party=self._party, step=self._step[:32], why=why, error=internal
+            "refused", party=self._party, step=self._step[:32], why=why[:300], error=internal
         )
-        raise flight.FlightServerError(why) from None
+        raise flight.FlightServerError(why[:1000]) from None
 
 
 def _is_disk(error: BaseException) -> bool:

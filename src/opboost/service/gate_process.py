@@ -6,6 +6,9 @@ import json
 import os
 import subprocess
 import sys
+import threading
+import time
+from contextlib import suppress
 from pathlib import Path
 
 from opboost.errors import PeerError
@@ -17,7 +20,7 @@ class GateProcess:
 
     def __init__(self) -> None:
         self._setting: dict[str, object] = {}
-        self._deaths = 0
+        self._ended = threading.Event()
         self._process = self._started()
 
     def __enter__(self) -> GateProcess:
@@ -42,6 +45,11 @@ class GateProcess:
         """Let parties in; returns the address.  ``setting`` is that of ``gate.Setting``."""
         self._setting = dict(setting)
         self._log = Log(Path(str(setting["job"])) / "label.jsonl")
+        address = self._say()
+        threading.Thread(target=self._keep, daemon=True).start()
+        return address
+
+    def _say(self) -> str:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(self._setting) + "\n")
@@ -53,24 +61,33 @@ class GateProcess:
         self._setting["listen"] = f"{host}:{said['port']}"
         return str(self._setting["listen"])
 
-    def check(self) -> None:
-        """Start it again if it died."""
-        code = self._process.poll()
-        if code is None:
-            return
-        self._deaths += 1
-        self._log.write("gate died", status=code, deaths=self._deaths)
-        if self._deaths > 100:
-            raise PeerError("The process that faces the network died a hundred times.")
-        self.stop()
-        self._process = self._started()
-        self.open(self._setting)
+    def _keep(self) -> None:
+        """Start it again whenever it dies, more slowly if it dies often."""
+        deaths: list[float] = []
+        while not self._ended.wait(0.1):
+            code = self._process.poll()
+            if code is None:
+                continue
+            now = time.monotonic()
+            deaths = [d for d in deaths if now - d < 60] + [now]
+            self._log.write("gate died", status=code, deaths_in_a_minute=len(deaths))
+            if self._ended.wait(min(5.0, 0.1 * 2 ** (len(deaths) - 1))):
+                return
+            self._close()
+            self._process = self._started()
+            with suppress(PeerError, OSError):
+                self._say()
 
     def stop(self) -> None:
         """End it."""
+        self._ended.set()
+        self._close()
+
+    def _close(self) -> None:
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
-                pipe.close()
+                with suppress(OSError):
+                    pipe.close()
         try:
             self._process.wait(5)
         except subprocess.TimeoutExpired:

@@ -6,7 +6,7 @@ repeated.  The gate writes what came in; the training process writes questions::
     state/JOB/job.json                 the job: number, hash, nonce, rows, digest of the IDs
     state/JOB/parties/NAME/schema      then 00000.arrow, 00001.arrow, ..., receipt, sent
     state/JOB/parties/NAME/query       the split query; answer: the values
-    state/JOB/trained/                 the model in codes
+    state/JOB/trained-*/               the model in codes
     state/JOB/manifest.json            the job is done
 """
 
@@ -53,6 +53,8 @@ class JobRecord:
     revoked: tuple[str, ...]
     receipts: bool
     columns: int
+    run: int
+    """Which run of any job in this state folder it is; clocks may go back, this does not."""
 
     def save(self, folder: Path) -> None:
         """Begin the job's folder."""
@@ -107,10 +109,7 @@ class Mailbox:
 
     def due(self) -> int:
         """How many columns the schema announces; 0 before it came."""
-        if not self.has("schema"):
-            return 0
-        private = decode(self.read("schema"), Schema).private()
-        return sum(len(c.release_names()) for c in private)
+        return int(self.read("due")) if self.has("due") else 0
 
     def bytes(self) -> int:
         """Bytes of what the party sent."""
@@ -156,7 +155,10 @@ class InboxChannel:
         """Leave the query for the party to fetch."""
         data = encode(query)
         if self._box.has("query") and self._box.read("query") != data:
-            raise PeerError("The model changed after its split query was sent.")
+            raise PeerError(
+                "The model is another than the one whose split query was sent: the table or the "
+                "booster's settings changed in mid-job. Bring them back, or begin anew (--again)."
+            )
         self._box.write("query", data)
 
     def answer(self) -> SplitValues:
@@ -181,7 +183,8 @@ class InboxChannel:
 
 def jobs(state: Path) -> list[Path]:
     """The folders of all jobs, oldest first."""
-    return sorted(f.parent for f in state.glob("*/job.json"))
+    folders = [f.parent for f in state.glob("*/job.json")]
+    return sorted(folders, key=lambda folder: JobRecord.load(folder).run)
 
 
 def status(job: Path) -> dict[str, Any]:
@@ -197,7 +200,7 @@ def status(job: Path) -> dict[str, Any]:
             "bytes": box.bytes(),
         }
     done = (job / "manifest.json").exists()
-    trained = (job / "trained").exists()
+    trained = any(job.glob("trained-*"))
     phases = {p["phase"] for p in parties.values()}
     if done:
         phase = "done"

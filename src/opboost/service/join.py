@@ -99,7 +99,7 @@ class Connection:
             pa.OSFile(str(file)) as source,
             pa.ipc.open_stream(source) as stream,
         ):
-            options = flight.FlightCallOptions(headers=self._headers)
+            options = flight.FlightCallOptions(timeout=3600.0, headers=self._headers)
             writer, _ = self._client.do_put(path, stream.schema, options)
             try:
                 for batch in stream:
@@ -209,6 +209,7 @@ class _Visit:
             codebook=config.party.codebook,
             state=config.state,
             new_attributes=config.ledger.new_attributes,
+            people=config.ledger.people,
             progress=progress,
         )
 
@@ -217,6 +218,8 @@ class _Visit:
         try:
             hello = Hello(self._config.party.name, self._config.job.hash)
             welcome = self._retried(lambda c: c.call("hello", hello, Welcome))
+            if not welcome.job.endswith(hello.job_hash[:4].hex()):
+                raise PeerError("The label party's job number is not one of this job file.")
             self._check_rollback(welcome)
             self._send(welcome)
             phase = "released" if leave else self._wait(welcome.job)
@@ -227,19 +230,28 @@ class _Visit:
     def _send(self, welcome: Welcome) -> None:
         schema, files = self._party.release(welcome)
         there = self._retried(lambda c: c.call("schema", schema, Ack))
+        self._give_receipt(welcome.job)
         for number, file in enumerate(files):
             if number not in there.columns:
                 self._retried(partial(_put, welcome.job, number, file))
             self._progress("sent", number + 1, len(files))
-        if self._identity is not None:
-            number = int((self._party.folder(welcome.job) / "entry").read_text())
-            entry = self._ledger.entry(number)
-            assert entry is not None
-            receipt = self._identity.sign(welcome.job, number, entry.hash)
-            self._retried(lambda c: c.call("receipt", receipt, Ack))
         self._retried(lambda c: c.call("sent", Ack(welcome.job, "sent"), Ack))
         self._log.write("sent", job=welcome.job, rows=schema.rows, columns=len(files))
         self._say(f"{len(files)} columns of {schema.rows:,} rows sent.")
+
+    def _give_receipt(self, job: str) -> None:
+        """Sign the ledger's head, before any code leaves."""
+        if self._identity is None:
+            return
+        number = int((self._party.folder(job) / "entry").read_text())
+        entry = self._ledger.entry(number)
+        if entry is None:
+            raise PrivacyError(
+                f"The ledger does not have entry {number}, with which job {job} was released: it "
+                "was rolled back or replaced. Bring the right ledger back."
+            )
+        receipt = self._identity.sign(job, number, entry.hash)
+        self._retried(lambda c: c.call("receipt", receipt, Ack))
 
     def _wait(self, job: str) -> str:
         """Stay for the split query, answer it, and stay until the end."""
@@ -267,9 +279,9 @@ class _Visit:
         if not welcome.receipt or self._identity is None:
             return
         receipt = decode(welcome.receipt, Receipt)
-        check_receipt(receipt, self._identity.name, self._identity.ca)
         entry = self._ledger.entry(receipt.entry)
         if entry is None or entry.hash != receipt.head:
+            check_receipt(receipt, self._identity.name, self._identity.ca)
             raise PrivacyError(
                 f"The label party holds a receipt of entry {receipt.entry} of this ledger, "
                 "signed by this party, and the ledger does not have that entry: it was rolled back "
@@ -309,7 +321,7 @@ class _Visit:
             self._connection = None
 
     def _manifest(self, job: str, phase: str, started: float) -> dict[str, Any]:
-        schema, files = self._party.release(Welcome(job, bytes(32), b""))
+        schema, files = self._party.released(job)
         promise = self._party.guarantee()
         manifest = {
             "job": job,

@@ -6,7 +6,7 @@ import json
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -60,21 +60,23 @@ def serve(
     identity = None if insecure_plaintext else read_identity(config.tls, config.party.name)
     with durable.alone(config.state):
         folder = None if again else _known(config)
-        if folder is not None and (folder / "manifest.json").exists():
+        done = folder is not None and (folder / "manifest.json").exists()
+        if folder is not None and done and config.model.exists():
             manifest: dict[str, Any] = json.loads((folder / "manifest.json").read_text())
             return manifest
         started = time.monotonic()
         data = read_data(config)
         if folder is None:
             folder = _new(config, data, receipts=identity is not None)
-        record = JobRecord.load(folder)
+        record = replace(JobRecord.load(folder), **_current(config))
+        record.save(folder)
         _check_data(record, data)
         log = Log(folder / "label.jsonl")
         log.write("serving", job=record.job, rows=record.rows, parties=list(record.parties))
         opened(gate.open(_setting(folder, config, identity)))
-        manifest = _run(config, data, folder, record, gate, watch, started)
+        manifest = _run(config, data, folder, record, watch, started)
         log.write("done", job=record.job, seconds=manifest["seconds"])
-        _linger(folder, record, gate)
+        _linger(folder, record)
         return manifest
 
 
@@ -94,7 +96,6 @@ def _run(
     data: Data,
     folder: Path,
     record: JobRecord,
-    gate: GateProcess,
     watch: Watch,
     started: float,
 ) -> dict[str, Any]:
@@ -106,7 +107,6 @@ def _run(
 
     def look() -> None:
         nonlocal last
-        gate.check()
         if time.monotonic() - last > 0.1:
             last = time.monotonic()
             watch(status(folder))
@@ -183,15 +183,22 @@ def _new(config: LabelConfig, data: Data, *, receipts: bool) -> Path:
         ids_digest(nonce, data.ids).hex(),
         config.job.label_party,
         config.job.feature_parties,
-        tuple(name for name, peer in config.peers.items() if peer.revoked),
+        (),
         receipts,
         config.limits.columns,
+        1 + max((JobRecord.load(f).run for f in jobs(config.state)), default=0),
     )
     folder = config.state / record.job
     if folder.exists():
         raise ConfigError(f"{folder} exists already. Wait a second and try again.")
     record.save(folder)
     return folder
+
+
+def _current(config: LabelConfig) -> dict[str, Any]:
+    """What may change while a job goes on: who is revoked, and limits."""
+    revoked = tuple(name for name, peer in config.peers.items() if peer.revoked)
+    return {"revoked": revoked, "columns": config.limits.columns}
 
 
 def _check_data(record: JobRecord, data: Data) -> None:
@@ -202,12 +209,11 @@ def _check_data(record: JobRecord, data: Data) -> None:
         )
 
 
-def _linger(folder: Path, record: JobRecord, gate: GateProcess) -> None:
+def _linger(folder: Path, record: JobRecord) -> None:
     """Keep the gate open until every party has heard that the job is done, or a while."""
     active = [name for name in record.parties if name not in record.revoked]
     end = time.monotonic() + LINGER
     while time.monotonic() < end:
-        gate.check()
         if all(Mailbox(folder, name).has("farewell") for name in active):
             time.sleep(0.05)  # let the last answer leave
             return

@@ -84,6 +84,8 @@ class Head:
         if not schema.equals(FIELDS, check_metadata=False):
             raise WireError("A column's stream has other fields than one of bytes.")
         notes = schema.metadata or {}
+        if set(notes) - {b"opboost", b"frequencies", b"values"}:
+            raise WireError("A column's head holds what no head of ours does.")
         try:
             plain = json.loads(notes[b"opboost"])
             if plain["version"] != VERSION:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import struct
 from typing import Any
 
 import pyarrow as pa
@@ -29,7 +30,7 @@ def seal(kind: str, schema: pa.Schema, row: dict[str, Any]) -> bytes:
 
 
 def unseal(data: bytes, schemas: dict[str, pa.Schema]) -> tuple[str, dict[str, Any]]:
-    """The kind and the row of a message; anything but the bytes of :func:`seal` is refused."""
+    """The kind and the row of a message; a compressed body is refused before it is unpacked."""
     if len(data) > LARGEST:
         raise WireError(f"A message of {len(data):,} bytes is too large.")
     if data[: len(MARK)] != MARK:
@@ -38,6 +39,9 @@ def unseal(data: bytes, schemas: dict[str, pa.Schema]) -> tuple[str, dict[str, A
     if hashlib.sha256(body).digest() != data[len(MARK) : len(MARK) + 32]:
         raise WireError("A message was altered or cut short on its way.")
     try:
+        messages = pa.ipc.MessageReader.open_stream(pa.py_buffer(body))
+        if any(m.type == "record batch" and _is_compressed(m) for m in messages):
+            raise WireError("A message is compressed; ours are not.")
         with pa.ipc.open_stream(pa.py_buffer(body)) as reader:
             kind = _checked_kind(reader.schema, schemas)
             batches = list(reader)
@@ -45,9 +49,32 @@ def unseal(data: bytes, schemas: dict[str, pa.Schema]) -> tuple[str, dict[str, A
             raise WireError(f"A {kind} has one row.")
         batches[0].validate(full=True)
         row: dict[str, Any] = batches[0].to_pylist()[0]
-    except (pa.ArrowException, OSError, UnicodeDecodeError, MemoryError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError, MemoryError, struct.error) as error:
         raise WireError(f"A message cannot be read ({type(error).__name__}).") from None
     return kind, row
+
+
+def _is_compressed(message: pa.ipc.Message) -> bool:
+    """Whether a record batch's header has its field ``compression`` (the fourth).
+
+    Read from the flatbuffer itself, for which pyarrow has no words: the root table's third field is
+    the header, a table whose first bytes point back to the list of its fields' offsets.
+    https://arrow.apache.org/docs/format/Columnar.html, Message.fbs
+    """
+    data = memoryview(message.metadata)
+
+    def field(table: int, number: int) -> int:
+        fields = table - struct.unpack_from("<i", data, table)[0]
+        size = struct.unpack_from("<H", data, fields)[0]
+        place = 4 + 2 * number
+        offset = struct.unpack_from("<H", data, fields + place)[0] if place < size else 0
+        return table + offset if offset else 0
+
+    root = struct.unpack_from("<I", data, 0)[0]
+    header = field(root, 2)
+    if not header:
+        return True
+    return bool(field(header + struct.unpack_from("<I", data, header)[0], 3))
 
 
 def _checked_kind(schema: pa.Schema, schemas: dict[str, pa.Schema]) -> str:

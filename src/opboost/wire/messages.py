@@ -61,6 +61,15 @@ def check_party(name: str) -> str:
     return name
 
 
+_JOB = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{8}")
+
+
+def check_job(job: str) -> str:
+    """A job's number: it names folders, so it has one form."""
+    _check(_JOB.fullmatch(job) is not None, "A job's number has another form.")
+    return job
+
+
 def job_number(job_hash: bytes) -> str:
     """A number for a run of a job: later ones sort behind earlier ones."""
     return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{job_hash[:4].hex()}"
@@ -97,7 +106,7 @@ class Welcome:
     ARROW: ClassVar = _fields(job=_text, nonce=_bytes, receipt=_bytes)
 
     def __post_init__(self) -> None:
-        _check(re.fullmatch(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{8}", self.job) is not None, "A bad job.")
+        check_job(self.job)
         _check(len(self.nonce) == 32, "A nonce has 32 bytes.")
 
 
@@ -184,6 +193,7 @@ class Schema:
 
     def __post_init__(self) -> None:
         check_party(self.party)
+        check_job(self.job)
         _check(self.rows > 0, "A release has rows.")
         _check(len(self.ids) == 32, "The digest of the row IDs has 32 bytes.")
         _check(self.codebook in ("full", "cuts"), "codebook is 'full' or 'cuts'.")
@@ -218,6 +228,7 @@ class Receipt:
 
     def __post_init__(self) -> None:
         check_party(self.party)
+        check_job(self.job)
         _check(self.entry >= 0 and len(self.head) == 32, "A receipt names an entry and its hash.")
 
     def signed(self) -> bytes:
@@ -258,6 +269,7 @@ class SplitQuery:
     )
 
     def __post_init__(self) -> None:
+        check_job(self.job)
         numbers = [c.column for c in self.columns]
         _check(numbers == sorted(set(numbers)), "A split query names each column once, in order.")
 
@@ -292,6 +304,9 @@ class SplitValues:
         ),
     )
 
+    def __post_init__(self) -> None:
+        check_job(self.job)
+
 
 @dataclass(frozen=True, slots=True)
 class Poll:
@@ -301,6 +316,9 @@ class Poll:
 
     KIND: ClassVar = "poll"
     ARROW: ClassVar = _fields(job=_text)
+
+    def __post_init__(self) -> None:
+        check_job(self.job)
 
 
 @dataclass(frozen=True, slots=True)

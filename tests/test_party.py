@@ -357,7 +357,16 @@ def test_bad_settings_say_what_to_do(tmp_path):
         FeatureParty(X, [column(COLUMNS[4])], ledger=op.Ledger(tmp_path / "l", tmp_path / "k"))
     with pytest.raises(ColumnError, match=r"'mean radius' is declared but not in the table"):
         FeatureParty(X[COLUMNS[4:5]], [column("mean radius")])
-    with pytest.raises(ParameterError, match=r"at least one feature party"):
-        label().train([])
+    shop = party(COLUMNS[4:5])
+    for wrong, words in (
+        ([], "at least one feature party"),
+        (op.MemoryChannel(shop), "a list of channels"),
+        ([shop], r"train\(\[op.MemoryChannel\(party\)\]\)"),
+        ([op.MemoryChannel(shop)] * 2, "Two channels lead to a party 'shop'"),
+    ):
+        with pytest.raises(ParameterError, match=words):
+            label().train(wrong)
+    with pytest.raises(ParameterError, match=r"The label has 50 rows"):
+        LabelParty(X, Y[:50])
     with pytest.raises(ParameterError, match=r"A schema is"):
         FeatureParty(X, [])

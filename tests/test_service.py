@@ -263,15 +263,15 @@ def wait_for(there, seconds=60):
 
 
 def test_a_feature_party_that_is_killed_starts_again_and_is_charged_once(tmp_path):
-    made = scene(tmp_path, ("shop",))
+    made = scene(tmp_path)
     with serving(made) as (process, address):
         for delay in (0.9, 1.3, 1.7):
             victim = started_process([*made.command("shop"), "--connect", address])
             time.sleep(delay)
             victim.kill()
             victim.communicate()
-        (done,) = joined(made, address)
-        assert done["phase"] == "done"
+        done = joined(made, address)
+        assert [d["phase"] for d in done] == ["done", "done"]
         assert process.wait(30) == 0
     shown = json.loads(run("ledger", "show", "-c", made.config("shop"), "--format", "json")[1])
     assert sum(r.get("new_cells") or 0 for r in shown["releases"]) <= 2 * ROWS
@@ -307,7 +307,7 @@ def test_another_job_file_is_refused_with_both_hashes(tmp_path):
     assert "The job files differ" in refused.stderr
 
 
-def test_rows_in_another_order_are_refused(tmp_path):
+def test_rows_in_another_order_are_refused_before_anything_is_drawn(tmp_path):
     made = scene(tmp_path, ("shop",))
     table = columns(NAMES[3:5], IDS[::-1])
     pa.parquet.write_table(table, tmp_path / "shop" / "table.parquet")
@@ -317,6 +317,8 @@ def test_rows_in_another_order_are_refused(tmp_path):
         )
     assert refused.returncode == 4
     assert "not the label party's in the same order" in refused.stderr
+    entries = json.loads(run("ledger", "export", "-c", made.config("shop"))[1])
+    assert [e["kind"] for e in entries] == ["open"]
 
 
 def test_plaintext_has_a_loud_name_and_stays_on_loopback(tmp_path):
@@ -667,7 +669,7 @@ def test_the_verb_makes_kits_and_refuses_to_overwrite(tmp_path):
     assert (tmp_path / "shop" / "key.pem").stat().st_mode & 0o777 == 0o600
     assert (tmp_path / "ca" / "ca.key").stat().st_mode & 0o777 == 0o600
     assert run("certs", "new", "shop", "--dir", tmp_path)[0] == 2
-    assert run("certs", "new", "Not A Name", "--dir", tmp_path)[0] != 0
+    assert run("certs", "new", "Not A Name", "--dir", tmp_path)[0] == 2
 
 
 def test_certificates_are_checked_before_a_peer_would(tmp_path):
@@ -691,6 +693,29 @@ def test_certificates_are_checked_before_a_peer_would(tmp_path):
     config.write_text(text)
     key.chmod(0o644)
     assert "chmod 600" in run("join", "-c", config)[2]
+    key.chmod(0o600)
+    key.write_bytes((tmp_path / "certs" / "bank" / "key.pem").read_bytes())
+    assert "does not belong to" in run("join", "-c", config)[2]
+    for section in ('[label]\ncolumn = "y"', "[peers.shop]", '[booster]\nkind = "gbdt"'):
+        config.write_text(text + f"\n{section}\n")
+        status, _, said = run("join", "-c", config)
+        assert status == 2
+        assert "has no meaning for a feature party" in said
+
+
+def test_a_wrong_authority_ends_at_once_with_a_sentence(tmp_path):
+    made = scene(tmp_path, ("shop",))
+    new_kit("bank", tmp_path / "other")
+    with serving(made) as (_, address):
+        ca = tmp_path / "certs" / "shop" / "ca.pem"
+        ca.write_bytes((tmp_path / "other" / "bank" / "ca.pem").read_bytes())
+        started = time.monotonic()
+        refused = subprocess.run(
+            [*made.command("shop"), "--connect", address], capture_output=True, text=True
+        )
+    assert refused.returncode == 4
+    assert "TLS with the label party failed" in refused.stderr
+    assert time.monotonic() - started < 30
 
 
 def test_a_label_party_that_is_not_there_is_told_with_status_4(tmp_path):

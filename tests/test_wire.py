@@ -29,6 +29,7 @@ from opboost.wire.messages import (
     Hello,
     Poll,
     Receipt,
+    Rows,
     Schema,
     SplitQuery,
     SplitValues,
@@ -56,6 +57,8 @@ def messages(draw):
         return Hello(draw(parties), draw(digests))
     if kind == "welcome":
         return Welcome(JOB, draw(digests), draw(st.binary(max_size=99)))
+    if kind == "rows":
+        return Rows(draw(parties), JOB, draw(st.integers(1, 2**40)), draw(digests))
     if kind == "schema":
         columns = (ColumnSchema.of(AGE, draw(st.text(min_size=1, max_size=20)), "raw"),)
         books, units = (

@@ -25,7 +25,7 @@ class Format(StrEnum):
 
 
 FormatOption = Annotated[Format, typer.Option("--format", help="text or json.")]
-ConfigOption = Annotated[Path, typer.Option("--config", "-c", help="TOML file of the columns.")]
+ConfigOption = Annotated[Path, typer.Option("--config", "-c", help="The TOML file.")]
 
 
 def talk() -> Console:

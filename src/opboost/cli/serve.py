@@ -67,6 +67,11 @@ def serve(
     if format is Format.json:
         print_json(manifest)
         return
+    if not board.drawn:
+        console.print(
+            f"Job {manifest['job']} was finished at {manifest['finished']}; this is its manifest. "
+            "A new run of it: --again."
+        )
     typer.echo(manifest["guarantee"])
     for name, party in manifest["parties"].items():
         typer.echo(f"{name}: {party['columns']} columns, {party['bytes']:,} bytes")
@@ -89,6 +94,7 @@ class _Board:
 
     def __init__(self, console: Console) -> None:
         self._live = Live(console=console, transient=True) if console.is_terminal else None
+        self.drawn = False
 
     def __enter__(self) -> _Board:
         if self._live:
@@ -101,6 +107,7 @@ class _Board:
 
     def update(self, where: dict[str, Any]) -> None:
         end_if_requested()
+        self.drawn = True
         if self._live:
             self._live.update(_table(where))
 

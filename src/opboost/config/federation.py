@@ -117,6 +117,7 @@ def load_job(path: Path) -> Job:
 def load_feature(path: Path) -> FeatureConfig:
     """A feature party's file, with paths taken from where it lies."""
     config = validated(read(path), path.name)
+    _check_sections(config, path, "a feature party", ("label", "peers", "booster"))
     base = path.parent
     party, job = _party(config, path)
     if party.name not in job.feature_parties:
@@ -142,7 +143,7 @@ def load_feature(path: Path) -> FeatureConfig:
         job,
         party,
         base / party.table,
-        base / party.state,
+        base / (party.state or f"state-{party.name}"),
         _tls(config.tls, base),
         config.align,
         config.ledger,
@@ -155,6 +156,8 @@ def load_feature(path: Path) -> FeatureConfig:
 def load_label(path: Path) -> LabelConfig:
     """The label party's file, with paths taken from where it lies."""
     config = validated(read(path), path.name)
+    foreign = ("ledger", "grid", "mechanism", "budget")
+    _check_sections(config, path, "the label party", foreign)
     base = path.parent
     party, job = _party(config, path)
     if party.name != job.label_party:
@@ -178,7 +181,7 @@ def load_label(path: Path) -> LabelConfig:
         party,
         config.label,
         base / party.table,
-        base / party.state,
+        base / (party.state or f"state-{party.name}"),
         base / config.label.model,
         _tls(config.tls, base),
         config.align,
@@ -187,6 +190,12 @@ def load_label(path: Path) -> LabelConfig:
         dict(config.peers),
         config.limits,
     )
+
+
+def _check_sections(config: ColumnsConfig, path: Path, kind: str, foreign: tuple[str, ...]) -> None:
+    for name in foreign:
+        if name in config.model_fields_set:
+            raise ConfigError(f"{path.name}: [{name}] has no meaning for {kind}. Leave it out.")
 
 
 def _party(config: ColumnsConfig, path: Path) -> tuple[PartySection, Job]:

@@ -40,7 +40,7 @@ class PartySection(Section):
     name: str
     job: str
     table: str
-    state: str = "state"
+    state: str | None = None
     listen: str | None = None
     connect: str | None = None
     units: Literal["grid", "raw"] = "raw"

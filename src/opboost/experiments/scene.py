@@ -94,7 +94,8 @@ def write_scene(
 
 
 def _party(name: str, settings: Mapping[str, str]) -> str:
-    plain = {"name": name, "job": "job.toml", "table": "table.parquet", **settings}
+    files = {"job": "job.toml", "table": "table.parquet", "state": "state"}
+    plain = {"name": name, **files, **settings}
     lines = "".join(f'{key} = "{value}"\n' for key, value in plain.items())
     return f'[party]\n{lines}\n[tls]\nkit = "../certs/{name}"\n\n[align]\nid = "id"\n\n'
 

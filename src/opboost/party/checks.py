@@ -15,10 +15,10 @@ from opboost.errors import PeerError
 from opboost.ids import framed
 from opboost.ordinals import Codebook
 from opboost.wire.columns import Head
-from opboost.wire.messages import Schema, SplitQuery, SplitValues, encode
+from opboost.wire.messages import Rows, Schema, SplitQuery, SplitValues, encode
 
 
-def check_schema(schema: Schema, party: str, job: str, rows: int, ids: bytes) -> None:
+def check_schema(schema: Schema | Rows, party: str, job: str, rows: int, ids: bytes) -> None:
     """Refuse a release of another party, job or set of rows; ``ids`` is the digest expected."""
     if schema.party != party:
         raise PeerError(f"Party {party!r} sent a release in the name of {schema.party!r}.")

@@ -31,6 +31,7 @@ from opboost.wire.messages import (
     Books,
     ColumnSchema,
     Cuts,
+    Rows,
     Schema,
     SplitQuery,
     SplitValues,
@@ -116,6 +117,15 @@ class FeatureParty:
     def folder(self, job: str) -> Path:
         """Where the state of a job is kept."""
         return self._state / job
+
+    def rows(self, welcome: Welcome) -> Rows:
+        """How many rows there are, and the digest of their IDs under the job's nonce."""
+        digest, count = hmac.new(welcome.nonce, digestmod="sha256"), 0
+        for table, _, _ in self._pieces():
+            ids = self._id_bytes(table)
+            digest.update(framed(ids or ()))
+            count += len(table)
+        return Rows(self.name, welcome.job, count, digest.digest())
 
     def release(self, welcome: Welcome) -> tuple[Schema, list[Path]]:
         """The schema, and a file for each released column: made once a job, then found again."""

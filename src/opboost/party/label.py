@@ -73,6 +73,11 @@ class LabelParty:
         ask: Literal["always", "if-needed"] = "always",
     ) -> None:
         self._own, self._y = features, np.asarray(y)
+        if features is not None and len(features) != len(self._y):
+            raise ParameterError(
+                f"The label has {len(self._y):,} rows, the label party's features "
+                f"{len(features):,}."
+            )
         self._ids, self._ask = ids, ask
         self._kind = kind_for(self._y, task)
         self._settings = {
@@ -94,8 +99,7 @@ class LabelParty:
         ``state`` is a folder in which a model in codes waits for its split values, so that a
         restart asks the same question again.
         """
-        if not channels:
-            raise ParameterError("train needs a channel to at least one feature party.")
+        _check_channels(channels)
         welcome = welcome or Welcome(
             job_number(secrets.token_bytes(4)), secrets.token_bytes(32), b""
         )
@@ -159,6 +163,21 @@ def _own_names(table: Any) -> list[str]:
         return []
     columns = [OwnColumn.of(table, name) for name in column_names(table)]
     return [name for c in columns for name in {str(c.name), *c.names()}]
+
+
+def _check_channels(channels: Sequence[Channel]) -> None:
+    if not isinstance(channels, Sequence) or not channels:
+        raise ParameterError("train needs a list of channels, to at least one feature party.")
+    for channel in channels:
+        if not hasattr(channel, "open") or not hasattr(channel, "party"):
+            raise ParameterError(
+                f"train takes channels; got {type(channel).__name__}. "
+                "In one process: train([op.MemoryChannel(party)])."
+            )
+    names = [channel.party for channel in channels]
+    for name in names:
+        if names.count(name) > 1:
+            raise ParameterError(f"Two channels lead to a party {name!r}. Names tell them apart.")
 
 
 @dataclass(frozen=True, slots=True)

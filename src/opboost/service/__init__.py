@@ -5,3 +5,8 @@ memory limit and without any data of the label party; it puts what it accepted i
 from which the training process reads.  A feature party connects out (``join.py``) and opens no
 port.  ``certs.py`` makes certificates for trying things out, ``tls.py`` reads any.
 """
+
+import os
+
+# gRPC writes its own lines to standard error unless told otherwise before it is loaded.
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")

@@ -16,7 +16,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from opboost import durable
 from opboost.errors import ConfigError
-from opboost.wire.messages import check_party
+from opboost.wire.messages import PARTY_NAME
 
 DAYS = 397
 """Days for which a party's certificate is good; the authority's are ten years."""
@@ -27,7 +27,10 @@ def new_kit(name: str, folder: Path, *, days: float = DAYS) -> Path:
 
     Returns the kit's folder: ``ca.pem``, ``cert.pem`` and ``key.pem``.
     """
-    check_party(name)
+    if not PARTY_NAME.fullmatch(name):
+        raise ConfigError(
+            f"A party's name is made of a-z, 0-9 and '-' (at most 63); got {name[:80]!r}."
+        )
     kit = folder / name
     if (kit / "cert.pem").exists():
         raise ConfigError(f"{kit} holds a certificate already. Remove it to make a new one.")

@@ -37,6 +37,7 @@ from opboost.wire.messages import (
     Hello,
     Poll,
     Receipt,
+    Rows,
     Schema,
     SplitQuery,
     SplitValues,
@@ -93,6 +94,7 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
         """One small message in, one out."""
         steps: dict[str, Callable[[str, bytes], bytes]] = {
             "hello": self._hello,
+            "rows": self._rows,
             "schema": self._schema,
             "receipt": self._receipt,
             "sent": self._sent,
@@ -164,6 +166,12 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
             )
         receipt = newest_receipt(self._folder.parent, party) if self._record.receipts else b""
         return encode(Welcome(self._record.job, bytes.fromhex(self._record.nonce), receipt))
+
+    def _rows(self, party: str, data: bytes) -> bytes:
+        record = self._record
+        rows = decode(data, Rows)
+        check_schema(rows, party, record.job, record.rows, bytes.fromhex(record.ids))
+        return encode(Ack(record.job, "rows"))
 
     def _schema(self, party: str, data: bytes) -> bytes:
         schema = decode(data, Schema)

@@ -116,7 +116,13 @@ def _spoken() -> Iterator[None]:
     try:
         yield
     except flight.FlightUnavailableError as error:
-        raise Unreachable(_words(error)) from None
+        words = _words(error)
+        if "handshake failed" in words.lower() or "certificate" in words.lower():
+            raise PeerError(
+                f"TLS with the label party failed: {words}. Its certificate must be signed by the "
+                "authority in this party's ca.pem and be for the job's label_party."
+            ) from None
+        raise Unreachable(words) from None
     except flight.FlightError as error:
         raise PeerError(f"The label party refused: {_words(error)}") from None
     except pa.ArrowException as error:
@@ -195,6 +201,7 @@ class _Visit:
         self._progress = progress or (lambda what, done, total: None)
         self._log = Log(config.state / "join.jsonl")
         self._address = address
+        self._told = False
         self._connection: Connection | None = None
         self._sent = 0
         self._party = FeatureParty(
@@ -221,6 +228,8 @@ class _Visit:
             if not welcome.job.endswith(hello.job_hash[:4].hex()):
                 raise PeerError("The label party's job number is not one of this job file.")
             self._check_rollback(welcome)
+            rows = self._party.rows(welcome)
+            self._retried(lambda c: c.call("rows", rows, Ack))
             self._send(welcome)
             phase = "released" if leave else self._wait(welcome.job)
             return self._manifest(welcome.job, phase, started)
@@ -297,6 +306,12 @@ class _Visit:
                 return call(self._connected())
             except Unreachable as error:
                 self._hang_up()
+                if not self._told:
+                    self._told = True
+                    self._say(
+                        f"Waiting for {self._config.job.label_party} at {self._address}, "
+                        f"at most {self._config.limits.connect_seconds:g} s ..."
+                    )
                 if time.monotonic() + pause > end:
                     raise PeerError(
                         f"The label party at {self._address} cannot be reached: {error}"

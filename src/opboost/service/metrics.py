@@ -66,7 +66,10 @@ def serving_metrics(address: str | None, state: Path) -> Iterator[int | None]:
         def log_message(self, format: str, *args: object) -> None:
             """Say nothing on standard error."""
 
-    server = ThreadingHTTPServer((host, int(port)), Handler)
+    try:
+        server = ThreadingHTTPServer((host, int(port)), Handler)
+    except OSError as error:
+        raise ConfigError(f"Metrics cannot be served on {address}: {error.strerror}.") from None
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:

@@ -53,12 +53,14 @@ def read_identity(tls: Tls | None, name: str) -> Identity:
         raise ConfigError(f"The key {tls.key} can be read by others. Run: chmod 600 {tls.key}")
     try:
         certificate = x509.load_pem_x509_certificate(cert)
-        serialization.load_pem_private_key(key, None)
+        private = serialization.load_pem_private_key(key, None)
         x509.load_pem_x509_certificate(ca)
     except ValueError as error:
         raise ConfigError(
             f"{tls.cert.parent}: a certificate or key cannot be read: {error}."
         ) from None
+    if private.public_key() != certificate.public_key():
+        raise ConfigError(f"The key {tls.key} does not belong to the certificate {tls.cert}.")
     found = alternative_names(certificate)
     if found != [name]:
         raise ConfigError(

@@ -5,7 +5,8 @@
     feature party                      label party
     Hello            ->                             who am I, which job
                      <-           Welcome           the job's number, a nonce, what comes next
-    Schema           ->                             columns, promises, a digest of the row IDs
+    Rows             ->                             how many, and a digest of their IDs
+    Schema           ->                             columns and promises
     (codes)          ->                             one stream a column, see columns.py
     Receipt          ->                             the head of the ledger's chain, signed
                      <-           SplitQuery        the cuts that the trees use, when there are any
@@ -108,6 +109,24 @@ class Welcome:
     def __post_init__(self) -> None:
         check_job(self.job)
         _check(len(self.nonce) == 32, "A nonce has 32 bytes.")
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """How many rows, and the keyed digest of their IDs: compared before anything is drawn."""
+
+    party: str
+    job: str
+    rows: int
+    ids: bytes
+
+    KIND: ClassVar = "rows"
+    ARROW: ClassVar = _fields(party=_text, job=_text, rows=_int, ids=_bytes)
+
+    def __post_init__(self) -> None:
+        check_party(self.party)
+        check_job(self.job)
+        _check(self.rows > 0 and len(self.ids) == 32, "A release has rows and their digest.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,6 +367,7 @@ KINDS: dict[str, Any] = {
     for m in (
         Hello,
         Welcome,
+        Rows,
         Schema,
         Receipt,
         SplitQuery,

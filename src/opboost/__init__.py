@@ -47,6 +47,7 @@ from opboost.rng import SecureRng, SeededRng
 
 if TYPE_CHECKING:
     from opboost import theory
+    from opboost.denoise.reconstruct import Reconstruction, reconstruct
     from opboost.estimators import Desensitizer, OpBoostClassifier, OpBoostRegressor, load
     from opboost.metrics import random_queries, range_query_mse, weighted_kendall
 
@@ -89,6 +90,7 @@ __all__ = [
     "PrivacyError",
     "PrivateColumn",
     "RandomizedResponse",
+    "Reconstruction",
     "SecureRng",
     "SeededRng",
     "UnaryEncoding",
@@ -96,6 +98,7 @@ __all__ = [
     "load",
     "random_queries",
     "range_query_mse",
+    "reconstruct",
     "theory",
     "weighted_kendall",
 ]
@@ -104,9 +107,11 @@ _LATER = {
     "Desensitizer": "opboost.estimators",
     "OpBoostClassifier": "opboost.estimators",
     "OpBoostRegressor": "opboost.estimators",
+    "Reconstruction": "opboost.denoise.reconstruct",
     "load": "opboost.estimators",
     "random_queries": "opboost.metrics",
     "range_query_mse": "opboost.metrics",
+    "reconstruct": "opboost.denoise.reconstruct",
     "theory": "opboost.theory",
     "weighted_kendall": "opboost.metrics",
 }

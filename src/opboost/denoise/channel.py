@@ -12,7 +12,7 @@ from opboost.errors import ParameterError
 from opboost.mechanisms import Mechanism, UnaryEncoding, WithMissing
 
 LARGEST = 512
-"""Channels with more states or outputs than this are not inverted: tables would outgrow the data."""
+"""Larger channels are not inverted: their tables would outgrow the data."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

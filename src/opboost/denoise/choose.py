@@ -1,4 +1,4 @@
-"""What is chosen without clean rows: smoothing, steps and classes, by likelihood of held-out rows."""
+"""Chosen without clean rows: smoothing, steps and classes, by likelihood of held-out rows."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from opboost._typing import FloatArray
+from opboost._typing import FloatArray, IntArray
 from opboost.denoise.labels import Groups
 from opboost.denoise.mixture import FLOOR, Mixture
 from opboost.denoise.rows import Index, Rows, Space, Table
 
 KAPPA = 0.1
-import os
-SMOOTH=float(os.environ.get('SM','0'))
 """Rows of the parent's law that are added to every pmf."""
 
 WIDTHS = (0.0, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0)
@@ -27,6 +25,9 @@ PATH = (4, 4, 8, 16, 32, 64, 128)
 
 LADDER = ((1, 0), (4, 0), (4, 1), (8, 1), (16, 1), (16, 2), (32, 2), (32, 3))
 """Candidates: classes in each group, and how much wider than the base's the kernel is."""
+
+ROWS_A_CLASS = 64
+"""Where groups do not lend each other rows, a class has at least so many of them."""
 
 CHECKS = ((6, 5), (12, 3), (24, 2), (48, 1))
 """After so many steps the held-out rows are looked at, and so many candidates stay."""
@@ -65,7 +66,7 @@ def kernels(groups: Groups) -> list[Table]:
 
 
 def tally(rows: Rows, index: Index) -> Table:
-    """``[g, t]``: how many rows of group g have output t; for bits, how many sent and how many set."""
+    """``[g, t]``: how many rows of group g have output t; of bits, how many sent, how many set."""
     counts = np.zeros((rows.groups, index.height), dtype=np.float32)
     ends = [*index.offsets[1:], index.bases[0] if len(index.bases) else index.height]
     for g, begin, end in rows.units:
@@ -112,7 +113,7 @@ def blank(space: Space, counts: Table, near: Table, lanes: int = 1) -> Mixture:
         near=(near,),
         near_pi=near,
         parent=parent,
-        smooth=np.full(lanes, SMOOTH, dtype=np.float32),
+        smooth=np.zeros(lanes, dtype=np.float32),
         pi=np.full((groups, lanes), 1 / lanes, dtype=np.float32),
         P=np.ascontiguousarray(np.repeat(parent[:, :, None], lanes, axis=2)),
         Q=np.zeros((groups, index.height, lanes), dtype=np.float32),
@@ -195,7 +196,7 @@ def seeded(
         near=(near,),
         near_pi=groups.kernel(groups.count / 32).astype(np.float32),
         parent=np.ascontiguousarray(one.P[:, :, 0]),
-        smooth=np.full(classes, SMOOTH, dtype=np.float32),
+        smooth=np.zeros(classes, dtype=np.float32),
         pi=np.full((count, classes), 1 / classes, dtype=np.float32),
         P=np.ascontiguousarray(P),
         Q=np.zeros((count, index.height, classes), dtype=np.float32),
@@ -203,11 +204,11 @@ def seeded(
     return made.refreshed()
 
 
-def _lean(P: Table, one: Table, index: Index, rows: Rows, centres: object, lean: float) -> None:
+def _lean(P: Table, one: Table, index: Index, rows: Rows, centres: IntArray, lean: float) -> None:
     for j in range(len(index.offsets)):
         first, last = index.starts[j], index.starts[j + 1]
         M = index.matrix[index.places[j] : index.places[j + 1]].reshape(last - first, -1)
-        likely = one[first:last] * M[:, rows.codes[centres, j]]
+        likely: Table = one[first:last] * M[:, rows.codes[centres, j]]
         likely /= np.maximum(likely.sum(axis=0), 1e-30)
         P[first:last] += lean * (likely - P[first:last])
     for b in range(len(index.bases)):
@@ -227,7 +228,8 @@ def best_mixture(
     ways = kernels(groups)
     ladder = [(c, min(base.near + wider, len(ways) - 1)) for c, wider in LADDER]
     if not groups.ordered:  # class 3 of one label is not class 3 of another
-        ladder = [(c, base.near if c == 1 else 0) for c, _ in LADDER]
+        most = max(1, int(np.median(train.sizes)) // ROWS_A_CLASS)
+        ladder = [(c, base.near if c == 1 else 0) for c, _ in LADDER if c <= most]
     ladder = [pair for i, pair in enumerate(ladder) if pair not in ladder[:i]]
     bank = Mixture.side_by_side([seeded(one, train, c, ways[w], groups, rng) for c, w in ladder])
     judge = _told if groups.ordered else _told_apart

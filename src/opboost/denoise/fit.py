@@ -8,7 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from opboost._typing import BoolArray, FloatArray, IntArray
-from opboost.denoise.choose import Chosen, best_base, best_mixture, kernels, one_class, seeded, tally
+from opboost.denoise.choose import (
+    Chosen,
+    best_base,
+    best_mixture,
+    kernels,
+    one_class,
+    seeded,
+    tally,
+)
 from opboost.denoise.labels import Groups
 from opboost.denoise.mixture import Mixture
 from opboost.denoise.pairs import Pairing, pairing
@@ -69,10 +77,9 @@ class Denoiser:
         member = self.members[number % len(self.members)]
         return drawn(member, self.pairing, outputs, self.groups.place(y), number, seed)
 
-    def draw_unlabelled(self, outputs: Outputs, number: int, seed: int) -> States:
-        """Clean rows given what was sent alone."""
-        member = self.members[number % len(self.members)]
-        return drawn_unlabelled(member, self.pairing, self.groups, outputs, number, seed)
+    def draw_unlabelled(self, outputs: Outputs, times: int, seed: int) -> States:
+        """Clean rows given what was sent alone: each row so many times, one below the other."""
+        return drawn_unlabelled(self.members[0], self.pairing, self.groups, outputs, times, seed)
 
 
 def fit(
@@ -141,18 +148,20 @@ def drawn(
 
 
 def drawn_unlabelled(
-    member: Mixture, pairs: Pairing, groups: Groups, outputs: Outputs, number: int, seed: int
+    member: Mixture, pairs: Pairing, groups: Groups, outputs: Outputs, times: int, seed: int
 ) -> States:
-    """First a group given the outputs, then a clean row given both."""
-    chance = group_chances(member, pairs, groups, outputs)
-    want = np.random.default_rng([seed, number, 1]).random(len(outputs))
-    group = (chance.cumsum(axis=1) < want[:, None]).sum(axis=1).clip(0, groups.count - 1)
-    return drawn(member, pairs, outputs, group, number, seed)
+    """First a group given the outputs, then a clean row given both; row 0 stands first, ``times``
+    times.
+    """
+    ladder = group_chances(member, pairs, groups, outputs).cumsum(axis=1)
+    want = np.random.default_rng([seed, 1]).random((len(outputs), times))
+    group = np.array([np.searchsorted(rise, at) for rise, at in zip(ladder, want, strict=True)])
+    group = group.reshape(-1).clip(0, groups.count - 1)
+    many = outputs[np.repeat(np.arange(len(outputs)), times)]
+    return drawn(member, pairs, many, group, 0, seed)
 
 
-def group_chances(
-    member: Mixture, pairs: Pairing, groups: Groups, outputs: Outputs
-) -> FloatArray:
+def group_chances(member: Mixture, pairs: Pairing, groups: Groups, outputs: Outputs) -> FloatArray:
     """``[row, group]``: P(group | outputs).  Cost: a pass over the rows for each group."""
     share = np.bincount(groups.of, minlength=groups.count) + 1e-9
     score = np.tile(np.log(share / share.sum()), (len(outputs), 1))

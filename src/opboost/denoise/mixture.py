@@ -131,7 +131,17 @@ class Mixture:
             i.exact, i.lines, self.smooth, P, Q, self.parent, np.float32(0), 0,
         )  # fmt: skip
         loops.maximise_bits(
-            0, len(P), self.Q, i.bases, i.bit_starts, i.odds, P, Q, self.parent, np.float32(0), False
+            0,
+            len(P),
+            self.Q,
+            i.bases,
+            i.bit_starts,
+            i.odds,
+            P,
+            Q,
+            self.parent,
+            np.float32(0),
+            False,
         )
         return replace(self, P=P, Q=Q)
 
@@ -156,4 +166,3 @@ class Mixture:
             self.Q, self.pi, self.P, drawn, rows.order, np.uint64(key), out, out_bits,
         )  # fmt: skip
         rows.each(lambda lo, hi: loops.draw(*head, lo, hi, *tail))
-

@@ -100,4 +100,4 @@ def dependence(codes: Codes, group: IntArray, groups: int) -> FloatArray:
 
 
 def _product(first: Channel, second: Channel) -> Channel:
-    return Channel(np.kron(first.matrix, second.matrix))
+    return Channel(np.kron(first.matrix, second.matrix).astype(np.float64))

@@ -25,7 +25,8 @@ Table = np.ndarray[Any, np.dtype[np.float32]]
 class Space:
     """The columns of a table: private ones through channels, unary bits, and own ones as they are.
 
-    ``lines[j]`` says how many of column j's states stand in order, from the first on.  ``own`` holds the number of values of each of the label party's discretised columns.
+    ``lines[j]`` says how many of channel j's states stand in order, from the first on; ``own`` how
+    many values each of the label party's discretised columns has.
     """
 
     channels: tuple[Channel, ...]
@@ -132,9 +133,7 @@ class Rows:
         units = self.units.copy()
         units[:, 1], units[:, 2] = before[units[:, 1]], before[units[:, 2]]
         units = units[units[:, 1] < units[:, 2]]
-        return Rows(
-            self.codes[inside], self.bits[inside], self.order[inside], units, self.groups
-        )
+        return Rows(self.codes[inside], self.bits[inside], self.order[inside], units, self.groups)
 
     def as_group(self, g: int) -> Rows:
         """The same rows, as if all were of one group."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import sys
 from collections.abc import Callable, Hashable
 from pathlib import Path
@@ -19,6 +20,7 @@ from opboost.boosting import Problem, Task, Trained, make_booster
 from opboost.boosting.protocol import Booster
 from opboost.budget import Budget
 from opboost.errors import DataError, OpBoostError, ParameterError
+from opboost.estimators.denoising import Choice, Released, learnable
 from opboost.estimators.desensitizer import Desensitizer
 from opboost.estimators.features import Layout, OwnColumn, check_sizes
 from opboost.frames import column_names
@@ -37,7 +39,7 @@ class _OpBoost(BaseEstimator):  # type: ignore[misc]
         categories: Any = None,
         booster: str | Booster = "xgboost",
         booster_params: dict[str, Any] | None = None,
-        denoise: Literal[False] = False,
+        denoise: Choice = "auto",
         random_state: Any = None,
         noise_rng: Rng | None = None,
         verbose: int = 0,
@@ -72,8 +74,6 @@ class _OpBoost(BaseEstimator):  # type: ignore[misc]
         eval_set: tuple[Any, np.ndarray[Any, Any]] | None,
         early_stopping_rounds: int | None,
     ) -> None:
-        if self.denoise:
-            raise ParameterError(f"denoise must be False; got {self.denoise!r}.")
         booster = make_booster(self.booster, self.booster_params)
         release = self._desensitizer()
         table, released, times = release.fit_release(X)
@@ -82,28 +82,47 @@ class _OpBoost(BaseEstimator):  # type: ignore[misc]
         private = {c.name for c in release.columns_}
         own = [OwnColumn.of(table, n) for n in column_names(table) if n not in private]
         layout = Layout(release.columns_, tuple(own))
-        codes, books = layout.training(table, released)
         seed = None
         if self.random_state is not None:
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        own_values = layout.own_values(table, len(y))
+        self._say(f"{len(y):,} rows released")
+        rows = learnable(
+            layout,
+            released,
+            own_values,
+            y,
+            task=task,
+            classes=classes,
+            denoise=self.denoise,
+            booster=booster,
+            sent=release.sent,
+            weight=weight,
+            seed=secrets.randbits(31) if seed is None else seed,
+            verbose=self.verbose,
+        )
+        codes, books = layout.coded(rows.released, rows.repeated(own_values))
         problem = Problem(
             codes,
-            y,
+            rows.repeated(y),
             task,
             classes,
-            weight,
-            self._held_out(eval_set, release, layout, books),
+            rows.repeated(weight),
+            self._held_out(eval_set, release, layout, books, rows.denoiser),
             early_stopping_rounds,
             layout.names(),
             seed,
         )
-        self._say(f"{len(y):,} rows released, {codes.shape[1]} features; training")
+        told = f"{rows.draws} draws of each row" if rows.denoiser else "rows as they came"
+        self._say(f"training on {told}, {codes.shape[1]} features")
         trained = _trained(booster, problem)
         replace: dict[int, Callable[[float], float]] = {
             feature: book.last_of if trained.left_up_to else book.value_of
             for feature, book in books.items()
         }
         self.desensitizer_ = release
+        self.denoised_ = rows.denoiser is not None
+        self.verdict_ = rows.verdict
         self.trained_: Trained = trained.replaced(replace)
         self._layout = layout
         self.n_features_in_ = release.n_features_in_
@@ -133,14 +152,22 @@ class _OpBoost(BaseEstimator):  # type: ignore[misc]
         )
 
     def _held_out(
-        self, eval_set: Any, release: Desensitizer, layout: Layout, books: Any
+        self,
+        eval_set: Any,
+        release: Desensitizer,
+        layout: Layout,
+        books: Any,
+        denoiser: Released | None,
     ) -> tuple[Any, Any] | None:
         """Held-out rows as training sees rows: their private columns are released too."""
         if eval_set is None:
             return None
         X, y = eval_set
         table, released = release.release(X)
-        values = layout.released_values(table, released).astype(np.float32)
+        own = layout.own_values(table, len(y))
+        if denoiser is not None:
+            released = denoiser.drawn(released, own, y, 1)
+        values = layout.values(released, own).astype(np.float32)
         for feature, book in books.items():
             known = np.isfinite(values[:, feature])
             values[known, feature] = book.places(values[known, feature])
@@ -221,13 +248,17 @@ class OpBoostClassifier(ClassifierMixin, _OpBoost):  # type: ignore[misc]
     """A boosted classifier whose private columns are desensitised before training.
 
     Columns named in ``bounds`` or ``categories`` are private; all others are the label party's own.
-    ``random_state`` seeds the booster only; noise is cryptographic unless ``noise_rng`` is seeded.
+    ``random_state`` seeds booster and denoiser; noise is cryptographic unless ``noise_rng`` is
+    seeded.  ``denoise="auto"`` trains on posterior draws of the clean rows where held-out noisy
+    rows do not speak against it; ``True`` always does, ``False`` trains on rows as they came.
 
     Attributes:
         model_: The stock model, in grid values.
         guarantee_: What is promised about one person's record.  Rows that were released several
             times in this process (a search that refits) count several times.
         classes_: The labels.
+        denoised_: Whether the model was trained on posterior draws.
+        verdict_: The held-out losses that ``denoise="auto"`` compared, or None.
 
     >>> import opboost as op
     >>> from sklearn.datasets import load_breast_cancer
@@ -247,7 +278,7 @@ class OpBoostClassifier(ClassifierMixin, _OpBoost):  # type: ignore[misc]
         categories: Any = None,
         booster: str | Booster = "xgboost",
         booster_params: dict[str, Any] | None = None,
-        denoise: Literal[False] = False,
+        denoise: Choice = "auto",
         random_state: Any = None,
         noise_rng: Rng | None = None,
         verbose: int = 0,

@@ -77,39 +77,53 @@ class Layout:
 
         ``released`` is used up, column by column, so that a table is not held twice.
         """
+        return self.coded(released, self.own_values(table, _rows(released)))
+
+    def own_values(self, table: Any, rows: int) -> Matrix:
+        """The label party's own features."""
+        blocks = [c.block(table) for c in self.own]
+        return _stacked(blocks) if blocks else np.zeros((rows, 0), dtype=np.uint8)
+
+    def coded(
+        self, released: dict[Hashable, list[OutColumn]], own: Matrix
+    ) -> tuple[Matrix, dict[int, Codebook]]:
+        """The same as :meth:`training`, for own features that are there already."""
         blocks: list[Matrix] = []
         books: dict[int, Codebook] = {}
         place = 0
         for private in self.private:
             out = released.pop(private.name)
-            if _has_order(private):
+            if has_order(private):
                 codes, book = _codes(out[0])
                 books[place] = book
                 blocks.append(codes[:, None])
             else:
                 blocks.append(_released_bits(private, out))
             place += blocks[-1].shape[1]
-        blocks += [c.block(table) for c in self.own]
-        return _stacked(blocks), books
+        return _stacked([*blocks, own]), books
 
     def released_values(
         self, table: Any, released: Mapping[Hashable, Sequence[OutColumn]]
     ) -> Matrix:
         """Released grid values (not codes) beside own features."""
+        return self.values(released, self.own_values(table, _rows(released)))
+
+    def values(self, released: Mapping[Hashable, Sequence[OutColumn]], own: Matrix) -> Matrix:
+        """The same as :meth:`released_values`, for own features that are there already."""
         blocks = [
             _with_gaps(released[c.name][0].values, released[c.name][0].missing)[:, None]
-            if _has_order(c)
+            if has_order(c)
             else _released_bits(c, released[c.name])
             for c in self.private
         ]
-        return _stacked([*blocks, *(c.block(table) for c in self.own)])
+        return _stacked([*blocks, own])
 
     def plain_values(self, table: Any, prepared: Mapping[Hashable, Prepared]) -> Matrix:
         """Grid values without noise beside own features: for rows that may be seen."""
         blocks: list[Matrix] = []
         for private in self.private:
             cells = prepared[private.name]
-            if _has_order(private):
+            if has_order(private):
                 gaps = cells.missing if private.flagged() is not None else None
                 blocks.append(_with_gaps(cells.cells, gaps)[:, None])
             else:
@@ -170,12 +184,12 @@ def _threshold(edge: float, edge_goes_left: bool, left_up_to: bool) -> float:
 
 
 def _private_names(private: PrivateColumn) -> list[str]:
-    if _has_order(private) or isinstance(private.mechanism, UnaryEncoding):
+    if has_order(private) or isinstance(private.mechanism, UnaryEncoding):
         return [str(name) for name in private.release_names()]
     return [f"{private.name}={c}" for c in private.mapping.order.categories]  # type: ignore[union-attr]
 
 
-def _has_order(private: PrivateColumn) -> bool:
+def has_order(private: PrivateColumn) -> bool:
     """False for unary bits and for nominal columns under randomised response."""
     if private.mapping is None:
         return False
@@ -195,6 +209,10 @@ def check_sizes(private: Sequence[PrivateColumn]) -> None:
                 "has a grid beyond 2**24, which boosters' 32-bit floats cannot tell apart",
                 hint="Use a coarser grid.",
             )
+
+
+def _rows(released: Mapping[Hashable, Sequence[OutColumn]]) -> int:
+    return len(next(iter(released.values()))[0].values)
 
 
 def _codes(out: OutColumn) -> tuple[Matrix, Codebook]:

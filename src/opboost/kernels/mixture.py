@@ -82,7 +82,7 @@ def _weigh(codes, bits, i, offsets, bases, firsts, Q, pi, models, p, s, score): 
 
 @njit(cache=True, nogil=True, fastmath=True)
 def expect(codes, bits, units, lo, hi, offsets, bases, firsts, Q, pi, models, counts, sizes, score):  # type: ignore[no-untyped-def]
-    """Add each row's shares to its unit's ``counts`` and ``sizes``, its likelihoods to ``score``."""
+    """Add a row's shares to its unit's ``counts`` and ``sizes``, its likelihoods to ``score``."""
     classes = pi.shape[1]
     p = np.empty(classes, np.float32)
     s = np.empty((bases.shape[0], classes), np.float32)
@@ -122,7 +122,24 @@ def likelihoods(codes, bits, units, lo, hi, offsets, bases, firsts, Q, pi, model
 
 
 @njit(cache=True, nogil=True, fastmath=True)
-def maximise(lo, hi, counts, offsets, starts, matrix, places, constant, exact, lines, smooth, P, Q, parent, kappa, inner):  # type: ignore[no-untyped-def]
+def maximise(  # type: ignore[no-untyped-def]
+    lo,
+    hi,
+    counts,
+    offsets,
+    starts,
+    matrix,
+    places,
+    constant,
+    exact,
+    lines,
+    smooth,
+    P,
+    Q,
+    parent,
+    kappa,
+    inner,
+):
     """Fit the pmfs ``P[group, state, class]`` of channel columns to counts of outputs.
 
     Each of ``inner`` steps multiplies P by ``u * sqrt(u)``, u being EM's factor: EM over-relaxed,
@@ -221,7 +238,7 @@ def _smoothed(pmf, line, smooth, u):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, fastmath=True)
 def maximise_bits(lo, hi, counts, bases, starts, odds, P, Q, parent, kappa, fit):  # type: ignore[no-untyped-def]
-    """The same for columns of unary bits; ``odds[b]`` holds the factors of an unset and a set bit."""
+    """The same for unary bits; ``odds[b]`` holds the factors of an unset and a set bit."""
     classes = P.shape[2]
     for g in range(lo, hi):
         for b in range(bases.shape[0]):
@@ -246,8 +263,30 @@ def maximise_bits(lo, hi, counts, bases, starts, odds, P, Q, parent, kappa, fit)
 
 
 @njit(cache=True, nogil=True)
-def draw(codes, bits, units, lo, hi, offsets, starts, matrix, places, bases, bit_starts, firsts, odds, Q, pi, P, drawn, rows, key, out, out_bits):  # type: ignore[no-untyped-def]
-    """States of the first ``drawn`` columns and of all bit columns, given a row's outputs and group.
+def draw(  # type: ignore[no-untyped-def]
+    codes,
+    bits,
+    units,
+    lo,
+    hi,
+    offsets,
+    starts,
+    matrix,
+    places,
+    bases,
+    bit_starts,
+    firsts,
+    odds,
+    Q,
+    pi,
+    P,
+    drawn,
+    rows,
+    key,
+    out,
+    out_bits,
+):
+    """States of the first ``drawn`` columns and of the bit columns, given outputs and group.
 
     Row i writes to ``out[rows[i]]``; its randomness depends on ``key`` and ``rows[i]`` alone.
     """

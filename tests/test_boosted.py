@@ -94,7 +94,7 @@ def test_no_raw_private_value_reaches_the_booster():
 
     class Watching:
         def train(self, problem):
-            seen.extend([problem.X, problem.eval_set[0]])
+            seen.extend([problem.X, *(problem.eval_set or [])[:1]])
             return make_booster("xgboost").train(problem)
 
     clf = classifier(booster=Watching(), noise_rng=None)

@@ -79,7 +79,8 @@ class Denoiser:
 
     def draw_unlabelled(self, outputs: Outputs, times: int, seed: int) -> States:
         """Clean rows given what was sent alone: each row so many times, one below the other."""
-        return drawn_unlabelled(self.members[0], self.pairing, self.groups, outputs, times, seed)
+        chance = group_chances(self.members[0], self.pairing, self.groups, outputs)
+        return drawn_unlabelled(self.members[0], self.pairing, chance, outputs, times, seed)
 
 
 def fit(
@@ -148,15 +149,15 @@ def drawn(
 
 
 def drawn_unlabelled(
-    member: Mixture, pairs: Pairing, groups: Groups, outputs: Outputs, times: int, seed: int
+    member: Mixture, pairs: Pairing, chance: FloatArray, outputs: Outputs, times: int, seed: int
 ) -> States:
-    """First a group given the outputs, then a clean row given both; row 0 stands first, ``times``
+    """First a group by its chance, then a clean row given both; row 0 stands first, ``times``
     times.
     """
-    ladder = group_chances(member, pairs, groups, outputs).cumsum(axis=1)
+    ladder = chance.cumsum(axis=1)
     want = np.random.default_rng([seed, 1]).random((len(outputs), times))
     group = np.array([np.searchsorted(rise, at) for rise, at in zip(ladder, want, strict=True)])
-    group = group.reshape(-1).clip(0, groups.count - 1)
+    group = group.reshape(-1).clip(0, chance.shape[1] - 1)
     many = outputs[np.repeat(np.arange(len(outputs)), times)]
     return drawn(member, pairs, many, group, 0, seed)
 

@@ -27,7 +27,7 @@ from opboost.denoise import (
     outputs_of,
 )
 from opboost.denoise.channel import Channel
-from opboost.denoise.fit import Progress, drawn, drawn_unlabelled
+from opboost.denoise.fit import Progress, drawn, drawn_unlabelled, group_chances
 from opboost.denoise.verdict import LEAST_ROWS, losses
 from opboost.errors import ParameterError
 from opboost.estimators.features import Layout, has_order
@@ -131,7 +131,7 @@ def learnable(
     found = Released(layout, sent, denoiser, cuts, seed)
     verdict = None
     if denoise == "auto":
-        verdict = _compared(found, released, own, outputs, y, task, classes, weight, booster)
+        verdict = _compared(found, released, own, outputs, y, task, classes, weight, booster, draws)
         if not verdict.denoise:
             return Learnable(released, 1, None, verdict)
     return Learnable(found.drawn(released, own, y, draws), draws, found, verdict)
@@ -147,11 +147,13 @@ def _compared(
     classes: int,
     weight: FloatArray | None,
     booster: Booster,
+    draws: int,
 ) -> Verdict:
     """Train on a part both ways; compare on noisy rows of another part.
 
     A model F of clean rows predicts a noisy row by the mean of F over clean rows drawn for it
-    without its label.
+    without its label; the latent classes predict its label directly.  The better of the two speaks
+    for the draws: both follow from the same law of clean rows.
     """
     layout, sent, denoiser = found.layout, found.sent, found.denoiser
     trial = denoiser.trial
@@ -163,26 +165,32 @@ def _compared(
     def matrix(columns: Release, rows: IntArray) -> Matrix:
         return layout.values(columns, own[rows])
 
-    def trained(columns: Release) -> Any:
-        part = None if weight is None else weight[seen]
-        problem = Problem(matrix(columns, seen), y[seen], task, classes, part, seed=found.seed)
+    def trained(columns: Release, times: int = 1) -> Any:
+        rows = np.tile(seen, times)
+        part = None if weight is None else weight[rows]
+        problem = Problem(matrix(columns, rows), y[rows], task, classes, part, seed=found.seed)
         return booster.train(problem)
 
     model, group = trial.member, denoiser.groups.of[seen]
     train, test = _rows(released, seen), _rows(released, held)
     naive = trained(train).predict(matrix(test, held))
-    states = drawn(model, denoiser.pairing, outputs[seen], group, 0, found.seed)
-    better = trained(_as_release(layout, train, sent, [states]))
+    states = [
+        drawn(model, denoiser.pairing, outputs[seen], group, k, found.seed) for k in range(draws)
+    ]
+    better = trained(_as_release(layout, train, sent, states), draws)
+    chance = group_chances(model, denoiser.pairing, denoiser.groups, outputs[held])
     many = np.repeat(held, GUESSES)
-    states = drawn_unlabelled(
-        model, denoiser.pairing, denoiser.groups, outputs[held], GUESSES, found.seed
-    )
-    clean = _as_release(layout, _rows(released, many), sent, [states])
+    guessed = drawn_unlabelled(model, denoiser.pairing, chance, outputs[held], GUESSES, found.seed)
+    clean = _as_release(layout, _rows(released, many), sent, [guessed])
     guesses = better.predict(matrix(clean, many)).reshape(len(held), GUESSES, -1)
-    denoised = guesses.mean(axis=1).reshape(naive.shape)
     spread = guesses.var(axis=1, ddof=1)[:, 0] / GUESSES
-    loss = losses(denoised, y[held], task, spread)
-    return Verdict.of(losses(naive, y[held], task), loss)
+    ways = [losses(guesses.mean(axis=1).reshape(naive.shape), y[held], task, spread)]
+    if task == "regression":
+        middle = np.bincount(group, y[seen]) / np.maximum(np.bincount(group), 1)
+        ways.append(losses(chance[:, : len(middle)] @ middle, y[held], task))
+    else:
+        ways.append(losses(chance, y[held], task))
+    return Verdict.of(losses(naive, y[held], task), min(ways, key=np.mean))
 
 
 def _rows(released: Release, rows: IntArray) -> Release:

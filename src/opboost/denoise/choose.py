@@ -20,16 +20,16 @@ WIDTHS = (0.0, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0)
 SHARES = (0.0, 0.003, 0.01, 0.03, 0.1, 0.3)
 """What a row counts for each other class, where groups have no order."""
 
-PATH = (4, 4, 8, 16, 32, 64, 128)
+PATH = (4, 4, 8, 16, 32, 64, 128, 256)
 """Steps between two looks at the held-out rows, for one class a group."""
 
-LADDER = ((1, 0), (4, 0), (4, 1), (8, 1), (16, 1), (16, 2), (32, 2), (32, 3))
+LADDER = ((1, 0), (4, 0), (8, 1), (16, 1), (16, 2), (32, 3))
 """Candidates: classes in each group, and how much wider than the base's the kernel is."""
 
 ROWS_A_CLASS = 64
 """Where groups do not lend each other rows, a class has at least so many of them."""
 
-CHECKS = ((6, 5), (12, 3), (24, 2), (48, 1))
+CHECKS = ((6, 4), (12, 2), (24, 2), (48, 1))
 """After so many steps the held-out rows are looked at, and so many candidates stay."""
 
 
@@ -224,6 +224,8 @@ def best_mixture(
 ) -> Chosen:
     """The candidate of the ladder under which held-out rows are likeliest; the worse half of those
     that are left goes at each look.
+
+    One class a group it stays, unless more gain more than the gain's standard error.
     """
     ways = kernels(groups)
     ladder = [(c, min(base.near + wider, len(ways) - 1)) for c, wider in LADDER]
@@ -233,18 +235,19 @@ def best_mixture(
     ladder = [pair for i, pair in enumerate(ladder) if pair not in ladder[:i]]
     bank = Mixture.side_by_side([seeded(one, train, c, ways[w], groups, rng) for c, w in ladder])
     judge = _told if groups.ordered else _told_apart
-    before = judge(one, held)[0]
+    before = judge(one, held)
     best = Chosen(1, base.near, 0, bank[0], 0.0)
     steps = 0
     for until, stay in CHECKS:
         for _ in range(until - steps):
             bank, _ = bank.stepped(train)
         steps = until
-        score = judge(bank, held) - before
+        gains = judge(bank, held) - before
+        score, error = gains.mean(axis=0), gains.std(axis=0) / np.sqrt(max(len(held), 1))
         top = int(np.argmax(score))
-        if score[top] > best.gain:
+        if score[top] > max(best.gain, error[top]):
             best = Chosen(*ladder[top], steps, bank[top], float(score[top]))
-        elif steps >= 4 * best.steps:
+        elif best.steps and steps >= 4 * best.steps:
             break
         kept = sorted(np.argsort(-score)[:stay].tolist())
         ladder = [ladder[k] for k in kept]
@@ -253,12 +256,12 @@ def best_mixture(
 
 
 def _told(bank: Mixture, held: Rows) -> FloatArray:
-    """How likely each model finds held-out outputs given their group, in nats a row."""
-    return np.asarray(bank.likelihoods(held).mean(axis=0))
+    """``[row, model]``: how likely held-out outputs are given their group, in nats."""
+    return bank.likelihoods(held)
 
 
 def _told_apart(bank: Mixture, held: Rows) -> FloatArray:
-    """How likely each model finds held-out groups given the outputs, in nats a row.
+    """``[row, model]``: how likely held-out groups are given the outputs, in nats.
 
     What a booster learns is what tells groups apart, so of two models that describe outputs this
     asks for the one that does that.
@@ -267,4 +270,4 @@ def _told_apart(bank: Mixture, held: Rows) -> FloatArray:
     whole = np.full((len(held), len(bank.near)), -np.inf)
     for g, share in enumerate(size / size.sum()):
         whole = np.logaddexp(whole, bank.likelihoods(held.as_group(g)) + np.log(share))
-    return np.asarray((bank.likelihoods(held) - whole).mean(axis=0))
+    return np.asarray(bank.likelihoods(held) - whole)

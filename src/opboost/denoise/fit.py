@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -22,8 +23,14 @@ from opboost.denoise.mixture import Mixture
 from opboost.denoise.pairs import Pairing, pairing
 from opboost.denoise.rows import Codes, Rows, Space
 
-LOOK = 16_384
-"""At most so many rows take part in choosing."""
+LOOK = 10_000
+"""Of tables with more than twice so many rows, so many take part in choosing."""
+
+REFINE = 16
+"""Steps on all rows that settle what was fitted to a part of them."""
+
+INNER = 6
+"""Updates of the pmfs in each such step: they cost little beside the pass over the rows."""
 
 Progress = Callable[[str, float], None]
 """Told what is going on and how much of it is done."""
@@ -105,30 +112,47 @@ def fit(
     train, held = rows.where(part == 1), rows.where(part == 0)
     say("choosing", 0.0)
     index = space.index()
-    counts = tally(train, index)
-    base = best_base(space, groups, counts, tally(held, index))
-    trained = one_class(space, counts, base, groups)
+    whole, fifth = tally(rows, index), tally(rows.where(rng.random(len(outputs)) < 0.2), index)
+    base = best_base(space, groups, whole - fifth, fifth)
+    trained = one_class(space, tally(train, index), base, groups)
     chosen = best_mixture(trained, base, train, held, groups, rng)
     say("choosing", 1.0)
-    one = one_class(space, tally(rows, index), base, groups)
-    near = kernels(groups)[chosen.near]
-    count = members if chosen.classes > 1 else 1
-    bank = Mixture.side_by_side(
-        [seeded(one, rows, chosen.classes, near, groups, rng) for _ in range(count)]
-    )
-    few = rows.where(part < 2) if len(outputs) > 2 * LOOK else rows
-    for step in range(chosen.steps):
-        # Classes take shape on a part of many rows; all rows settle them.
-        bank, _ = bank.stepped(few if 3 * step < 2 * chosen.steps else rows)
-        say("fitting", (step + 1) / chosen.steps)
-    fitted = tuple(bank[k] for k in range(count))
+    one = one_class(space, whole, base, groups)
+    if len(train) + len(held) < len(rows):
+        # Classes have taken shape on a part of the rows; all of them settle these.
+        parts = [transferred(chosen.model, trained, one)]
+        steps = REFINE
+    else:
+        near = kernels(groups)[chosen.near]
+        count = members if chosen.classes > 1 else 1
+        parts = [seeded(one, rows, chosen.classes, near, groups, rng) for _ in range(count)]
+        steps = chosen.steps
+    bank = Mixture.side_by_side([one] if chosen.classes == 1 else parts)
+    for step in range(steps if chosen.classes > 1 or space.bits else 0):
+        bank, _ = bank.stepped(rows, INNER)
+        say("fitting", (step + 1) / steps)
+    fitted = tuple(bank[k] for k in range(len(bank.near)))
     return Denoiser(pairs, groups, fitted, chosen, Trial(chosen.model, part))
+
+
+def transferred(model: Mixture, before: Mixture, after: Mixture) -> Mixture:
+    """Classes that lean from one law of each group as they leaned from another.
+
+    What a part of the rows told about each group's columns gives way to what all rows tell; what it
+    told about classes stays.
+    """
+    P = (model.P * (after.P / np.maximum(before.P, 1e-9))).astype(np.float32)
+    bounds = np.append(model.index.starts, model.index.bit_starts[1:])
+    for first, last in pairwise(bounds):
+        P[:, first:last] /= np.maximum(P[:, first:last].sum(axis=1, keepdims=True), 1e-30)
+    parent = np.ascontiguousarray(after.P[:, :, 0])
+    return replace(model, constant=after.constant, parent=parent, P=P).refreshed()
 
 
 def _parts(size: int, rng: np.random.Generator) -> Codes:
     """1 for rows to train on, 0 for held-out rows, 2 for rows that sit out."""
     part = np.where(rng.random(size) < 0.2, 0, 1).astype(np.uint8)
-    if size > LOOK:
+    if size > 2 * LOOK:
         part[rng.permutation(size)[LOOK:]] = 2
     return part
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -154,5 +155,10 @@ def in_threads(work: Callable[[int, int], None], size: int, threads: int) -> Non
         work(0, size)
         return
     cuts = np.linspace(0, size, threads + 1).astype(int)
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(work, cuts[:-1].tolist(), cuts[1:].tolist()))
+    list(_pool(os.getpid()).map(work, cuts[:-1].tolist(), cuts[1:].tolist()))
+
+
+@lru_cache(maxsize=1)
+def _pool(process: int) -> ThreadPoolExecutor:
+    """Threads that wait for the next step; a forked process makes its own."""
+    return ThreadPoolExecutor(os.cpu_count() or 1)

@@ -19,8 +19,8 @@ from opboost._typing import FloatArray
 from opboost.boosting import Problem, Task, Trained, make_booster
 from opboost.boosting.protocol import Booster
 from opboost.budget import Budget
-from opboost.errors import DataError, OpBoostError, ParameterError
-from opboost.estimators.denoising import Choice, Released, learnable
+from opboost.errors import DataError, ParameterError
+from opboost.estimators.denoising import Choice, Released, learnable, train
 from opboost.estimators.desensitizer import Desensitizer
 from opboost.estimators.features import Layout, OwnColumn, check_sizes
 from opboost.frames import column_names
@@ -86,7 +86,6 @@ class _OpBoost(BaseEstimator):  # type: ignore[misc]
         if self.random_state is not None:
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         own_values = layout.own_values(table, len(y))
-        self._say(f"{len(y):,} rows released")
         rows = learnable(
             layout,
             released,
@@ -114,8 +113,8 @@ class _OpBoost(BaseEstimator):  # type: ignore[misc]
             seed,
         )
         told = f"{rows.draws} draws of each row" if rows.denoiser else "rows as they came"
-        self._say(f"training on {told}, {codes.shape[1]} features")
-        trained = _trained(booster, problem)
+        self._say(f"{len(y):,} rows released, {codes.shape[1]} features; training on {told}")
+        trained = train(booster, problem)
         replace: dict[int, Callable[[float], float]] = {
             feature: book.last_of if trained.left_up_to else book.value_of
             for feature, book in books.items()
@@ -382,17 +381,6 @@ class OpBoostRegressor(RegressorMixin, _OpBoost):  # type: ignore[misc]
         """Predicted values; ``desensitize`` releases the private columns first."""
         matrix = self.model_matrix(X, desensitize=desensitize)
         return self.trained_.predict(matrix)
-
-
-def _trained(booster: Booster, problem: Problem) -> Trained:
-    """Train; what the booster's library refuses becomes a sentence of ours, with its words."""
-    try:
-        return booster.train(problem)
-    except OpBoostError:
-        raise
-    except (TypeError, ValueError) as error:
-        words = " ".join(str(error).split())[:300]
-        raise ParameterError(f"The booster refused: {words}. Check booster_params.") from error
 
 
 def column_order(release: Desensitizer) -> tuple[Hashable, ...]:

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import Progress as Bar
 
 from opboost._typing import FloatArray, IntArray
-from opboost.boosting.protocol import Booster, Matrix, Problem, Task
+from opboost.boosting.protocol import Booster, Matrix, Problem, Task, Trained
 from opboost.columns import PrivateColumn
 from opboost.denoise import (
     Bits,
@@ -29,7 +29,7 @@ from opboost.denoise import (
 from opboost.denoise.channel import Channel
 from opboost.denoise.fit import Progress, drawn, drawn_unlabelled, group_chances
 from opboost.denoise.verdict import LEAST_ROWS, losses
-from opboost.errors import ParameterError
+from opboost.errors import OpBoostError, ParameterError
 from opboost.estimators.features import Layout, has_order
 from opboost.frames import OutColumn
 from opboost.kernels.mixture import UNSENT
@@ -41,10 +41,10 @@ Choice = Literal["auto"] | bool
 MANY_ROWS = 20_000
 """Up to so many rows, four draws of each are trained on; above, two."""
 
-HELD = 2_000
+HELD = 1_500
 """At most so many held-out rows decide whether to denoise, each by many guesses at it."""
 
-GUESSES = 48
+GUESSES = 32
 OWN_BINS = 16
 OWN_COLUMNS = 64
 
@@ -169,7 +169,7 @@ def _compared(
         rows = np.tile(seen, times)
         part = None if weight is None else weight[rows]
         problem = Problem(matrix(columns, rows), y[rows], task, classes, part, seed=found.seed)
-        return booster.train(problem)
+        return train(booster, problem)
 
     model, group = trial.member, denoiser.groups.of[seen]
     train, test = _rows(released, seen), _rows(released, held)
@@ -191,6 +191,17 @@ def _compared(
     else:
         ways.append(losses(chance, y[held], task))
     return Verdict.of(losses(naive, y[held], task), min(ways, key=np.mean))
+
+
+def train(booster: Booster, problem: Problem) -> Trained:
+    """Train; what the booster's library refuses becomes a sentence of ours, with its words."""
+    try:
+        return booster.train(problem)
+    except OpBoostError:
+        raise
+    except (TypeError, ValueError) as error:
+        words = " ".join(str(error).split())[:300]
+        raise ParameterError(f"The booster refused: {words}. Check booster_params.") from error
 
 
 def _rows(released: Release, rows: IntArray) -> Release:

@@ -68,7 +68,8 @@ def kernels(groups: Groups) -> list[Table]:
 def tally(rows: Rows, index: Index) -> Table:
     """``[g, t]``: how many rows of group g have output t; of bits, how many sent, how many set."""
     counts = np.zeros((rows.groups, index.height), dtype=np.float32)
-    ends = [*index.offsets[1:], index.bases[0] if len(index.bases) else index.height]
+    top = index.bases[0] if len(index.bases) else index.height
+    ends = [*index.offsets[1:], top][: len(index.offsets)]
     for g, begin, end in rows.units:
         for j, (at, after) in enumerate(zip(index.offsets, ends, strict=True)):
             counts[g, at:after] += np.bincount(rows.codes[begin:end, j], minlength=after - at)

@@ -13,7 +13,7 @@ from opboost.domain import Domain
 from opboost.errors import DataError, ParameterError
 from opboost.mechanisms import Mechanism
 
-LOOKS = (0, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)
+LOOKS = (0, 4, 8, 16, 32, 64, 128, 256, 512)
 """Steps of EM at which held-out values are looked at."""
 
 SMOOTHINGS = (0.0, 0.01, 0.03, 0.1, 0.3)
@@ -127,23 +127,33 @@ def _step(pmf: FloatArray, seen: FloatArray, matrix: FloatArray, smoothing: floa
 
 
 def _chosen(counts: IntArray, channel: Channel, rng: np.random.Generator) -> tuple[float, int]:
-    """Smoothing and steps under which held-out values are likeliest, over five folds."""
+    """The smoothest law that held-out values do not find less likely than the likeliest one, by
+    more than the standard error over five folds.
+    """
     folds = _folds(counts, rng)
-    best, found = -np.inf, (0.0, LOOKS[1])
-    for smoothing in SMOOTHINGS if channel.states > 2 else (0.0,):
+    tried: list[tuple[float, int]] = []
+    score: list[list[float]] = []
+    for smoothing in SMOOTHINGS if channel.states > 2 else SMOOTHINGS[:1]:
         states = [np.full(channel.states, 1 / channel.states) for _ in folds]
         for before, steps in pairwise(LOOKS):
-            score = 0.0
+            line = []
             for k, held in enumerate(folds):
                 for _ in range(steps - before):
                     states[k] = _step(states[k], counts - held, channel.matrix, smoothing)
                 chance = np.maximum(states[k] @ channel.matrix, 1e-300)
-                score += float(held @ np.log(chance))
-            if score > best:
-                best, found = score, (smoothing, steps)
-            elif found[0] == smoothing and steps >= 8 * found[1]:
-                break
-    return found
+                line.append(float(held @ np.log(chance)))
+            tried.append((smoothing, steps))
+            score.append(line)
+    table = np.array(score)
+    loss = table[table.sum(axis=1).argmax()] - table
+    near = loss.mean(axis=1) <= loss.std(axis=1, ddof=1) / np.sqrt(len(folds)) + 1e-9
+    fits = [
+        (-smoothing, -table[i].sum(), steps)
+        for i, (smoothing, steps) in enumerate(tried)
+        if near[i]
+    ]
+    smoothest = min(fits)
+    return -smoothest[0], smoothest[2]
 
 
 def _folds(counts: IntArray, rng: np.random.Generator) -> list[FloatArray]:

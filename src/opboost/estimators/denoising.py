@@ -172,12 +172,12 @@ def _compared(
         return train(booster, problem)
 
     model, group = trial.member, denoiser.groups.of[seen]
-    train, test = _rows(released, seen), _rows(released, held)
-    naive = trained(train).predict(matrix(test, held))
+    shown, test = _rows(released, seen), _rows(released, held)
+    naive = trained(shown).predict(matrix(test, held))
     states = [
         drawn(model, denoiser.pairing, outputs[seen], group, k, found.seed) for k in range(draws)
     ]
-    better = trained(_as_release(layout, train, sent, states), draws)
+    better = trained(_as_release(layout, shown, sent, states), draws)
     chance = group_chances(model, denoiser.pairing, denoiser.groups, outputs[held])
     many = np.repeat(held, GUESSES)
     guessed = drawn_unlabelled(model, denoiser.pairing, chance, outputs[held], GUESSES, found.seed)

@@ -25,7 +25,7 @@ class Claim:
     middle: Callable[[list[float]], float] = statistics.median
 
     def judge(self) -> dict[str, object]:
-        """Recompute; the middle of several values counts (their median), and they are the spread."""
+        """Recompute; the middle of several values counts, and they are the spread."""
         line: dict[str, object] = {
             "name": self.name,
             "where": self.where,

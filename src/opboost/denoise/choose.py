@@ -20,6 +20,12 @@ WIDTHS = (0.0, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0)
 SHARES = (0.0, 0.003, 0.01, 0.03, 0.1, 0.3)
 """What a row counts for each other class, where groups have no order."""
 
+SMOOTHINGS = (0.0, 0.03, 0.1, 0.3)
+"""On fine grids: the share of a cell's mass that a step lets go to its neighbours."""
+
+FINE = 16
+"""Grids up to so many cells are not smoothed: it never gained there."""
+
 PATH = (4, 4, 8, 16, 32, 64, 128, 256)
 """Steps between two looks at the held-out rows, for one class a group."""
 
@@ -39,6 +45,7 @@ class Base:
 
     near: int
     steps: int
+    smooth: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,8 +143,11 @@ def best_base(space: Space, groups: Groups, train: Table, held: Table) -> Base:
     All kernels are tried side by side, as if they were classes: their counts differ, not the code.
     """
     ways = kernels(groups)
-    spread = np.stack([way @ train for way in ways], axis=2).astype(np.float32)
-    state = blank(space, train, np.eye(groups.count, dtype=np.float32), len(ways))
+    smoothings = SMOOTHINGS if max(space.lines, default=0) > FINE else SMOOTHINGS[:1]
+    tried = [(near, smooth) for smooth in smoothings for near in range(len(ways))]
+    spread = np.stack([ways[near] @ train for near, _ in tried], axis=2).astype(np.float32)
+    state = blank(space, train, np.eye(groups.count, dtype=np.float32), len(tried))
+    state = replace(state, smooth=np.array([smooth for _, smooth in tried], dtype=np.float32))
     top = state.index.bases[0] if len(state.index.bases) else state.index.height
     best, found, steps = -np.inf, Base(0, PATH[0]), 0
     for more in PATH:
@@ -145,7 +155,8 @@ def best_base(space: Space, groups: Groups, train: Table, held: Table) -> Base:
         chance = np.log(state.Q[:, :top])
         score = np.einsum("gt,gtc->c", held[:, :top].astype(np.float64), chance)
         if score.max() > best:
-            best, found = score.max(), Base(int(np.argmax(score)), steps)
+            near, smooth = tried[int(np.argmax(score))]
+            best, found = score.max(), Base(near, steps, smooth)
         elif steps >= 4 * found.steps:
             break
     return found
@@ -155,6 +166,7 @@ def one_class(space: Space, counts: Table, base: Base, groups: Groups) -> Mixtur
     """The model with one class a group, fitted to counts."""
     near = kernels(groups)[base.near]
     made = blank(space, counts, near)
+    made = replace(made, smooth=np.full_like(made.smooth, base.smooth))
     made = made.fitted(counts[:, :, None], np.ones_like(made.pi), base.steps, bits=False)
     spread = near @ counts
     for b, bits in enumerate(space.bits):
@@ -197,7 +209,7 @@ def seeded(
         near=(near,),
         near_pi=groups.kernel(groups.count / 32).astype(np.float32),
         parent=np.ascontiguousarray(one.P[:, :, 0]),
-        smooth=np.zeros(classes, dtype=np.float32),
+        smooth=np.full(classes, one.smooth[0], dtype=np.float32),
         pi=np.full((count, classes), 1 / classes, dtype=np.float32),
         P=np.ascontiguousarray(P),
         Q=np.zeros((count, index.height, classes), dtype=np.float32),

@@ -26,7 +26,7 @@ SMOOTHINGS = (0.0, 0.03, 0.1, 0.3)
 FINE = 16
 """Grids up to so many cells are not smoothed: it never gained there."""
 
-PATH = (4, 4, 8, 16, 32, 64, 128, 256)
+PATH = (4, 4, 8, 16, 32, 64, 128, 256, 512)
 """Steps between two looks at the held-out rows, for one class a group."""
 
 LADDER = ((1, 0), (4, 0), (8, 1), (16, 1), (16, 2), (32, 3))
@@ -238,7 +238,7 @@ def best_mixture(
     """The candidate of the ladder under which held-out rows are likeliest; the worse half of those
     that are left goes at each look.
 
-    One class a group it stays, unless more gain more than the gain's standard error.
+    One class a group it stays, unless more gain more than twice the gain's standard error.
     """
     ways = kernels(groups)
     ladder = [(c, min(base.near + wider, len(ways) - 1)) for c, wider in LADDER]
@@ -258,7 +258,7 @@ def best_mixture(
         gains = judge(bank, held) - before
         score, error = gains.mean(axis=0), gains.std(axis=0) / np.sqrt(max(len(held), 1))
         top = int(np.argmax(score))
-        if score[top] > max(best.gain, error[top]):
+        if score[top] > max(best.gain, 2 * error[top]):
             best = Chosen(*ladder[top], steps, bank[top], float(score[top]))
         elif best.steps and steps >= 4 * best.steps:
             break

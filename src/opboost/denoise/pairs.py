@@ -18,6 +18,9 @@ from opboost.denoise.rows import Codes, Space
 LARGEST = 128
 """Outputs that a pair may have: more would need more rows than there are."""
 
+ROWS_AN_OUTPUT = 4
+"""A group must have so many rows for each output of a pair."""
+
 LOOK = 50_000
 
 
@@ -72,11 +75,13 @@ def pairing(space: Space, groups: Groups, codes: Codes) -> Pairing:
     everyone = tuple(range(count))
     if groups.ordered or count < 2:
         return Pairing(space, (), everyone)
+    size = float(np.median(np.bincount(groups.of, minlength=groups.count)))
     strength = dependence(codes[:LOOK, :count], groups.of[:LOOK], groups.count)
     for a in range(count):
         for b in range(count):
             outputs = space.channels[a].outputs * space.channels[b].outputs
-            if a == b or outputs > LARGEST or min(space.lines[a], space.lines[b]) < 2:
+            few = outputs > min(LARGEST, size / ROWS_AN_OUTPUT)
+            if a == b or few or min(space.lines[a], space.lines[b]) < 2:
                 strength[a, b] = -1.0
     pairs: list[tuple[int, int]] = []
     while strength.max() >= 0:

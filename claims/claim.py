@@ -22,9 +22,10 @@ class Claim:
     target: float
     compute: Callable[[], float | Sequence[float]]
     within: float = 0.0
+    middle: Callable[[list[float]], float] = statistics.median
 
     def judge(self) -> dict[str, object]:
-        """Recompute; the median of several values counts, and they are the spread."""
+        """Recompute; the middle of several values counts, and they are the spread."""
         line: dict[str, object] = {
             "name": self.name,
             "where": self.where,
@@ -36,7 +37,7 @@ class Claim:
         except Exception:
             return {**line, "holds": False, "error": traceback.format_exc(limit=-1).strip()}
         values = [float(v) for v in got] if isinstance(got, Sequence) else [float(got)]
-        value = statistics.median(values)
+        value = self.middle(values)
         return {
             **line,
             "value": value if math.isfinite(value) else str(value),

@@ -95,7 +95,8 @@ def test_withheld_codebooks_and_grid_units_give_the_same_model(booster):
             ledger_home.setdefault("ledger", p._ledger)
             p._ledger = ledger_home["ledger"]  # the same noise for all four
             ledger_home.setdefault("first", p)
-            models.append((units, label(booster=booster).train([op.MemoryChannel(p)])))
+            bank = label(booster=booster, denoise=False)
+            models.append((units, bank.train([op.MemoryChannel(p)])))
     raw = pd.concat([X[["mean radius"]], X[names]], axis=1)
     cells = raw.copy()
     for n in names:
@@ -370,3 +371,30 @@ def test_bad_settings_say_what_to_do(tmp_path):
         LabelParty(X, Y[:50])
     with pytest.raises(ParameterError, match=r"A schema is"):
         FeatureParty(X, [])
+
+
+def test_a_federated_model_is_denoised_where_the_codebook_is_full(capsys):
+    p = party(COLUMNS[4:10])
+    for p._codebook, denoised in (("full", True), ("cuts", False)):
+        model = label(own=(), denoise=True).train([op.MemoryChannel(p)])
+        assert model.denoised_ is denoised
+        said = "denoising is off, because a party withholds its codebook"
+        assert (said in capsys.readouterr().err) is not denoised
+        assert model.score(X[COLUMNS[4:10]], Y) > 0.85
+
+
+def test_a_restart_puts_the_values_of_the_first_run_into_its_model(tmp_path):
+    """Draws of another seed have other codes: the model in codes keeps its own codebooks."""
+    names = COLUMNS[4:10]
+    welcome = Welcome(JOB, bytes(32), b"")
+    channel = op.MemoryChannel(party(names, state=tmp_path / "shop"))
+    ids = id_bytes([IDS], ["id"])
+    bank = LabelParty(None, Y, ids=ids, denoise=True)
+    first = bank.train([channel], welcome=welcome, state=tmp_path)
+    folder = next(tmp_path.glob("trained-*"))
+    assert (folder / "books.json").exists()
+    again = bank.train([channel], welcome=welcome, state=tmp_path)
+    assert np.array_equal(first.predict_proba(X[names]), again.predict_proba(X[names]))
+    (folder / "books.json").unlink()  # killed between the two files: train anew
+    third = bank.train([channel], welcome=welcome, state=tmp_path)
+    assert np.array_equal(first.predict_proba(X[names]), third.predict_proba(X[names]))

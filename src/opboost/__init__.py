@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from opboost import theory
     from opboost.budget import Budget
     from opboost.columns import Flag, PrivateColumn
+    from opboost.denoise.reconstruct import Reconstruction, reconstruct
     from opboost.domain import Domain, NumericMapping, Ordered, OrdinalMapping, Partition
     from opboost.errors import (
         ColumnError,
@@ -100,6 +101,7 @@ __all__ = [
     "PrivacyError",
     "PrivateColumn",
     "RandomizedResponse",
+    "Reconstruction",
     "SecureRng",
     "SeededRng",
     "UnaryEncoding",
@@ -108,6 +110,7 @@ __all__ = [
     "load",
     "random_queries",
     "range_query_mse",
+    "reconstruct",
     "theory",
     "weighted_kendall",
 ]
@@ -158,6 +161,8 @@ _LATER = {
     "random_queries": "opboost.metrics",
     "RandomizedResponse": "opboost.mechanisms",
     "range_query_mse": "opboost.metrics",
+    "reconstruct": "opboost.denoise.reconstruct",
+    "Reconstruction": "opboost.denoise.reconstruct",
     "SecureRng": "opboost.rng",
     "SeededRng": "opboost.rng",
     "theory": "opboost.theory",

@@ -27,7 +27,7 @@ if way == "opboost":
     m = op.ClampMap(op.Domain(1, 10), epsilon=0.64)
     def fit():
         op.OpBoostClassifier(
-            m, bounds=(-4, 4),
+            m, bounds=(-4, 4), denoise=False,
             booster_params={"n_estimators": trees, "max_depth": 3, "eta": 0.1},
         ).fit(X, y)
 elif way == "plain xgboost":

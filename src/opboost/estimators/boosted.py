@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import sys
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,16 +21,21 @@ from opboost.boosting import Problem, Task, Trained, make_booster
 from opboost.boosting.protocol import Booster, Replace
 from opboost.budget import Budget
 from opboost.columns import PrivateColumn
-from opboost.errors import DataError, OpBoostError, ParameterError
+from opboost.errors import DataError, ParameterError
+from opboost.estimators.denoising import Choice, Denoised, decoded, learnable
+from opboost.estimators.denoising import train as train_by
 from opboost.estimators.desensitizer import Desensitizer
 from opboost.estimators.features import Layout, OwnColumn, Released, check_sizes
 from opboost.frames import column_names
 from opboost.guarantee import Joint, NoGuarantee
-from opboost.ordinals import Codebook
+from opboost.ordinals import Codebook, CodedColumn
 from opboost.rng import Rng, SecureRng
 
 Books = Mapping[int, Codebook | None]
 """The codebook of each feature that has an order; None where it is withheld."""
+
+HeldOut = Callable[[Books, "Denoised | None"], tuple[Any, Any] | None]
+"""Held-out rows as training sees rows, given the codebooks and how rows were denoised."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +59,7 @@ class _OpBoost(BaseEstimator):  # type: ignore[misc]
         categories: Any = None,
         booster: str | Booster = "xgboost",
         booster_params: dict[str, Any] | None = None,
-        denoise: Literal[False] = False,
+        denoise: Choice = "auto",
         random_state: Any = None,
         noise_rng: Rng | None = None,
         verbose: int = 0,
@@ -97,7 +103,10 @@ class _OpBoost(BaseEstimator):  # type: ignore[misc]
             table,
             dict(released),
             target,
-            held_out=lambda books: self._held_out(eval_set, release, layout, books),
+            sent=release.sent,
+            held_out=lambda books, denoiser: self._held_out(
+                eval_set, release, layout, books, denoiser
+            ),
             early_stopping=early_stopping_rounds,
         )
         self._settle(release, times, added_up(release.guarantee_, times))
@@ -109,37 +118,72 @@ class _OpBoost(BaseEstimator):  # type: ignore[misc]
         released: dict[Hashable, Sequence[Released]],
         target: Target,
         *,
-        held_out: Callable[[Books], tuple[Any, Any] | None] = lambda books: None,
+        sent: float | None,
+        held_out: HeldOut = lambda books, denoiser: None,
         early_stopping: int | None = None,
         train: Callable[[Booster, Problem], Trained] | None = None,
         values: Callable[[Trained, Books], Mapping[int, Replace]] | None = None,
     ) -> None:
-        """Train on codes, then put values in the place of cuts.
+        """Train on codes, of the rows as they came or of posterior draws; then put values in the
+        place of cuts.
 
-        ``values`` finds them where codebooks do not tell; ``train`` may know the model already.
+        ``sent`` is the share of rows that send each column, None where that differs.  ``values``
+        finds values where codebooks do not tell; ``train`` may know the model already.
         """
-        if self.denoise:
-            raise ParameterError(f"denoise must be False; got {self.denoise!r}.")
         booster = make_booster(self.booster, self.booster_params)
-        codes, books = layout.training(table, released)
         seed = None
         if self.random_state is not None:
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        own = layout.own_values(table, len(target.y))
+        rows = learnable(
+            layout,
+            decoded(layout, released) if self._may_denoise(released, sent) else released,
+            own,
+            target.y,
+            task=target.task,
+            classes=target.classes,
+            denoise=self.denoise if self._may_denoise(released, sent) else False,
+            booster=booster,
+            sent=1.0 if sent is None else sent,
+            weight=target.weight,
+            seed=secrets.randbits(31) if seed is None else seed,
+            verbose=self.verbose,
+        )
+        codes, books = layout.coded(rows.released, rows.repeated(own))
         problem = Problem(
             codes,
-            target.y,
+            rows.repeated(target.y),
             target.task,
             target.classes,
-            target.weight,
-            held_out(books),
+            rows.repeated(target.weight),
+            held_out(books, rows.denoiser),
             early_stopping,
             layout.names(),
             seed,
         )
-        self._say(f"{len(target.y):,} rows released, {codes.shape[1]} features; training")
-        trained = (train or trained_by)(booster, problem)
+        told = f"{rows.draws} draws of each row" if rows.denoiser else "rows as they came"
+        self._say(f"{len(target.y):,} rows, {codes.shape[1]} features; training on {told}")
+        self.denoised_ = rows.denoiser is not None
+        self.verdict_ = rows.verdict
+        trained = (train or train_by)(booster, problem)
         self.trained_: Trained = trained.replaced((values or _from_books)(trained, books))
         self._layout = layout
+
+    def _may_denoise(
+        self, released: Mapping[Hashable, Sequence[Released]], sent: float | None
+    ) -> bool:
+        """Whether the rows tell enough to be denoised; if not, and it was asked for, say why."""
+        if self.denoise is False:
+            return False
+        columns = [c for columns in released.values() for c in columns]
+        if any(isinstance(c, CodedColumn) and c.book is None for c in columns):
+            why = "a party withholds its codebook"
+        elif sent is None:
+            why = "parties release different shares of their columns a row"
+        else:
+            return True
+        print(f"{type(self).__name__}: denoising is off, because {why}.", file=sys.stderr)
+        return False
 
     def _settle(self, release: Desensitizer, times: int, promise: Joint | NoGuarantee) -> None:
         self.desensitizer_ = release
@@ -159,6 +203,7 @@ class _OpBoost(BaseEstimator):  # type: ignore[misc]
         released: dict[Hashable, Sequence[Released]],
         promise: Joint,
         *,
+        sent: float | None = 1.0,
         train: Callable[[Booster, Problem], Trained] | None = None,
         values: Callable[[Trained, Books], Mapping[int, Replace]] | None = None,
     ) -> None:
@@ -166,7 +211,7 @@ class _OpBoost(BaseEstimator):  # type: ignore[misc]
         check_sizes(columns)
         names = [] if own is None else column_names(own)
         layout = Layout(columns, tuple(OwnColumn.of(own, n) for n in names))
-        self._learn(layout, own, released, target, train=train, values=values)
+        self._learn(layout, own, released, target, sent=sent, train=train, values=values)
         everything = (*names, *(c.name for c in columns))
         release = Desensitizer.of_columns(columns, everything, named=True, rng=SecureRng())
         self._settle(release, 1, promise)
@@ -190,14 +235,22 @@ class _OpBoost(BaseEstimator):  # type: ignore[misc]
         )
 
     def _held_out(
-        self, eval_set: Any, release: Desensitizer, layout: Layout, books: Any
+        self,
+        eval_set: Any,
+        release: Desensitizer,
+        layout: Layout,
+        books: Any,
+        denoiser: Denoised | None,
     ) -> tuple[Any, Any] | None:
         """Held-out rows as training sees rows: their private columns are released too."""
         if eval_set is None:
             return None
         X, y = eval_set
         table, released = release.release(X)
-        values = layout.released_values(table, released).astype(np.float32)
+        own = layout.own_values(table, len(y))
+        if denoiser is not None:
+            released = denoiser.drawn(released, own, y, 1)
+        values = layout.values(released, own).astype(np.float32)
         for feature, book in books.items():
             known = np.isfinite(values[:, feature])
             values[known, feature] = book.places(values[known, feature])
@@ -278,13 +331,17 @@ class OpBoostClassifier(ClassifierMixin, _OpBoost):  # type: ignore[misc]
     """A boosted classifier whose private columns are desensitised before training.
 
     Columns named in ``bounds`` or ``categories`` are private; all others are the label party's own.
-    ``random_state`` seeds the booster only; noise is cryptographic unless ``noise_rng`` is seeded.
+    ``random_state`` seeds booster and denoiser; noise is cryptographic unless ``noise_rng`` is
+    seeded.  ``denoise="auto"`` trains on posterior draws of the clean rows where held-out noisy
+    rows do not speak against it; ``True`` always does, ``False`` trains on rows as they came.
 
     Attributes:
         model_: The stock model, in grid values.
         guarantee_: What is promised about one person's record.  Rows that were released several
             times in this process (a search that refits) count several times.
         classes_: The labels.
+        denoised_: Whether the model was trained on posterior draws.
+        verdict_: The held-out losses that ``denoise="auto"`` compared, or None.
 
     >>> import opboost as op
     >>> from sklearn.datasets import load_breast_cancer
@@ -304,7 +361,7 @@ class OpBoostClassifier(ClassifierMixin, _OpBoost):  # type: ignore[misc]
         categories: Any = None,
         booster: str | Booster = "xgboost",
         booster_params: dict[str, Any] | None = None,
-        denoise: Literal[False] = False,
+        denoise: Choice = "auto",
         random_state: Any = None,
         noise_rng: Rng | None = None,
         verbose: int = 0,
@@ -442,17 +499,6 @@ def _from_books(trained: Trained, books: Books) -> dict[int, Replace]:
     """The values behind cuts, from codebooks that are all known."""
     known = {feature: book for feature, book in books.items() if book is not None}
     return {f: b.last_of if trained.left_up_to else b.value_of for f, b in known.items()}
-
-
-def trained_by(booster: Booster, problem: Problem) -> Trained:
-    """Train; what the booster's library refuses becomes a sentence of ours, with its words."""
-    try:
-        return booster.train(problem)
-    except OpBoostError:
-        raise
-    except (TypeError, ValueError) as error:
-        words = " ".join(str(error).split())[:300]
-        raise ParameterError(f"The booster refused: {words}. Check booster_params.") from error
 
 
 def column_order(release: Desensitizer) -> tuple[Hashable, ...]:

@@ -280,6 +280,14 @@ class Desensitizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return np.array(names, dtype=object)
 
     @property
+    def sent(self) -> float:
+        """The share of rows that send each private column (``Budget.sampled``)."""
+        budget = self._plan.budget
+        if budget is None or budget.columns_per_row is None:
+            return 1.0
+        return budget.columns_per_row / len(self.columns_)
+
+    @property
     def releases_(self) -> int:
         """How many releases were made since ``fit``."""
         check_is_fitted(self)

@@ -77,6 +77,17 @@ class Layout:
 
         ``released`` is used up, column by column, so that a table is not held twice.
         """
+        return self.coded(released, self.own_values(table, _rows(released)))
+
+    def own_values(self, table: Any, rows: int) -> Matrix:
+        """The label party's own features."""
+        blocks = [c.block(table) for c in self.own]
+        return _stacked(blocks) if blocks else np.zeros((rows, 0), dtype=np.uint8)
+
+    def coded(
+        self, released: dict[Hashable, Sequence[Released]], own: Matrix
+    ) -> tuple[Matrix, dict[int, Codebook | None]]:
+        """The same as :meth:`training`, for own features that are there already."""
         blocks: list[Matrix] = []
         books: dict[int, Codebook | None] = {}
         place = 0
@@ -89,20 +100,23 @@ class Layout:
             else:
                 blocks.append(_released_bits(private, out))
             place += blocks[-1].shape[1]
-        blocks += [c.block(table) for c in self.own]
-        return _stacked(blocks), books
+        return _stacked([*blocks, own]), books
 
     def released_values(
         self, table: Any, released: Mapping[Hashable, Sequence[OutColumn]]
     ) -> Matrix:
         """Released grid values (not codes) beside own features."""
+        return self.values(released, self.own_values(table, _rows(released)))
+
+    def values(self, released: Mapping[Hashable, Sequence[OutColumn]], own: Matrix) -> Matrix:
+        """The same as :meth:`released_values`, for own features that are there already."""
         blocks = [
             _with_gaps(released[c.name][0].values, released[c.name][0].missing)[:, None]
             if c.has_order
             else _released_bits(c, released[c.name])
             for c in self.private
         ]
-        return _stacked([*blocks, *(c.block(table) for c in self.own)])
+        return _stacked([*blocks, own])
 
     def plain_values(self, table: Any, prepared: Mapping[Hashable, Prepared]) -> Matrix:
         """Grid values without noise beside own features: for rows that may be seen."""
@@ -141,6 +155,11 @@ def check_sizes(private: Sequence[PrivateColumn]) -> None:
                 "has a grid beyond 2**24, which boosters' 32-bit floats cannot tell apart",
                 hint="Use a coarser grid.",
             )
+
+
+def _rows(released: Mapping[Hashable, Sequence[Released]]) -> int:
+    first = next(iter(released.values()))[0]
+    return len(first.codes if isinstance(first, CodedColumn) else first.values)
 
 
 def _codes(out: Released) -> tuple[Matrix, Codebook | None]:

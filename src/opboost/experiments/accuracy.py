@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from sklearn.metrics import accuracy_score, r2_score, roc_auc_score
 
 from opboost.boosting import Problem, make_booster
 from opboost.domain import Domain, NumericMapping
 from opboost.estimators import OpBoostClassifier, OpBoostRegressor
 from opboost.estimators.features import OwnColumn
-from opboost.experiments.datasets import ALL, DataSet
+from opboost.experiments.datasets import ALL, DataSet, halves
 from opboost.frames import as_numbers, column
 from opboost.mechanisms import (
     AdjMap,
@@ -58,6 +60,15 @@ def load(name: str) -> DataSet:
     return ALL[name]()
 
 
+def parted(name: str, seed: int) -> DataSet:
+    """A data set with the split of this seed; one with an official split keeps that."""
+    data = load(name)
+    if data.task != "regression":
+        return data
+    train, test = halves(pa.concat_tables([data.train, data.test]), seed)
+    return replace(data, train=train, test=test)
+
+
 def score(
     name: str,
     mechanism: Mechanism,
@@ -65,16 +76,20 @@ def score(
     booster: str = "xgboost",
     mapping: str = "cells",
     federboost: bool = False,
+    denoise: Any = False,
+    data: DataSet | None = None,
+    scale: Any = "linear",
 ) -> float:
     """Train on desensitised rows, measure on plain test rows.
 
     ``federboost`` cuts the columns at the training rows' quantiles, as FederBoost does (which tells
     about the rows), instead of into equal cells.
     """
-    data = load(name)
+    data = data or load(name)
     X, y, X_test, y_test = data.split()
     kind = OpBoostRegressor if data.task == "regression" else OpBoostClassifier
-    scale: Any = {c: _quantiles(X, c) for c in data.bounds} if federboost else "linear"
+    if federboost:
+        scale = {c: _quantiles(X, c) for c in data.bounds}
     estimator = kind(
         mechanism,
         bounds=data.bounds,
@@ -84,6 +99,7 @@ def score(
         scale=scale,
         noise_rng=SeededRng(seed),
         random_state=seed,
+        denoise=denoise,
     ).fit(X, y)
     if data.task == "regression":
         return float(r2_score(y_test, estimator.predict(X_test)))
@@ -91,9 +107,15 @@ def score(
     return _classified(data, chances, estimator.classes_, y_test)
 
 
-def plain(name: str, on_grid: bool, booster: str = "xgboost", mapping: str = "cells") -> float:
+def plain(
+    name: str,
+    on_grid: bool,
+    booster: str = "xgboost",
+    mapping: str = "cells",
+    data: DataSet | None = None,
+) -> float:
     """The same booster without any noise: on raw values, or on the cells of the grid."""
-    data = load(name)
+    data = data or load(name)
     X, y, X_test, y_test = data.split()
     own = [OwnColumn.of(X, n) for n in X.column_names if n not in data.bounds]
 

@@ -59,7 +59,7 @@ def _read(name: str) -> pa.Table:
         return pa.csv.read_csv(file)
 
 
-def _halves(table: pa.Table, seed: int = 0) -> tuple[pa.Table, pa.Table]:
+def halves(table: pa.Table, seed: int = 0) -> tuple[pa.Table, pa.Table]:
     """80 % and 20 % of the rows, as in the paper."""
     order = np.random.default_rng(seed).permutation(table.num_rows)
     cut = int(0.8 * len(order))
@@ -95,7 +95,7 @@ def pendigits() -> DataSet:
 def powerplant() -> DataSet:
     """Output of a power plant from four measurements, all private."""
     bounds = {"AT": (1.8, 37.2), "V": (25.0, 82.0), "AP": (992.0, 1034.0), "RH": (25.0, 101.0)}
-    return DataSet("Powerplant", "regression", bounds, *_halves(_read("ccpp")), "PE")
+    return DataSet("Powerplant", "regression", bounds, *halves(_read("ccpp")), "PE")
 
 
 def casp() -> DataSet:
@@ -111,7 +111,7 @@ def casp() -> DataSet:
         "F8": (0.0, 350.0),
         "F9": (15.2, 55.4),
     }
-    return DataSet("CASP", "regression", bounds, *_halves(_read("casp")), "RMSD")
+    return DataSet("CASP", "regression", bounds, *halves(_read("casp")), "RMSD")
 
 
 ALL: dict[str, Callable[[], DataSet]] = {

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import secrets
+import shutil
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,15 +16,19 @@ from typing import Any, Literal
 
 import numpy as np
 
+from opboost import durable
 from opboost.boosting.protocol import Booster, Problem, Replace, Trained
 from opboost.columns import PrivateColumn
 from opboost.errors import ParameterError, PeerError
 from opboost.estimators import OpBoostClassifier, OpBoostRegressor
-from opboost.estimators.boosted import Books, kind_for, trained_by
+from opboost.estimators.boosted import Books, kind_for
+from opboost.estimators.denoising import Choice
+from opboost.estimators.denoising import train as train_by
 from opboost.estimators.features import OwnColumn, Released
 from opboost.estimators.saving import load_trained, save_trained
 from opboost.frames import column_names
 from opboost.guarantee import Joint
+from opboost.ordinals import Codebook
 from opboost.party.channel import Channel
 from opboost.party.checks import (
     check_answer,
@@ -31,6 +37,7 @@ from opboost.party.checks import (
     check_schema,
     ids_digest,
 )
+from opboost.wire.columns import Head
 from opboost.wire.messages import (
     Cuts,
     Schema,
@@ -66,7 +73,7 @@ class LabelParty:
         *,
         booster: str | Booster = "xgboost",
         booster_params: dict[str, Any] | None = None,
-        denoise: Any = False,
+        denoise: Choice = "auto",
         random_state: Any = None,
         task: Literal["auto", "classify", "regress"] = "auto",
         ids: Sequence[bytes] | None = None,
@@ -109,15 +116,20 @@ class LabelParty:
         for offer in offers:
             released |= offer.received()
         private = tuple(c for offer in offers for c in offer.private)
-        estimator = self._kind({c.name: c.mechanism for c in private}, **self._settings)
+        settings = dict(self._settings)
+        if settings["random_state"] is None:  # so that a restart draws the same
+            settings["random_state"] = int.from_bytes(welcome.nonce[:4], "big") >> 1
+        estimator = self._kind({c.name: c.mechanism for c in private}, **settings)
+        folder = self._folder(state)
         estimator.fit_released(
             self._y,
             self._own,
             private,
             released,
             _promise(offers),
-            train=lambda booster, problem: _once(booster, problem, self._folder(state)),
-            values=lambda trained, books: self._values(offers, trained, books),
+            sent=_sent(offers),
+            train=lambda booster, problem: _once(booster, problem, folder),
+            values=lambda trained, books: self._values(offers, trained, _kept(books, folder)),
         )
         for channel in channels:
             channel.close()
@@ -187,8 +199,8 @@ class _Offer:
     channel: Channel
     schema: Schema
     private: tuple[PrivateColumn, ...]
-    counts: list[int] = field(default_factory=list)
-    """How many different values each released column has; known when it was received."""
+    heads: list[Head] = field(default_factory=list)
+    """Of the released columns; known when they were received."""
 
     def received(self) -> dict[Hashable, Sequence[Released]]:
         """The released columns by private column."""
@@ -196,9 +208,9 @@ class _Offer:
         found: dict[Hashable, list[Released]] = {c.name: [] for c in self.private}
         for number, (head, column) in enumerate(self.channel.columns()):
             check_head(head, self.schema, self.private, number)
-            self.counts.append(head.values)
+            self.heads.append(head)
             found[numbers[number]].append(column)
-        came = len(self.counts)
+        came = len(self.heads)
         if came != len(numbers):
             raise PeerError(f"Party {self.channel.party!r} sent {came} of {len(numbers)} columns.")
         return dict(found)
@@ -240,14 +252,37 @@ def _promise(offers: list[_Offer]) -> Joint:
     return Joint(parts, sampled)
 
 
+def _sent(offers: list[_Offer]) -> float | None:
+    """The share of rows that send each column; None where parties differ."""
+    shares = {
+        o.schema.columns_per_row / len(o.private) if o.schema.columns_per_row else 1.0
+        for o in offers
+    }
+    return shares.pop() if len(shares) == 1 else None
+
+
 def _once(booster: Booster, problem: Problem, folder: Path | None) -> Trained:
-    """Train, or take the model in codes that an earlier run left behind."""
-    if folder is not None and folder.exists():
+    """Train, or take the model in codes that an earlier run left behind with its codebooks."""
+    if folder is None:
+        return train_by(booster, problem)
+    if (folder / "books.json").exists():
         return load_trained(folder, problem.task, problem.X.shape[1])
-    trained = trained_by(booster, problem)
-    if folder is not None:
-        save_trained(trained, folder)
+    shutil.rmtree(folder, ignore_errors=True)
+    trained = train_by(booster, problem)
+    save_trained(trained, folder)
     return trained
+
+
+def _kept(books: Books, folder: Path | None) -> Books:
+    """The codebooks that belong to the model in codes: those it was first kept with."""
+    if folder is None:
+        return books
+    file = folder / "books.json"
+    if not file.exists():
+        plain = {f: None if b is None else b.values.tolist() for f, b in books.items()}
+        durable.write(file, json.dumps(plain).encode())
+    found = json.loads(file.read_text())
+    return {int(f): None if v is None else Codebook(np.array(v)) for f, v in found.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,32 +306,25 @@ class _Question:
             feature += len(column.feature_names())
             number += len(column.release_names())
         cuts = trained.cuts()
-        round_ = math.floor if trained.left_up_to else math.ceil
         codes = {
-            f: tuple(sorted({round_(cut) for cut in cuts.get(f, ()) if math.isfinite(cut)}))
-            for f in numbers
+            f: _wire_codes(cuts.get(f, []), books[f], offer.heads[number], trained.left_up_to)
+            for f, number in numbers.items()
         }
         return cls(offer, trained.left_up_to, feature - first, numbers, codes, books)
 
     def query(self, job: str) -> SplitQuery:
         """The message: each column's codes, rising, those that stand for a value."""
         columns = [
-            Cuts(number, known)
+            Cuts(number, self.codes[feature])
             for feature, number in self.numbers.items()
-            if (known := tuple(c for c in self.codes[feature] if self._stands(feature, c)))
+            if self.codes[feature]
         ]
         return SplitQuery(job, self.left_up_to, tuple(columns))
 
-    def _stands(self, feature: int, code: int) -> bool:
-        return (0 if self.left_up_to else 1) <= code < self._count(feature)
-
-    def _count(self, feature: int) -> int:
-        return self.offer.counts[self.numbers[feature]]
-
     def answered(self) -> dict[int, Replace]:
-        """The party's answer as what replaces a cut, checked against what is known."""
+        """What replaces cuts of columns whose codebook is withheld; the whole answer is checked."""
         query = self.query(self.offer.schema.job)
-        books = {number: self.books[feature] for feature, number in self.numbers.items()}
+        books = {number: head.codebook for number, head in enumerate(self.offer.heads)}
         try:
             cells = check_answer(query, self.offer.channel.answer(), self.offer.private, books)
         except PeerError as error:
@@ -305,12 +333,30 @@ class _Question:
         return {
             feature: _Answered(
                 dict(zip(asked[number], cells[number], strict=True)),
-                self._count(feature),
+                self.offer.heads[number].values,
                 self.left_up_to,
             )
             for feature, number in self.numbers.items()
-            if number in asked
+            if number in asked and self.books[feature] is None
         }
+
+
+def _wire_codes(
+    cuts: Sequence[float], book: Codebook | None, head: Head, left_up_to: bool
+) -> tuple[int, ...]:
+    """The codes, as they were sent, at which a feature's cuts lie.
+
+    A model that was trained on draws has codes of its own: their values lead to those of the wire.
+    """
+    first = 0 if left_up_to else 1
+    if book is None or head.codebook is None:
+        round_ = math.floor if left_up_to else math.ceil
+        codes = {round_(cut) for cut in cuts if math.isfinite(cut)}
+    else:
+        value_of = book.last_of if left_up_to else book.value_of
+        values = [v for v in map(value_of, cuts) if math.isfinite(v)]
+        codes = set(np.flatnonzero(np.isin(head.codebook.values, values)).tolist())
+    return tuple(sorted(c for c in codes if first <= c < head.values))
 
 
 @dataclass(frozen=True, slots=True)

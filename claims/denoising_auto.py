@@ -1,0 +1,28 @@
+"""``denoise="auto"`` beside rows as they came, for the other mechanisms: docs/denoising.md.
+
+Needs ``OPBOOST_DATA``; long.
+"""
+
+from __future__ import annotations
+
+import statistics
+from functools import partial
+
+from claims.claim import Claim
+from claims.denoising import HERE, gains
+
+OTHERS = ("Global-map", "Local-map θ=2", "Local-map θ=4", "Adj-map θ=2 α=1", "Adj-map θ=4 α=10")
+EPSILONS = (0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12)
+CLAIMS = [
+    Claim(
+        f"{way}, ε={epsilon}, {data}: what denoising gains over rows as they came",
+        HERE,
+        "at least",
+        -0.005,
+        partial(gains, data, way, epsilon),
+        middle=statistics.mean,
+    )
+    for data in ("Powerplant", "Pen-digits", "Adult", "CASP")
+    for way in OTHERS
+    for epsilon in EPSILONS
+]

@@ -1,0 +1,167 @@
+"""The law of a whole column, from its noisy values: a deconvolved histogram with its error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from opboost._typing import ArrayLike, FloatArray, IntArray
+from opboost.denoise.channel import Channel, channel_of
+from opboost.domain import Domain
+from opboost.errors import DataError, ParameterError
+from opboost.mechanisms import Mechanism
+
+LOOKS = (0, 4, 8, 16, 32, 64, 128, 256, 512)
+"""Steps of EM at which held-out values are looked at."""
+
+SMOOTHINGS = (0.0, 0.01, 0.03, 0.1, 0.3)
+"""Shares of a cell's mass that a step lets go to its neighbours."""
+
+FOLDS = 5
+REPEATS = 24
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reconstruction:
+    """The law of the clean column that best explains the noisy one.
+
+    ``pmf[k]`` is the share of cell ``domain.L + k``; ``error[k]`` its standard error, from
+    histograms drawn anew from the fitted law.  Post-processing: it costs no privacy.
+    """
+
+    domain: Domain
+    pmf: FloatArray
+    error: FloatArray
+    steps: int
+    smoothing: float
+
+    @property
+    def cells(self) -> FloatArray:
+        """The grid values."""
+        return np.arange(self.domain.L, self.domain.R + 1, dtype=np.float64)
+
+    @property
+    def mean(self) -> float:
+        """The mean of the clean column, in grid values."""
+        return float(self.pmf @ self.cells)
+
+    def quantile(self, share: ArrayLike) -> FloatArray:
+        """The smallest cells up to which at least these shares of the rows lie."""
+        wanted = np.asarray(share, dtype=np.float64)
+        if ((wanted < 0) | (wanted > 1) | np.isnan(wanted)).any():
+            raise ParameterError(f"A share must lie between 0 and 1; got {share!r}.")
+        place = np.searchsorted(self.pmf.cumsum(), wanted - 1e-12)
+        return np.asarray(self.cells[np.minimum(place, len(self.pmf) - 1)])
+
+    def range(self, queries: ArrayLike) -> FloatArray:
+        """The shares of rows within ranges, both ends included; one row of ``queries`` a range."""
+        ranges = np.asarray(queries)
+        if ranges.ndim != 2 or ranges.shape[1] != 2:
+            raise DataError(f"queries must have shape (n, 2); got {ranges.shape}")
+        if (ranges[:, 0] > ranges[:, 1]).any():
+            raise DataError("A query must not end before it begins")
+        rise = np.concatenate([[0.0], self.pmf.cumsum()])
+        begin = np.searchsorted(self.cells, ranges[:, 0], side="left")
+        end = np.searchsorted(self.cells, ranges[:, 1], side="right")
+        return np.asarray(rise[end] - rise[begin])
+
+
+def reconstruct(values: ArrayLike, m: Mechanism, *, seed: int = 0) -> Reconstruction:
+    """The law of the column that ``m`` desensitised: pmf, error, mean, quantiles, range queries.
+
+    EM through the transition matrix; how long, and how smooth along the grid, is what held-out
+    values find likeliest.  Cost: O(n + cells²) a step, whatever the number of rows.
+
+    >>> import numpy as np, opboost as op
+    >>> m = op.ClampMap(op.Domain(1, 10), epsilon=0.64)
+    >>> clean = np.repeat([2, 3, 9], [6000, 3000, 1000])
+    >>> found = op.reconstruct(m.sample(clean, rng=op.SeededRng(7)), m)
+    >>> bool(abs(found.mean - clean.mean()) < 0.1), bool(abs(found.range([[1, 3]])[0] - 0.9) < 0.05)
+    (True, True)
+    """
+    column = np.asarray(values)
+    if column.dtype.kind not in "iu" or not column.size:
+        raise DataError(f"reconstruct takes released integers; got {column.dtype}, {column.size}")
+    channel = channel_of(m)
+    if channel is None:
+        raise ParameterError(
+            f"A grid of {m.domain.size} cells is too large to be deconvolved; use a coarser one."
+        )
+    codes = column.reshape(-1).astype(np.int64) - m.outputs.L
+    if codes.min() < 0 or codes.max() >= channel.outputs:
+        raise DataError(f"Released values must lie in {m.outputs.L}..{m.outputs.R}")
+    rng = np.random.default_rng(seed)
+    counts = np.bincount(codes, minlength=channel.outputs)
+    smoothing, steps = _chosen(counts, channel, rng)
+    pmf = deconvolve(counts, channel, steps, smoothing)
+    again = [
+        deconvolve(rng.multinomial(len(codes), pmf @ channel.matrix), channel, steps, smoothing)
+        for _ in range(REPEATS)
+    ]
+    return Reconstruction(m.domain, pmf, np.std(again, axis=0), steps, smoothing)
+
+
+def deconvolve(
+    counts: ArrayLike, channel: Channel, steps: int, smoothing: float = 0.0
+) -> FloatArray:
+    """The pmf after so many steps of EM from an even start; without smoothing each step makes the
+    counts likelier.
+    """
+    seen = np.asarray(counts, dtype=np.float64)
+    pmf = np.full(channel.states, 1 / channel.states)
+    for _ in range(steps):
+        pmf = _step(pmf, seen, channel.matrix, smoothing)
+    return pmf
+
+
+def _step(pmf: FloatArray, seen: FloatArray, matrix: FloatArray, smoothing: float) -> FloatArray:
+    chance = pmf @ matrix
+    ratio = np.divide(seen, chance, out=np.zeros_like(seen), where=chance > 0)
+    pmf = pmf * (matrix @ ratio) / max(seen.sum(), 1e-300)
+    if smoothing:
+        padded = np.pad(pmf, 1, mode="edge")
+        pmf = pmf + smoothing * ((padded[:-2] + padded[2:]) / 2 - pmf)
+    return np.asarray(pmf / pmf.sum())
+
+
+def _chosen(counts: IntArray, channel: Channel, rng: np.random.Generator) -> tuple[float, int]:
+    """The smoothest law that held-out values do not find less likely than the likeliest one, by
+    more than the standard error over five folds.
+    """
+    folds = _folds(counts, rng)
+    tried: list[tuple[float, int]] = []
+    score: list[list[float]] = []
+    for smoothing in SMOOTHINGS if channel.states > 2 else SMOOTHINGS[:1]:
+        states = [np.full(channel.states, 1 / channel.states) for _ in folds]
+        for before, steps in pairwise(LOOKS):
+            line = []
+            for k, held in enumerate(folds):
+                for _ in range(steps - before):
+                    states[k] = _step(states[k], counts - held, channel.matrix, smoothing)
+                chance = np.maximum(states[k] @ channel.matrix, 1e-300)
+                line.append(float(held @ np.log(chance)))
+            tried.append((smoothing, steps))
+            score.append(line)
+    table = np.array(score)
+    loss = table[table.sum(axis=1).argmax()] - table
+    near = loss.mean(axis=1) <= loss.std(axis=1, ddof=1) / np.sqrt(len(folds)) + 1e-9
+    fits = [
+        (-smoothing, -table[i].sum(), steps)
+        for i, (smoothing, steps) in enumerate(tried)
+        if near[i]
+    ]
+    smoothest = min(fits)
+    return -smoothest[0], smoothest[2]
+
+
+def _folds(counts: IntArray, rng: np.random.Generator) -> list[FloatArray]:
+    """The values dealt into five parts at random."""
+    left = counts.astype(np.int64)
+    parts = []
+    for k in range(FOLDS, 0, -1):
+        part = rng.binomial(left, 1 / k)
+        parts.append(part.astype(np.float64))
+        left = left - part
+    return parts

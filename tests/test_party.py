@@ -380,7 +380,7 @@ def test_a_federated_model_is_denoised_where_the_codebook_is_full(capsys):
         assert model.denoised_ is denoised
         said = "denoising is off, because a party withholds its codebook"
         assert (said in capsys.readouterr().err) is not denoised
-        assert model.score(X[COLUMNS[4:10]], Y) > 0.85
+        assert model.score(X[COLUMNS[4:10]], Y) > 0.75
 
 
 def test_a_restart_puts_the_values_of_the_first_run_into_its_model(tmp_path):

@@ -5,4 +5,13 @@ one file's.  A claim is a function that returns a value (or several, for a sprea
 the value must meet.
 """
 
-FILES = ("foundation", "order", "speed", "training", "accuracy", "federation", "denoising")
+FILES = (
+    "foundation",
+    "order",
+    "speed",
+    "training",
+    "accuracy",
+    "federation",
+    "denoising",
+    "denoising_speed",
+)

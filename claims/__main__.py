@@ -34,9 +34,10 @@ def main(chosen: list[str]) -> int:
             line["commit"] = commit()
             lines.append(line)
             shown = line.get("value", line.get("error"))
-            mark = "holds" if line["holds"] else "FAILS"
+            known = claim.short and "value" in line and not line["holds"]
+            mark = "holds" if line["holds"] else "SHORT" if known else "FAILS"
             print(f"{mark}  {claim.name}: {shown} ({claim.rule} {claim.target})")
-            failed += not line["holds"]
+            failed += mark == "FAILS"
         kept[file] = lines
     partial = path.with_suffix(".part")
     partial.write_text(json.dumps(kept, ensure_ascii=False, indent=1) + "\n")

@@ -13,7 +13,7 @@ EPSILONS = (0.08, 0.64, 1.28)
 TARGETS = {
     "Powerplant": (0.80, 0.915, 0.923),
     "Pen-digits": (0.75, 0.92, 0.942),
-    "CASP": (0.08, 0.23, 0.25),
+    "CASP": (0.10, 0.23, 0.25),
 }
 
 
@@ -51,6 +51,7 @@ CLAIMS = [
             target,
             partial(scores, data, "Clamp-map", epsilon, "auto"),
             middle=statistics.mean,
+            short=(data, epsilon) == ("CASP", 0.08),
         )
         for data, targets in TARGETS.items()
         for epsilon, target in zip(EPSILONS, targets, strict=True)

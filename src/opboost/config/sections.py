@@ -27,6 +27,7 @@ class BoosterSection(Section):
 
     kind: Literal["xgboost", "lightgbm", "gbdt", "hist-gbdt"] = "xgboost"
     seed: int | None = None
+    denoise: Literal["auto"] | bool = "auto"
     params: dict[str, Any] = Field(default_factory=dict)
 
 

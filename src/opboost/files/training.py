@@ -38,6 +38,7 @@ def train(
         booster=plan.booster.kind,
         booster_params=dict(plan.booster.params),
         random_state=plan.booster.seed,
+        denoise=plan.booster.denoise,
     )
     return estimator.fit(table.drop_columns([label]), y)
 

@@ -117,6 +117,7 @@ def _run(
         booster=config.booster.kind,
         booster_params=dict(config.booster.params),
         random_state=config.booster.seed,
+        denoise=config.booster.denoise,
         task=config.label.task,
         ids=data.ids,
         ask=config.label.ask,
@@ -140,6 +141,7 @@ def _run(
         },
         "guarantee": str(estimator.guarantee_),
         "total": estimator.guarantee_.total,
+        "denoised": estimator.denoised_,
         "model": config.model.name,
         "versions": versions(),
     }

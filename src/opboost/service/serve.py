@@ -103,13 +103,17 @@ def _run(
     from opboost.party.label import LabelParty
 
     warm_up()
-    last = 0.0
+    last, phase = 0.0, ""
+    log = Log(folder / "label.jsonl")
 
     def look() -> None:
-        nonlocal last
+        nonlocal last, phase
         if time.monotonic() - last > 0.1:
-            last = time.monotonic()
-            watch(status(folder))
+            last, where = time.monotonic(), status(folder)
+            if where["phase"] != phase:
+                phase = where["phase"]
+                log.write("phase", job=record.job, phase=phase)
+            watch(where)
 
     party = LabelParty(
         data.features,

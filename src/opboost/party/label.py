@@ -117,8 +117,8 @@ class LabelParty:
             released |= offer.received()
         private = tuple(c for offer in offers for c in offer.private)
         settings = dict(self._settings)
-        if settings["random_state"] is None:  # so that a restart draws the same
-            settings["random_state"] = int.from_bytes(welcome.nonce[:4], "big") >> 1
+        if settings["random_state"] is None:  # the same codes, the same model
+            settings["random_state"] = _seed(offers)
         estimator = self._kind({c.name: c.mechanism for c in private}, **settings)
         folder = self._folder(state)
         estimator.fit_released(
@@ -250,6 +250,12 @@ def _promise(offers: list[_Offer]) -> Joint:
         parts |= {c.name: c.guarantee() for c in offer.private}
     sampled = offers[0].schema.columns_per_row or None if len(offers) == 1 else None
     return Joint(parts, sampled)
+
+
+def _seed(offers: list[_Offer]) -> int:
+    """A seed that follows from what was released."""
+    digests = b"".join(head.digest for offer in offers for head in offer.heads)
+    return int.from_bytes(hashlib.sha256(digests).digest()[:4], "big") >> 1
 
 
 def _sent(offers: list[_Offer]) -> float | None:

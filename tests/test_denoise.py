@@ -368,3 +368,21 @@ def test_a_blank_mixture_starts_at_each_columns_own_law():
     start = blank(space, tally(rows, space.index()), np.eye(2, dtype=np.float32))
     true = np.bincount(clean[:, 0], minlength=10) / len(clean)
     assert np.abs(start.P[0, :10, 0] - true).max() < 0.12
+
+
+def test_large_tables_are_denoised_only_where_draws_are_surely_better():
+    from opboost.denoise import Verdict
+    from opboost.estimators.denoising import LARGE, _judges
+
+    rng = np.random.default_rng(0)
+    naive = rng.normal(1.0, 0.1, 1000)
+    for shift, small, large in ((-0.05, True, True), (0.0, True, False), (0.05, False, False)):
+        draws = naive + shift + rng.normal(0, 0.01, 1000) - 0.0001 * (shift == 0)
+        assert Verdict.of(naive, draws).denoise is small
+        assert Verdict.of(naive, draws, sure=True).denoise is large
+    part = np.full(LARGE + 1, 2, dtype=np.uint8)
+    part[:8000], part[8000:10_000] = 1, 0
+    seen, held = _judges(part)
+    assert len(seen) > LARGE // 4
+    assert len(held) > 5000
+    assert not set(seen) & set(held)

@@ -19,15 +19,18 @@ class Verdict:
     """Mean held-out losses of training on rows as they came and on draws, and the paired error.
 
     Denoise, unless plain rows are better by more than the paired standard error: at high noise all
-    losses lie within it, and there draws are what helps.
+    losses lie within it, and there draws are what helps.  With ``sure`` it is the other way round,
+    for large tables: their rows as they came have little left to gain, so draws must be better by
+    more than the error.
     """
 
     naive: float
     denoised: float
     error: float
+    sure: bool = False
 
     @classmethod
-    def of(cls, naive: FloatArray, denoised: FloatArray) -> Verdict:
+    def of(cls, naive: FloatArray, denoised: FloatArray, *, sure: bool = False) -> Verdict:
         """From the losses of the same rows.
 
         >>> Verdict.of(np.array([1.0, 2.0, 1.5]), np.array([1.1, 2.1, 1.7])).denoise
@@ -35,12 +38,12 @@ class Verdict:
         """
         gap = denoised - naive
         error = float(gap.std(ddof=1) / np.sqrt(len(gap))) if len(gap) > 1 else np.inf
-        return cls(float(naive.mean()), float(denoised.mean()), error)
+        return cls(float(naive.mean()), float(denoised.mean()), error, sure)
 
     @property
     def denoise(self) -> bool:
         """The rule."""
-        return self.denoised - self.naive <= self.error
+        return self.denoised - self.naive <= (-self.error if self.sure else self.error)
 
 
 def losses(

@@ -740,6 +740,16 @@ def test_a_party_does_not_join_twice_at_once(tmp_path):
     assert "Another process already works" in second.stderr
 
 
+def test_a_label_that_cannot_be_learned_is_refused_before_parties_are_let_in(tmp_path):
+    made = scene(tmp_path, ("shop",))
+    table = columns(NAMES[:2]).append_column("ill", pa.array(np.ones(ROWS, dtype=int)))
+    pa.parquet.write_table(table, tmp_path / LABEL_PARTY / "table.parquet")
+    status, _, words = run("serve", "-c", made.config(LABEL_PARTY))
+    assert status == 5
+    assert "'ill' is the label and holds one value only" in words
+    assert not list((tmp_path / LABEL_PARTY / "state").glob("*/job.json"))
+
+
 def test_two_label_parties_do_not_share_a_state(tmp_path):
     made = scene(tmp_path, ("shop",))
     with serving(made):

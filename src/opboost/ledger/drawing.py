@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from fractions import Fraction
 from math import ceil, isinf
@@ -60,17 +61,14 @@ class Drawing:
         self.rows = self.new_cells = self.old_cells = 0
 
     def __enter__(self) -> Drawing:
-        # Two drawings at once would not see each other's draws and noise a cell twice.
-        self._alone = alone(self._ledger.folder)
-        self._alone.__enter__()
-        try:
+        with ExitStack() as stack:
+            # Two drawings at once would not see each other's draws and noise a cell twice.
+            stack.enter_context(alone(self._ledger.folder))
             with self._ledger.writing():
                 self._check_attributes()
                 self._number = self._reserve().number
                 self._before = self._ledger.last_blocks()
-        except BaseException:
-            self._alone.__exit__(None, None, None)
-            raise
+            self._alone = stack.pop_all()
         return self
 
     def draw(self, ids: Sequence[bytes], prepared: Sequence[Prepared]) -> list[list[OutColumn]]:
@@ -98,7 +96,7 @@ class Drawing:
         try:
             self._close(kind)
         finally:
-            self._alone.__exit__(None, None, None)
+            self._alone.close()
 
     def _close(self, kind: type[BaseException] | None) -> None:
         if kind is not None and not issubclass(kind, Exception):

@@ -64,8 +64,6 @@ class _Draft:
         self._path = path
         self._file: BinaryIO = path.open("wb")
         self._counts: dict[int, int] = {}
-        self._gaps = 0
-        self._kind = np.dtype(np.int64)
 
     def add(self, column: OutColumn) -> None:
         values = column.values.astype(np.int64)

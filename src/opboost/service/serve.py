@@ -163,6 +163,9 @@ def read_data(config: LabelConfig) -> Data:
             raise ColumnError(name, "is named in the configuration but not in the table")
     table = read_table(config.table, [], text=ids)
     y = label_of(table, config.label.column)
+    if len(np.unique(y)) < 2:
+        # Known now, before any party has spent privacy on it.
+        raise ColumnError(config.label.column, "is the label and holds one value only")
     found = id_bytes([table.column(name).to_pylist() for name in ids], ids)
     if len(set(found)) < len(found):
         raise DataError(

@@ -1,0 +1,100 @@
+"""A small federation on real data, and the parties as processes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import time
+
+import pyarrow as pa
+from sklearn.datasets import load_breast_cancer
+
+from opboost.config.federation import load_job
+from opboost.experiments.scene import (
+    LABEL_PARTY,
+    started_process,
+    wait_for_address,
+    write_scene,
+)
+from opboost.service.join import Connection
+from opboost.service.tls import Identity, read_identity
+from opboost.wire.messages import (
+    Hello,
+    Welcome,
+)
+
+DATA = load_breast_cancer()
+NAMES = [str(n) for n in DATA.feature_names]
+BOUNDS = {
+    n: (float(DATA.data[:, j].min()) * 0.9, float(DATA.data[:, j].max()) * 1.1)
+    for j, n in enumerate(NAMES)
+}
+ROWS = len(DATA.target)
+IDS = pa.array([f"person-{i:04d}" for i in range(ROWS)])
+BOOSTER = {"num_boost_round": 10, "max_depth": 3, "nthread": 1}
+
+
+def columns(names, ids=IDS):
+    found = {n: DATA.data[:, NAMES.index(n)] for n in names}
+    return pa.table({**found, "id": ids})
+
+
+def scene(folder, parties=("shop", "telco"), **settings):
+    own = columns(NAMES[:2]).append_column("ill", pa.array(DATA.target))
+    tables = {p: columns(NAMES[3 + 2 * i : 5 + 2 * i]) for i, p in enumerate(parties)}
+    settings = {"epsilon": 2.0, "booster": BOOSTER, **settings}
+    return write_scene(folder, own, "ill", tables, BOUNDS, **settings)
+
+
+def joined(made, address, *more, parties=None):
+    processes = [
+        started_process([*made.command(name), "--connect", address, *more])
+        for name in parties or made.parties
+    ]
+    said = [p.communicate(timeout=120) for p in processes]
+    for process, (_, err) in zip(processes, said, strict=True):
+        assert process.returncode == 0, err
+    return [json.loads(out) for out, _ in said]
+
+
+def stop(process):
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=20)
+
+
+@contextlib.contextmanager
+def serving(made, *more):
+    process = started_process([*made.command(LABEL_PARTY), *more])
+    try:
+        yield process, wait_for_address(process)
+    finally:
+        if process.poll() is None:
+            stop(process)
+        else:
+            process.communicate()
+
+
+def wait_for(there, seconds=60):
+    end = time.monotonic() + seconds
+    while not there():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.05)
+
+
+def identity_of(made, party):
+    from opboost.config.federation import Tls
+
+    kit = made.folder / "certs" / party
+    return read_identity(Tls(kit / "ca.pem", kit / "cert.pem", kit / "key.pem"), party)
+
+
+def shaken_hands(made, address, identity, party=None, job=None):
+    connection = Connection(address, party or identity.name, LABEL_PARTY, identity)
+    job = job or load_job(made.folder / "shop" / "job.toml").hash
+    hello = Hello(party or identity.name, job)
+    return connection, connection.call("hello", hello, Welcome)
+
+
+def as_identity(kit, ca, name):
+    return Identity(name, ca, (kit / "cert.pem").read_bytes(), (kit / "key.pem").read_bytes())

@@ -25,6 +25,7 @@ UNSENT = 2
 """The first bit of a unary column that a row did not send."""
 
 _TINY = np.float32(1e-30)
+_FAR = np.float32(1e-5)  # a row that counts less for another group does not count
 _LEAST = np.float32(1e-4)  # of an output's constant: a factor never rules a class out
 
 
@@ -119,6 +120,19 @@ def likelihoods(codes, bits, units, lo, hi, offsets, bases, firsts, Q, pi, model
         for i in range(units[u, 1], units[u, 2]):
             line = out[i]
             _weigh(codes, bits, i, offsets, bases, firsts, table, prior, models, p, s, line)
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def spread(lo, hi, near, counts, first, last, out):  # type: ignore[no-untyped-def]
+    """What the rows of all groups count for groups lo..hi, classes ``first`` to ``last``."""
+    for g in range(lo, hi):
+        out[g, :, first:last] = np.float32(0.0)
+        for h in range(counts.shape[0]):
+            weight = near[g, h]
+            if weight > _FAR:
+                for t in range(counts.shape[1]):
+                    for c in range(first, last):
+                        out[g, t, c] += weight * counts[h, t, c]
 
 
 @njit(cache=True, nogil=True, fastmath=True)

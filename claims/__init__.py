@@ -13,5 +13,7 @@ FILES = (
     "accuracy",
     "federation",
     "denoising",
+    "denoising_auto",
+    "denoising_industrial",
     "denoising_speed",
 )

@@ -87,7 +87,7 @@ def test_tables_that_overlap_in_part_and_stand_in_any_order_make_one_model(tmp_p
     manifest = outcome.manifests[LABEL_PARTY]
     assert manifest["rows"] == common
     align = manifest["align"]
-    assert (align["own"], align["shop"], align["telco"]) == (900, 800, 850)
+    assert (align["own"], align["theirs"]) == (900, {"shop": 800, "telco": 850})
     assert align["common"] == common
     assert outcome.manifests["shop"]["rows"] == common
     assert leftovers(tmp_path) == []

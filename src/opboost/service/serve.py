@@ -168,7 +168,7 @@ def _alignment(
     """The alignment in a few figures: how many rows each party brought, and how many are common."""
     theirs = {name: Mailbox(folder, name).points()["total"] for name in active}
     common = status(folder)["rows"]
-    return {"own": record.rows, **theirs, "common": common, "seconds": round(seconds, 3)}
+    return {"own": record.rows, "theirs": theirs, "common": common, "seconds": round(seconds, 3)}
 
 
 def read_data(config: LabelConfig) -> Data:

@@ -23,10 +23,11 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 from opboost import durable
+from opboost.align.points import piece_count
 from opboost.errors import OpBoostError, PeerError, WireError
 from opboost.party.channel import read_head
 from opboost.party.checks import check_answer, check_head, check_private, check_schema
-from opboost.service.inbox import JobRecord, Mailbox, newest_receipt
+from opboost.service.inbox import HOLD, STEPS, JobRecord, Mailbox, newest_receipt
 from opboost.service.logs import Log
 from opboost.service.tls import CLAIMED, check_receipt
 from opboost.wire.coding import warm_up
@@ -35,6 +36,8 @@ from opboost.wire.messages import (
     Ack,
     Farewell,
     Hello,
+    Points,
+    PointsQuery,
     Poll,
     Receipt,
     Rows,
@@ -50,9 +53,6 @@ CALLS = 16
 """Calls that one party may have open at a time."""
 
 _NUMBER = re.compile(r"[0-9]{1,9}")
-
-HOLD = 5.0
-"""Seconds for which a question "is there something to do?" is held before the answer "not yet"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +94,9 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
         """One small message in, one out."""
         steps: dict[str, Callable[[str, bytes], bytes]] = {
             "hello": self._hello,
+            "want": self._want,
+            "points": self._points,
+            "aligned": self._aligned,
             "rows": self._rows,
             "schema": self._schema,
             "receipt": self._receipt,
@@ -167,16 +170,102 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
         receipt = newest_receipt(self._folder.parent, party) if self._record.receipts else b""
         return encode(Welcome(self._record.job, bytes.fromhex(self._record.nonce), receipt))
 
+    def _want(self, party: str, data: bytes) -> bytes:
+        """A piece of the label party's points, when it is made."""
+        query = decode(data, PointsQuery)
+        self._of_this_job(query.job)
+        piece = self._folder / "align" / party / f"{query.piece:05d}.label"
+        if self._held(piece.exists):
+            return piece.read_bytes()
+        return encode(Ack(self._record.job, "wait"))
+
+    def _points(self, party: str, data: bytes) -> bytes:
+        """A piece of the party's points, or of the label party's that it has raised."""
+        points, box = decode(data, Points), Mailbox(self._folder, party)
+        self._of_this_job(points.job)
+        self._refused(box)
+        if self._record.align == "given" or points.step not in STEPS or box.has("aligned"):
+            raise PeerError("Points came that nobody waits for.")
+        if points.step == "raised" and points.total != self._record.rows:
+            raise PeerError("Raised points came that are not the label party's.")
+        if points.step == "feature" and points.total > self._record.most_rows:
+            raise PeerError(
+                f"{points.total:,} rows are more than the label party aligns: "
+                f"{self._record.most_rows:,}."
+            )
+        with self._lock:
+            self._take_points(points, data, box)
+        return encode(Ack(self._record.job, points.step, tuple(box.pieces(points.step))))
+
+    def _take_points(self, points: Points, data: bytes, box: Mailbox) -> None:
+        known = box.points()
+        if known and known["tag"] != points.tag.hex():
+            raise PeerError(
+                "Points under another secret came before: the party's state of this job was lost. "
+                "Begin a new job (--again)."
+            )
+        if points.step == "feature":
+            if known.get("total", points.total) != points.total:
+                raise PeerError("Points of another set came before.")
+            if not known:
+                about = {"tag": points.tag.hex(), "total": points.total}
+                box.write("points", json.dumps(about).encode())
+        elif not known:
+            raise PeerError("Raised points came before the party's own.")
+        file = box.piece(points.step, points.piece)
+        if not file.exists():
+            box.write(file.name, data)
+        elif file.read_bytes() != data:
+            raise PeerError(f"Piece {points.piece} came again with other points.")
+
+    def _aligned(self, party: str, data: bytes) -> bytes:
+        """Which rows are common; before that, which pieces of points have come so far."""
+        self._of_this_job(decode(data, Poll).job)
+        box = Mailbox(self._folder, party)
+        if self._record.align == "given":
+            raise PeerError("Rows are given in this job, not aligned.")
+        for step, total in (("feature", box.points().get("total")), ("raised", self._record.rows)):
+            have = box.pieces(step)
+            if not box.has("aligned") and (total is None or len(have) < piece_count(total)):
+                self._refused(box)
+                return encode(Ack(self._record.job, step, tuple(have)))
+        if self._held(lambda: box.has("aligned") or box.has("refused")):
+            self._refused(box)
+            self._log.write("aligned", party=party, rows=box.points()["total"])
+            return box.read("aligned")
+        return encode(Ack(self._record.job, "wait"))
+
+    def _refused(self, box: Mailbox) -> None:
+        """Tell a party, once, why the label party cannot use its points."""
+        with self._lock:
+            why = box.take_refusal()
+        if why:
+            raise PeerError(why)
+
+    def _of_this_job(self, job: str) -> None:
+        if job != self._record.job:
+            raise PeerError("The label party works on another job now. Join again.")
+
+    def _held(self, there: Callable[[], bool]) -> bool:
+        """Wait a while for something to be there."""
+        end = time.monotonic() + HOLD
+        while not there():
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.02)
+        return True
+
     def _rows(self, party: str, data: bytes) -> bytes:
         record = self._record
         rows = decode(data, Rows)
-        check_schema(rows, party, record.job, record.rows, bytes.fromhex(record.ids))
+        expected = Mailbox(self._folder, party).expected(record)
+        check_schema(rows, party, record.job, *expected)
         return encode(Ack(record.job, "rows"))
 
     def _schema(self, party: str, data: bytes) -> bytes:
         schema = decode(data, Schema)
         record, box = self._record, Mailbox(self._folder, party)
-        check_schema(schema, party, record.job, record.rows, bytes.fromhex(record.ids))
+        check_schema(schema, party, record.job, *box.expected(record))
         private = schema.private()
         check_private(private)
         due = sum(len(c.release_names()) for c in private)
@@ -213,8 +302,7 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
         return encode(Ack(self._record.job, "sent"))
 
     def _poll(self, party: str, data: bytes) -> bytes:
-        if decode(data, Poll).job != self._record.job:
-            raise PeerError("The label party works on another job now. Join again.")
+        self._of_this_job(decode(data, Poll).job)
         box = Mailbox(self._folder, party)
         end = time.monotonic() + HOLD
         while time.monotonic() < end:

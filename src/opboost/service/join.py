@@ -23,6 +23,7 @@ from opboost.domain import NumericMapping
 from opboost.errors import PeerError, PrivacyError
 from opboost.ledger import Caps, Ledger
 from opboost.party.feature import FeatureParty, Progress
+from opboost.service.aligning import Talk
 from opboost.service.logs import Log
 from opboost.service.manifest import versions
 from opboost.service.tls import (
@@ -217,6 +218,8 @@ class _Visit:
             state=config.state,
             new_attributes=config.ledger.new_attributes,
             people=config.ledger.people,
+            align=config.job.alignment(config.align),
+            normalisation=config.job.normalisation,
             progress=progress,
         )
 
@@ -228,6 +231,8 @@ class _Visit:
             if not welcome.job.endswith(hello.job_hash[:4].hex()):
                 raise PeerError("The label party's job number is not one of this job file.")
             self._check_rollback(welcome)
+            if self._config.job.align == "psi":
+                self._align(welcome)
             rows = self._party.rows(welcome)
             self._retried(lambda c: c.call("rows", rows, Ack))
             self._send(welcome)
@@ -235,6 +240,18 @@ class _Visit:
             return self._manifest(welcome.job, phase, started)
         finally:
             self._hang_up()
+
+    def _align(self, welcome: Welcome) -> None:
+        meeting, job = self._party.meeting(welcome), welcome.job
+        if meeting.done:
+            return
+        wait = self._config.limits.wait_seconds
+        found = Talk(meeting, job, self._asked, wait=wait, progress=self._progress).align()
+        self._log.write("aligned", job=job, rows=found.total, common=found.count)
+        self._say(f"{found.count:,} of {found.total:,} rows are common to all parties.")
+
+    def _asked(self, step: str, message: Any, *expected: type[M]) -> M:
+        return self._retried(lambda c: c.call(step, message, *expected))
 
     def _send(self, welcome: Welcome) -> None:
         schema, files = self._party.release(welcome)

@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 
 from opboost import durable
+from opboost.align.keys import key_digests, refuse_repeats, row_keys
 from opboost.config.federation import LabelConfig
 from opboost.errors import ColumnError, ConfigError, DataError
 from opboost.files.reading import column_names, table_files
 from opboost.files.tables import label_of, read_table
-from opboost.ids import id_bytes
 from opboost.party.checks import ids_digest
 from opboost.service.gate_process import GateProcess
 from opboost.service.inbox import InboxChannel, JobRecord, Mailbox, jobs, status
@@ -125,11 +125,18 @@ def _run(
         task=config.label.task,
         ids=data.ids,
         ask=config.label.ask,
+        align=config.job.alignment(config.align),
     )
     wait = config.limits.wait_seconds
     active = [name for name in record.parties if name not in record.revoked]
     channels = [InboxChannel(folder, name, wait=wait, watch=look) for name in active]
     welcome = Welcome(record.job, bytes.fromhex(record.nonce), b"")
+    alignment: dict[str, Any] = {}
+    if config.job.align == "psi":
+        begun = time.monotonic()
+        party = party.align(channels, welcome, folder)
+        alignment = {"align": _alignment(folder, record, active, time.monotonic() - begun)}
+        log.write("aligned", job=record.job, **alignment["align"])
     estimator = party.train(channels, welcome=welcome, state=folder)
     config.model.parent.mkdir(parents=True, exist_ok=True)
     estimator.save(config.model)
@@ -138,7 +145,8 @@ def _run(
         "job_hash": record.hash,
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         "seconds": round(time.monotonic() - started, 3),
-        "rows": record.rows,
+        "rows": status(folder)["rows"],
+        **alignment,
         "parties": {
             name: {"bytes": Mailbox(folder, name).bytes(), "columns": Mailbox(folder, name).due()}
             for name in active
@@ -154,6 +162,15 @@ def _run(
     return manifest
 
 
+def _alignment(
+    folder: Path, record: JobRecord, active: list[str], seconds: float
+) -> dict[str, Any]:
+    """The alignment in a few figures: how many rows each party brought, and how many are common."""
+    theirs = {name: Mailbox(folder, name).points()["total"] for name in active}
+    common = status(folder)["rows"]
+    return {"own": record.rows, "theirs": theirs, "common": common, "seconds": round(seconds, 3)}
+
+
 def read_data(config: LabelConfig) -> Data:
     """The label party's table: its own features, the label, and the row IDs."""
     names = column_names(table_files(config.table)[0])
@@ -166,12 +183,9 @@ def read_data(config: LabelConfig) -> Data:
     if len(np.unique(y)) < 2:
         # Known now, before any party has spent privacy on it.
         raise ColumnError(config.label.column, "is the label and holds one value only")
-    found = id_bytes([table.column(name).to_pylist() for name in ids], ids)
-    if len(set(found)) < len(found):
-        raise DataError(
-            f"{len(found) - len(set(found)):,} rows repeat an ID of an earlier row",
-            hint="An ID stands for one person: keep one row of each.",
-        )
+    columns = [table.column(name).to_pylist() for name in ids]
+    found = row_keys(columns, ids, config.job.normalisation)
+    refuse_repeats(key_digests(found))
     own = table.drop_columns([config.label.column, *ids, *config.drop])
     return Data(own if own.num_columns else None, y, found)
 
@@ -196,6 +210,8 @@ def _new(config: LabelConfig, data: Data, *, receipts: bool) -> Path:
         receipts,
         config.limits.columns,
         1 + max((JobRecord.load(f).run for f in jobs(config.state)), default=0),
+        config.job.align,
+        config.align.most_rows,
     )
     folder = config.state / record.job
     if folder.exists():
@@ -207,7 +223,11 @@ def _new(config: LabelConfig, data: Data, *, receipts: bool) -> Path:
 def _current(config: LabelConfig) -> dict[str, Any]:
     """What may change while a job goes on: who is revoked, and limits."""
     revoked = tuple(name for name, peer in config.peers.items() if peer.revoked)
-    return {"revoked": revoked, "columns": config.limits.columns}
+    return {
+        "revoked": revoked,
+        "columns": config.limits.columns,
+        "most_rows": config.align.most_rows,
+    }
 
 
 def _check_data(record: JobRecord, data: Data) -> None:

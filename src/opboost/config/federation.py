@@ -19,7 +19,6 @@ from opboost.config.sections import (
     PartySection,
     PeerSection,
     Section,
-    TlsSection,
 )
 from opboost.errors import ConfigError
 from opboost.wire.messages import PARTY_NAME
@@ -48,11 +47,18 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """Three PEM files: the authority, and one's own certificate and key."""
+    """PEM files: the authority, one's own certificate and key, and what bundles need besides."""
 
     ca: Path
     cert: Path
     key: Path
+    encryption: Path
+    public: dict[str, Path]
+    """Where the public keys of peers lie; those of others beside the kit, as ``NAME.public``."""
+
+    def public_of(self, party: str) -> Path:
+        """Where a party's public key lies."""
+        return self.public.get(party, self.key.parent.parent / f"{party}.public")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +123,7 @@ def load_job(path: Path) -> Job:
 def load_feature(path: Path) -> FeatureConfig:
     """A feature party's file, with paths taken from where it lies."""
     config = validated(read(path), path.name)
-    _check_sections(config, path, "a feature party", ("label", "peers", "booster"))
+    _check_sections(config, path, "a feature party", ("label", "booster"))
     base = path.parent
     party, job = _party(config, path)
     if party.name not in job.feature_parties:
@@ -132,6 +138,12 @@ def load_feature(path: Path) -> FeatureConfig:
             f"{path.name} has no [ledger]: what leaves the house is recorded. Add [ledger] with "
             'folder = "ledger" and key = "keys/ledger.key".'
         )
+    for name, peer in config.peers.items():
+        if name != job.label_party or peer.revoked:
+            raise ConfigError(
+                f"{path.name}: [peers.{name}]{' revoked' if peer.revoked else ''} has no meaning "
+                f"for a feature party; it may say where the public key of {job.label_party!r} is."
+            )
     plan = planned(config, path.name)
     if plan.public:
         raise ConfigError(
@@ -144,7 +156,7 @@ def load_feature(path: Path) -> FeatureConfig:
         party,
         base / party.table,
         base / (party.state or f"state-{party.name}"),
-        _tls(config.tls, base),
+        _tls(config, base),
         config.align,
         config.ledger,
         base / config.ledger.folder,
@@ -183,7 +195,7 @@ def load_label(path: Path) -> LabelConfig:
         base / party.table,
         base / (party.state or f"state-{party.name}"),
         base / config.label.model,
-        _tls(config.tls, base),
+        _tls(config, base),
         config.align,
         config.booster,
         tuple(config.table.drop),
@@ -211,10 +223,15 @@ def _party(config: ColumnsConfig, path: Path) -> tuple[PartySection, Job]:
     return config.party, load_job(path.parent / config.party.job)
 
 
-def _tls(section: TlsSection | None, base: Path) -> Tls | None:
+def _tls(config: ColumnsConfig, base: Path) -> Tls | None:
+    section = config.tls
     if section is None:
         return None
     if section.kit is not None:
         kit = base / section.kit
-        return Tls(kit / "ca.pem", kit / "cert.pem", kit / "key.pem")
-    return Tls(*(base / str(file) for file in (section.ca, section.cert, section.key)))
+        ca, cert, key = (kit / name for name in ("ca.pem", "cert.pem", "key.pem"))
+    else:
+        ca, cert, key = (base / str(file) for file in (section.ca, section.cert, section.key))
+    own = base / section.encryption if section.encryption else key.parent / "encryption.key"
+    public = {name: base / p.public for name, p in config.peers.items() if p.public}
+    return Tls(ca, cert, key, own, public)

@@ -23,10 +23,13 @@ from opboost.wire.columns import FIELDS, PIECE, Head, Reader, batch, digest, pie
 from opboost.wire.messages import (
     KINDS,
     Ack,
+    Aligned,
     ColumnSchema,
     Cuts,
     Farewell,
     Hello,
+    Points,
+    PointsQuery,
     Poll,
     Receipt,
     Rows,
@@ -57,6 +60,17 @@ def messages(draw):
         return Hello(draw(parties), draw(digests))
     if kind == "welcome":
         return Welcome(JOB, draw(digests), draw(st.binary(max_size=99)))
+    if kind == "points query":
+        return PointsQuery(JOB, draw(numbers))
+    if kind == "points":
+        points = draw(st.lists(st.binary(min_size=32, max_size=32), min_size=1, max_size=9))
+        step = draw(st.sampled_from(["label", "feature", "raised"]))
+        whole = b"".join(b"\3" + p for p in points)
+        return Points(JOB, step, draw(digests)[:16], len(points), 0, whole)
+    if kind == "aligned":
+        bits = np.array(draw(st.lists(st.booleans(), min_size=1, max_size=40)))
+        bitmap = np.packbits(bits).tobytes()
+        return Aligned(JOB, draw(digests)[:16], len(bits), int(bits.sum()), bitmap)
     if kind == "rows":
         return Rows(draw(parties), JOB, draw(st.integers(1, 2**40)), draw(digests))
     if kind == "schema":
@@ -365,3 +379,33 @@ def test_a_file_holds_the_same_stream_as_a_socket():
             out.write_batch(b)
     with pa.ipc.open_stream(sink.getvalue()) as stored:
         assert (read(Head.from_schema(stored.schema), list(stored)) == [0, 1] * 9).all()
+
+
+POINT = b"\2" + bytes(32)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"points": POINT[1:]}, "does not hold 1 points"),
+        ({"points": POINT * 2}, "does not hold 1 points"),
+        ({"points": b"\4" + bytes(32)}, "compressed form"),
+        ({"piece": 1}, "beyond the last point"),
+        ({"piece": -1}, "beyond the last point"),
+        ({"total": 0}, "too few"),
+        ({"total": 2**40}, "too many"),
+        ({"step": "mine"}, "three steps"),
+        ({"tag": b""}, "16 bytes"),
+    ],
+)
+def test_points_that_do_not_fit_their_piece_are_refused(change, words):
+    good = Points(JOB, "label", bytes(16), 1, 0, POINT)
+    with pytest.raises(WireError, match=words):
+        dataclasses.replace(good, **change)
+
+
+@pytest.mark.parametrize("change", [{"count": 2}, {"bitmap": b"\x81"}, {"bitmap": b"\x80\0"}])
+def test_a_bitmap_that_does_not_say_what_it_holds_is_refused(change):
+    good = Aligned(JOB, bytes(16), 7, 1, b"\x80")
+    with pytest.raises(WireError, match="bitmap"):
+        dataclasses.replace(good, **change)

@@ -5,6 +5,10 @@
     feature party                      label party
     Hello            ->                             who am I, which job
                      <-           Welcome           the job's number, a nonce, what comes next
+    PointsQuery      ->                             only where rows are aligned privately:
+                     <-           Points            the label party's blinded IDs, in pieces
+    Points           ->                             its own, and the label party's raised
+                     <-           Aligned           which of its points are common to all parties
     Rows             ->                             how many, and a digest of their IDs
     Schema           ->                             columns and promises
     (codes)          ->                             one stream a column, see columns.py
@@ -28,6 +32,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 import pyarrow as pa
 
+from opboost.align.points import check_points, piece_count, piece_of
 from opboost.columns import PrivateColumn
 from opboost.domain import NumericMapping
 from opboost.errors import OpBoostError, WireError
@@ -37,8 +42,12 @@ from opboost.wire.envelope import seal, unseal
 
 Units = Literal["grid", "raw"]
 Books = Literal["full", "cuts"]
+Step = Literal["label", "feature", "raised"]
+"""Whose points: the label party's, the feature party's, or the former raised by the latter."""
 PARTY_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 MOST_COLUMNS = 10_000
+MOST_POINTS = 30_000_000
+"""Rows of the largest table that can be aligned: a bitmap of them is one message."""
 
 
 _text, _bytes, _int, _float = pa.string(), pa.binary(), pa.int64(), pa.float64()
@@ -109,6 +118,72 @@ class Welcome:
     def __post_init__(self) -> None:
         check_job(self.job)
         _check(len(self.nonce) == 32, "A nonce has 32 bytes.")
+
+
+@dataclass(frozen=True, slots=True)
+class PointsQuery:
+    """A feature party asks for a piece of the label party's points."""
+
+    job: str
+    piece: int
+
+    KIND: ClassVar = "points query"
+    ARROW: ClassVar = _fields(job=_text, piece=_int)
+
+    def __post_init__(self) -> None:
+        check_job(self.job)
+        _check(self.piece >= 0, "Pieces are numbered from 0.")
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """A piece of blinded IDs, in the secret order of the party whose IDs they are.
+
+    ``tag`` tells the sender's secret from others, so that pieces of two are never mixed.
+    """
+
+    job: str
+    step: Step
+    tag: bytes
+    total: int
+    piece: int
+    points: bytes
+
+    KIND: ClassVar = "points"
+    ARROW: ClassVar = _fields(
+        job=_text, step=_text, tag=_bytes, total=_int, piece=_int, points=_bytes
+    )
+
+    def __post_init__(self) -> None:
+        check_job(self.job)
+        _check(self.step in ("label", "feature", "raised"), "Points are of one of three steps.")
+        _check(len(self.tag) == 16, "A secret's tag has 16 bytes.")
+        _check(0 < self.total <= MOST_POINTS, "There are too few or too many points.")
+        _check(0 <= self.piece < piece_count(self.total), "A piece lies beyond the last point.")
+        place = piece_of(self.piece, self.total)
+        check_points(self.points, place.stop - place.start)
+
+
+@dataclass(frozen=True, slots=True)
+class Aligned:
+    """Which of a feature party's points are common to all parties: a bitmap in their order."""
+
+    job: str
+    tag: bytes
+    total: int
+    count: int
+    bitmap: bytes
+
+    KIND: ClassVar = "aligned"
+    ARROW: ClassVar = _fields(job=_text, tag=_bytes, total=_int, count=_int, bitmap=_bytes)
+
+    def __post_init__(self) -> None:
+        check_job(self.job)
+        _check(0 < self.total <= MOST_POINTS, "There are too few or too many points.")
+        _check(len(self.bitmap) == -(-self.total // 8), "A bitmap has a bit a point.")
+        ones = int.from_bytes(self.bitmap, "big").bit_count()
+        spare = int.from_bytes(self.bitmap[-1:], "big") & ((1 << -self.total % 8) - 1)
+        _check(ones == self.count and not spare, "A bitmap has as many ones as it says.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,6 +442,9 @@ KINDS: dict[str, Any] = {
     for m in (
         Hello,
         Welcome,
+        PointsQuery,
+        Points,
+        Aligned,
         Rows,
         Schema,
         Receipt,

@@ -1,0 +1,90 @@
+"""What is common, and in which order."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+
+from opboost._typing import BoolArray, IntArray
+from opboost.align.keys import Digests
+from opboost.align.points import POINT
+from opboost.errors import DataError, WireError
+
+
+def matched(ours: bytes, theirs: bytes) -> tuple[IntArray, IntArray]:
+    """Where equal points stand among ours and among theirs; both raised by both secrets.
+
+    Nobody has a key twice, so a point that stands twice in one list is refused.
+    """
+    a, b = (np.frombuffer(points, dtype=f"S{POINT}") for points in (ours, theirs))
+    for points in (a, b):
+        if len(np.unique(points)) < len(points):
+            raise WireError("A point stands twice; every party has each ID once.")
+    _, left, right = np.intersect1d(a, b, assume_unique=True, return_indices=True)
+    return left, right
+
+
+def packed(places: IntArray, count: int) -> bytes:
+    """A set of places below ``count`` as a bitmap."""
+    bits = np.zeros(count, dtype=np.bool_)
+    bits[places] = True
+    return np.packbits(bits).tobytes()
+
+
+def unpacked(bitmap: bytes, count: int) -> BoolArray:
+    """The bitmap as truth values; one of another length, or with a bit beyond it, is refused."""
+    whole = np.unpackbits(np.frombuffer(bitmap, dtype=np.uint8)).astype(np.bool_)
+    if len(bitmap) != -(-count // 8) or whole[count:].any():
+        raise WireError(f"A bitmap of {len(bitmap):,} bytes does not fit {count:,} points.")
+    return whole[:count]
+
+
+@dataclass(frozen=True, slots=True)
+class Common:
+    """Which rows of one table are common, told without any key: a bitmap beside the table.
+
+    The bits stand in the order of the keys' digests; so do the common rows, at every party.
+    ``table`` is a digest of all keys, against a table that changed meanwhile.
+    """
+
+    table: bytes
+    bits: bytes
+    size: int
+
+    @classmethod
+    def of(cls, digests: Digests, rows: IntArray) -> Common:
+        """The common rows of the table with these keys, given by their numbers."""
+        order = _by_digest(digests)
+        mask = np.zeros(len(digests), dtype=np.bool_)
+        mask[rows] = True
+        places = np.flatnonzero(mask[order])
+        return cls(_table(digests, order), packed(places, len(digests)), len(places))
+
+    def rows(self, digests: Digests) -> IntArray:
+        """The numbers of the common rows, in the order that all parties share."""
+        order = _by_digest(digests)
+        if self.table != _table(digests, order):
+            raise DataError(
+                "The table's IDs are not those that were aligned",
+                hint="Bring the table back, or let the label party begin a new job (--again).",
+            )
+        return order[unpacked(self.bits, len(digests))]
+
+    def to_bytes(self) -> bytes:
+        """As a file holds it."""
+        return self.table + self.size.to_bytes(8, "big") + self.bits
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Common:
+        """From a file."""
+        return cls(data[:32], data[40:], int.from_bytes(data[32:40], "big"))
+
+
+def _by_digest(digests: Digests) -> IntArray:
+    return np.argsort(np.ascontiguousarray(digests).view("S32").ravel(), kind="stable")
+
+
+def _table(digests: Digests, order: IntArray) -> bytes:
+    return hashlib.sha256(digests[order].tobytes()).digest()

@@ -1,0 +1,36 @@
+"""Points of the curve as bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from opboost.errors import WireError
+
+POINT = 33
+"""Bytes of a point of the curve P-256: its sign, and its first coordinate."""
+
+PIECE = 8192
+"""Points that are worked on, and travel, together."""
+
+
+def check_points(points: bytes, count: int) -> None:
+    """Refuse bytes that are not so many points by their form."""
+    if len(points) != count * POINT:
+        raise WireError(f"A piece of {len(points):,} bytes does not hold {count:,} points.")
+    if not set(points[::POINT]) <= {2, 3}:
+        raise WireError("A point is not in its compressed form.")
+
+
+def piece_of(number: int, total: int) -> slice:
+    """Which of ``total`` points stand in a piece."""
+    return slice(number * PIECE, min(total, (number + 1) * PIECE))
+
+
+def piece_count(total: int) -> int:
+    """How many pieces there are."""
+    return -(-total // PIECE)
+
+
+def split(total: int) -> Iterator[slice]:
+    """All pieces in their order."""
+    return (piece_of(number, total) for number in range(piece_count(total)))

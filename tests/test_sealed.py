@@ -234,11 +234,11 @@ def test_only_the_recipient_can_read_it(certs, tmp_path):
         unseal(path, certs.ca).extract(certs.key("telco"), out)
 
 
-def refused_by(conversation, path, certs, verb="export", numbers=(1,)):
+def refused_by(conversation, path, certs, verb="export", number=1):
     folder = path.parent
     before = tree(folder)
     with pytest.raises(op.PeerError) as refused:
-        conversation.check(unseal(path, certs.ca), verb, numbers)
+        conversation.check(unseal(path, certs.ca), verb, number)
     assert tree(folder) == before
     return str(refused.value)
 
@@ -292,7 +292,7 @@ def test_a_conversation_goes_on_by_one_step_at_a_time(certs, tmp_path):
 
     def taken(by, path, verb, number):
         bundle = unseal(path, certs.ca)
-        by.check(bundle, verb, (number,))
+        by.check(bundle, verb, number)
         return bundle
 
     first = bank.write({"welcome": b"w"}, certs.identity("bank"), certs.public("shop"))
@@ -316,7 +316,7 @@ def test_a_conversation_goes_on_by_one_step_at_a_time(certs, tmp_path):
     assert "was used before" in refused_by(shop, out, certs)
     bank.took(taken(bank, last, "finish", 6))
     assert bank.due() is None
-    assert "was used before" in refused_by(bank, second, certs, "split-query", (4,))
+    assert "was used before" in refused_by(bank, second, certs, "split-query", 4)
 
     # All of it is on disk: another process refuses the same.
     later = Conversation(tmp_path / "shop", pair())
@@ -328,7 +328,7 @@ def test_a_step_out_of_turn_is_refused(certs, tmp_path):
     bank = Conversation(tmp_path / "bank", pair("bank", "shop"))
     bank.write({}, certs.identity("bank"), certs.public("shop"))
     early = certs.seal(tmp_path / "b", {}, by="shop", to="bank", number=6, step="answer")
-    words = refused_by(bank, early, certs, "finish", (6,))
+    words = refused_by(bank, early, certs, "finish", 6)
     assert words == "b is step 6 (answer), out of turn: step 4 (export) is due."
 
 

@@ -120,6 +120,12 @@ def load_job(path: Path) -> Job:
     return Job(job.name, job.label_party, tuple(job.feature_parties), digest)
 
 
+def is_label_party(path: Path) -> bool:
+    """Whether a file is that of its job's label party."""
+    party, job = _party(validated(read(path), path.name), path)
+    return party.name == job.label_party
+
+
 def load_feature(path: Path) -> FeatureConfig:
     """A feature party's file, with paths taken from where it lies."""
     config = validated(read(path), path.name)
@@ -131,8 +137,6 @@ def load_feature(path: Path) -> FeatureConfig:
             f"{path.name}: party {party.name!r} is no feature party of job {job.name!r}; "
             f"those are {', '.join(job.feature_parties)}."
         )
-    if party.connect is None:
-        raise ConfigError(f'{path.name}: add connect = "host:port" to [party].')
     if config.ledger is None:
         raise ConfigError(
             f"{path.name} has no [ledger]: what leaves the house is recorded. Add [ledger] with "
@@ -177,8 +181,6 @@ def load_label(path: Path) -> LabelConfig:
             f"{path.name}: party {party.name!r} is not the label party of job {job.name!r}; "
             f"that is {job.label_party!r}."
         )
-    if party.listen is None:
-        raise ConfigError(f'{path.name}: add listen = "0.0.0.0:8815" to [party].')
     if config.label is None:
         raise ConfigError(f'{path.name} has no [label]. Add [label] with column = "...".')
     if config.columns:

@@ -92,10 +92,10 @@ class Conversation:
         theirs = [e for e in self.entries if e.sender == self.pair.peer]
         return bool(theirs) and theirs[-1].digest == bundle.digest
 
-    def check(self, bundle: Bundle, verb: str, numbers: Sequence[int]) -> None:
+    def check(self, bundle: Bundle, verb: str, number: int) -> None:
         """Refuse a bundle that is not for this party, from its peer, of this job, and due now.
 
-        ``numbers`` are the steps that ``verb`` takes in.  Nothing is written, or decrypted.
+        ``number`` is that of the step which ``verb`` takes in.  Nothing is written, or decrypted.
         """
         check_address(bundle, self.pair)
         name, header = bundle.path.name, bundle.header
@@ -109,7 +109,7 @@ class Conversation:
         theirs = self.pair.peer == self.pair.label_party
         if step is None or step.verb != header.step or step.by_label_party != theirs:
             raise PeerError(f"{name} is no step that {self.pair.peer!r} takes in this job.")
-        if header.number not in numbers:
+        if header.number != number:
             raise PeerError(f"{name} is {step}, which 'opboost bundle {verb}' does not take.")
         self._check_place(bundle, step)
 

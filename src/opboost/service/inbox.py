@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from opboost import durable
 from opboost.errors import PeerError
@@ -34,6 +34,9 @@ from opboost.wire.messages import (
     decode,
     encode,
 )
+
+Way = Literal["network", "bundles"]
+"""How a job's messages travel."""
 
 PAUSE = 0.02
 """Seconds between two looks at the folder."""
@@ -55,6 +58,12 @@ class JobRecord:
     columns: int
     run: int
     """Which run of any job in this state folder it is; clocks may go back, this does not."""
+    way: Way = "network"
+
+    @property
+    def active(self) -> tuple[str, ...]:
+        """The feature parties that take part: those that are not revoked."""
+        return tuple(name for name in self.parties if name not in self.revoked)
 
     def save(self, folder: Path) -> None:
         """Begin the job's folder."""

@@ -90,7 +90,7 @@ def test_bundles_that_are_not_due_here_and_now_are_refused_and_nothing_changes(o
         (whole[:-1], "cut short"),
         (whole + b"\0", "bytes were added"),
         (whole[:900] + bytes([whole[900] ^ 1]) + whole[901:], "altered"),
-        (whole[:-900] + other[-900:], "altered"),
+        (whole[:1000] + other[1000:1100] + whole[1100:], "altered"),
     ):
         damaged.write_bytes(data)
         status, words = refused(office, LABEL_PARTY, "split-query", damaged)

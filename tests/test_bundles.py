@@ -14,22 +14,23 @@ import pytest
 import opboost as op
 from opboost.config.federation import load_job
 from opboost.experiments.scene import LABEL_PARTY, run_scene, started_process
-from opboost.service.encryption import read_public
+from opboost.service.encryption import read_key, read_public
 from opboost.service.sealed import Header, seal, unseal
 from opboost.wire.columns import FIELDS
-from opboost.wire.messages import Schema, decode, encode
+from opboost.wire.messages import Points, Schema, decode, encode
 from tests.bundles import Office
 from tests.cli import run
 from tests.federation import IDS, NAMES, ROWS, columns, identity_of, scene, serving
 from tests.test_sealed import tree
 
 
-def test_the_model_is_that_of_the_network_and_costs_nothing_more(tmp_path):
-    made = scene(tmp_path)
+@pytest.mark.parametrize("align", ["psi", "given"])
+def test_the_model_is_that_of_the_network_and_costs_nothing_more(tmp_path, align):
+    made = scene(tmp_path, align=align)
     run_scene(made, timeout=120)
     model = tmp_path / LABEL_PARTY / "model.opboost"
     by_network = tree_of_model(model)
-    office = Office(made)
+    office = Office(made, processes=True)
     refused = office.tried(LABEL_PARTY, "align")
     assert refused.returncode == 2
     assert "--again" in refused.stderr
@@ -37,7 +38,8 @@ def test_the_model_is_that_of_the_network_and_costs_nothing_more(tmp_path):
     assert tree_of_model(model) == by_network
     for name in made.parties:
         shown = json.loads(run("ledger", "show", "-c", made.config(name), "--format", "json")[1])
-        assert [r.get("new_cells") for r in shown["releases"]] == [2 * ROWS, None, 0, None]
+        drawn = [r["new_cells"] for r in shown["releases"] if r.get("new_cells") is not None]
+        assert drawn == [2 * ROWS, 0]
         receipts = tmp_path / LABEL_PARTY / "state"
         checked = run("ledger", "verify", "-c", made.config(name), "--receipts", receipts)
         assert checked[0] == 0
@@ -57,12 +59,12 @@ def tree_of_model(path):
 
 @pytest.fixture
 def office(tmp_path):
-    return Office(scene(tmp_path))
+    return Office(scene(tmp_path, align="given"))
 
 
 @pytest.fixture
 def small(tmp_path):
-    return Office(scene(tmp_path, ("shop",)))
+    return Office(scene(tmp_path, ("shop",), align="given"))
 
 
 def refused(office, party, verb, *given):
@@ -146,28 +148,35 @@ def test_a_command_that_is_repeated_gives_the_same_bundle(small):
     assert [e["kind"] for e in entries] == ["open", "reserve", "draw", "commit", "answer"]
 
 
-def test_a_party_that_is_killed_at_any_moment_repeats_its_command(small):
+@pytest.mark.parametrize("align", ["psi", "given"])
+def test_a_party_that_is_killed_at_any_moment_repeats_its_command(tmp_path, align):
+    office = Office(scene(tmp_path, ("shop",), align=align), processes=True)
+
     def killed(party, verb, *given):
-        for pause in (0.4, 0.9, 1.2, 1.4, 1.6, 1.8, 2.1):
-            victim = started_process(small.command(party, verb, *given))
+        for pause in (0.5, 0.9, 1.2, 1.5, 1.8):
+            victim = started_process(office.command(party, verb, *given))
             time.sleep(pause)
             victim.kill()
             victim.communicate()
-        (path,) = small.written(party, verb, *given).values()
+        (path,) = office.written(party, verb, *given).values()
         return path
 
-    query = killed(
-        LABEL_PARTY, "split-query", killed("shop", "export", killed(LABEL_PARTY, "align"))
-    )
-    small.run(LABEL_PARTY, "finish", killed("shop", "answer", query))
-    op.load(small.made.folder / LABEL_PARTY / "model.opboost")
+    first = killed(LABEL_PARTY, "align")
+    if align == "psi":
+        first = killed(LABEL_PARTY, "align", killed("shop", "align", first))
+    query = killed(LABEL_PARTY, "split-query", killed("shop", "export", first))
+    office.run(LABEL_PARTY, "finish", killed("shop", "answer", query))
+    op.load(tmp_path / LABEL_PARTY / "model.opboost")
     shown = json.loads(
-        run("ledger", "show", "-c", small.made.config("shop"), "--format", "json")[1]
+        run("ledger", "show", "-c", office.made.config("shop"), "--format", "json")[1]
     )
     assert shown["spent"][0]["most"] == 18.0
     assert sum(r.get("new_cells") or 0 for r in shown["releases"]) == 2 * ROWS
-    states = [small.made.folder / p / "state" for p in (LABEL_PARTY, "shop")]
+    states = [tmp_path / p / "state" for p in (LABEL_PARTY, "shop")]
     assert not [f for state in states for f in state.glob("*/bundles/opening-*")]
+    # Secrets and points have served, and are gone.
+    assert not [f for state in states for f in state.rglob("secret")]
+    assert not [f for state in states for f in state.glob("**/*.label")]
 
 
 def test_rows_in_another_order_are_refused_before_anything_is_drawn(small):
@@ -182,12 +191,12 @@ def test_rows_in_another_order_are_refused_before_anything_is_drawn(small):
 
 
 def test_a_release_over_the_cap_or_with_a_rolled_back_ledger_ends_with_3(tmp_path):
-    capped = Office(scene(tmp_path / "a", ("shop",), ledger={"cap_attribute": 17.9}))
+    capped = Office(scene(tmp_path / "a", ("shop",), align="given", ledger={"cap_attribute": 17.9}))
     done = capped.tried("shop", "export", capped.begun()["shop"])
     assert (done.returncode, "no more than 17.9" in done.stderr) == (3, True)
     assert not capped.out("shop").exists()
 
-    rolled = Office(scene(tmp_path / "b", ("shop",)))
+    rolled = Office(scene(tmp_path / "b", ("shop",), align="given"))
     rolled.model()
     shutil.rmtree(rolled.made.folder / "shop" / "ledger")
     shutil.rmtree(rolled.made.folder / "keys")
@@ -238,34 +247,100 @@ def test_the_public_key_may_lie_elsewhere(small):
     small.written("shop", "export", first)
 
 
-@pytest.fixture
-def liar(small):
-    """A shop that sends what it likes, well signed."""
-    first = small.begun()["shop"]
-    honest = small.written("shop", "export", first)[LABEL_PARTY]
-    folder = small.made.folder
-    bank = folder / "inside"
-    bank.mkdir()
-    identity = identity_of(small.made, "shop")
-    from opboost.service.encryption import read_key
-
+def lying(office, party, honest, verb):
+    """A way to send what ``party`` likes in the place of an honest bundle, well signed."""
+    folder, peer = office.made.folder, LABEL_PARTY if party != LABEL_PARTY else "shop"
+    identity = identity_of(office.made, party)
     bundle = unseal(Path(honest), identity.ca)
-    bundle.extract(read_key(folder / "certs" / "bank" / "encryption.key"), bank)
-    items = {f.name: f.read_bytes() for f in sorted(bank.iterdir())}
-    shutil.rmtree(bank)
-    public = read_public(folder / "certs" / "bank.public", "bank", identity.ca)
+    inside = folder / "inside"
+    inside.mkdir()
+    bundle.extract(read_key(folder / "certs" / peer / "encryption.key"), inside)
+    items = {f.name: f.read_bytes() for f in sorted(inside.iterdir())}
+    shutil.rmtree(inside)
+    public = read_public(folder / "certs" / f"{peer}.public", peer, identity.ca)
 
-    def lie(**changes):
+    def lie(changes):
         path = folder / "lie.bundle"
         told = {n: d for n, d in {**items, **changes}.items() if d is not None}
         seal(path, bundle.header, told, identity, public)
-        return refused(small, LABEL_PARTY, "split-query", path)
+        status, words = refused(office, peer, verb, path)
+        assert words.startswith("lie.bundle: ")
+        return status, words
 
     return lie, items
 
 
-def test_a_release_that_does_not_hold_together_is_refused_and_leaves_nothing(liar):
-    lie, items = liar
+def test_points_that_do_not_hold_together_are_refused_and_leave_nothing(tmp_path):
+    office = Office(scene(tmp_path, ("shop",)))
+    first = office.begun()["shop"]
+    lie, items = lying(office, LABEL_PARTY, first, "align")
+    points = decode(items["00000.label"], Points)
+    other = encode(replace(points, job="20260101T000000Z-00000000"))
+    for changes, said in (
+        ({"00000.label": None}, "items are not those"),
+        ({"00001.label": items["00000.label"]}, "items are not those"),
+        ({"welcome": None}, "items are not those"),
+        ({"00000.label": items["welcome"]}, "kind that nobody asked for"),
+        ({"00000.label": encode(replace(points, step="feature"))}, "another job or step"),
+        ({"00000.label": other}, "another job or step"),
+    ):
+        assert said in first_refusal(office, lie, changes)
+    met = office.written("shop", "align", first)[LABEL_PARTY]
+    lie, items = lying(office, "shop", met, "align")
+    points = decode(items["00000.feature"], Points)
+    for changes, said in (
+        ({"00000.raised": None}, "items are not those"),
+        ({"00001.feature": items["00000.feature"]}, "items are not those"),
+        ({"00000.raised": items["00000.feature"]}, "in another's place"),
+        ({"00000.feature": encode(replace(points, tag=bytes(16)))}, "in another's place"),
+        ({"00000.raised": encode(shortened(items["00000.raised"]))}, "not the label party's"),
+    ):
+        status, words = lie(changes)
+        assert (status, said in words) == (4, True), words
+
+
+def first_refusal(office, lie, changes):
+    """A feature party opens its ledger, and may keep the welcome; it sends and records nothing."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tests.test_bundles.tree", lambda folder: None)
+        status, words = lie(changes)
+    assert status == 4, words
+    assert not office.out("shop").exists()
+    assert not list(office.made.folder.glob("shop/state/*/bundles/*"))
+    entries = json.loads(run("ledger", "export", "-c", office.made.config("shop"))[1])
+    assert [e["kind"] for e in entries] == ["open"]
+    return words
+
+
+def shortened(data):
+    points = decode(data, Points)
+    return replace(points, total=points.total - 1, points=points.points[:-33])
+
+
+def test_too_few_common_rows_end_the_job_on_both_sides(tmp_path):
+    office = Office(scene(tmp_path, ("shop",)))
+    first = office.begun()["shop"]
+    met = office.written("shop", "align", first)[LABEL_PARTY]
+    config = office.made.config(LABEL_PARTY)
+    text = config.read_text()
+    config.write_text(text.replace('id = "id"', f'id = "id"\nminimum_rows = {ROWS + 1}'))
+    done = office.tried(LABEL_PARTY, "align", met)
+    assert (done.returncode, f"with fewer than {ROWS + 1}" in done.stderr) == (3, True)
+    # What was taken in stays: with the rule that was agreed on, the same command goes on.
+    config.write_text(text)
+    told = office.written(LABEL_PARTY, "align", met)["shop"]
+    theirs = office.made.config("shop")
+    text = theirs.read_text()
+    theirs.write_text(text.replace('id = "id"', f'id = "id"\nminimum_rows = {ROWS + 1}'))
+    done = office.tried("shop", "export", told)
+    assert (done.returncode, f"with fewer than {ROWS + 1}" in done.stderr) == (3, True)
+    entries = json.loads(run("ledger", "export", "-c", theirs)[1])
+    assert [e["kind"] for e in entries] == ["open", "align"]
+
+
+def test_a_release_that_does_not_hold_together_is_refused_and_leaves_nothing(small):
+    honest = small.written("shop", "export", small.begun()["shop"])[LABEL_PARTY]
+    lie, items = lying(small, "shop", honest, "split-query")
     schema = decode(items["schema"], Schema)
     for changes, said in (
         ({"schema": None}, "items are not those"),
@@ -281,9 +356,8 @@ def test_a_release_that_does_not_hold_together_is_refused_and_leaves_nothing(lia
         ({"00001.arrow": b""}, "cannot be read"),
         ({"00000.arrow": compressed(items["00000.arrow"])}, "compressed"),
     ):
-        status, words = lie(**changes)
+        status, words = lie(changes)
         assert (status, said in words) == (4, True), words
-        assert words.startswith("lie.bundle: ")
 
 
 def compressed(stream):

@@ -192,6 +192,14 @@ def test_a_header_has_one_form(field, value):
         Header.from_bytes(data)
 
 
+@pytest.mark.parametrize("change", [(b",", b", "), (b"{", b'{"job":"",'), (b"shop", b"\\u0073hop")])
+def test_the_same_header_in_another_spelling_is_refused(change):
+    data = Header("bank", "shop", HASH, JOB, 1, "align", "").to_bytes()
+    assert Header.from_bytes(data).to_bytes() == data
+    with pytest.raises(ValueError, match="another form"):
+        Header.from_bytes(data.replace(*change, 1))
+
+
 def test_items_that_change_places_do_not_open(certs, tmp_path):
     """Not even when a thief of the signing key signs the swapped file anew."""
     path = certs.seal(tmp_path / "b", {"first": b"12345678", "second": b"abcdefgh"})

@@ -82,11 +82,14 @@ def test_three_processes_make_one_model_and_come_back_to_the_same(tmp_path):
         status, out, _ = run("ledger", "show", "-c", made.config(name), "--format", "json")
         assert status == 0
         shown = json.loads(out)
-        assert [r.get("new_cells") for r in shown["releases"]] == [2 * ROWS, None, 0, None]
+        new = [r.get("new_cells") for r in shown["releases"]]
+        assert new == [None, 2 * ROWS, None, None, 0, None]
+        aligned = "alignment of 569 rows with 569: 569 in common"
+        assert [r["what"] for r in shown["releases"]][::3] == [aligned] * 2
         assert shown["spent"][0]["most"] == 18.0
         # The label party's folder holds the other's receipts too: they are not this one's.
         checked = run("ledger", "verify", "-c", made.config(name), "--receipts", receipts)
-        assert checked[:2] == (0, "whole: 8 entries, 2 receipts\n")
+        assert checked[:2] == (0, "whole: 12 entries, 2 receipts\n")
 
     # A finished job says so, and status tells; a model that was lost is written again.
     (tmp_path / LABEL_PARTY / "model.opboost").unlink()
@@ -157,7 +160,8 @@ def test_a_party_may_leave_and_come_back_and_the_label_party_may_die(tmp_path):
     assert again == query
     op.load(tmp_path / LABEL_PARTY / "model.opboost")
     entries = json.loads(run("ledger", "export", "-c", made.config("shop"))[1])
-    assert [e["kind"] for e in entries] == ["open", "reserve", "draw", "commit", "answer"]
+    aligned = ["open", "align", "aligned"]
+    assert [e["kind"] for e in entries] == [*aligned, "reserve", "draw", "commit", "answer"]
 
 
 def test_an_answer_that_cannot_be_true_is_refused_at_the_gate(tmp_path):
@@ -230,7 +234,7 @@ def test_a_feature_party_that_is_killed_starts_again_and_is_charged_once(tmp_pat
 
 
 def test_a_release_over_the_cap_ends_with_3_before_a_byte_leaves(tmp_path):
-    made = scene(tmp_path, ("shop",), ledger={"cap_attribute": 17.9})
+    made = scene(tmp_path, ("shop",), ledger={"cap_attribute": 17.9}, align="given")
     with serving(made) as (_, address):
         refused = subprocess.run(
             [*made.command("shop"), "--connect", address], capture_output=True, text=True
@@ -254,7 +258,7 @@ def test_another_job_file_is_refused_with_both_hashes(tmp_path):
 
 
 def test_rows_in_another_order_are_refused_before_anything_is_drawn(tmp_path):
-    made = scene(tmp_path, ("shop",))
+    made = scene(tmp_path, ("shop",), align="given")
     table = columns(NAMES[3:5], IDS[::-1])
     pa.parquet.write_table(table, tmp_path / "shop" / "table.parquet")
     with serving(made) as (_, address):
@@ -366,7 +370,7 @@ def test_a_label_party_that_is_not_there_is_told_with_status_4(tmp_path):
 
 
 def test_a_party_does_not_join_twice_at_once(tmp_path):
-    made = scene(tmp_path, ("shop", "telco"))
+    made = scene(tmp_path, ("shop", "telco"), align="given")
     with serving(made) as (_, address):
         waiting = started_process([*made.command("shop"), "--connect", address])
         wait_for(lambda: list((tmp_path / LABEL_PARTY / "state").glob("*/parties/shop/sent")))

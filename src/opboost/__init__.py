@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from opboost import theory
+    from opboost.align.keys import Normalisation
+    from opboost.align.rules import AlignRules
     from opboost.budget import Budget
     from opboost.columns import Flag, PrivateColumn
     from opboost.denoise.reconstruct import Reconstruction, reconstruct
@@ -63,6 +65,7 @@ __all__ = [
     "LDP",
     "AdjLaplace",
     "AdjMap",
+    "AlignRules",
     "Budget",
     "Caps",
     "Certificate",
@@ -86,6 +89,7 @@ __all__ = [
     "Mechanism",
     "MemoryChannel",
     "NoGuarantee",
+    "Normalisation",
     "NumericMapping",
     "OpBoostClassifier",
     "OpBoostError",
@@ -118,6 +122,7 @@ __all__ = [
 _LATER = {
     "AdjLaplace": "opboost.mechanisms",
     "AdjMap": "opboost.mechanisms",
+    "AlignRules": "opboost.align.rules",
     "Budget": "opboost.budget",
     "Caps": "opboost.ledger",
     "Certificate": "opboost.mechanisms",
@@ -144,6 +149,7 @@ _LATER = {
     "Mechanism": "opboost.mechanisms",
     "MemoryChannel": "opboost.party.channel",
     "NoGuarantee": "opboost.guarantee",
+    "Normalisation": "opboost.align.keys",
     "NumericMapping": "opboost.domain",
     "OpBoostClassifier": "opboost.estimators",
     "OpBoostError": "opboost.errors",

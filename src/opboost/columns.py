@@ -49,6 +49,10 @@ class Prepared:
     outside: int
     raw: FloatArray | IntArray
 
+    def where(self, rows: BoolArray) -> Prepared:
+        """Some of the rows."""
+        return replace(self, cells=self.cells[rows], missing=self.missing[rows], raw=self.raw[rows])
+
 
 @dataclass(frozen=True, slots=True)
 class PrivateColumn:

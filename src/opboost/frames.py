@@ -164,6 +164,13 @@ def rebuild(table: Any, columns: Sequence[OutColumn | Hashable]) -> Any:
     return nw.from_arrow(pa.table(arrays), backend=frame.implementation).to_native()
 
 
+def taken(table: Any, rows: IntArray) -> Any:
+    """Some rows of a table, in the order given; the same kind of table."""
+    if not is_frame(table):
+        return np.asarray(table)[rows]
+    return nw.from_native(table, eager_only=True)[rows, :].to_native()
+
+
 def _name(column: OutColumn | Hashable) -> Any:
     return column.name if isinstance(column, OutColumn) else column
 

@@ -28,6 +28,7 @@ from opboost.align.points import POINT, check_points
 from opboost.errors import WireError
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +86,14 @@ class Secret:
 
 
 def at_once(
-    work: Callable[[T], bytes], items: Iterable[T], *, threads: int | None = None
-) -> Iterator[bytes]:
+    work: Callable[[T], R], items: Iterable[T], *, threads: int | None = None
+) -> Iterator[R]:
     """Results in the order of the items, several made at a time, few of them waiting in memory.
 
     The library lets go of the interpreter's lock while it computes, so threads use all cores.
     """
-    threads = threads or len(os.sched_getaffinity(0))
-    waiting: deque[Future[bytes]] = deque()
+    threads = threads or os.cpu_count() or 1
+    waiting: deque[Future[R]] = deque()
     with ThreadPoolExecutor(threads) as pool:
         try:
             for item in items:

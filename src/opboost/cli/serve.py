@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.live import Live
+from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from opboost.cli.common import (
@@ -114,11 +115,12 @@ class _Board:
 
 def _table(where: dict[str, Any]) -> Table:
     table = Table(title=f"{where['job']}: {where['phase']}, {where['rows']:,} rows")
-    for title in ("party", "phase", "columns", "bytes"):
-        table.add_column(title, justify="left" if title in ("party", "phase") else "right")
+    for title in ("party", "phase", "aligned", "columns", "bytes"):
+        table.add_column(title, justify="right" if title in ("columns", "bytes") else "left")
     for name, party in where["parties"].items():
         done = f"{party['columns']} of {party['columns_due'] or '?'}"
-        table.add_row(name, party["phase"], done, f"{party['bytes']:,}")
+        bar = ProgressBar(total=1.0, completed=party["aligned"], width=20)
+        table.add_row(name, party["phase"], bar, done, f"{party['bytes']:,}")
     return table
 
 

@@ -6,9 +6,12 @@ import hashlib
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field, ValidationError
 
+from opboost.align.keys import Normalisation
+from opboost.align.rules import AlignRules
 from opboost.config.columns import ColumnsConfig, Plan, first_problem, planned, read, validated
 from opboost.config.sections import (
     AlignSection,
@@ -19,6 +22,7 @@ from opboost.config.sections import (
     PartySection,
     PeerSection,
     Section,
+    SpellingSection,
 )
 from opboost.errors import ConfigError
 from opboost.wire.messages import PARTY_NAME
@@ -28,11 +32,12 @@ class _Job(Section):
     name: str
     label_party: str
     feature_parties: list[str] = Field(min_length=1)
-    align: str = "given"
+    align: Literal["psi", "given"] = "psi"
 
 
 class _JobFile(Section):
     job: _Job
+    align: SpellingSection = Field(default_factory=SpellingSection)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,12 @@ class Job:
     label_party: str
     feature_parties: tuple[str, ...]
     hash: bytes
+    align: Literal["psi", "given"]
+    normalisation: Normalisation
+
+    def alignment(self, section: AlignSection) -> AlignRules | Literal["given"]:
+        """How rows are matched, within one party's limits."""
+        return "given" if self.align == "given" else section.rules(self.normalisation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +111,12 @@ def load_job(path: Path) -> Job:
     """The agreed job file."""
     text = read(path)
     try:
-        job = _JobFile.model_validate(tomllib.loads(text)).job
+        whole = _JobFile.model_validate(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path.name} is not TOML: {error}.") from None
     except ValidationError as error:
         raise ConfigError(first_problem(error, path.name)) from None
+    job = whole.job
     names = [job.label_party, *job.feature_parties]
     for name in names:
         if not PARTY_NAME.fullmatch(name):
@@ -114,10 +126,15 @@ def load_job(path: Path) -> Job:
             )
     if len(set(names)) < len(names):
         raise ConfigError(f"{path.name} names a party twice.")
-    if job.align != "given":
-        raise ConfigError(f'{path.name}: align is "given"; got {job.align!r}.')
     digest = hashlib.sha256(path.read_bytes()).digest()
-    return Job(job.name, job.label_party, tuple(job.feature_parties), digest)
+    return Job(
+        job.name,
+        job.label_party,
+        tuple(job.feature_parties),
+        digest,
+        job.align,
+        whole.align.normalisation(),
+    )
 
 
 def is_label_party(path: Path) -> bool:

@@ -6,7 +6,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from opboost.wire.messages import PARTY_NAME
+from opboost.align.keys import Normalisation
+from opboost.align.rules import AlignRules
+from opboost.wire.messages import MOST_POINTS, PARTY_NAME
 
 
 class Section(BaseModel):
@@ -98,16 +100,34 @@ class TlsSection(Section):
 
 
 class AlignSection(Section):
-    """``[align]``: how rows of the parties are matched."""
+    """``[align]``: a party's IDs, and its limits when rows are matched privately."""
 
-    mode: Literal["given"] = "given"
     id: str | list[str] | None = None
+    minimum_rows: int = Field(default=100, ge=1)
+    most_rows: int = Field(default=5_000_000, ge=1, le=MOST_POINTS)
+    repeats: int = Field(default=20, ge=1)
 
     def ids(self) -> list[str]:
         """The columns that make up a row's ID."""
         if self.id is None:
             return []
         return [self.id] if isinstance(self.id, str) else list(self.id)
+
+    def rules(self, normalisation: Normalisation) -> AlignRules:
+        """The limits, with the normalisation that the job's parties agreed on."""
+        return AlignRules(normalisation, self.minimum_rows, self.most_rows, self.repeats)
+
+
+class SpellingSection(Section):
+    """``[align]`` of the job file: what two spellings of an ID may differ in."""
+
+    trim: bool = False
+    case: Literal["keep", "lower", "upper"] = "keep"
+    unicode: Literal["none", "NFC", "NFKC"] = "none"
+
+    def normalisation(self) -> Normalisation:
+        """As a value."""
+        return Normalisation(self.trim, self.case, self.unicode)
 
 
 class LedgerSection(Section):

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet
@@ -57,12 +57,18 @@ def write_scene(
     listen: str = "127.0.0.1:0",
     party: Mapping[str, str] | None = None,
     ledger: Mapping[str, float] | None = None,
+    align: Literal["psi", "given"] = "psi",
+    limits: Mapping[str, int] | None = None,
 ) -> Scene:
-    """Write tables (with their ``id`` column), configurations, certificates and the job file."""
+    """Write tables (with their ``id`` column), configurations, certificates and the job file.
+
+    ``limits`` are settings of every party's ``[align]``.
+    """
     names = tuple(tables)
     job = (
         '[job]\nname = "scene"\n'
         f'label_party = "{LABEL_PARTY}"\nfeature_parties = {json.dumps(list(names))}\n'
+        f'align = "{align}"\n'
     )
     for name in (LABEL_PARTY, *names):
         home = folder / name
@@ -73,7 +79,7 @@ def write_scene(
         pa.parquet.write_table(table, home / "table.parquet")
     scene = Scene(folder, names)
     scene.config(LABEL_PARTY).write_text(
-        _party(LABEL_PARTY, {"listen": listen})
+        _party(LABEL_PARTY, {"listen": listen}, limits or {})
         + f'[label]\ncolumn = "{label}"\n\n[booster]\nkind = "xgboost"\n'
         + f"params = {_inline(booster or {})}\n"
     )
@@ -85,7 +91,7 @@ def write_scene(
         )
         caps = "".join(f"{key} = {value}\n" for key, value in (ledger or {}).items())
         scene.config(name).write_text(
-            _party(name, {"connect": "127.0.0.1:1", **(party or {})})
+            _party(name, {"connect": "127.0.0.1:1", **(party or {})}, limits or {})
             + f'[ledger]\nfolder = "ledger"\nkey = "../keys/{name}.key"\n{caps}\n'
             + f"[grid]\nlower = 1\nupper = {cells}\n\n"
             + f'[mechanism]\nkind = "clamp-map"\nepsilon = {epsilon}\n\n{columns}'
@@ -93,11 +99,12 @@ def write_scene(
     return scene
 
 
-def _party(name: str, settings: Mapping[str, str]) -> str:
+def _party(name: str, settings: Mapping[str, str], limits: Mapping[str, int]) -> str:
     files = {"job": "job.toml", "table": "table.parquet", "state": "state"}
     plain = {"name": name, **files, **settings}
     lines = "".join(f'{key} = "{value}"\n' for key, value in plain.items())
-    return f'[party]\n{lines}\n[tls]\nkit = "../certs/{name}"\n\n[align]\nid = "id"\n\n'
+    align = "".join(f"{key} = {value}\n" for key, value in limits.items())
+    return f'[party]\n{lines}\n[tls]\nkit = "../certs/{name}"\n\n[align]\nid = "id"\n{align}\n'
 
 
 def _inline(values: Mapping[str, Any]) -> str:

@@ -11,7 +11,6 @@ import hashlib
 import json
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from fractions import Fraction
 from math import ceil, isinf
 from types import TracebackType
@@ -217,7 +216,7 @@ class Drawing:
         fresh = chosen & ~found
         if fresh.any():
             self._charge(j, {name: p.where(fresh) for name, p in persons.items()}, blocks)
-            drawn[fresh] = _to_bytes(column, column.release(_rows(prepared, fresh)), width)
+            drawn[fresh] = _to_bytes(column, column.release(prepared.where(fresh)), width)
             new = cells[self._ledger.key.name][fresh]
             blocks.append(
                 self._ledger.add_noise(self._number, attribute, mechanism, new, drawn[fresh])
@@ -295,15 +294,6 @@ def _states(column: PrivateColumn, prepared: Prepared) -> IntArray:
     if column.flagged() is not None:
         states = np.where(prepared.missing, 1, states)
     return states
-
-
-def _rows(prepared: Prepared, rows: BoolArray) -> Prepared:
-    return replace(
-        prepared,
-        cells=prepared.cells[rows],
-        missing=prepared.missing[rows],
-        raw=prepared.raw[rows],
-    )
 
 
 def _width(column: PrivateColumn) -> int:

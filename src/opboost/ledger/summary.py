@@ -9,10 +9,11 @@ from opboost.ledger.store import UNBOUNDED, UNIT, Ledger
 
 
 def summary(ledger: Ledger) -> dict[str, Any]:
-    """Releases and answers in their order, and what was spent by attribute."""
+    """Alignments, releases and answers in their order, and what was spent by attribute."""
     releases: dict[int, dict[str, Any]] = {}
+    meetings: dict[str, dict[str, Any]] = {}
     lines = []
-    for entry in ledger.entries("reserve", "commit", "abort", "answer"):
+    for entry in ledger.entries("align", "aligned", "reserve", "commit", "abort", "answer"):
         body = entry.body
         line = {
             "entry": entry.number,
@@ -23,6 +24,13 @@ def summary(ledger: Ledger) -> dict[str, Any]:
         if entry.kind == "reserve":
             releases[entry.number] = line | {"what": "reserved, never finished: counts as spent"}
             lines.append(releases[entry.number])
+        elif entry.kind == "align":
+            sizes = f"{body['rows']:,} rows with {body['theirs']:,}"
+            meetings[body["job"]] = line | {"what": f"alignment of {sizes}, never finished"}
+            lines.append(meetings[body["job"]])
+        elif entry.kind == "aligned":
+            what = meetings[body["job"]]["what"].removesuffix(", never finished")
+            meetings[body["job"]].update(what=f"{what}: {body['common']:,} in common")
         elif entry.kind == "answer":
             cuts = sum(body["cuts"].values())
             lines.append(line | {"what": f"split values: {cuts} cuts"})

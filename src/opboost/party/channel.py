@@ -6,7 +6,7 @@ process, through the same bytes as a network would carry.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -14,10 +14,21 @@ import numpy as np
 import pyarrow as pa
 
 from opboost._typing import IntArray
+from opboost.align.psi import at_once
 from opboost.errors import WireError
 from opboost.ordinals import CodedColumn
+from opboost.party.alignment import Match, Side
 from opboost.wire.columns import Head, Reader
-from opboost.wire.messages import Schema, SplitQuery, SplitValues, Welcome, decode, encode
+from opboost.wire.messages import (
+    Aligned,
+    Points,
+    Schema,
+    SplitQuery,
+    SplitValues,
+    Welcome,
+    decode,
+    encode,
+)
 
 
 class Channel(Protocol):
@@ -26,6 +37,22 @@ class Channel(Protocol):
     @property
     def party(self) -> str:
         """The feature party's name, as the channel knows it to be."""
+        ...
+
+    def offer(self, welcome: Welcome, side: Side) -> None:
+        """Show the label party's points; only where rows are aligned privately."""
+        ...
+
+    def met(self, side: Side) -> Match:
+        """The rows in common with this party, when its points have come."""
+        ...
+
+    def tell(self, aligned: Aligned, ids: bytes) -> None:
+        """Say which rows all parties have; ``ids`` is the keyed digest that they will show."""
+        ...
+
+    def refuse(self, why: str) -> None:
+        """Say that there will be no alignment."""
         ...
 
     def open(self, welcome: Welcome) -> Schema:
@@ -57,12 +84,36 @@ class Answers(Protocol):
         """The party's name."""
         ...
 
+    def meeting(self, welcome: Welcome) -> Meets:
+        """The party's side of an alignment."""
+        ...
+
     def release(self, welcome: Welcome) -> tuple[Schema, list[Path]]:
         """The schema, and a file for each released column."""
         ...
 
     def answer(self, query: SplitQuery) -> SplitValues:
         """The values behind cuts."""
+        ...
+
+
+class Meets(Protocol):
+    """A feature party's side of an alignment."""
+
+    def begin(self, first: Points) -> None:
+        """Look at the label party's first piece of points."""
+        ...
+
+    def pieces(self) -> Iterator[Points]:
+        """The party's own points."""
+        ...
+
+    def raised(self, theirs: Iterable[Points]) -> Iterator[Points]:
+        """The label party's, raised."""
+        ...
+
+    def finish(self, aligned: Aligned) -> None:
+        """Take note of the common rows."""
         ...
 
 
@@ -97,6 +148,27 @@ class MemoryChannel:
     def party(self) -> str:
         """The feature party's name."""
         return self._party.name
+
+    def offer(self, welcome: Welcome, side: Side) -> None:
+        """Hand the label party's points over."""
+        self._meeting = self._party.meeting(decode(encode(welcome), Welcome))
+        self._offered = [decode(encode(piece), Points) for piece in side.pieces()]
+        self._meeting.begin(self._offered[0])
+
+    def met(self, side: Side) -> Match:
+        """What the party's points have in common with the label party's."""
+        theirs = [decode(self._counted(encode(p)), Points) for p in self._meeting.pieces()]
+        doubled = b"".join(at_once(side.doubled, theirs))
+        back = self._meeting.raised(self._offered)
+        raised = b"".join(decode(self._counted(encode(p)), Points).points for p in back)
+        return side.met(raised, doubled)
+
+    def tell(self, aligned: Aligned, ids: bytes) -> None:
+        """Tell the party which rows are common."""
+        self._meeting.finish(decode(encode(aligned), Aligned))
+
+    def refuse(self, why: str) -> None:
+        """Nothing to do: the label party's own error is seen in this process."""
 
     def open(self, welcome: Welcome) -> Schema:
         """The party's release for this job."""

@@ -9,13 +9,19 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from itertools import compress
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from opboost import durable
+from opboost._typing import BoolArray, IntArray
+from opboost.align.keys import Digests, Normalisation, key_digests, row_keys
+from opboost.align.rules import AlignRules
 from opboost.columns import PrivateColumn
 from opboost.config import BoosterSection, Plan, load
 from opboost.domain import NumericMapping, RawUnits
@@ -26,6 +32,8 @@ from opboost.frames import column, column_names, is_frame
 from opboost.guarantee import Joint
 from opboost.ids import framed, id_bytes
 from opboost.ledger import Drawing, Ledger
+from opboost.party.checks import ids_digest
+from opboost.party.meeting import Meeting
 from opboost.party.spool import Spool, read_values
 from opboost.wire.messages import (
     Books,
@@ -68,6 +76,9 @@ class FeatureParty:
         state: Where a release is kept until its job is over; a temporary folder if not given.
         new_attributes: Attributes that a ledger which knows others may take in.
         people: What the ledger calls the IDs; by default the names of their columns.
+        align: How rows are matched: ``"given"`` (the label party has the same ones in the same
+            order), ``"psi"`` (privately, by ``ids``), or the :class:`op.AlignRules` for that.
+        normalisation: With ``"given"``: what spellings of an ID may differ in.
         progress: Told how far things are.
     """
 
@@ -86,6 +97,8 @@ class FeatureParty:
         state: str | Path | None = None,
         new_attributes: Sequence[str] = (),
         people: str | None = None,
+        align: AlignRules | Literal["psi", "given"] = "given",
+        normalisation: Normalisation | None = None,
         progress: Progress | None = None,
     ) -> None:
         self.name = check_party(name)
@@ -98,9 +111,14 @@ class FeatureParty:
         self._new = tuple(new_attributes)
         self._people = people or ", ".join(self._ids) or "row number"
         self._progress = progress or (lambda what, done, total: None)
-        if ledger is not None and not self._ids:
+        self._rules = AlignRules.of(align)
+        self._spelling = (
+            self._rules.normalisation if self._rules else normalisation or Normalisation()
+        )
+        if (ledger is not None or self._rules) and not self._ids:
             raise ParameterError(
-                "A ledger remembers people, so it needs their IDs. Give ids='customer_id'."
+                "A ledger remembers people, and rows are matched by them, so their IDs are needed. "
+                "Give ids='customer_id'."
             )
         if ledger is None or state is None:
             place = Path(tempfile.mkdtemp(prefix="opboost-"))
@@ -118,14 +136,27 @@ class FeatureParty:
         """Where the state of a job is kept."""
         return self._state / job
 
+    def meeting(self, welcome: Welcome) -> Meeting:
+        """The alignment of a job with the label party's rows, from wherever it stands."""
+        if self._rules is None:
+            raise PeerError("The label party wants to align rows, which are given in this job.")
+        self._bind(welcome.job, welcome.nonce)
+        folder = self.folder(welcome.job)
+        return Meeting(folder, self._digests, self._rules, self._ledger, self._recipient)
+
     def rows(self, welcome: Welcome) -> Rows:
         """How many rows there are, and the digest of their IDs under the job's nonce."""
+        if self._rules is not None:
+            chosen = self._chosen(welcome)
+            return Rows(self.name, welcome.job, len(chosen.rows), chosen.ids(welcome.nonce))
         digest, count = hmac.new(welcome.nonce, digestmod="sha256"), 0
         for table, _, _ in self._pieces():
-            ids = self._id_bytes(table)
-            digest.update(framed(ids or ()))
+            digest.update(framed(self._keys(table)))
             count += len(table)
         return Rows(self.name, welcome.job, count, digest.digest())
+
+    def _chosen(self, welcome: Welcome) -> _Chosen:
+        return _Chosen(self._digests, self.meeting(welcome).rows())
 
     def release(self, welcome: Welcome) -> tuple[Schema, list[Path]]:
         """The schema, and a file for each released column: made once a job, then found again."""
@@ -148,6 +179,7 @@ class FeatureParty:
             "codebook": self._codebook,
             "columns": [c.spec for c in self._described()],
             "attributes": list(self.plan.attributes),
+            "align": asdict(self._spelling) if self._rules else "given",
         }
         text = json.dumps(about, sort_keys=True)
         file = self.folder(job) / "binding.json"
@@ -227,6 +259,7 @@ class FeatureParty:
             left.unlink()
         spool = Spool(folder)
         digest = hmac.new(welcome.nonce, digestmod="sha256")
+        chosen = self._chosen(welcome) if self._rules is not None else None
         drawing = Drawing(
             self._ledger,
             self.plan.private,
@@ -237,15 +270,24 @@ class FeatureParty:
             new_attributes=self._new,
             people=self._people,
         )
+        seen = 0
         with drawing:
             for table, done, total in self._pieces():
-                ids = self._id_bytes(table)
-                digest.update(framed(ids or ()))
-                prepared = [c.prepare(table, spool.rows) for c in self.plan.private]
-                people = ids or _row_numbers(spool.rows, len(prepared[0].cells))
-                out = drawing.draw(people, prepared)
-                spool.add([c for columns in out for c in columns])
+                prepared = [c.prepare(table, seen) for c in self.plan.private]
+                keys = self._keys(table)
+                people = self._people_of(table) or _row_numbers(seen, len(prepared[0].cells))
+                if chosen is None:
+                    digest.update(framed(keys))
+                else:
+                    here = chosen.among(seen, keys)
+                    prepared = [p.where(here) for p in prepared]
+                    people = list(compress(people, here))
+                seen += len(table)
+                if people:
+                    out = drawing.draw(people, prepared)
+                    spool.add([c for columns in out for c in columns])
                 self._progress("desensitised", done, total)
+            self._progress("desensitised", 1, 1)
             if not spool.rows:
                 raise DataError("The table has no rows")
         durable.write(folder / "entry", str(drawing.entry.number).encode())
@@ -254,12 +296,16 @@ class FeatureParty:
             for c in self.plan.private
             for _ in c.release_names()
         ]
-        spool.coded(withheld=withheld, progress=lambda n: self._progress("coded", n, len(withheld)))
+        spool.coded(
+            withheld=withheld,
+            order=None if chosen is None else chosen.order(),
+            progress=lambda n: self._progress("coded", n, len(withheld)),
+        )
         schema = Schema(
             self.name,
             welcome.job,
             spool.rows,
-            digest.digest(),
+            digest.digest() if chosen is None else chosen.ids(welcome.nonce),
             self._codebook,
             self._units,
             tuple(self._described()),
@@ -291,12 +337,28 @@ class FeatureParty:
             for piece in pieces(file, csv_types(self.plan.private), note, width):
                 yield piece, before + used, total
             before += file.stat().st_size
-        self._progress("desensitised", total, total)
 
-    def _id_bytes(self, table: Any) -> list[bytes] | None:
+    @cached_property
+    def _digests(self) -> Digests:
+        """The digest of each row's key; the drawing sees to it that they are still the table's."""
+        found = []
+        for table, done, total in self._pieces():
+            found.append(key_digests(self._keys(table)))
+            self._progress("IDs read", done, total)
+        return np.concatenate(found) if found else key_digests([])
+
+    def _keys(self, table: Any) -> list[bytes]:
+        """What rows are matched by: their IDs as the job spells them."""
         if not self._ids:
-            return None
-        return id_bytes([_listed(table, name) for name in self._ids], self._ids)
+            return []
+        return row_keys([_listed(table, n) for n in self._ids], self._ids, self._spelling)
+
+    def _people_of(self, table: Any) -> list[bytes]:
+        """What the ledger knows people by: their IDs as the table spells them, in every job."""
+        if not self._ids:
+            return []
+        spaces = Normalisation(trim=self._spelling.trim)
+        return id_bytes([spaces.column(_listed(table, n)) for n in self._ids], self._ids)
 
     def _check_names(self) -> None:
         files = isinstance(self._table, Path)
@@ -314,6 +376,31 @@ class FeatureParty:
             if files:
                 kept = [str(n) for n in names if n not in self._ids]
                 self.plan.check_names([*kept, *(i for i in self.plan.drop if i in self._ids)])
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """The common rows of a table, in the order that all parties share."""
+
+    digests: Digests
+    rows: IntArray
+
+    def ids(self, nonce: bytes) -> bytes:
+        """The keyed digest of their keys."""
+        return ids_digest(nonce, [bytes(d) for d in self.digests[self.rows]])
+
+    def among(self, first: int, keys: list[bytes]) -> BoolArray:
+        """Which of the rows from ``first`` on are common; their keys must be those of before."""
+        whole = slice(first, first + len(keys))
+        if not np.array_equal(key_digests(keys), self.digests[whole]):
+            raise DataError("The table's IDs changed while it was read", hint="Join again.")
+        mask = np.zeros(len(self.digests), dtype=np.bool_)
+        mask[self.rows] = True
+        return mask[whole]
+
+    def order(self) -> IntArray:
+        """Where each common row stands among the common rows in the table's order."""
+        return np.searchsorted(np.sort(self.rows), self.rows)
 
 
 def _row_numbers(first: int, count: int) -> list[bytes]:

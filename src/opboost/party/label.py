@@ -9,6 +9,7 @@ import secrets
 import shutil
 from collections import Counter
 from collections.abc import Hashable, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from pathlib import Path
@@ -17,18 +18,23 @@ from typing import Any, Literal
 import numpy as np
 
 from opboost import durable
+from opboost._typing import IntArray
+from opboost.align.keys import Digests, Normalisation, key_digests, refuse_repeats, row_keys
+from opboost.align.matching import Common
+from opboost.align.rules import AlignRules
 from opboost.boosting.protocol import Booster, Problem, Replace, Trained
 from opboost.columns import PrivateColumn
-from opboost.errors import ParameterError, PeerError
+from opboost.errors import DataError, ParameterError, PeerError, PrivacyError
 from opboost.estimators import OpBoostClassifier, OpBoostRegressor
 from opboost.estimators.boosted import Books, kind_for
 from opboost.estimators.denoising import Choice
 from opboost.estimators.denoising import train as train_by
 from opboost.estimators.features import OwnColumn, Released
 from opboost.estimators.saving import load_trained, save_trained
-from opboost.frames import column_names
+from opboost.frames import column_names, taken
 from opboost.guarantee import Joint
 from opboost.ordinals import Codebook
+from opboost.party.alignment import Side, common_to_all, kept_secret
 from opboost.party.channel import Channel
 from opboost.party.checks import (
     check_answer,
@@ -58,8 +64,10 @@ class LabelParty:
         booster, booster_params, random_state, denoise: As for ``op.OpBoostClassifier``.
         task: ``"classify"``, ``"regress"``, or ``"auto"``: text, truth values and two different
             numbers are classes.
-        ids: Row IDs as bytes; needed where feature parties have them, and compared by a keyed
-            digest of all of them in their order.
+        ids: Row IDs, or keys as bytes; needed where feature parties have them, and compared by a
+            keyed digest of all of them in their order.
+        align: As for ``op.FeatureParty``.  With ``"psi"`` the model is trained on the rows that all
+            parties have.
         ask: ``"if-needed"`` sends no split query where a release already tells everything.
 
     ``train`` returns an ordinary fitted estimator: it predicts, explains itself and is saved like
@@ -76,8 +84,9 @@ class LabelParty:
         denoise: Choice = "auto",
         random_state: Any = None,
         task: Literal["auto", "classify", "regress"] = "auto",
-        ids: Sequence[bytes] | None = None,
+        ids: Sequence[Any] | None = None,
         ask: Literal["always", "if-needed"] = "always",
+        align: AlignRules | Literal["psi", "given"] = "given",
     ) -> None:
         self._own, self._y = features, np.asarray(y)
         if features is not None and len(features) != len(self._y):
@@ -85,7 +94,8 @@ class LabelParty:
                 f"The label has {len(self._y):,} rows, the label party's features "
                 f"{len(features):,}."
             )
-        self._ids, self._ask = ids, ask
+        self._rules, self._ask = AlignRules.of(align), ask
+        self._ids = self._keys(ids)
         self._kind = kind_for(self._y, task)
         self._settings = {
             "booster": booster,
@@ -110,6 +120,10 @@ class LabelParty:
         welcome = welcome or Welcome(
             job_number(secrets.token_bytes(4)), secrets.token_bytes(32), b""
         )
+        if self._rules is not None:
+            return self.align(channels, welcome, state).train(
+                channels, welcome=welcome, state=state
+            )
         offers = [self._offer(channel, welcome) for channel in channels]
         offers = _named_apart(offers, _own_names(self._own))
         released: dict[Hashable, Sequence[Released]] = {}
@@ -134,6 +148,73 @@ class LabelParty:
         for channel in channels:
             channel.close()
         return estimator
+
+    def align(
+        self, channels: Sequence[Channel], welcome: Welcome, state: Path | None = None
+    ) -> LabelParty:
+        """Find the rows that all parties have, tell each which they are, and keep those alone.
+
+        Common rows are in the order of their keys' digests, at every party.  ``state`` holds the
+        secrets while this goes on, and the outcome afterwards.
+        """
+        assert self._rules is not None
+        digests = key_digests(self._ids or ())
+        kept = None if state is None else state / "common"
+        if kept is None or not kept.exists():
+            refuse_repeats(digests)
+            rows = self._meet(channels, welcome, state, digests)
+            common = Common.of(digests, rows)
+            if state is not None and kept is not None:
+                durable.write(kept, common.to_bytes())
+                shutil.rmtree(state / "align", ignore_errors=True)
+        else:
+            common = Common.from_bytes(kept.read_bytes())
+        return self._restricted(common.rows(digests), digests)
+
+    def _meet(
+        self, channels: Sequence[Channel], welcome: Welcome, state: Path | None, digests: Digests
+    ) -> IntArray:
+        assert self._rules is not None
+        sides = []
+        for channel in channels:
+            secret = kept_secret(state and state / "align" / channel.party)
+            sides.append(Side(welcome.job, "label", secret, digests, self._rules))
+        for channel, side in zip(channels, sides, strict=True):
+            channel.offer(welcome, side)
+        matches = [channel.met(side) for channel, side in zip(channels, sides, strict=True)]
+        rows = Common.of(digests, common_to_all(matches)).rows(digests)
+        try:
+            self._rules.check_common(len(rows))
+            if len(np.unique(self._y[rows])) < 2:
+                raise DataError("The label holds one value only in the rows that all parties have")
+        except (PrivacyError, DataError):
+            for channel in channels:
+                channel.refuse("The parties have too few rows in common to learn from.")
+            raise
+        ids = ids_digest(welcome.nonce, [bytes(d) for d in digests[rows]])
+        for channel, match in zip(channels, matches, strict=True):
+            channel.tell(match.told(welcome.job, rows), ids)
+        return rows
+
+    def _restricted(self, rows: IntArray, digests: Digests) -> LabelParty:
+        """The same party with some of its rows, in the order given."""
+        made = copy(self)
+        made._own = None if self._own is None else taken(self._own, rows)
+        made._y, made._rules = self._y[rows], None
+        made._ids = [bytes(d) for d in digests[rows]]
+        return made
+
+    def _keys(self, ids: Sequence[Any] | None) -> Sequence[bytes] | None:
+        if ids is None:
+            if self._rules is not None:
+                raise ParameterError("Rows are matched by their IDs. Give ids=[...].")
+            return None
+        if len(ids) != len(self._y):
+            raise ParameterError(f"There are {len(ids):,} IDs for {len(self._y):,} rows.")
+        if all(isinstance(i, bytes) for i in ids):
+            return ids
+        rule = self._rules.normalisation if self._rules else Normalisation()
+        return row_keys([list(ids)], ["ids"], rule)
 
     def _folder(self, state: Path | None) -> Path | None:
         """Where the model in codes is kept: other settings, another model."""

@@ -42,13 +42,20 @@ class Spool:
         self.rows += len(columns[0].values)
 
     def coded(
-        self, *, withheld: Sequence[bool], progress: Callable[[int], None] | None = None
+        self,
+        *,
+        withheld: Sequence[bool],
+        order: IntArray | None = None,
+        progress: Callable[[int], None] | None = None,
     ) -> list[Path]:
-        """One stream a column, and beside it its values; ``withheld`` leaves a codebook out."""
+        """One stream a column, and beside it its values; ``withheld`` leaves a codebook out.
+
+        Rows stand in the given order, or in that in which they were added.
+        """
         files = []
         for j, draft in enumerate(self._drafts):
             files.append(self._folder / f"{j:05d}.arrow")
-            draft.write(j, self.rows, files[-1], withheld=withheld[j])
+            draft.write(j, self.rows, files[-1], withheld=withheld[j], order=order)
             if progress:
                 progress(j + 1)
         durable.flush(self._folder)
@@ -74,31 +81,33 @@ class _Draft:
             self._counts[value] = self._counts.get(value, 0) + count
         self._file.write(values.tobytes())
 
-    def write(self, number: int, rows: int, target: Path, *, withheld: bool) -> None:
+    def write(
+        self, number: int, rows: int, target: Path, *, withheld: bool, order: IntArray | None
+    ) -> None:
         self._file.close()
         gaps = self._counts.pop(self.GAP, 0)
         values = np.array(sorted(self._counts), dtype=np.int64)
         counts = [self._counts[v] for v in values.tolist()]
         coder = Coder.of_counts(np.array([*counts, gaps] if gaps else counts, dtype=np.int64))
         book = Codebook(values) if len(values) else None
-        sum_ = digest(self._codes(rows, values))
+        sum_ = digest(self._codes(rows, values, order))
         head = Head(number, rows, bool(gaps), coder, None if withheld else book, sum_)
         with (
             pa.OSFile(str(target), "wb") as sink,
             pa.ipc.new_stream(sink, FIELDS.with_metadata(head.to_schema().metadata)) as stream,
         ):
-            for codes in self._codes(rows, values):
+            for codes in self._codes(rows, values, order):
                 stream.write_batch(batch(coder.encode(codes)))
         durable.flush(target)
         durable.write(target.with_suffix(".values"), values.astype("<i8").tobytes())
         self._path.unlink()
 
-    def _codes(self, rows: int, values: IntArray) -> Iterator[IntArray]:
+    def _codes(self, rows: int, values: IntArray, order: IntArray | None) -> Iterator[IntArray]:
         """The codes, piece by piece; a gap is the symbol after the last value."""
         draws = np.memmap(self._path, dtype=np.int64, mode="r", shape=(rows,))
         kind = np.min_scalar_type(max(1, len(values)))
         for piece in pieces(rows):
-            part = np.asarray(draws[piece])
+            part = np.asarray(draws[piece if order is None else order[piece]])
             codes = np.searchsorted(values, part)
             yield np.where(part == self.GAP, len(values), codes).astype(kind)
 

@@ -16,16 +16,20 @@ from pathlib import Path
 from typing import Any
 
 from opboost import durable
+from opboost.align.points import piece_count
 from opboost.config.federation import LabelConfig
-from opboost.errors import ConfigError, PeerError
+from opboost.errors import ConfigError, PeerError, WireError
+from opboost.party.alignment import Match, Side
 from opboost.service.bundle_steps import (
     Outcome,
     Tools,
     check_items,
     handed_out,
     pair_of,
+    read_item,
     staging,
     steps_of,
+    swept,
     turn,
 )
 from opboost.service.conversation import Conversation, Step, check_address
@@ -34,9 +38,11 @@ from opboost.service.intake import (
     check_column_file,
     check_new_receipt,
     check_split_values,
+    check_their_points,
     taken_schema,
 )
 from opboost.service.label_side import (
+    alignment_figures,
     check_data,
     current,
     known_job,
@@ -47,7 +53,7 @@ from opboost.service.label_side import (
 )
 from opboost.service.logs import Log
 from opboost.service.sealed import Bundle, Source, unseal
-from opboost.wire.messages import Rows, Welcome, encode
+from opboost.wire.messages import Points, Rows, Welcome, decode, encode
 
 
 class Paused(Exception):
@@ -59,6 +65,19 @@ class BundleChannel(InboxChannel):
 
     def __init__(self, job: Path, party: str) -> None:
         super().__init__(job, party, wait=0.0)
+
+    def met(self, side: Side) -> Match:
+        """What is common with the party, if its points have come."""
+        try:
+            return self._met(side)
+        except WireError as error:
+            raise WireError(
+                f"The points of party {self.party!r} cannot be used: {error} Begin a new run of "
+                "the job with --again."
+            ) from None
+
+    def refuse(self, why: str) -> None:
+        """Nothing to do: no bundle is written, and people tell each other why."""
 
     def _until(self, there: Callable[[], bool], what: str) -> None:
         if not there():
@@ -97,6 +116,7 @@ def go_on(config: LabelConfig, verb: str, inputs: Sequence[Path], to: Path) -> O
     with durable.alone(config.state):
         job = _Job(config, folder, tools)
         job.check(bundles, verb, now.takes)
+        swept(folder)
         manifest = folder / "manifest.json"
         if manifest.exists() and config.model.exists():
             return Outcome(job.record.job, (), {}, json.loads(manifest.read_text()))
@@ -151,18 +171,39 @@ class _Job:
                 self._log("took", sender, number)
 
     def _check_inside(self, inside: Path, party: str, number: int) -> None:
-        items = [file.name for file in inside.iterdir()]
-        if number == 6:
-            check_items(items, ["answer"])
-            box = Mailbox(self._folder, party)
-            check_split_values(self.record, box, (inside / "answer").read_bytes())
-            return
-        columns = sorted(name for name in items if name.endswith(".arrow"))
-        check_items(items, ["schema", "receipt", *columns])
-        schema, due = taken_schema(self.record, party, (inside / "schema").read_bytes())
-        check_items(columns, [f"{column:05d}.arrow" for column in range(due)])
-        receipt = (inside / "receipt").read_bytes()
-        check_new_receipt(self._folder, self.record, party, receipt, self._tools.identity.ca)
+        box = Mailbox(self._folder, party)
+        if number == 2:
+            self._check_points(inside)
+        elif number == 4:
+            self._check_release(inside, box)
+        else:
+            check_items(inside, ["answer"])
+            check_split_values(self.record, box, read_item(inside, "answer"))
+
+    def _check_points(self, inside: Path) -> None:
+        """Refuse points of two secrets, and lists with gaps; adds what the gate would note."""
+        first = decode(read_item(inside, "00000.feature"), Points)
+        places = [
+            (self.record.job, step, first.tag, total, number)
+            for step, total in (("feature", first.total), ("raised", self.record.rows))
+            for number in range(piece_count(total))
+        ]
+        check_items(inside, [f"{number:05d}.{step}" for _, step, _, _, number in places])
+        for place in places:
+            points = decode(read_item(inside, f"{place[4]:05d}.{place[1]}"), Points)
+            check_their_points(self.record, points)
+            if (points.job, points.step, points.tag, points.total, points.piece) != place:
+                raise WireError("Points stand in another's place.")
+        about = {"tag": first.tag.hex(), "total": first.total}
+        (inside / "points").write_text(json.dumps(about))
+
+    def _check_release(self, inside: Path, box: Mailbox) -> None:
+        columns = sorted(file.name for file in inside.glob("*.arrow"))
+        check_items(inside, ["schema", "receipt", *columns])
+        schema, due = taken_schema(self.record, box, read_item(inside, "schema"))
+        check_items(inside, ["schema", "receipt", *(f"{c:05d}.arrow" for c in range(due))])
+        receipt, ca = read_item(inside, "receipt"), self._tools.identity.ca
+        check_new_receipt(self._folder, self.record, box.party, receipt, ca)
         for column, name in enumerate(columns):
             check_column_file(inside / name, schema, column)
 
@@ -195,7 +236,9 @@ class _Job:
             party = label_party(config, data)
             estimator = party.train(channels, welcome=welcome, state=self._folder)
             seconds = time.monotonic() - started
-            manifest = write_model(config, self._folder, record, estimator, seconds)
+            found = alignment_figures(self._folder, record) if record.align == "psi" else None
+            alignment = {"align": found} if found else {}
+            manifest = write_model(config, self._folder, record, estimator, seconds, alignment)
         for peer, chain in self.chains.items():
             self._say(peer, chain)
         waiting = {
@@ -219,10 +262,19 @@ class _Job:
         record, box = self.record, Mailbox(self._folder, peer)
         if step.number == 5:
             return {"query": box.read("query")} if box.has("query") else {}
-        nonce, ids = bytes.fromhex(record.nonce), bytes.fromhex(record.ids)
+        if step.number == 3:
+            return {"aligned": box.read("aligned"), **self._rows(box)} if box.has("aligned") else {}
+        nonce = bytes.fromhex(record.nonce)
         welcome = Welcome(record.job, nonce, newest_receipt(self._config.state, peer))
-        rows = Rows(record.label_party, record.job, record.rows, ids)
-        return {"welcome": encode(welcome), "rows": encode(rows)}
+        if record.align == "given":
+            return {"welcome": encode(welcome), **self._rows(box)}
+        points = sorted((self._folder / "align" / peer).glob("*.label"))
+        return {"welcome": encode(welcome), **{file.name: file for file in points}}
+
+    def _rows(self, box: Mailbox) -> dict[str, Source]:
+        """What the party compares its rows with, before it draws anything."""
+        rows, ids = box.expected(self.record)
+        return {"rows": encode(Rows(self.record.label_party, self.record.job, rows, ids))}
 
     def _log(self, event: str, peer: str, step: int) -> None:
         Log(self._folder / "label.jsonl").write(event, job=self.record.job, peer=peer, step=step)

@@ -13,7 +13,7 @@ from typing import Any
 
 from opboost.config.federation import Job, Tls
 from opboost.errors import ConfigError, PeerError
-from opboost.service.conversation import GIVEN, Conversation, Pair, Step, hand_out
+from opboost.service.conversation import GIVEN, STEPS, Conversation, Pair, Step, hand_out
 from opboost.service.encryption import PrivateKey, PublicKey, read_key, read_public
 from opboost.service.tls import Identity, read_identity
 
@@ -62,7 +62,7 @@ class Outcome:
 
 def steps_of(job: Job) -> tuple[Step, ...]:
     """The steps between the label party and each feature party."""
-    return GIVEN
+    return STEPS if job.align == "psi" else GIVEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +106,17 @@ def handed_out(chains: Iterable[Conversation], number: int, to: Path) -> tuple[W
     return tuple(found)
 
 
+def swept(job: Path) -> None:
+    """Take away what a killed run had opened."""
+    for left in (job / "bundles").glob("opening-*"):
+        shutil.rmtree(left)
+
+
 @contextmanager
 def staging(job: Path) -> Iterator[Path]:
-    """A folder for what is opened and not yet used; what a killed run left there goes."""
+    """A folder for what is opened and not yet used; see also :func:`swept`."""
     folder = job / "bundles"
     folder.mkdir(parents=True, exist_ok=True)
-    for left in folder.glob("opening-*"):
-        shutil.rmtree(left)
     place = Path(tempfile.mkdtemp(prefix="opening-", dir=folder))
     try:
         yield place
@@ -120,7 +124,18 @@ def staging(job: Path) -> Iterator[Path]:
         shutil.rmtree(place)
 
 
-def check_items(items: Iterable[str], expected: Iterable[str]) -> None:
+def check_items(inside: Path, expected: Iterable[str]) -> None:
     """Refuse a bundle with other items than its step has."""
-    if sorted(items) != sorted(expected):
-        raise PeerError("Its items are not those of its step.")
+    if {file.name for file in inside.iterdir()} != set(expected):
+        raise PeerError(_ITEMS)
+
+
+def read_item(inside: Path, name: str) -> bytes:
+    """An item's bytes; a bundle that lacks it is refused."""
+    try:
+        return (inside / name).read_bytes()
+    except FileNotFoundError:
+        raise PeerError(_ITEMS) from None
+
+
+_ITEMS = "Its items are not those of its step."

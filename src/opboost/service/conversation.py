@@ -38,13 +38,18 @@ class Step:
         return f"step {self.number} ({self.verb})"
 
 
-GIVEN = (
+STEPS = (
     Step(1, "align", True),
+    Step(2, "align", False),
+    Step(3, "align", True),
     Step(4, "export", False),
     Step(5, "split-query", True),
     Step(6, "answer", False),
 )
-"""Rows are matched as given: there is nothing to align but the job."""
+"""Between the label party and each feature party."""
+
+GIVEN = tuple(step for step in STEPS if step.number not in (2, 3))
+"""Where rows are matched as given, there is nothing to align but the job."""
 
 
 @dataclass(frozen=True, slots=True)

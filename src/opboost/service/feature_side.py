@@ -34,6 +34,8 @@ def feature_party(
         state=config.state,
         new_attributes=config.ledger.new_attributes,
         people=config.ledger.people,
+        align=config.job.alignment(config.align),
+        normalisation=config.job.normalisation,
         progress=progress,
     )
 

@@ -23,24 +23,30 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 from opboost import durable
+from opboost.align.points import piece_count
 from opboost.errors import OpBoostError, PeerError, WireError
 from opboost.party.channel import read_head
-from opboost.party.checks import check_answer, check_head, check_private, check_schema
-from opboost.service.inbox import JobRecord, Mailbox, newest_receipt
+from opboost.party.checks import check_head, check_schema
+from opboost.service.inbox import HOLD, JobRecord, Mailbox, newest_receipt
+from opboost.service.intake import (
+    check_new_receipt,
+    check_split_values,
+    check_their_points,
+    taken_schema,
+)
 from opboost.service.logs import Log
-from opboost.service.tls import CLAIMED, check_receipt
+from opboost.service.tls import CLAIMED
 from opboost.wire.coding import warm_up
 from opboost.wire.columns import Head, Reader
 from opboost.wire.messages import (
     Ack,
     Farewell,
     Hello,
+    Points,
+    PointsQuery,
     Poll,
-    Receipt,
     Rows,
     Schema,
-    SplitQuery,
-    SplitValues,
     Welcome,
     decode,
     encode,
@@ -50,9 +56,6 @@ CALLS = 16
 """Calls that one party may have open at a time."""
 
 _NUMBER = re.compile(r"[0-9]{1,9}")
-
-HOLD = 5.0
-"""Seconds for which a question "is there something to do?" is held before the answer "not yet"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +97,9 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
         """One small message in, one out."""
         steps: dict[str, Callable[[str, bytes], bytes]] = {
             "hello": self._hello,
+            "want": self._want,
+            "points": self._points,
+            "aligned": self._aligned,
             "rows": self._rows,
             "schema": self._schema,
             "receipt": self._receipt,
@@ -167,37 +173,103 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
         receipt = newest_receipt(self._folder.parent, party) if self._record.receipts else b""
         return encode(Welcome(self._record.job, bytes.fromhex(self._record.nonce), receipt))
 
+    def _want(self, party: str, data: bytes) -> bytes:
+        """A piece of the label party's points, when it is made."""
+        query = decode(data, PointsQuery)
+        self._of_this_job(query.job)
+        piece = self._folder / "align" / party / f"{query.piece:05d}.label"
+        if self._held(piece.exists):
+            return piece.read_bytes()
+        return encode(Ack(self._record.job, "wait"))
+
+    def _points(self, party: str, data: bytes) -> bytes:
+        """A piece of the party's points, or of the label party's that it has raised."""
+        points, box = decode(data, Points), Mailbox(self._folder, party)
+        self._of_this_job(points.job)
+        self._refused(box)
+        check_their_points(self._record, points)
+        if box.has("aligned"):
+            raise PeerError("Points came that nobody waits for.")
+        with self._lock:
+            self._take_points(points, data, box)
+        return encode(Ack(self._record.job, points.step, tuple(box.pieces(points.step))))
+
+    def _take_points(self, points: Points, data: bytes, box: Mailbox) -> None:
+        known = box.points()
+        if known and known["tag"] != points.tag.hex():
+            raise PeerError(
+                "Points under another secret came before: the party's state of this job was lost. "
+                "Begin a new job (--again)."
+            )
+        if points.step == "feature":
+            if known.get("total", points.total) != points.total:
+                raise PeerError("Points of another set came before.")
+            if not known:
+                about = {"tag": points.tag.hex(), "total": points.total}
+                box.write("points", json.dumps(about).encode())
+        elif not known:
+            raise PeerError("Raised points came before the party's own.")
+        file = box.piece(points.step, points.piece)
+        if not file.exists():
+            box.write(file.name, data)
+        elif file.read_bytes() != data:
+            raise PeerError(f"Piece {points.piece} came again with other points.")
+
+    def _aligned(self, party: str, data: bytes) -> bytes:
+        """Which rows are common; before that, which pieces of points have come so far."""
+        self._of_this_job(decode(data, Poll).job)
+        box = Mailbox(self._folder, party)
+        if self._record.align == "given":
+            raise PeerError("Rows are given in this job, not aligned.")
+        for step, total in (("feature", box.points().get("total")), ("raised", self._record.rows)):
+            have = box.pieces(step)
+            if not box.has("aligned") and (total is None or len(have) < piece_count(total)):
+                self._refused(box)
+                return encode(Ack(self._record.job, step, tuple(have)))
+        if self._held(lambda: box.has("aligned") or box.has("refused")):
+            self._refused(box)
+            self._log.write("aligned", party=party, rows=box.points()["total"])
+            return box.read("aligned")
+        return encode(Ack(self._record.job, "wait"))
+
+    def _refused(self, box: Mailbox) -> None:
+        """Tell a party, once, why the label party cannot use its points."""
+        if box.has("refused"):
+            why = box.read("refused").decode()
+            (box.folder / "refused").unlink(missing_ok=True)
+            raise PeerError(why)
+
+    def _of_this_job(self, job: str) -> None:
+        if job != self._record.job:
+            raise PeerError("The label party works on another job now. Join again.")
+
+    def _held(self, there: Callable[[], bool]) -> bool:
+        """Wait a while for something to be there."""
+        end = time.monotonic() + HOLD
+        while not there():
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.02)
+        return True
+
     def _rows(self, party: str, data: bytes) -> bytes:
         record = self._record
         rows = decode(data, Rows)
-        check_schema(rows, party, record.job, record.rows, bytes.fromhex(record.ids))
+        expected = Mailbox(self._folder, party).expected(record)
+        check_schema(rows, party, record.job, *expected)
         return encode(Ack(record.job, "rows"))
 
     def _schema(self, party: str, data: bytes) -> bytes:
-        schema = decode(data, Schema)
         record, box = self._record, Mailbox(self._folder, party)
-        check_schema(schema, party, record.job, record.rows, bytes.fromhex(record.ids))
-        private = schema.private()
-        check_private(private)
-        due = sum(len(c.release_names()) for c in private)
-        if due > record.columns:
-            raise PeerError(f"{due} columns are more than the label party takes: {record.columns}.")
-        if box.has("schema") and box.read("schema") != data:
-            raise PeerError("The schema changed in mid-job. Begin a new job.")
+        _, due = taken_schema(record, box, data)
         box.write("due", str(due).encode())
         box.write("schema", data)
         return encode(Ack(record.job, "schema", tuple(box.columns())))
 
     def _receipt(self, party: str, data: bytes) -> bytes:
-        receipt = decode(data, Receipt)
         if self._ca is None:
             raise PeerError("There are no receipts without certificates.")
-        check_receipt(receipt, party, self._ca.encode())
-        if receipt.job != self._record.job:
-            raise PeerError("The receipt is of another job.")
-        known = newest_receipt(self._folder.parent, party)
-        if known and decode(known, Receipt).entry > receipt.entry:
-            raise PeerError("The receipt is older than one that the label party holds.")
+        check_new_receipt(self._folder, self._record, party, data, self._ca.encode())
         Mailbox(self._folder, party).write("receipt", data)
         return encode(Ack(self._record.job, "receipt"))
 
@@ -213,8 +285,7 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
         return encode(Ack(self._record.job, "sent"))
 
     def _poll(self, party: str, data: bytes) -> bytes:
-        if decode(data, Poll).job != self._record.job:
-            raise PeerError("The label party works on another job now. Join again.")
+        self._of_this_job(decode(data, Poll).job)
         box = Mailbox(self._folder, party)
         end = time.monotonic() + HOLD
         while time.monotonic() < end:
@@ -227,16 +298,8 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
         return encode(Ack(self._record.job, "wait"))
 
     def _answer(self, party: str, data: bytes) -> bytes:
-        answer = decode(data, SplitValues)
         box = Mailbox(self._folder, party)
-        if answer.job != self._record.job or not box.has("query"):
-            raise PeerError("Split values came that nobody asked for.")
-        if box.has("answer") and box.read("answer") != data:
-            raise PeerError("Other split values came before.")
-        query = decode(box.read("query"), SplitQuery)
-        private = decode(box.read("schema"), Schema).private()
-        books = {c.column: read_head(box.column(c.column)).codebook for c in query.columns}
-        check_answer(query, answer, private, books)
+        query = check_split_values(self._record, box, data)
         box.write("answer", data)
         self._log.write("answered", party=party, cuts=sum(len(c.codes) for c in query.columns))
         return encode(Ack(self._record.job, "answer"))

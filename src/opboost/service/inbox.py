@@ -4,6 +4,9 @@ A file is there when it is whole, so a job's phase is read off its folder and ev
 repeated.  The gate writes what came in; the training process writes questions::
 
     state/JOB/job.json                 the job: number, hash, nonce, rows, digest of the IDs
+    state/JOB/align/NAME/              while rows are aligned: a secret, points for the party
+    state/JOB/parties/NAME/points      and 00000.feature, 00000.raised, ...: its points; aligned
+    state/JOB/common                   which of the label party's rows all parties have
     state/JOB/parties/NAME/schema      then 00000.arrow, 00001.arrow, ..., receipt, sent
     state/JOB/parties/NAME/query       the split query; answer: the values
     state/JOB/trained-*/               the model in codes
@@ -16,15 +19,22 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from opboost import durable
-from opboost.errors import PeerError
+from opboost.align.matching import Common
+from opboost.align.points import piece_count
+from opboost.align.psi import at_once
+from opboost.errors import PeerError, WireError
 from opboost.ordinals import CodedColumn
+from opboost.party.alignment import Match, Side
 from opboost.party.channel import read_column
 from opboost.wire.columns import Head
 from opboost.wire.messages import (
+    Aligned,
+    Points,
     Receipt,
     Schema,
     SplitQuery,
@@ -38,8 +48,14 @@ from opboost.wire.messages import (
 Way = Literal["network", "bundles"]
 """How a job's messages travel."""
 
+STEPS = ("feature", "raised")
+_TO_PARTY = ("query", "aligned", "expected", "refused", "points")
+
 PAUSE = 0.02
 """Seconds between two looks at the folder."""
+
+HOLD = 5.0
+"""Seconds for which a question "is there something to do?" is held before the answer "not yet"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +74,9 @@ class JobRecord:
     columns: int
     run: int
     """Which run of any job in this state folder it is; clocks may go back, this does not."""
+    align: str = "given"
+    most_rows: int = 0
+    """The largest set of points that a party may bring."""
     way: Way = "network"
 
     @property
@@ -93,7 +112,7 @@ class Mailbox:
     """The folder of one party in one job."""
 
     def __init__(self, job: Path, party: str) -> None:
-        self.folder = job / "parties" / check_party(party)
+        self.party, self.folder = party, job / "parties" / check_party(party)
 
     def has(self, name: str) -> bool:
         """Whether a file is there, and so is whole."""
@@ -116,24 +135,63 @@ class Mailbox:
         """The columns that are there."""
         return sorted(int(f.stem) for f in self.folder.glob("[0-9]*.arrow"))
 
+    def piece(self, step: str, number: int) -> Path:
+        """The file of a piece of points."""
+        return self.folder / f"{number:05d}.{step}"
+
+    def pieces(self, step: str) -> list[int]:
+        """The pieces of points that are there."""
+        return _numbers(self.folder, step)
+
+    def points(self) -> dict[str, Any]:
+        """What is known of the party's points: their secret's tag, how many, later their bytes."""
+        known: dict[str, Any] = json.loads(self.read("points")) if self.has("points") else {}
+        return known
+
+    def forget_points(self) -> None:
+        """Take the points away, and keep how many they were."""
+        files = [f for step in STEPS for f in self.folder.glob(f"[0-9]*.{step}")]
+        if not files:
+            return
+        if self.has("points"):
+            size = sum(f.stat().st_size for f in files) + self.points().get("bytes", 0)
+            self.write("points", json.dumps(self.points() | {"bytes": size}).encode())
+        for file in files:
+            file.unlink(missing_ok=True)
+
+    def expected(self, record: JobRecord) -> tuple[int, bytes]:
+        """How many rows the party's release must have, and the digest of their IDs."""
+        if record.align == "given":
+            return record.rows, bytes.fromhex(record.ids)
+        if not self.has("expected"):
+            raise PeerError("Rows came before they were aligned.")
+        known = json.loads(self.read("expected"))
+        return known["rows"], bytes.fromhex(known["ids"])
+
     def due(self) -> int:
         """How many columns the schema announces; 0 before it came."""
         return int(self.read("due")) if self.has("due") else 0
 
     def bytes(self) -> int:
         """Bytes of what the party sent."""
-        sent = [f for f in self.folder.glob("[!.]*") if f.name != "query"]
-        return sum(f.stat().st_size for f in sent)
+        sent = [f for f in self.folder.glob("[!.]*") if f.name not in _TO_PARTY]
+        return sum(f.stat().st_size for f in sent) + int(self.points().get("bytes", 0))
 
     def phase(self) -> str:
         """How far this party is."""
         if not self.has("schema"):
-            return "expected"
+            if self.has("aligned"):
+                return "aligned"
+            return "aligning" if self.has("points") else "expected"
         if not self.has("sent"):
             return "sending"
         if not self.has("query"):
             return "released"
         return "answered" if self.has("answer") else "asked"
+
+
+def _numbers(folder: Path, suffix: str) -> list[int]:
+    return sorted(int(f.stem) for f in folder.glob(f"[0-9]*.{suffix}"))
 
 
 class InboxChannel:
@@ -143,6 +201,7 @@ class InboxChannel:
         self, job: Path, party: str, *, wait: float, watch: Callable[[], None] = lambda: None
     ) -> None:
         self._box, self._party = Mailbox(job, party), party
+        self._ours = job / "align" / party
         self._wait, self._watch = wait, watch
 
     @property
@@ -150,8 +209,66 @@ class InboxChannel:
         """The party's name, which its certificate proved to the gate."""
         return self._party
 
+    def offer(self, welcome: Welcome, side: Side) -> None:
+        """Leave the label party's points for the party to fetch."""
+        self._ours.mkdir(parents=True, exist_ok=True)
+        for piece in side.pieces(_numbers(self._ours, "label")):
+            durable.write(self._ours / f"{piece.piece:05d}.label", encode(piece))
+            self._watch()
+
+    def met(self, side: Side) -> Match:
+        """Wait for the party's points; what cannot be used is refused, and may come again."""
+        while True:
+            try:
+                return self._met(side)
+            except WireError as error:
+                self._box.write("refused", f"The points cannot be used: {error}".encode())
+                self._box.forget_points()
+                (self._box.folder / "points").unlink(missing_ok=True)
+                for file in self._ours.glob("*.doubled"):
+                    file.unlink()
+                side.forget_theirs()
+
+    def _met(self, side: Side) -> Match:
+        self._until(lambda: self._box.has("points"), "its points")
+        count = piece_count(self._box.points()["total"])
+        arriving = (self._arrived("feature", number) for number in range(count))
+        doubled = b"".join(at_once(partial(self._doubled, side), arriving))
+        ours = (self._arrived("raised", number) for number in range(piece_count(side.total)))
+        raised = b"".join(points.points for points in ours)
+        return side.met(raised, doubled)
+
+    def _arrived(self, step: str, number: int) -> Points:
+        file = self._box.piece(step, number)
+        self._watch()
+        self._until(file.exists, "its points")
+        return decode(file.read_bytes(), Points)
+
+    def _doubled(self, side: Side, theirs: Points) -> bytes:
+        file = self._ours / f"{theirs.piece:05d}.doubled"
+        side.check(theirs)
+        if not file.exists():
+            durable.write(file, side.doubled(theirs))
+        return file.read_bytes()
+
+    def tell(self, aligned: Aligned, ids: bytes) -> None:
+        """Leave the common rows for the party to fetch."""
+        expected = {"rows": aligned.count, "ids": ids.hex()}
+        self._box.write("expected", json.dumps(expected).encode())
+        self._box.write("aligned", encode(aligned))
+
+    def refuse(self, why: str) -> None:
+        """Leave the reason, and stay a moment for the party to fetch it."""
+        self._box.write("refused", why.encode())
+        end = time.monotonic() + 2 * HOLD
+        while self._box.has("refused") and time.monotonic() < end:
+            self._watch()
+            time.sleep(PAUSE)
+
     def open(self, welcome: Welcome) -> Schema:
         """Wait for the whole release."""
+        if self._box.has("aligned"):
+            self._box.forget_points()
         self._until(lambda: self._box.has("sent"), "its release")
         return decode(self._box.read("schema"), Schema)
 
@@ -207,6 +324,7 @@ def status(job: Path) -> dict[str, Any]:
             "columns": len(box.columns()),
             "columns_due": box.due(),
             "bytes": box.bytes(),
+            "aligned": aligned_share(job, record, box),
         }
     done = (job / "manifest.json").exists()
     trained = any(job.glob("trained-*"))
@@ -215,8 +333,27 @@ def status(job: Path) -> dict[str, Any]:
         phase = "done"
     elif trained:
         phase = "waiting for split values"
-    elif phases <= {"released"}:
+    elif phases <= {"released", "revoked"}:
         phase = "training"
+    elif record.align == "psi" and not (job / "common").exists():
+        phase = "aligning"
     else:
         phase = "waiting for releases"
-    return {"job": record.job, "phase": phase, "rows": record.rows, "parties": parties}
+    return {"job": record.job, "phase": phase, "rows": _rows(job, record), "parties": parties}
+
+
+def _rows(job: Path, record: JobRecord) -> int:
+    """Rows that are trained on, as far as they are known."""
+    common = job / "common"
+    return Common.from_bytes(common.read_bytes()).size if common.exists() else record.rows
+
+
+def aligned_share(job: Path, record: JobRecord, box: Mailbox) -> float:
+    """How much of the alignment with a party is done: blinding and raising, on both sides."""
+    if record.align == "given" or box.has("aligned"):
+        return 1.0
+    ours = job / "align" / box.folder.name
+    total = box.points().get("total", record.rows)
+    due = 2 * piece_count(record.rows) + 2 * piece_count(total)
+    done = sum(len(_numbers(ours, kind)) for kind in ("label", "doubled"))
+    return min(0.99, (done + sum(len(box.pieces(step)) for step in STEPS)) / due)

@@ -9,22 +9,36 @@ import pyarrow as pa
 from opboost.errors import PeerError, WireError
 from opboost.party.channel import read_head
 from opboost.party.checks import check_answer, check_head, check_private, check_schema
-from opboost.service.inbox import JobRecord, Mailbox, newest_receipt
+from opboost.service.inbox import STEPS, JobRecord, Mailbox, newest_receipt
 from opboost.service.tls import check_receipt
 from opboost.wire.columns import Head, Reader
 from opboost.wire.envelope import is_compressed
-from opboost.wire.messages import Receipt, Schema, SplitQuery, SplitValues, decode
+from opboost.wire.messages import Points, Receipt, Schema, SplitQuery, SplitValues, decode
 
 
-def taken_schema(record: JobRecord, party: str, data: bytes) -> tuple[Schema, int]:
+def check_their_points(record: JobRecord, points: Points) -> None:
+    """Refuse points of another step, or more than the label party aligns."""
+    if record.align == "given" or points.step not in STEPS:
+        raise PeerError("Points came that nobody waits for.")
+    if points.step == "raised" and points.total != record.rows:
+        raise PeerError("Raised points came that are not the label party's.")
+    if points.step == "feature" and points.total > record.most_rows:
+        raise PeerError(
+            f"{points.total:,} rows are more than the label party aligns: {record.most_rows:,}."
+        )
+
+
+def taken_schema(record: JobRecord, box: Mailbox, data: bytes) -> tuple[Schema, int]:
     """A schema of this party, job and rows, and how many columns it announces."""
     schema = decode(data, Schema)
-    check_schema(schema, party, record.job, record.rows, bytes.fromhex(record.ids))
+    check_schema(schema, box.party, record.job, *box.expected(record))
     private = schema.private()
     check_private(private)
     due = sum(len(c.release_names()) for c in private)
     if due > record.columns:
         raise PeerError(f"{due} columns are more than the label party takes: {record.columns}.")
+    if box.has("schema") and box.read("schema") != data:
+        raise PeerError("The schema changed in mid-job. Begin a new job.")
     return schema, due
 
 

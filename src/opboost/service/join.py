@@ -21,6 +21,7 @@ from opboost.domain import NumericMapping
 from opboost.errors import ConfigError, PeerError
 from opboost.ledger import Caps, Ledger
 from opboost.party.feature import Progress
+from opboost.service.aligning import Talk
 from opboost.service.feature_side import (
     check_rollback,
     feature_party,
@@ -218,6 +219,8 @@ class _Visit:
                 raise PeerError("The label party's job number is not one of this job file.")
             if self._identity is not None:
                 check_rollback(welcome, self._ledger, self._identity)
+            if self._config.job.align == "psi":
+                self._align(welcome)
             rows = self._party.rows(welcome)
             self._retried(lambda c: c.call("rows", rows, Ack))
             self._send(welcome)
@@ -225,6 +228,18 @@ class _Visit:
             return self._manifest(welcome.job, phase, started)
         finally:
             self._hang_up()
+
+    def _align(self, welcome: Welcome) -> None:
+        meeting, job = self._party.meeting(welcome), welcome.job
+        if meeting.done:
+            return
+        wait = self._config.limits.wait_seconds
+        found = Talk(meeting, job, self._asked, wait=wait, progress=self._progress).align()
+        self._log.write("aligned", job=job, rows=found.total, common=found.count)
+        self._say(f"{found.count:,} of {found.total:,} rows are common to all parties.")
+
+    def _asked(self, step: str, message: Any, *expected: type[M]) -> M:
+        return self._retried(lambda c: c.call(step, message, *expected))
 
     def _send(self, welcome: Welcome) -> None:
         schema, files = self._party.release(welcome)

@@ -13,13 +13,13 @@ import numpy as np
 import pyarrow as pa
 
 from opboost import durable
+from opboost.align.keys import key_digests, refuse_repeats, row_keys
 from opboost.config.federation import LabelConfig
 from opboost.errors import ColumnError, ConfigError, DataError
 from opboost.files.reading import column_names, table_files
 from opboost.files.tables import label_of, read_table
-from opboost.ids import id_bytes
 from opboost.party.checks import ids_digest
-from opboost.service.inbox import JobRecord, Mailbox, Way, jobs
+from opboost.service.inbox import JobRecord, Mailbox, Way, jobs, status
 from opboost.service.manifest import versions
 from opboost.wire.messages import job_number
 
@@ -48,12 +48,9 @@ def read_data(config: LabelConfig) -> Data:
     if len(np.unique(y)) < 2:
         # Known now, before any party has spent privacy on it.
         raise ColumnError(config.label.column, "is the label and holds one value only")
-    found = id_bytes([table.column(name).to_pylist() for name in ids], ids)
-    if len(set(found)) < len(found):
-        raise DataError(
-            f"{len(found) - len(set(found)):,} rows repeat an ID of an earlier row",
-            hint="An ID stands for one person: keep one row of each.",
-        )
+    columns = [table.column(name).to_pylist() for name in ids]
+    found = row_keys(columns, ids, config.job.normalisation)
+    refuse_repeats(key_digests(found))
     own = table.drop_columns([config.label.column, *ids, *config.drop])
     return Data(own if own.num_columns else None, y, found)
 
@@ -88,6 +85,8 @@ def new_job(config: LabelConfig, data: Data, *, receipts: bool, way: Way) -> Pat
         receipts,
         config.limits.columns,
         1 + max((JobRecord.load(f).run for f in jobs(config.state)), default=0),
+        config.job.align,
+        config.align.most_rows,
         way,
     )
     folder = config.state / record.job
@@ -100,7 +99,11 @@ def new_job(config: LabelConfig, data: Data, *, receipts: bool, way: Way) -> Pat
 def current(config: LabelConfig) -> dict[str, Any]:
     """What may change while a job goes on: who is revoked, and limits."""
     revoked = tuple(name for name, peer in config.peers.items() if peer.revoked)
-    return {"revoked": revoked, "columns": config.limits.columns}
+    return {
+        "revoked": revoked,
+        "columns": config.limits.columns,
+        "most_rows": config.align.most_rows,
+    }
 
 
 def check_data(record: JobRecord, data: Data) -> None:
@@ -127,11 +130,23 @@ def label_party(config: LabelConfig, data: Data) -> LabelParty:
         task=config.label.task,
         ids=data.ids,
         ask=config.label.ask,
+        align=config.job.alignment(config.align),
     )
 
 
+def alignment_figures(folder: Path, record: JobRecord) -> dict[str, Any]:
+    """The alignment in a few figures: how many rows each party brought, and how many are common."""
+    theirs = {name: Mailbox(folder, name).points()["total"] for name in record.active}
+    return {"own": record.rows, **theirs, "common": status(folder)["rows"]}
+
+
 def write_model(
-    config: LabelConfig, folder: Path, record: JobRecord, estimator: Estimator, seconds: float
+    config: LabelConfig,
+    folder: Path,
+    record: JobRecord,
+    estimator: Estimator,
+    seconds: float,
+    alignment: dict[str, Any],
 ) -> dict[str, Any]:
     """Save the model, then the manifest that says that the job is done."""
     config.model.parent.mkdir(parents=True, exist_ok=True)
@@ -142,7 +157,8 @@ def write_model(
         "job_hash": record.hash,
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         "seconds": round(seconds, 3),
-        "rows": record.rows,
+        "rows": status(folder)["rows"],
+        **alignment,
         "parties": {n: {"bytes": b.bytes(), "columns": b.due()} for n, b in boxes.items()},
         "guarantee": str(estimator.guarantee_),
         "total": estimator.guarantee_.total,

@@ -11,7 +11,16 @@ from pathlib import Path
 from opboost.errors import ConfigError
 from opboost.service.inbox import jobs, status
 
-PHASES = ("expected", "sending", "released", "asked", "answered", "revoked")
+PHASES = (
+    "expected",
+    "aligning",
+    "aligned",
+    "sending",
+    "released",
+    "asked",
+    "answered",
+    "revoked",
+)
 
 
 def render(state: Path) -> str:
@@ -29,6 +38,7 @@ def render(state: Path) -> str:
     for metric, key in (
         ("opboost_received_bytes", "bytes"),
         ("opboost_received_columns", "columns"),
+        ("opboost_aligned_share", "aligned"),
     ):
         lines.append(f"# TYPE {metric} gauge")
         for name, party in where["parties"].items():

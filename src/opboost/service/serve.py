@@ -16,6 +16,7 @@ from opboost.service.gate_process import GateProcess
 from opboost.service.inbox import InboxChannel, JobRecord, Mailbox, status
 from opboost.service.label_side import (
     Data,
+    alignment_figures,
     check_data,
     current,
     known_job,
@@ -109,8 +110,16 @@ def _run(
     wait = config.limits.wait_seconds
     channels = [InboxChannel(folder, name, wait=wait, watch=look) for name in record.active]
     welcome = Welcome(record.job, bytes.fromhex(record.nonce), b"")
+    alignment: dict[str, Any] = {}
+    if config.job.align == "psi":
+        begun = time.monotonic()
+        party = party.align(channels, welcome, folder)
+        figures = alignment_figures(folder, record)
+        alignment = {"align": {**figures, "seconds": round(time.monotonic() - begun, 3)}}
+        log.write("aligned", job=record.job, **alignment["align"])
     estimator = party.train(channels, welcome=welcome, state=folder)
-    manifest = write_model(config, folder, record, estimator, time.monotonic() - started)
+    seconds = time.monotonic() - started
+    manifest = write_model(config, folder, record, estimator, seconds, alignment)
     watch(status(folder))
     return manifest
 

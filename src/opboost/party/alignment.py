@@ -1,0 +1,117 @@
+"""What both kinds of party do when rows are aligned: show points, raise the other's, match.
+
+The label party meets each feature party alone, with a secret for each, and alone learns the
+pairwise intersections; see the order of messages in ``wire/messages.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+
+import numpy as np
+
+from opboost import durable
+from opboost._typing import IntArray
+from opboost.align.keys import Digests
+from opboost.align.matching import matched, packed
+from opboost.align.points import piece_count, piece_of
+from opboost.align.psi import Secret, at_once
+from opboost.align.rules import AlignRules
+from opboost.errors import PeerError, WireError
+from opboost.wire.messages import Aligned, Points, Step
+
+
+def kept_secret(folder: Path | None) -> Secret:
+    """The secret of a folder, made at first use for its owner's eyes alone; without one, a new."""
+    if folder is None:
+        return Secret.fresh()
+    file = folder / "secret"
+    durable.write_new(file, Secret.fresh().key, mode=0o600)
+    return Secret(file.read_bytes())
+
+
+class Side:
+    """One party's keys as it shows them to one peer, and what it does with the peer's."""
+
+    def __init__(
+        self, job: str, step: Step, secret: Secret, digests: Digests, rules: AlignRules
+    ) -> None:
+        rules.check_own(len(digests))
+        self.job, self.total, self.tag = job, len(digests), secret.tag
+        self._step, self._secret, self._rules = step, secret, rules
+        self.order = secret.order(digests)
+        self._digests = digests[self.order]
+        self._theirs: tuple[bytes, int] | None = None
+
+    def pieces(self, have: Collection[int] = ()) -> Iterator[Points]:
+        """This party's blinded keys, all pieces but those that the peer has."""
+        missing = [n for n in range(piece_count(self.total)) if n not in have]
+        return at_once(self._piece, missing)
+
+    def _piece(self, number: int) -> Points:
+        points = self._secret.blinded(self._digests[piece_of(number, self.total)])
+        return Points(self.job, self._step, self.tag, self.total, number, points)
+
+    def check(self, theirs: Points) -> None:
+        """Refuse points of another job or step, of a second secret, or of too large a set."""
+        expected = "feature" if self._step == "label" else "label"
+        if theirs.job != self.job or theirs.step != expected:
+            raise WireError("Points came that belong to another job or step.")
+        self._rules.check_theirs(theirs.total)
+        self._theirs = self._theirs or (theirs.tag, theirs.total)
+        if self._theirs != (theirs.tag, theirs.total):
+            raise WireError("Points of two secrets came in one job.")
+
+    def forget_theirs(self) -> None:
+        """Let the peer begin again, with another secret."""
+        self._theirs = None
+
+    def raised(self, theirs: Points) -> Points:
+        """A piece of the peer's points, raised: what a feature party sends back."""
+        self.check(theirs)
+        points = self._secret.raised(theirs.points)
+        return Points(self.job, "raised", self.tag, theirs.total, theirs.piece, points)
+
+    def doubled(self, theirs: Points) -> bytes:
+        """A piece of the peer's points, raised: what the label party compares."""
+        self.check(theirs)
+        return self._secret.raised(theirs.points)
+
+    def met(self, raised: bytes, doubled: bytes) -> Match:
+        """What is common, of one's own points raised by the peer and the peer's doubled ones."""
+        if self._theirs is None:
+            raise WireError("No points came.")
+        left, right = matched(raised, doubled)
+        return Match(self.order[left], right, *self._theirs)
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """Rows that the label party shares with one peer, and where they stand in its points."""
+
+    rows: IntArray
+    places: IntArray
+    tag: bytes
+    total: int
+
+    def told(self, job: str, rows: IntArray) -> Aligned:
+        """What this peer is told when ``rows`` are common to all parties."""
+        places = self.places[np.isin(self.rows, rows)]
+        return Aligned(job, self.tag, self.total, len(places), packed(places, self.total))
+
+
+def common_to_all(matches: Sequence[Match]) -> IntArray:
+    """The label party's rows that every peer has."""
+    return reduce(np.intersect1d, [match.rows for match in matches])
+
+
+def check_aligned(aligned: Aligned, side: Side) -> None:
+    """Refuse an answer to other points than this side's."""
+    if (aligned.job, aligned.tag, aligned.total) != (side.job, side.tag, side.total):
+        raise PeerError(
+            "The alignment is one of other points: this party's state of the job was lost. Let "
+            "the label party begin a new job (--again)."
+        )

@@ -1,0 +1,73 @@
+"""The feature party's side of a networked alignment: it asks what is lacking, and sends that."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Protocol, TypeVar
+
+from opboost.align.points import piece_count
+from opboost.errors import PeerError
+from opboost.party.meeting import Meeting
+from opboost.wire.messages import Ack, Aligned, Points, PointsQuery, Poll
+
+M = TypeVar("M")
+
+
+class Ask(Protocol):
+    """One message out, one of the expected kinds back."""
+
+    def __call__(self, step: str, message: object, *expected: type[M]) -> M:
+        """Call the label party."""
+        ...
+
+
+class Talk:
+    """A meeting with the label party over a connection that may break at any point."""
+
+    def __init__(
+        self,
+        meeting: Meeting,
+        job: str,
+        ask: Ask,
+        *,
+        wait: float,
+        progress: Callable[[str, int, int], None],
+    ) -> None:
+        self._meeting, self._job, self._ask, self._progress = meeting, job, ask, progress
+        self._end = time.monotonic() + wait
+
+    def align(self) -> Aligned:
+        """Send points until the label party has all, and take note of the common rows."""
+        first: Points | None = None
+        while time.monotonic() < self._end:
+            said: object = self._ask("aligned", Poll(self._job), Aligned, Ack)
+            if isinstance(said, Aligned):
+                self._meeting.finish(said)
+                return said
+            assert isinstance(said, Ack)
+            if first is None:
+                first = self._fetched(0)
+                self._meeting.begin(first)
+            if said.step == "feature":
+                self._show("IDs blinded", self._meeting.pieces(said.columns))
+            elif said.step == "raised":
+                missing = [n for n in range(piece_count(first.total)) if n not in said.columns]
+                raised = self._meeting.raised(map(self._fetched, missing))
+                self._show("IDs of the label party raised", raised)
+        raise PeerError("The other parties did not come in time. Join again later.")
+
+    def _fetched(self, number: int) -> Points:
+        """A piece of the label party's points, when it is made."""
+        while time.monotonic() < self._end:
+            said: object = self._ask("want", PointsQuery(self._job, number), Points, Ack)
+            if isinstance(said, Points):
+                if said.piece != number:
+                    raise PeerError("The label party sent another piece of points than asked for.")
+                return said
+        raise PeerError("The label party's points did not come in time. Join again later.")
+
+    def _show(self, what: str, pieces: Iterator[Points]) -> None:
+        for piece in pieces:
+            self._ask("points", piece, Ack)
+            self._progress(what, piece.piece + 1, piece_count(piece.total))

@@ -1,0 +1,295 @@
+"""Parties that share some of their rows: exact rows and order, what is kept, what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+import opboost as op
+from opboost.align.keys import key_digests
+from opboost.errors import DataError, ParameterError, PeerError, PrivacyError, WireError
+from opboost.party.alignment import Side, kept_secret
+from opboost.party.channel import read_column
+from opboost.wire.messages import Aligned, Points, Welcome
+
+GRID = op.Domain(1, 10)
+JOB = "20260102T030405Z-01020304"
+WELCOME = Welcome(JOB, bytes(32), b"")
+EXACT = op.ClampMap(GRID, 40.0)  # so little noise that a code is its value
+
+
+def people(rng, count, of=400):
+    return [f"P{i:03d}" for i in rng.permutation(of)[:count]]
+
+
+def value_of(person, shift=0):
+    return (int(person[1:]) * 7 + shift) % 10 + 1
+
+
+def shop(ids, name="shop", shift=0, kind=pd.DataFrame, align="psi", **settings):
+    columns = {"x": [value_of(i, shift) for i in ids], "id": ids}
+    table = kind(columns) if callable(kind) else kind
+    schema = [op.PrivateColumn("x", op.NumericMapping(GRID, (0.5, 10.5)), EXACT)]
+    return op.FeatureParty(table, schema, ids="id", name=name, align=align, **settings)
+
+
+def bank(ids, align="psi", kind=pd.DataFrame, **settings):
+    y = np.array([value_of(i) > 5 for i in ids])
+    own = kind({"own": [value_of(i, 3) for i in ids]})
+    return op.LabelParty(own, y, ids=ids, random_state=0, align=align, booster="gbdt", **settings)
+
+
+class Seen(op.MemoryChannel):
+    """A channel that keeps what the label party trained on."""
+
+    def columns(self):
+        for head, column in super().columns():
+            self.values = head.codebook.values[column.codes]
+            yield head, column
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_every_party_has_the_common_rows_in_one_order(kind):
+    rng = np.random.default_rng(1)
+    ours, north, south = people(rng, 350), people(rng, 330), people(rng, 340)
+    channels = [
+        Seen(shop(north, "north", kind=kind)),
+        Seen(shop(south, "south", shift=2, kind=kind)),
+    ]
+    label = bank(ours, kind=kind)
+    aligned = label.align(channels, WELCOME)
+    common = set(ours) & set(north) & set(south)
+    order = sorted(common, key=lambda i: bytes(key_digests([i.encode()])[0]))
+    assert aligned._y.tolist() == [value_of(i) > 5 for i in order]
+    own = aligned._own["own"]
+    assert list(own.to_pylist() if hasattr(own, "to_pylist") else own) == [
+        value_of(i, 3) for i in order
+    ]
+    aligned.train(channels, welcome=WELCOME)
+    for channel, shift in zip(channels, (0, 2), strict=True):
+        assert channel.values.tolist() == [value_of(i, shift) for i in order]
+        ledger = channel._party._ledger
+        entries = [(e.kind, e.body) for e in ledger.entries()]
+        kinds = [k for k, _ in entries]
+        assert kinds == ["open", "align", "aligned", "reserve", "draw", "commit", "answer"]
+        assert entries[1][1]["theirs"] == 350
+        assert entries[2][1]["common"] == len(common)
+        assert entries[5][1]["new_cells"] == len(common)  # nobody else was drawn or charged
+        text = " ".join(e.text for e in ledger.entries())
+        assert not any(i in text for i in ours)
+
+
+def test_a_table_in_pieces_gives_what_a_table_in_memory_gives(tmp_path, monkeypatch):
+    rng = np.random.default_rng(2)
+    ours, theirs = people(rng, 5000, 6000), people(rng, 5500, 6000)
+    monkeypatch.setattr("opboost.files.reading.CELLS", 2048)  # pieces of 1,024 rows
+    table = pa.table({"x": [value_of(i) for i in theirs], "id": theirs})
+    pa.parquet.write_table(table, tmp_path / "t.parquet")
+    pa.csv.write_csv(table, tmp_path / "t.csv")
+    order = sorted(set(ours) & set(theirs), key=lambda i: bytes(key_digests([i.encode()])[0]))
+    for file in (tmp_path / "t.parquet", tmp_path / "t.csv"):
+        channel = Seen(shop(theirs, kind=file))
+        bank(ours).train([channel])
+        assert channel.values.tolist() == [value_of(i) for i in order]
+
+
+def test_the_same_ledger_gives_the_same_codes_in_every_job_whatever_the_rows_order(tmp_path):
+    rng = np.random.default_rng(3)
+    ours, theirs = people(rng, 300), people(rng, 300)
+    noisy = [op.PrivateColumn("x", op.NumericMapping(GRID, (0.5, 10.5)), op.ClampMap(GRID, 0.5))]
+    seen = []
+    with op.Ledger(tmp_path / "ledger", tmp_path / "key") as ledger:
+        for order in (theirs, theirs[::-1]):
+            table = pd.DataFrame({"x": [value_of(i) for i in order], "id": order})
+            party = op.FeatureParty(table, noisy, ids="id", align="psi", ledger=ledger)
+            channel = Seen(party)
+            model = bank(ours).train([channel])
+            seen.append((channel.values.tolist(), model.predict_proba(_grid(model)).tolist()))
+        commits = [e.body for e in ledger.entries("commit")]
+    assert seen[0] == seen[1]
+    assert commits[1]["new_cells"] == 0
+
+
+def _grid(model):
+    cells = range(1, 11)
+    return pd.DataFrame(dict.fromkeys(model.feature_names_in_, cells))
+
+
+def test_spellings_meet_and_the_ledger_keeps_the_tables_own(tmp_path):
+    ids = people(np.random.default_rng(4), 200)
+    loose = op.AlignRules(op.Normalisation(trim=True, case="lower"))
+    with op.Ledger(tmp_path / "ledger", tmp_path / "key") as ledger:
+        for spelt in (ids, [f" {i}  " for i in ids]):
+            table = pd.DataFrame({"x": [value_of(i) for i in ids], "id": spelt})
+            schema = [op.PrivateColumn("x", op.NumericMapping(GRID, (0.5, 10.5)), EXACT)]
+            party = op.FeatureParty(table, schema, ids="id", align=loose, ledger=ledger)
+            channel = Seen(party)
+            y = np.array([value_of(i) > 5 for i in ids])
+            small = [i.lower() for i in ids]
+            op.LabelParty(None, y, ids=small, align=loose, booster="gbdt").train([channel])
+            assert len(channel.values) == 200
+        assert [e.body["new_cells"] for e in ledger.entries("commit")] == [200, 0]
+
+
+def test_ids_that_meet_under_the_rule_are_refused_with_counts():
+    loose = op.AlignRules(op.Normalisation(case="lower"))
+    ids = people(np.random.default_rng(5), 200)
+    ids += [ids[0].lower(), "P900", "p900"]
+    with pytest.raises(DataError, match=r"2 IDs stand more than once, in 4 rows") as refused:
+        bank(ids[:200], align=loose).train([op.MemoryChannel(shop(ids, align=loose))])
+    assert "p900" not in str(refused.value).lower()
+    with pytest.raises(DataError, match=r"2 IDs stand more than once, in 4 rows"):
+        bank(ids, align=loose).train([op.MemoryChannel(shop(ids[:200], align=loose))])
+
+
+def test_too_few_common_rows_are_refused_before_anything_is_released():
+    rng = np.random.default_rng(6)
+    ids = people(rng, 400)
+    for rules in (op.AlignRules(minimum_rows=101), op.AlignRules(minimum_rows=1)):
+        stern = op.AlignRules(minimum_rows=101)
+        party = shop(ids[:250], align=stern)
+        with pytest.raises(PrivacyError, match=r"100 rows in common; with fewer than 101"):
+            bank(ids[150:], align=rules).train([op.MemoryChannel(party)])
+        assert [e.kind for e in party._ledger.entries()] == ["open", "align"]
+    party = shop(ids[:250], align=op.AlignRules(minimum_rows=100))
+    bank(ids[150:], align=op.AlignRules(minimum_rows=100)).train([op.MemoryChannel(party)])
+
+
+def test_sets_that_are_too_large_are_refused_by_both_sides():
+    ids = people(np.random.default_rng(7), 300)
+    little, much = op.AlignRules(most_rows=250), op.AlignRules()
+    with pytest.raises(PeerError, match=r"300 points are more than the other party takes: 250"):
+        bank(ids).train([op.MemoryChannel(shop(ids[:200], align=little))])
+    with pytest.raises(PeerError, match=r"300 points are more"):
+        bank(ids[:200], align=little).train([op.MemoryChannel(shop(ids, align=much))])
+    for label, feature in ((little, much), (much, little)):
+        with pytest.raises(PrivacyError, match=r"no more than 250 may be aligned"):
+            bank(ids, align=label).train([op.MemoryChannel(shop(ids, align=feature))])
+
+
+def test_one_label_party_may_not_align_again_and_again(tmp_path):
+    ids = people(np.random.default_rng(8), 200)
+    with op.Ledger(tmp_path / "ledger", tmp_path / "key") as ledger:
+        few = op.AlignRules(repeats=2)
+        for _ in range(2):
+            job = Welcome(f"2026010{_ + 1}T030405Z-01020304", bytes(32), b"")
+            party = shop(ids, align=few, ledger=ledger)
+            bank(ids[:150]).train([op.MemoryChannel(party)], welcome=job)
+        party = shop(ids, align=few, ledger=ledger, state=tmp_path / "state")
+        with pytest.raises(PrivacyError, match=r"has aligned its rows with this table in 2 jobs"):
+            bank(ids[:150]).train([op.MemoryChannel(party)])
+        other = shop(ids, align=few, ledger=ledger, recipient="another bank")
+        bank(ids[:150]).train([op.MemoryChannel(other)])
+
+
+def test_a_meeting_is_taken_up_again_and_its_secret_goes(tmp_path):
+    ids = people(np.random.default_rng(9), 200)
+    with op.Ledger(tmp_path / "ledger", tmp_path / "key") as ledger:
+        settings = {"ledger": ledger, "state": tmp_path / "state"}
+        label = Side(JOB, "label", kept_secret(None), key_digests(_bytes(ids[:150])), RULES)
+        first = next(label.pieces())
+        meeting = shop(ids, **settings).meeting(WELCOME)
+        meeting.begin(first)
+        shown = next(meeting.pieces())
+        secret = tmp_path / "state" / JOB / "secret"
+        assert secret.stat().st_mode & 0o777 == 0o600
+        again = shop(ids[::-1], **settings).meeting(WELCOME)  # killed; the table sorted anew
+        again.begin(first)
+        assert next(again.pieces()) == shown
+        (raised,) = again.raised([first])
+        match = label.met(raised.points, label.doubled(shown))
+        aligned = match.told(JOB, match.rows)
+        with pytest.raises(PeerError, match="not aligned yet"):
+            again.rows()
+        again.finish(aligned)
+        assert not secret.exists()
+        third = shop(ids, **settings)
+        assert third.meeting(WELCOME).done
+        assert {ids[r] for r in third.meeting(WELCOME).rows()} == set(ids[:150])
+        assert [e.kind for e in ledger.entries()] == ["open", "align", "aligned"]
+        with pytest.raises(DataError, match="not those that were aligned"):
+            shop(ids[:-1], **settings).release(WELCOME)
+        with pytest.raises(PrivacyError, match="another recipient or configuration"):
+            shop(ids, align="given", **settings).release(WELCOME)
+
+
+RULES = op.AlignRules()
+
+
+def _bytes(ids):
+    return [i.encode() for i in ids]
+
+
+def test_points_and_bitmaps_of_another_job_or_secret_are_refused():
+    ids = people(np.random.default_rng(10), 200)
+    digests = key_digests(_bytes(ids))
+    label = Side(JOB, "label", kept_secret(None), digests, RULES)
+    feature = Side(JOB, "feature", kept_secret(None), digests, RULES)
+    stranger = Side(JOB, "feature", kept_secret(None), digests, RULES)
+    other_job = Side("20260102T030406Z-01020304", "feature", kept_secret(None), digests, RULES)
+    label.doubled(next(feature.pieces()))
+    with pytest.raises(WireError, match="two secrets"):
+        label.doubled(next(stranger.pieces()))
+    for wrong in (next(other_job.pieces()), next(label.pieces())):
+        with pytest.raises(WireError, match="another job or step"):
+            label.doubled(wrong)
+    fresh = Side(JOB, "label", kept_secret(None), digests, RULES)
+    with pytest.raises(WireError, match="does not lie on the curve"):
+        fresh.doubled(Points(JOB, "feature", bytes(16), 1, 0, b"\2" + b"\1" * 32))
+    meeting = shop(ids).meeting(WELCOME)
+    meeting.begin(next(label.pieces()))
+    with pytest.raises(PeerError, match="one of other points"):
+        meeting.finish(Aligned(JOB, bytes(16), 200, 0, bytes(25)))
+
+
+def test_a_table_that_changes_between_alignment_and_drawing_is_refused(tmp_path):
+    ids = people(np.random.default_rng(11), 200)
+    file = tmp_path / "t.parquet"
+    table = pa.table({"x": [value_of(i) for i in ids], "id": ids})
+    pa.parquet.write_table(table, file)
+    party = shop(ids, kind=file)
+    channel = op.MemoryChannel(party)
+    label = bank(ids[:150]).align([channel], WELCOME)
+    pa.parquet.write_table(table.take(list(range(199, -1, -1))), file)
+    with pytest.raises(DataError, match="changed while it was read"):
+        label.train([channel], welcome=WELCOME)
+    assert [e.kind for e in party._ledger.entries()][-1] == "abort"
+
+
+def test_bad_settings_of_an_alignment_say_what_to_do():
+    ids = people(np.random.default_rng(12), 200)
+    y = np.arange(200) % 2
+    with pytest.raises(ParameterError, match=r"Give ids="):
+        op.LabelParty(None, y, align="psi")
+    with pytest.raises(ParameterError, match=r"199 IDs for 200 rows"):
+        op.LabelParty(None, y, ids=ids[:199])
+    with pytest.raises(ParameterError, match=r"align is 'psi', 'given'"):
+        op.LabelParty(None, y, ids=ids, align="sorted")
+    schema = [op.PrivateColumn("x", op.NumericMapping(GRID, (0, 1)), EXACT)]
+    with pytest.raises(ParameterError, match=r"Give ids='customer_id'"):
+        op.FeatureParty(pd.DataFrame({"x": [0.5]}), schema, align="psi")
+    with pytest.raises(ParameterError, match=r"minimum_rows is 1 or more"):
+        op.AlignRules(minimum_rows=0)
+    with pytest.raises(PeerError, match=r"which are given in this job"):
+        bank(ids).train([op.MemoryChannel(shop(ids, align="given"))])
+
+
+def test_a_label_that_is_constant_in_the_common_rows_is_refused_before_a_release():
+    ids = people(np.random.default_rng(13), 300)
+    y = np.array([0] * 150 + [1] * 150)
+    party = shop(ids[:150])
+    with pytest.raises(DataError, match="one value only in the rows that all parties have"):
+        op.LabelParty(None, y, ids=ids, align="psi").train([op.MemoryChannel(party)])
+    assert [e.kind for e in party._ledger.entries()] == ["open", "align"]
+
+
+def test_the_file_of_a_column_holds_common_rows_alone(tmp_path):
+    ids = people(np.random.default_rng(14), 300)
+    party = shop(ids, state=tmp_path)
+    bank(ids[100:]).train([op.MemoryChannel(party)], welcome=WELCOME)
+    (file,) = party.released(JOB)[1]
+    assert len(read_column(file)[1].codes) == 200

@@ -22,10 +22,11 @@ def test_the_demo_is_three_processes_and_one_model(tmp_path):
     done = run("demo", "--format", "json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert found["rows"] == 426
+    assert found["aligned"]["people"] == {"clinic": 408, "lab-north": 408, "lab-south": 408}
+    assert 372 <= found["rows"] == found["aligned"]["common"] < 408
     assert [s["party"] for s in found["sent"]] == ["lab-north", "lab-south"]
     for sent in found["sent"]:
-        assert 0 < sent["bytes"] < 20_000
+        assert 0 < sent["bytes"] < 20_000 + 2 * 33 * 408
         assert sent["per_person"] == pytest.approx(9 * 0.64 * sent["columns"])
     assert found["per_person"] == pytest.approx(5 * 9 * 0.64)
     assert found["auc"]["federated"] > found["auc"]["own columns alone"] + 0.1
@@ -35,6 +36,7 @@ def test_the_demo_is_three_processes_and_one_model(tmp_path):
     ]
     page = (tmp_path / "demo-out" / "report.html").read_text()
     assert "lab-north" in page
+    assert f"trained on the {found['rows']} people that all know" in " ".join(page.split())
     assert "http" not in page.replace("data:image/png;base64", "")
 
 

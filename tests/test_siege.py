@@ -41,7 +41,7 @@ from tests.federation import (
 
 @pytest.fixture(scope="module")
 def besieged(tmp_path_factory):
-    made = scene(tmp_path_factory.mktemp("siege"), ("shop", "telco", "former"))
+    made = scene(tmp_path_factory.mktemp("siege"), ("shop", "telco", "former"), align="given")
     config = made.config(LABEL_PARTY)
     text = config.read_text() + "\n[peers.former]\nrevoked = true\n\n[limits]\nmemory_mb = 512\n"
     config.write_text(text)

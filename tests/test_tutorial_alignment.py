@@ -192,7 +192,8 @@ def test_two_companies_find_their_common_customers_and_learn_from_them(town):
     by_bundles(town)
     found = tree_of_model(model)
     manifest = json.loads(next(town.glob("bank/state-bank/*/manifest.json")).read_text())
-    assert manifest["align"] == {"own": len(BANK), "shop": len(SHOP), "common": len(BOTH)}
+    theirs = {"shop": len(SHOP)}
+    assert manifest["align"] == {"own": len(BANK), "theirs": theirs, "common": len(BOTH)}
     assert manifest["rows"] == len(BOTH)
 
     # The model is worth having, also on people whom it has not seen.

@@ -137,7 +137,7 @@ def label_party(config: LabelConfig, data: Data) -> LabelParty:
 def alignment_figures(folder: Path, record: JobRecord) -> dict[str, Any]:
     """The alignment in a few figures: how many rows each party brought, and how many are common."""
     theirs = {name: Mailbox(folder, name).points()["total"] for name in record.active}
-    return {"own": record.rows, **theirs, "common": status(folder)["rows"]}
+    return {"own": record.rows, "theirs": theirs, "common": status(folder)["rows"]}
 
 
 def write_model(

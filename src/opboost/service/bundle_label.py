@@ -87,6 +87,10 @@ class BundleChannel(InboxChannel):
 def begin(config: LabelConfig, to: Path, *, again: bool = False) -> Outcome:
     """Begin a job: a bundle for every feature party; repeated, the same bundles."""
     tools = Tools.of(config.tls, config.party.name)
+    revoked = {name for name, peer in config.peers.items() if peer.revoked}
+    for peer in config.job.feature_parties:
+        if peer not in revoked:
+            tools.public(peer)  # one that lacks is told before anything begins
     with durable.alone(config.state):
         folder = None if again else known_job(config, "bundles")
         if folder is None:

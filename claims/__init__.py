@@ -12,6 +12,7 @@ FILES = (
     "training",
     "accuracy",
     "federation",
+    "alignment",
     "denoising",
     "denoising_speed",
 )

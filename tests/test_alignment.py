@@ -162,9 +162,9 @@ def test_too_few_common_rows_are_refused_before_anything_is_released():
 def test_sets_that_are_too_large_are_refused_by_both_sides():
     ids = people(np.random.default_rng(7), 300)
     little, much = op.AlignRules(most_rows=250), op.AlignRules()
-    with pytest.raises(PeerError, match=r"300 points are more than the other party takes: 250"):
+    with pytest.raises(PrivacyError, match=r"brings 300 rows, .* no more than 250 are taken"):
         bank(ids).train([op.MemoryChannel(shop(ids[:200], align=little))])
-    with pytest.raises(PeerError, match=r"300 points are more"):
+    with pytest.raises(PrivacyError, match=r"brings 300 rows"):
         bank(ids[:200], align=little).train([op.MemoryChannel(shop(ids, align=much))])
     for label, feature in ((little, much), (much, little)):
         with pytest.raises(PrivacyError, match=r"no more than 250 may be aligned"):
@@ -215,6 +215,20 @@ def test_a_meeting_is_taken_up_again_and_its_secret_goes(tmp_path):
             shop(ids[:-1], **settings).release(WELCOME)
         with pytest.raises(PrivacyError, match="another recipient or configuration"):
             shop(ids, align="given", **settings).release(WELCOME)
+
+
+def test_the_label_partys_secrets_go_even_if_it_was_killed_on_the_way(tmp_path):
+    ids = people(np.random.default_rng(15), 200)
+    channel = op.MemoryChannel(shop(ids))
+    label = bank(ids[:150])
+    first = label.align([channel], WELCOME, tmp_path)
+    assert sorted(f.name for f in tmp_path.iterdir()) == ["common"]
+    kept_secret(tmp_path / "align" / "shop")
+    again = label.align([channel], WELCOME, tmp_path)  # asks nobody: the outcome is there
+    assert sorted(f.name for f in tmp_path.iterdir()) == ["common"]
+    assert again._ids == first._ids
+    with pytest.raises(ParameterError, match="are given"):
+        first.align([channel], WELCOME)
 
 
 RULES = op.AlignRules()

@@ -236,8 +236,8 @@ def test_an_id_that_stands_twice_and_a_set_that_is_too_large_are_refused(tmp_pat
         text = config.read_text()
         config.write_text(text.replace('id = "id"\n', 'id = "id"\nmost_rows = 299\n'))
         shop = subprocess.run(command, capture_output=True, text=True)
-        assert shop.returncode == 4
-        assert "300 points are more than the other party takes: 299" in shop.stderr
+        assert shop.returncode == 3
+        assert "brings 300 rows" in shop.stderr
     entries = json.loads(run("ledger", "export", "-c", made.config("shop"))[1])
     assert [e["kind"] for e in entries] == ["open"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import unicodedata
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -66,9 +65,8 @@ def key_digests(keys: Iterable[bytes]) -> Digests:
 
 def refuse_repeats(digests: Digests) -> None:
     """Refuse keys that stand more than once, with counts and without the keys."""
-    counts = Counter(Counter(map(bytes, digests)).values())
-    keys = sum(number for times, number in counts.items() if times > 1)
-    rows = sum(times * number for times, number in counts.items() if times > 1)
+    _, times = np.unique(np.ascontiguousarray(digests).view("S32"), return_counts=True)
+    keys, rows = int((times > 1).sum()), int(times[times > 1].sum())
     if keys:
         raise DataError(
             f"{keys:,} {'ID stands' if keys == 1 else 'IDs stand'} more than once, in {rows:,} "

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from opboost.align.keys import Normalisation
-from opboost.errors import ParameterError, PeerError, PrivacyError
+from opboost.errors import ParameterError, PrivacyError
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class AlignRules:
     def check_theirs(self, rows: int) -> None:
         """Refuse a peer with more rows than it may guess at."""
         if rows > self.most_rows:
-            raise PeerError(
-                f"{rows:,} points are more than the other party takes: {self.most_rows:,}. "
-                "It can decide on a higher most_rows under [align]."
+            raise PrivacyError(
+                f"The other party brings {rows:,} rows, and each may be a guess; no more than "
+                f"{self.most_rows:,} are taken. Decide on a higher most_rows under [align]."
             )

@@ -157,24 +157,25 @@ class LabelParty:
         Common rows are in the order of their keys' digests, at every party.  ``state`` holds the
         secrets while this goes on, and the outcome afterwards.
         """
-        assert self._rules is not None
+        if self._rules is None:
+            raise ParameterError("Rows are given, or aligned already. Build it with align='psi'.")
         digests = key_digests(self._ids or ())
-        kept = None if state is None else state / "common"
-        if kept is None or not kept.exists():
-            refuse_repeats(digests)
+        if state is None:
+            rows = self._meet(channels, welcome, None, digests)
+            return self._restricted(rows, digests)
+        kept = state / "common"
+        if not kept.exists():
             rows = self._meet(channels, welcome, state, digests)
-            common = Common.of(digests, rows)
-            if state is not None and kept is not None:
-                durable.write(kept, common.to_bytes())
-                shutil.rmtree(state / "align", ignore_errors=True)
-        else:
-            common = Common.from_bytes(kept.read_bytes())
+            durable.write(kept, Common.of(digests, rows).to_bytes())
+        shutil.rmtree(state / "align", ignore_errors=True)
+        common = Common.from_bytes(kept.read_bytes())
         return self._restricted(common.rows(digests), digests)
 
     def _meet(
         self, channels: Sequence[Channel], welcome: Welcome, state: Path | None, digests: Digests
     ) -> IntArray:
         assert self._rules is not None
+        refuse_repeats(digests)
         sides = []
         for channel in channels:
             secret = kept_secret(state and state / "align" / channel.party)

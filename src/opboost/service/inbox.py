@@ -273,6 +273,7 @@ class InboxChannel:
         while self._box.has("refused") and time.monotonic() < end:
             self._watch()
             time.sleep(PAUSE)
+        time.sleep(10 * PAUSE)  # let the answer leave
         (self._box.folder / "refused").unlink(missing_ok=True)
 
     def open(self, welcome: Welcome) -> Schema:

@@ -86,7 +86,8 @@ def identity_of(made, party):
     from opboost.config.federation import Tls
 
     kit = made.folder / "certs" / party
-    return read_identity(Tls(kit / "ca.pem", kit / "cert.pem", kit / "key.pem"), party)
+    files = (kit / name for name in ("ca.pem", "cert.pem", "key.pem", "encryption.key"))
+    return read_identity(Tls(*files, {}), party)
 
 
 def shaken_hands(made, address, identity, party=None, job=None):

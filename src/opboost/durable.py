@@ -7,28 +7,34 @@ import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from opboost.errors import ConfigError
 
 
 def write(path: Path, data: bytes, *, mode: int = 0o644) -> None:
     """Put ``data`` in the place of ``path``, all of it or none."""
-    _placed(path, data, mode, os.replace)
+    with writing(path, mode=mode) as file:
+        file.write(data)
 
 
 def write_new(path: Path, data: bytes, *, mode: int = 0o644) -> None:
     """Like :func:`write`, but a file that is there already, or comes first, stays as it is."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with suppress(FileExistsError):
-        _placed(path, data, mode, os.link)
+    with suppress(FileExistsError), writing(path, mode=mode, place=os.link) as file:
+        file.write(data)
 
 
-def _placed(path: Path, data: bytes, mode: int, place: Callable[[Path, Path], None]) -> None:
+@contextmanager
+def writing(
+    path: Path, *, mode: int = 0o644, place: Callable[[Path, Path], None] = os.replace
+) -> Iterator[BinaryIO]:
+    """A file to write to, which takes the place of ``path`` when the block ends well."""
     partial = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
     try:
         handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         with open(handle, "wb") as file:
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         place(partial, path)

@@ -13,6 +13,7 @@ import typer
 
 from opboost import __version__
 from opboost.cli.bench import bench
+from opboost.cli.bundle import bundle
 from opboost.cli.certify import certify
 from opboost.cli.certs import certs
 from opboost.cli.common import end_by_request
@@ -35,6 +36,7 @@ app = typer.Typer(
 )
 for verb in (demo, describe, desensitize, certify, train, predict, serve, join, bench):
     app.command()(verb)
+app.add_typer(bundle, name="bundle")
 app.add_typer(certs, name="certs")
 app.add_typer(ledger, name="ledger")
 

@@ -19,7 +19,7 @@ def new(
     days: Annotated[int, typer.Option(min=1, help="How long the certificate is good.")] = 397,
     format: FormatOption = Format.text,
 ) -> None:
-    """Make a party's kit: ca.pem, cert.pem, key.pem.  The authority is made with the first."""
+    """Make a party's kit: ca.pem, cert.pem and keys.  The authority is made with the first."""
     from opboost.service.certs import new_kit
 
     kit = new_kit(name, dir, days=days)
@@ -31,3 +31,23 @@ def new(
         f"Hand {kit} to party {name!r} alone, and keep {dir / 'ca' / 'ca.key'} to yourself: "
         "whoever has it can act as any party."
     )
+
+
+@certs.command()
+def encryption(
+    kit: Annotated[Path, typer.Argument(help="A folder with ca.pem, cert.pem and key.pem.")],
+    format: FormatOption = Format.text,
+) -> None:
+    """Add to a kit what bundles need: encryption.key, and beside the kit NAME.public.
+
+    An encryption key that is there is kept; its public half is certified anew, which is also what a
+    renewed certificate needs.
+    """
+    from opboost.service.certs import add_encryption
+
+    public = add_encryption(kit)
+    if format is Format.json:
+        print_json({"kit": str(kit), "public": str(public)})
+    else:
+        typer.echo(str(public))
+    talk().print(f"Hand {public} to the other parties; {kit / 'encryption.key'} stays here.")

@@ -5,9 +5,15 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from opboost.cli.common import ConfigOption, Format, FormatOption, print_json, talk
+from opboost.cli.common import (
+    ConfigOption,
+    Format,
+    FormatOption,
+    print_json,
+    steps_progress,
+    talk,
+)
 
 
 def join(
@@ -28,23 +34,8 @@ def join(
     from opboost.service.join import join as run
 
     console = talk()
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
-    tasks: dict[str, TaskID] = {}
-
-    def progress(what: str, done: int, total: int) -> None:
-        if what not in tasks:
-            tasks[what] = bar.add_task(what, total=total)
-        bar.update(tasks[what], completed=done, total=total)
-
     found = load_feature(config)
-    with bar:
+    with steps_progress() as progress:
         manifest = run(
             found,
             connect=connect,

@@ -23,7 +23,6 @@ from opboost.config.sections import (
     PeerSection,
     Section,
     SpellingSection,
-    TlsSection,
 )
 from opboost.errors import ConfigError
 from opboost.wire.messages import PARTY_NAME
@@ -59,11 +58,18 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """Three PEM files: the authority, and one's own certificate and key."""
+    """PEM files: the authority, one's own certificate and key, and what bundles need besides."""
 
     ca: Path
     cert: Path
     key: Path
+    encryption: Path
+    public: dict[str, Path]
+    """Where the public keys of peers lie; those of others beside the kit, as ``NAME.public``."""
+
+    def public_of(self, party: str) -> Path:
+        """Where a party's public key lies."""
+        return self.public.get(party, self.key.parent.parent / f"{party}.public")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +137,16 @@ def load_job(path: Path) -> Job:
     )
 
 
+def is_label_party(path: Path) -> bool:
+    """Whether a file is that of its job's label party."""
+    party, job = _party(validated(read(path), path.name), path)
+    return party.name == job.label_party
+
+
 def load_feature(path: Path) -> FeatureConfig:
     """A feature party's file, with paths taken from where it lies."""
     config = validated(read(path), path.name)
-    _check_sections(config, path, "a feature party", ("label", "peers", "booster"))
+    _check_sections(config, path, "a feature party", ("label", "booster"))
     base = path.parent
     party, job = _party(config, path)
     if party.name not in job.feature_parties:
@@ -142,13 +154,17 @@ def load_feature(path: Path) -> FeatureConfig:
             f"{path.name}: party {party.name!r} is no feature party of job {job.name!r}; "
             f"those are {', '.join(job.feature_parties)}."
         )
-    if party.connect is None:
-        raise ConfigError(f'{path.name}: add connect = "host:port" to [party].')
     if config.ledger is None:
         raise ConfigError(
             f"{path.name} has no [ledger]: what leaves the house is recorded. Add [ledger] with "
             'folder = "ledger" and key = "keys/ledger.key".'
         )
+    for name, peer in config.peers.items():
+        if name != job.label_party or peer.revoked:
+            raise ConfigError(
+                f"{path.name}: [peers.{name}]{' revoked' if peer.revoked else ''} has no meaning "
+                f"for a feature party; it may say where the public key of {job.label_party!r} is."
+            )
     plan = planned(config, path.name)
     if plan.public:
         raise ConfigError(
@@ -161,7 +177,7 @@ def load_feature(path: Path) -> FeatureConfig:
         party,
         base / party.table,
         base / (party.state or f"state-{party.name}"),
-        _tls(config.tls, base),
+        _tls(config, base),
         config.align,
         config.ledger,
         base / config.ledger.folder,
@@ -182,8 +198,6 @@ def load_label(path: Path) -> LabelConfig:
             f"{path.name}: party {party.name!r} is not the label party of job {job.name!r}; "
             f"that is {job.label_party!r}."
         )
-    if party.listen is None:
-        raise ConfigError(f'{path.name}: add listen = "0.0.0.0:8815" to [party].')
     if config.label is None:
         raise ConfigError(f'{path.name} has no [label]. Add [label] with column = "...".')
     if config.columns:
@@ -200,7 +214,7 @@ def load_label(path: Path) -> LabelConfig:
         base / party.table,
         base / (party.state or f"state-{party.name}"),
         base / config.label.model,
-        _tls(config.tls, base),
+        _tls(config, base),
         config.align,
         config.booster,
         tuple(config.table.drop),
@@ -228,10 +242,15 @@ def _party(config: ColumnsConfig, path: Path) -> tuple[PartySection, Job]:
     return config.party, load_job(path.parent / config.party.job)
 
 
-def _tls(section: TlsSection | None, base: Path) -> Tls | None:
+def _tls(config: ColumnsConfig, base: Path) -> Tls | None:
+    section = config.tls
     if section is None:
         return None
     if section.kit is not None:
         kit = base / section.kit
-        return Tls(kit / "ca.pem", kit / "cert.pem", kit / "key.pem")
-    return Tls(*(base / str(file) for file in (section.ca, section.cert, section.key)))
+        ca, cert, key = (kit / name for name in ("ca.pem", "cert.pem", "key.pem"))
+    else:
+        ca, cert, key = (base / str(file) for file in (section.ca, section.cert, section.key))
+    own = base / section.encryption if section.encryption else key.parent / "encryption.key"
+    public = {name: base / p.public for name, p in config.peers.items() if p.public}
+    return Tls(ca, cert, key, own, public)

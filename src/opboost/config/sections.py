@@ -80,12 +80,16 @@ class LabelSection(Section):
 
 
 class TlsSection(Section):
-    """``[tls]``: a kit's folder (``opboost certs new``), or three files."""
+    """``[tls]``: a kit's folder (``opboost certs new``), or three files.
+
+    ``encryption`` is the key that opens bundles; by default it lies beside the certificate's key.
+    """
 
     kit: str | None = None
     ca: str | None = None
     cert: str | None = None
     key: str | None = None
+    encryption: str | None = None
 
     @model_validator(mode="after")
     def _whole(self) -> TlsSection:
@@ -147,6 +151,11 @@ class LimitsSection(Section):
 
 
 class PeerSection(Section):
-    """``[peers.NAME]``: what the label party says of one feature party."""
+    """``[peers.NAME]``: what a party says of another.
+
+    ``public`` is where the peer's public key for bundles lies; ``revoked`` is the label party's
+    word for a feature party that is turned away.
+    """
 
     revoked: bool = False
+    public: str | None = None

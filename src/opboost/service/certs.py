@@ -15,9 +15,13 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from opboost import durable
+from opboost.config.federation import Tls
 from opboost.errors import ConfigError
+from opboost.service.encryption import certify, new_key
+from opboost.service.tls import Identity, named_in, read_identity
 from opboost.wire.messages import PARTY_NAME
 
+PARTS = ("ca", "cert", "key")
 DAYS = 397
 """Days for which a party's certificate is good; the authority's are ten years."""
 
@@ -25,7 +29,8 @@ DAYS = 397
 def new_kit(name: str, folder: Path, *, days: float = DAYS) -> Path:
     """Certificates for a party, signed by the authority in ``folder``, which is made if need be.
 
-    Returns the kit's folder: ``ca.pem``, ``cert.pem`` and ``key.pem``.
+    Returns the kit's folder: ``ca.pem``, ``cert.pem`` and ``key.pem``, and for bundles
+    ``encryption.key``.  Its public half, ``NAME.public``, lies beside the kit, for the others.
     """
     if not PARTY_NAME.fullmatch(name):
         raise ConfigError(
@@ -48,7 +53,22 @@ def new_kit(name: str, folder: Path, *, days: float = DAYS) -> Path:
     durable.write(kit / "key.pem", _private(key), mode=0o600)
     durable.write(kit / "ca.pem", authority.public_bytes(serialization.Encoding.PEM))
     durable.write(kit / "cert.pem", certificate.public_bytes(serialization.Encoding.PEM))
+    _certify(kit, Identity(name, *((kit / f"{part}.pem").read_bytes() for part in PARTS)))
     return kit
+
+
+def add_encryption(kit: Path) -> Path:
+    """Make a kit's encryption key unless it is there, and certify its public half (anew)."""
+    ca, cert, key = (kit / f"{part}.pem" for part in PARTS)
+    tls = Tls(ca, cert, key, kit / "encryption.key", {})
+    return _certify(kit, read_identity(tls, named_in(tls.cert)))
+
+
+def _certify(kit: Path, identity: Identity) -> Path:
+    target = kit.parent / f"{identity.name}.public"
+    key = new_key(kit / "encryption.key").public(identity.name)
+    durable.write(target, certify(key, identity))
+    return target
 
 
 def _authority(folder: Path) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:

@@ -26,10 +26,16 @@ from opboost import durable
 from opboost.align.points import piece_count
 from opboost.errors import OpBoostError, PeerError, WireError
 from opboost.party.channel import read_head
-from opboost.party.checks import check_answer, check_head, check_private, check_schema
-from opboost.service.inbox import HOLD, STEPS, JobRecord, Mailbox, newest_receipt
+from opboost.party.checks import check_head, check_schema
+from opboost.service.inbox import HOLD, JobRecord, Mailbox, newest_receipt
+from opboost.service.intake import (
+    check_new_receipt,
+    check_split_values,
+    check_their_points,
+    taken_schema,
+)
 from opboost.service.logs import Log
-from opboost.service.tls import CLAIMED, check_receipt
+from opboost.service.tls import CLAIMED
 from opboost.wire.coding import warm_up
 from opboost.wire.columns import Head, Reader
 from opboost.wire.messages import (
@@ -39,11 +45,8 @@ from opboost.wire.messages import (
     Points,
     PointsQuery,
     Poll,
-    Receipt,
     Rows,
     Schema,
-    SplitQuery,
-    SplitValues,
     Welcome,
     decode,
     encode,
@@ -184,15 +187,9 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
         points, box = decode(data, Points), Mailbox(self._folder, party)
         self._of_this_job(points.job)
         self._refused(box)
-        if self._record.align == "given" or points.step not in STEPS or box.has("aligned"):
+        check_their_points(self._record, points)
+        if box.has("aligned"):
             raise PeerError("Points came that nobody waits for.")
-        if points.step == "raised" and points.total != self._record.rows:
-            raise PeerError("Raised points came that are not the label party's.")
-        if points.step == "feature" and points.total > self._record.most_rows:
-            raise PeerError(
-                f"{points.total:,} rows are more than the label party aligns: "
-                f"{self._record.most_rows:,}."
-            )
         with self._lock:
             self._take_points(points, data, box)
         return encode(Ack(self._record.job, points.step, tuple(box.pieces(points.step))))
@@ -263,30 +260,16 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
         return encode(Ack(record.job, "rows"))
 
     def _schema(self, party: str, data: bytes) -> bytes:
-        schema = decode(data, Schema)
         record, box = self._record, Mailbox(self._folder, party)
-        check_schema(schema, party, record.job, *box.expected(record))
-        private = schema.private()
-        check_private(private)
-        due = sum(len(c.release_names()) for c in private)
-        if due > record.columns:
-            raise PeerError(f"{due} columns are more than the label party takes: {record.columns}.")
-        if box.has("schema") and box.read("schema") != data:
-            raise PeerError("The schema changed in mid-job. Begin a new job.")
+        _, due = taken_schema(record, box, data)
         box.write("due", str(due).encode())
         box.write("schema", data)
         return encode(Ack(record.job, "schema", tuple(box.columns())))
 
     def _receipt(self, party: str, data: bytes) -> bytes:
-        receipt = decode(data, Receipt)
         if self._ca is None:
             raise PeerError("There are no receipts without certificates.")
-        check_receipt(receipt, party, self._ca.encode())
-        if receipt.job != self._record.job:
-            raise PeerError("The receipt is of another job.")
-        known = newest_receipt(self._folder.parent, party)
-        if known and decode(known, Receipt).entry > receipt.entry:
-            raise PeerError("The receipt is older than one that the label party holds.")
+        check_new_receipt(self._folder, self._record, party, data, self._ca.encode())
         Mailbox(self._folder, party).write("receipt", data)
         return encode(Ack(self._record.job, "receipt"))
 
@@ -315,16 +298,8 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
         return encode(Ack(self._record.job, "wait"))
 
     def _answer(self, party: str, data: bytes) -> bytes:
-        answer = decode(data, SplitValues)
         box = Mailbox(self._folder, party)
-        if answer.job != self._record.job or not box.has("query"):
-            raise PeerError("Split values came that nobody asked for.")
-        if box.has("answer") and box.read("answer") != data:
-            raise PeerError("Other split values came before.")
-        query = decode(box.read("query"), SplitQuery)
-        private = decode(box.read("schema"), Schema).private()
-        books = {c.column: read_head(box.column(c.column)).codebook for c in query.columns}
-        check_answer(query, answer, private, books)
+        query = check_split_values(self._record, box, data)
         box.write("answer", data)
         self._log.write("answered", party=party, cuts=sum(len(c.codes) for c in query.columns))
         return encode(Ack(self._record.job, "answer"))

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from opboost import durable
 from opboost.align.matching import Common
@@ -44,6 +44,9 @@ from opboost.wire.messages import (
     decode,
     encode,
 )
+
+Way = Literal["network", "bundles"]
+"""How a job's messages travel."""
 
 STEPS = ("feature", "raised")
 _TO_PARTY = ("query", "aligned", "expected", "refused", "points")
@@ -74,6 +77,12 @@ class JobRecord:
     align: str = "given"
     most_rows: int = 0
     """The largest set of points that a party may bring."""
+    way: Way = "network"
+
+    @property
+    def active(self) -> tuple[str, ...]:
+        """The feature parties that take part: those that are not revoked."""
+        return tuple(name for name in self.parties if name not in self.revoked)
 
     def save(self, folder: Path) -> None:
         """Begin the job's folder."""
@@ -103,7 +112,7 @@ class Mailbox:
     """The folder of one party in one job."""
 
     def __init__(self, job: Path, party: str) -> None:
-        self.folder = job / "parties" / check_party(party)
+        self.party, self.folder = party, job / "parties" / check_party(party)
 
     def has(self, name: str) -> bool:
         """Whether a file is there, and so is whole."""
@@ -264,6 +273,7 @@ class InboxChannel:
         while self._box.has("refused") and time.monotonic() < end:
             self._watch()
             time.sleep(PAUSE)
+        time.sleep(10 * PAUSE)  # let the answer leave
         (self._box.folder / "refused").unlink(missing_ok=True)
 
     def open(self, welcome: Welcome) -> Schema:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from threading import Thread
@@ -20,17 +18,21 @@ from opboost import durable
 from opboost.config import Plan
 from opboost.config.federation import FeatureConfig
 from opboost.domain import NumericMapping
-from opboost.errors import PeerError, PrivacyError
+from opboost.errors import ConfigError, PeerError
 from opboost.ledger import Caps, Ledger
-from opboost.party.feature import FeatureParty, Progress
+from opboost.party.feature import Progress
 from opboost.service.aligning import Talk
+from opboost.service.feature_side import (
+    check_rollback,
+    feature_party,
+    signed_receipt,
+    write_manifest,
+)
 from opboost.service.logs import Log
-from opboost.service.manifest import versions
 from opboost.service.tls import (
     CLAIMED,
     Identity,
     check_loopback,
-    check_receipt,
     read_identity,
 )
 from opboost.wire.coding import warm_up
@@ -39,7 +41,6 @@ from opboost.wire.messages import (
     Farewell,
     Hello,
     Poll,
-    Receipt,
     SplitQuery,
     Welcome,
     decode,
@@ -156,7 +157,9 @@ def join(
 
     With ``leave`` the party goes after sending; a later ``join`` answers the split query.
     """
-    address = connect or str(config.party.connect)
+    address = connect or config.party.connect
+    if address is None:
+        raise ConfigError('Add connect = "host:port" to [party]: the label party listens there.')
     if insecure_plaintext:
         check_loopback(address)
     identity = None if insecure_plaintext else read_identity(config.tls, config.party.name)
@@ -205,23 +208,7 @@ class _Visit:
         self._told = False
         self._connection: Connection | None = None
         self._sent = 0
-        self._party = FeatureParty(
-            config.table,
-            config.plan,
-            ledger=ledger,
-            ids=config.align.ids(),
-            name=config.party.name,
-            recipient=config.job.label_party,
-            units=config.party.units,
-            names=config.party.names,
-            codebook=config.party.codebook,
-            state=config.state,
-            new_attributes=config.ledger.new_attributes,
-            people=config.ledger.people,
-            align=config.job.alignment(config.align),
-            normalisation=config.job.normalisation,
-            progress=progress,
-        )
+        self._party = feature_party(config, ledger, progress)
 
     def run(self, leave: bool) -> dict[str, Any]:
         started = time.monotonic()
@@ -230,7 +217,8 @@ class _Visit:
             welcome = self._retried(lambda c: c.call("hello", hello, Welcome))
             if not welcome.job.endswith(hello.job_hash[:4].hex()):
                 raise PeerError("The label party's job number is not one of this job file.")
-            self._check_rollback(welcome)
+            if self._identity is not None:
+                check_rollback(welcome, self._ledger, self._identity)
             if self._config.job.align == "psi":
                 self._align(welcome)
             rows = self._party.rows(welcome)
@@ -269,14 +257,7 @@ class _Visit:
         """Sign the ledger's head, before any code leaves."""
         if self._identity is None:
             return
-        number = int((self._party.folder(job) / "entry").read_text())
-        entry = self._ledger.entry(number)
-        if entry is None:
-            raise PrivacyError(
-                f"The ledger does not have entry {number}, with which job {job} was released: it "
-                "was rolled back or replaced. Bring the right ledger back."
-            )
-        receipt = self._identity.sign(job, number, entry.hash)
+        receipt = signed_receipt(self._party.folder(job), self._ledger, self._identity)
         self._retried(lambda c: c.call("receipt", receipt, Ack))
 
     def _wait(self, job: str) -> str:
@@ -299,20 +280,6 @@ class _Visit:
         cuts = sum(len(c.codes) for c in query.columns)
         self._log.write("answered", job=query.job, columns=len(query.columns), cuts=cuts)
         self._say(f"Answered {cuts} cuts of {len(query.columns)} columns.")
-
-    def _check_rollback(self, welcome: Welcome) -> None:
-        """Refuse to go on with a ledger that is older than what the label party has seen of it."""
-        if not welcome.receipt or self._identity is None:
-            return
-        receipt = decode(welcome.receipt, Receipt)
-        entry = self._ledger.entry(receipt.entry)
-        if entry is None or entry.hash != receipt.head:
-            check_receipt(receipt, self._identity.name, self._identity.ca)
-            raise PrivacyError(
-                f"The label party holds a receipt of entry {receipt.entry} of this ledger, "
-                "signed by this party, and the ledger does not have that entry: it was rolled back "
-                "or replaced, and would noise people anew. Bring the right ledger back."
-            )
 
     def _retried(self, call: Callable[[Connection], M]) -> M:
         """Call, and while the label party cannot be reached, try again for a while."""
@@ -353,21 +320,5 @@ class _Visit:
             self._connection = None
 
     def _manifest(self, job: str, phase: str, started: float) -> dict[str, Any]:
-        schema, files = self._party.released(job)
-        promise = self._party.guarantee()
-        manifest = {
-            "job": job,
-            "party": self._config.party.name,
-            "phase": phase,
-            "at": datetime.now(UTC).isoformat(timespec="seconds"),
-            "seconds": round(time.monotonic() - started, 3),
-            "rows": schema.rows,
-            "columns": len(files),
-            "bytes": self._sent + (self._connection.sent if self._connection else 0),
-            "guarantee": str(promise),
-            "total": promise.total,
-            "versions": versions(),
-        }
-        name = "manifest.json" if phase == "done" else "released.json"
-        durable.write(self._party.folder(job) / name, json.dumps(manifest, indent=1).encode())
-        return manifest
+        sent = self._sent + (self._connection.sent if self._connection else 0)
+        return write_manifest(self._party, job, phase, sent, time.monotonic() - started)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from opboost.config.federation import Tls
 from opboost.errors import ConfigError, PeerError
-from opboost.wire.messages import Receipt
+from opboost.wire.messages import PARTY_NAME, Receipt
 
 CLAIMED = "opboost-party"
 """The header that names a party where there is no certificate: plaintext on loopback."""
@@ -34,11 +34,16 @@ class Identity:
     def sign(self, job: str, entry: int, head: bytes) -> Receipt:
         """A receipt of one's own ledger's head."""
         receipt = Receipt(self.name, job, entry, head, self.cert, b"")
+        return replace(receipt, signature=self.signature(receipt.signed()))
+
+    def signature(self, data: bytes) -> bytes:
+        """Signed with the certificate's key; what is signed begins with what it is."""
         key = serialization.load_pem_private_key(self.key, None)
         if not isinstance(key, ec.EllipticCurvePrivateKey):
-            raise ConfigError("Receipts are signed with an elliptic-curve key; make such a kit.")
-        signature = key.sign(receipt.signed(), ec.ECDSA(hashes.SHA256()))
-        return Receipt(self.name, job, entry, head, self.cert, signature)
+            raise ConfigError(
+                "Receipts and bundles are signed with an elliptic-curve key; make such a kit."
+            )
+        return key.sign(data, ec.ECDSA(hashes.SHA256()))
 
 
 def read_identity(tls: Tls | None, name: str) -> Identity:
@@ -86,16 +91,49 @@ def check_loopback(address: str) -> None:
 def check_receipt(receipt: Receipt, party: str, ca: bytes) -> None:
     """Refuse a receipt that the party did not sign with a certificate of this authority."""
     try:
-        certificate = x509.load_pem_x509_certificate(receipt.certificate)
-        certificate.verify_directly_issued_by(x509.load_pem_x509_certificate(ca))
-        key = certificate.public_key()
-        if not isinstance(key, ec.EllipticCurvePublicKey):
-            raise TypeError("another kind of key")
-        key.verify(receipt.signature, receipt.signed(), ec.ECDSA(hashes.SHA256()))
-    except (ValueError, TypeError, InvalidSignature):
+        signer = issued_by(receipt.certificate, ca)
+        verify(signer, receipt.signature, receipt.signed())
+    except (ValueError, InvalidSignature):
         raise PeerError(f"The receipt of party {party!r} is not signed as it should be.") from None
-    if receipt.party != party or alternative_names(certificate) != [party]:
+    if receipt.party != party or alternative_names(signer) != [party]:
         raise PeerError(f"The receipt is not one of party {party!r}.")
+
+
+def check_certificate(certificate: bytes, what: str, ca: bytes) -> x509.Certificate:
+    """A certificate that this authority issued to one party, and that is good today."""
+    try:
+        signer = issued_by(certificate, ca)
+    except (ValueError, InvalidSignature):
+        raise PeerError(
+            f"{what} is signed with a certificate that this party's authority did not issue."
+        ) from None
+    if len(alternative_names(signer)) != 1:
+        raise PeerError(f"{what} is signed with a certificate that does not name one party.")
+    if not signer.not_valid_before_utc <= datetime.now(UTC) <= signer.not_valid_after_utc:
+        raise PeerError(
+            f"{what} is signed with a certificate that is good from "
+            f"{signer.not_valid_before_utc:%Y-%m-%d} to {signer.not_valid_after_utc:%Y-%m-%d}, "
+            "not today. Its sender has to renew it."
+        )
+    return signer
+
+
+def issued_by(certificate: bytes, ca: bytes) -> x509.Certificate:
+    """A certificate signed by the authority; a ValueError or InvalidSignature if it is not."""
+    found = x509.load_pem_x509_certificate(certificate)
+    try:
+        found.verify_directly_issued_by(x509.load_pem_x509_certificate(ca))
+    except TypeError as error:
+        raise ValueError("The certificate has another kind of key.") from error
+    return found
+
+
+def verify(signer: x509.Certificate, signature: bytes, data: bytes) -> None:
+    """Raise InvalidSignature unless the certificate's key signed the data."""
+    key = signer.public_key()
+    if not isinstance(key, ec.EllipticCurvePublicKey):
+        raise InvalidSignature
+    key.verify(signature, data, ec.ECDSA(hashes.SHA256()))
 
 
 def alternative_names(certificate: x509.Certificate) -> list[str]:
@@ -106,6 +144,17 @@ def alternative_names(certificate: x509.Certificate) -> list[str]:
         return []
     found: list[str] = names.get_values_for_type(x509.DNSName)
     return found
+
+
+def named_in(path: Path) -> str:
+    """The party that a certificate's file is for."""
+    try:
+        found = alternative_names(x509.load_pem_x509_certificate(_read(path)))
+    except ValueError as error:
+        raise ConfigError(f"{path}: the certificate cannot be read: {error}.") from None
+    if len(found) != 1 or not PARTY_NAME.fullmatch(found[0]):
+        raise ConfigError(f"{path} is for {', '.join(found) or 'nobody'}, not for one party.")
+    return found[0]
 
 
 def _read(path: Path) -> bytes:

@@ -40,7 +40,7 @@ def unseal(data: bytes, schemas: dict[str, pa.Schema]) -> tuple[str, dict[str, A
         raise WireError("A message was altered or cut short on its way.")
     try:
         messages = pa.ipc.MessageReader.open_stream(pa.py_buffer(body))
-        if any(m.type == "record batch" and _is_compressed(m) for m in messages):
+        if any(m.type == "record batch" and is_compressed(m) for m in messages):
             raise WireError("A message is compressed; ours are not.")
         with pa.ipc.open_stream(pa.py_buffer(body)) as reader:
             kind = _checked_kind(reader.schema, schemas)
@@ -49,16 +49,17 @@ def unseal(data: bytes, schemas: dict[str, pa.Schema]) -> tuple[str, dict[str, A
             raise WireError(f"A {kind} has one row.")
         batches[0].validate(full=True)
         row: dict[str, Any] = batches[0].to_pylist()[0]
-    except (pa.ArrowException, OSError, UnicodeDecodeError, MemoryError, struct.error) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError, MemoryError) as error:
         raise WireError(f"A message cannot be read ({type(error).__name__}).") from None
     return kind, row
 
 
-def _is_compressed(message: pa.ipc.Message) -> bool:
+def is_compressed(message: pa.ipc.Message) -> bool:
     """Whether a record batch's header has its field ``compression`` (the fourth).
 
-    Read from the flatbuffer itself, for which pyarrow has no words: the root table's third field is
-    the header, a table whose first bytes point back to the list of its fields' offsets.
+    One whose header cannot be read counts as compressed.  Read from the flatbuffer itself, for
+    which pyarrow has no words: the root table's third field is the header, a table whose first
+    bytes point back to the list of its fields' offsets.
     https://arrow.apache.org/docs/format/Columnar.html, Message.fbs
     """
     data = memoryview(message.metadata)
@@ -70,11 +71,13 @@ def _is_compressed(message: pa.ipc.Message) -> bool:
         offset = struct.unpack_from("<H", data, fields + place)[0] if place < size else 0
         return table + offset if offset else 0
 
-    root = struct.unpack_from("<I", data, 0)[0]
-    header = field(root, 2)
-    if not header:
+    try:
+        header = field(struct.unpack_from("<I", data, 0)[0], 2)
+        if not header:
+            return True
+        return bool(field(header + struct.unpack_from("<I", data, header)[0], 3))
+    except struct.error:
         return True
-    return bool(field(header + struct.unpack_from("<I", data, header)[0], 3))
 
 
 def _checked_kind(schema: pa.Schema, schemas: dict[str, pa.Schema]) -> str:

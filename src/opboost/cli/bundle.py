@@ -1,0 +1,135 @@
+"""``opboost bundle``: the same protocol by files, for parties that may not connect."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from opboost.cli.common import (
+    ConfigOption,
+    Format,
+    FormatOption,
+    print_json,
+    steps_progress,
+    talk,
+)
+from opboost.errors import ConfigError
+
+if TYPE_CHECKING:
+    from opboost.service.bundle_steps import Outcome
+
+bundle = typer.Typer(
+    help="The same protocol by sealed files, for parties that may not connect.",
+    no_args_is_help=True,
+)
+
+ToOption = Annotated[Path, typer.Option("--to", help="The folder for what is to be carried.")]
+Given = Annotated[Path, typer.Argument(help="The bundle from the label party.")]
+AllGiven = Annotated[list[Path], typer.Argument(help="The bundles from the feature parties.")]
+
+
+@bundle.command()
+def align(
+    config: ConfigOption,
+    to: ToOption,
+    given: Annotated[
+        list[Path] | None, typer.Argument(help="What came in; nothing to begin a job.")
+    ] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Begin a new run of a job that has begun already.")
+    ] = False,
+    format: FormatOption = Format.text,
+) -> None:
+    """Begin a job (label party), or find the rows that the parties have in common."""
+    from opboost.config.federation import is_label_party, load_label
+
+    if is_label_party(config):
+        from opboost.service.bundle_label import begin, go_on
+
+        if given and again:
+            raise ConfigError("--again begins a new run, so there is nothing to take in yet.")
+        found = load_label(config)
+        outcome = go_on(found, "align", given, to) if given else begin(found, to, again=again)
+        _tell(outcome, format)
+        return
+    if again or not given or len(given) > 1:
+        raise ConfigError("A feature party takes in one bundle, from the label party.")
+    _feature(config, "align", given[0], to, format)
+
+
+@bundle.command()
+def export(
+    config: ConfigOption, given: Given, to: ToOption, format: FormatOption = Format.text
+) -> None:
+    """Feature party: desensitise once, and write codes for the label party."""
+    _feature(config, "export", given, to, format)
+
+
+@bundle.command()
+def split_query(
+    config: ConfigOption, given: AllGiven, to: ToOption, format: FormatOption = Format.text
+) -> None:
+    """Label party: train, and write the questions for the values behind the cuts."""
+    _label(config, "split-query", given, to, format)
+
+
+@bundle.command()
+def answer(
+    config: ConfigOption, given: Given, to: ToOption, format: FormatOption = Format.text
+) -> None:
+    """Feature party: answer the label party's question, once."""
+    _feature(config, "answer", given, to, format)
+
+
+@bundle.command()
+def finish(config: ConfigOption, given: AllGiven, format: FormatOption = Format.text) -> None:
+    """Label party: put the values into the model, and write it."""
+    _label(config, "finish", given, config.parent, format)
+
+
+def _label(config: Path, verb: str, given: list[Path], to: Path, format: Format) -> None:
+    from opboost.config.federation import load_label
+    from opboost.service.bundle_label import go_on
+
+    _tell(go_on(load_label(config), verb, given, to), format)
+
+
+def _feature(config: Path, verb: str, given: Path, to: Path, format: Format) -> None:
+    from opboost.config.federation import load_feature
+    from opboost.service.bundle_feature import go_on
+
+    with steps_progress() as progress:
+        outcome = go_on(load_feature(config), verb, given, to, progress=progress)
+    _tell(outcome, format)
+
+
+def _tell(outcome: Outcome, format: Format) -> None:
+    if format is Format.json:
+        print_json(
+            {
+                "job": outcome.job,
+                "written": [
+                    {"path": str(w.path), "for": w.recipient, "step": w.step.number, "next": w.next}
+                    for w in outcome.written
+                ],
+                "waiting": {party: step.verb for party, step in outcome.waiting.items()},
+                "manifest": outcome.manifest,
+            }
+        )
+        return
+    console = talk()
+    for written in outcome.written:
+        typer.echo(str(written.path))
+        where = "" if written.next == "finish" else " --to DIR"
+        console.print(
+            f"{written.step} of job {outcome.job}, for {written.recipient}, which goes on with: "
+            f"opboost bundle {written.next} -c {written.recipient}.toml {written.path.name}{where}"
+        )
+    for party, step in outcome.waiting.items():
+        console.print(f"From {party} comes next: {step}.")
+    if outcome.manifest is not None:
+        typer.echo(outcome.manifest["guarantee"])
+        if "model" in outcome.manifest:
+            console.print(f"The job is done: {outcome.manifest['model']} is written.")

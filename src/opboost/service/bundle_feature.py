@@ -1,0 +1,177 @@
+"""A feature party's side of a job by bundles: one comes in, one goes out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+
+from opboost import durable
+from opboost.align.points import piece_count
+from opboost.config.federation import FeatureConfig
+from opboost.errors import PeerError, WireError
+from opboost.ledger import Caps, Ledger
+from opboost.party.checks import check_schema
+from opboost.party.feature import FeatureParty, Progress
+from opboost.service.bundle_steps import (
+    Outcome,
+    Tools,
+    check_items,
+    handed_out,
+    pair_of,
+    read_item,
+    staging,
+    steps_of,
+    swept,
+    turn,
+)
+from opboost.service.conversation import Conversation
+from opboost.service.feature_side import (
+    check_rollback,
+    feature_party,
+    signed_receipt,
+    write_manifest,
+)
+from opboost.service.logs import Log
+from opboost.service.sealed import Bundle, Source, unseal
+from opboost.wire.messages import Aligned, Points, Rows, SplitQuery, Welcome, decode, encode
+
+
+def _silent(what: str, done: int, total: int) -> None:
+    """Nobody watches."""
+
+
+def go_on(
+    config: FeatureConfig, verb: str, given: Path, to: Path, *, progress: Progress = _silent
+) -> Outcome:
+    """Take the label party's bundle in, do what it asks for, and write the answer."""
+    started = time.monotonic()
+    tools = Tools.of(config.tls, config.party.name)
+    label_party = config.job.label_party
+    now = turn(steps_of(config.job), verb, by_label_party=False)
+    bundle = unseal(given, tools.identity.ca)
+    job = bundle.header.job
+    talk = Conversation(
+        config.state / job, pair_of(config.job, config.party.name, label_party, job)
+    )
+    talk.check(bundle, verb, now.takes)
+    if not job.endswith(config.job.hash[:4].hex()):
+        raise PeerError(f"{given.name} has a job number that is not one of this job file.")
+    recipient = tools.public(label_party)
+    with durable.alone(config.state):
+        talk.check(bundle, verb, now.takes)
+        swept(config.state / job)
+        manifest = None
+        if not talk.is_repeated(bundle):
+            caps = Caps(config.ledger.cap_attribute, config.ledger.cap_person)
+            with (
+                staging(config.state / job) as inside,
+                Ledger(config.ledger_folder, config.ledger_key, caps) as ledger,
+            ):
+                bundle.extract(tools.key, inside)
+                party = feature_party(config, ledger, progress)
+                visit = _Visit(party, ledger, tools, bundle, inside, progress)
+                try:
+                    sources = visit.sources(verb)
+                except PeerError as error:
+                    raise type(error)(f"{given.name}: {error}") from None
+                size = talk.write(sources, tools.identity, recipient, bundle).stat().st_size
+                if verb != "align":
+                    phase = "done" if verb == "answer" else "released"
+                    manifest = write_manifest(party, job, phase, size, time.monotonic() - started)
+            log = Log(config.state / "bundles.jsonl")
+            log.write("wrote", job=job, step=now.writes, bytes=size)
+        return Outcome(job, handed_out([talk], now.writes, to), {}, manifest)
+
+
+class _Visit:
+    """What one bundle leads to."""
+
+    def __init__(
+        self,
+        party: FeatureParty,
+        ledger: Ledger,
+        tools: Tools,
+        bundle: Bundle,
+        inside: Path,
+        progress: Progress,
+    ) -> None:
+        self._party, self._ledger, self._tools = party, ledger, tools
+        self._progress = progress
+        self._bundle, self._inside = bundle, inside
+        self._job = bundle.header.job
+
+    def sources(self, verb: str) -> dict[str, Source]:
+        """The items of the answer."""
+        steps = {"align": self._align, "export": self._export, "answer": self._answer}
+        return steps[verb]()
+
+    def _align(self) -> dict[str, Source]:
+        first = decode(self._read("00000.label"), Points)
+        numbers = range(piece_count(first.total))
+        check_items(self._inside, ["welcome", *(f"{n:05d}.label" for n in numbers)])
+        meeting = self._party.meeting(self._welcomed())
+        meeting.begin(first)
+        theirs = (self._piece(number) for number in numbers)
+        both = chain(
+            self._told("IDs blinded", meeting.pieces()),
+            self._told("IDs of the label party raised", meeting.raised(theirs)),
+        )
+        made = self._inside / "made"
+        made.mkdir()
+        for points in both:
+            (made / f"{points.piece:05d}.{points.step}").write_bytes(encode(points))
+        return {file.name: file for file in sorted(made.iterdir())}
+
+    def _piece(self, number: int) -> Points:
+        found = decode(self._read(f"{number:05d}.label"), Points)
+        if found.piece != number:
+            raise WireError("Points stand in another's place.")
+        return found
+
+    def _told(self, what: str, pieces: Iterator[Points]) -> Iterator[Points]:
+        for points in pieces:
+            yield points
+            self._progress(what, points.piece + 1, piece_count(points.total))
+
+    def _export(self) -> dict[str, Source]:
+        aligned = self._bundle.header.number == 3
+        check_items(self._inside, ["aligned" if aligned else "welcome", "rows"])
+        welcome = decode(self._kept.read_bytes(), Welcome) if aligned else self._welcomed()
+        if aligned:
+            meeting = self._party.meeting(welcome)
+            if not meeting.done:
+                meeting.finish(decode(self._read("aligned"), Aligned))
+        theirs = decode(self._read("rows"), Rows)
+        own = self._party.rows(welcome)
+        check_schema(own, self._party.name, self._job, theirs.rows, theirs.ids)
+        _, files = self._party.release(welcome)
+        folder = self._party.folder(self._job)
+        receipt = signed_receipt(folder, self._ledger, self._tools.identity)
+        columns = {file.name: file for file in files}
+        return {"schema": folder / "schema", "receipt": encode(receipt), **columns}
+
+    def _answer(self) -> dict[str, Source]:
+        check_items(self._inside, ["query"])
+        query = decode(self._read("query"), SplitQuery)
+        if query.job != self._job:
+            raise PeerError("It holds a split query of another job.")
+        return {"answer": encode(self._party.answer(query))}
+
+    def _welcomed(self) -> Welcome:
+        """The label party's first message, kept for the steps that follow."""
+        data = self._read("welcome")
+        welcome = decode(data, Welcome)
+        if welcome.job != self._job:
+            raise PeerError("It welcomes to another job than its header says.")
+        check_rollback(welcome, self._ledger, self._tools.identity)
+        durable.write(self._kept, data)
+        return welcome
+
+    @property
+    def _kept(self) -> Path:
+        return self._party.folder(self._job) / "welcome"
+
+    def _read(self, name: str) -> bytes:
+        return read_item(self._inside, name)

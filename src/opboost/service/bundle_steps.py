@@ -1,0 +1,141 @@
+"""What both sides of a job by bundles share: keys, steps, and what a command has to tell."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from opboost.config.federation import Job, Tls
+from opboost.errors import ConfigError, PeerError
+from opboost.service.conversation import GIVEN, STEPS, Conversation, Pair, Step, hand_out
+from opboost.service.encryption import PrivateKey, PublicKey, read_key, read_public
+from opboost.service.tls import Identity, read_identity
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """A party's keys: to sign, to open, and to encrypt for others."""
+
+    tls: Tls
+    identity: Identity
+    key: PrivateKey
+
+    @classmethod
+    def of(cls, tls: Tls | None, name: str) -> Tools:
+        """The keys that a party's file names, checked."""
+        identity = read_identity(tls, name)
+        assert tls is not None
+        return cls(tls, identity, read_key(tls.encryption))
+
+    def public(self, party: str) -> PublicKey:
+        """A peer's public key."""
+        return read_public(self.tls.public_of(party), party, self.identity.ca)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A bundle that is ready for its carrier."""
+
+    path: Path
+    recipient: str
+    step: Step
+    next: str
+    """The verb with which the recipient goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a command did."""
+
+    job: str
+    written: tuple[Written, ...]
+    waiting: dict[str, Step]
+    """The parties from which something is still to come, and what."""
+    manifest: dict[str, Any] | None
+
+
+def steps_of(job: Job) -> tuple[Step, ...]:
+    """The steps between the label party and each feature party."""
+    return STEPS if job.align == "psi" else GIVEN
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The number of the step that a verb takes in, and of the one that it writes (0: none)."""
+
+    takes: int
+    writes: int
+
+
+def turn(steps: tuple[Step, ...], verb: str, *, by_label_party: bool) -> Turn:
+    """What a verb does in a job with these steps."""
+    if verb == "finish":
+        return Turn(steps[-1].number, 0)
+    for before, step in pairwise(steps):
+        if step.verb == verb and step.by_label_party == by_label_party:
+            return Turn(before.number, step.number)
+    raise ConfigError(
+        "Rows are matched as given in this job, so there is nothing to align. "
+        "The label party begins the job with 'opboost bundle align' and takes nothing in; the "
+        "feature parties go on with 'opboost bundle export'."
+    )
+
+
+def pair_of(job: Job, own: str, peer: str, number: str) -> Pair:
+    """Two parties in the run of a job that has this number."""
+    return Pair(own, peer, job.hash.hex(), number, job.label_party, steps_of(job))
+
+
+def handed_out(chains: Iterable[Conversation], number: int, to: Path) -> tuple[Written, ...]:
+    """Copy the bundles of a step that end their chains to where carriers take them from."""
+    found = []
+    for chain in chains:
+        steps = chain.pair.steps
+        last = len(chain.entries) - 1
+        bundle = chain.written()
+        if bundle is not None and steps[last].number == number:
+            following = steps[last + 1].verb if last + 1 < len(steps) else "finish"
+            path = hand_out(bundle, to)
+            found.append(Written(path, chain.pair.peer, steps[last], following))
+    return tuple(found)
+
+
+def swept(job: Path) -> None:
+    """Take away what a killed run had opened."""
+    for left in (job / "bundles").glob("opening-*"):
+        shutil.rmtree(left)
+
+
+@contextmanager
+def staging(job: Path) -> Iterator[Path]:
+    """A folder for what is opened and not yet used; see also :func:`swept`."""
+    folder = job / "bundles"
+    folder.mkdir(parents=True, exist_ok=True)
+    place = Path(tempfile.mkdtemp(prefix="opening-", dir=folder))
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place)
+
+
+def check_items(inside: Path, expected: Iterable[str]) -> None:
+    """Refuse a bundle with other items than its step has."""
+    if {file.name for file in inside.iterdir()} != set(expected):
+        raise PeerError(_ITEMS)
+
+
+def read_item(inside: Path, name: str) -> bytes:
+    """An item's bytes; a bundle that lacks it is refused."""
+    try:
+        return (inside / name).read_bytes()
+    except FileNotFoundError:
+        raise PeerError(_ITEMS) from None
+
+
+_ITEMS = "Its items are not those of its step."

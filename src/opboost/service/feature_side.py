@@ -1,0 +1,91 @@
+"""What a feature party does in a job, whether it connects or sends bundles."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from opboost import durable
+from opboost.config.federation import FeatureConfig
+from opboost.errors import PrivacyError
+from opboost.ledger import Ledger
+from opboost.party.feature import FeatureParty, Progress
+from opboost.service.manifest import versions
+from opboost.service.tls import Identity, check_receipt
+from opboost.wire.messages import Receipt, Welcome, decode
+
+
+def feature_party(
+    config: FeatureConfig, ledger: Ledger, progress: Progress | None = None
+) -> FeatureParty:
+    """The party that a file describes."""
+    return FeatureParty(
+        config.table,
+        config.plan,
+        ledger=ledger,
+        ids=config.align.ids(),
+        name=config.party.name,
+        recipient=config.job.label_party,
+        units=config.party.units,
+        names=config.party.names,
+        codebook=config.party.codebook,
+        state=config.state,
+        new_attributes=config.ledger.new_attributes,
+        people=config.ledger.people,
+        align=config.job.alignment(config.align),
+        normalisation=config.job.normalisation,
+        progress=progress,
+    )
+
+
+def check_rollback(welcome: Welcome, ledger: Ledger, identity: Identity) -> None:
+    """Refuse to go on with a ledger that is older than what the label party has seen of it."""
+    if not welcome.receipt:
+        return
+    receipt = decode(welcome.receipt, Receipt)
+    entry = ledger.entry(receipt.entry)
+    if entry is None or entry.hash != receipt.head:
+        check_receipt(receipt, identity.name, identity.ca)
+        raise PrivacyError(
+            f"The label party holds a receipt of entry {receipt.entry} of this ledger, "
+            "signed by this party, and the ledger does not have that entry: it was rolled back "
+            "or replaced, and would noise people anew. Bring the right ledger back."
+        )
+
+
+def signed_receipt(folder: Path, ledger: Ledger, identity: Identity) -> Receipt:
+    """The ledger's head after the release in a job's folder, signed."""
+    number = int((folder / "entry").read_text())
+    entry = ledger.entry(number)
+    if entry is None:
+        raise PrivacyError(
+            f"The ledger does not have entry {number}, with which job {folder.name} was released: "
+            "it was rolled back or replaced. Bring the right ledger back."
+        )
+    return identity.sign(folder.name, number, entry.hash)
+
+
+def write_manifest(
+    party: FeatureParty, job: str, phase: str, sent: int, seconds: float
+) -> dict[str, Any]:
+    """What was sent under which promise, for people and programs."""
+    schema, files = party.released(job)
+    promise = party.guarantee()
+    manifest = {
+        "job": job,
+        "party": party.name,
+        "phase": phase,
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seconds": round(seconds, 3),
+        "rows": schema.rows,
+        "columns": len(files),
+        "bytes": sent,
+        "guarantee": str(promise),
+        "total": promise.total,
+        "versions": versions(),
+    }
+    name = "manifest.json" if phase == "done" else "released.json"
+    durable.write(party.folder(job) / name, json.dumps(manifest, indent=1).encode())
+    return manifest

@@ -1,0 +1,170 @@
+"""What the label party does in a job, whether it serves or sends bundles."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from opboost import durable
+from opboost.align.keys import key_digests, refuse_repeats, row_keys
+from opboost.config.federation import LabelConfig
+from opboost.errors import ColumnError, ConfigError, DataError
+from opboost.files.reading import column_names, table_files
+from opboost.files.tables import label_of, read_table
+from opboost.party.checks import ids_digest
+from opboost.service.inbox import JobRecord, Mailbox, Way, jobs, status
+from opboost.service.manifest import versions
+from opboost.wire.messages import job_number
+
+if TYPE_CHECKING:
+    from opboost.party.label import Estimator, LabelParty
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """The label party's own table."""
+
+    features: pa.Table | None
+    y: np.ndarray[Any, Any]
+    ids: list[bytes]
+
+
+def read_data(config: LabelConfig) -> Data:
+    """The label party's table: its own features, the label, and the row IDs."""
+    names = column_names(table_files(config.table)[0])
+    ids = config.align.ids()
+    for name in (config.label.column, *ids, *config.drop):
+        if name not in names:
+            raise ColumnError(name, "is named in the configuration but not in the table")
+    table = read_table(config.table, [], text=ids)
+    y = label_of(table, config.label.column)
+    if len(np.unique(y)) < 2:
+        # Known now, before any party has spent privacy on it.
+        raise ColumnError(config.label.column, "is the label and holds one value only")
+    columns = [table.column(name).to_pylist() for name in ids]
+    found = row_keys(columns, ids, config.job.normalisation)
+    refuse_repeats(key_digests(found))
+    own = table.drop_columns([config.label.column, *ids, *config.drop])
+    return Data(own if own.num_columns else None, y, found)
+
+
+def known_job(config: LabelConfig, way: Way) -> Path | None:
+    """The last job of this job file, finished or not; one begun in another way is refused."""
+    same = [f for f in jobs(config.state) if JobRecord.load(f).hash == config.job.hash.hex()]
+    if not same:
+        return None
+    record = JobRecord.load(same[-1])
+    if record.way != way and not (same[-1] / "manifest.json").exists():
+        verb = "opboost bundle" if record.way == "bundles" else "opboost serve"
+        raise ConfigError(
+            f"Job {record.job} was begun with {verb} and is not finished. Go on in that way, or "
+            "begin a new run of it with --again."
+        )
+    return same[-1]
+
+
+def new_job(config: LabelConfig, data: Data, *, receipts: bool, way: Way) -> Path:
+    """Begin a run of the job."""
+    nonce = secrets.token_bytes(32)
+    record = JobRecord(
+        job_number(config.job.hash),
+        config.job.hash.hex(),
+        nonce.hex(),
+        len(data.y),
+        ids_digest(nonce, data.ids).hex(),
+        config.job.label_party,
+        config.job.feature_parties,
+        (),
+        receipts,
+        config.limits.columns,
+        1 + max((JobRecord.load(f).run for f in jobs(config.state)), default=0),
+        config.job.align,
+        config.align.most_rows,
+        way,
+    )
+    folder = config.state / record.job
+    if folder.exists():
+        raise ConfigError(f"{folder} exists already. Wait a second and try again.")
+    record.save(folder)
+    return folder
+
+
+def current(config: LabelConfig) -> dict[str, Any]:
+    """What may change while a job goes on: who is revoked, and limits."""
+    revoked = tuple(name for name, peer in config.peers.items() if peer.revoked)
+    return {
+        "revoked": revoked,
+        "columns": config.limits.columns,
+        "most_rows": config.align.most_rows,
+    }
+
+
+def check_data(record: JobRecord, data: Data) -> None:
+    """Refuse a table with other rows than the job began with."""
+    if ids_digest(bytes.fromhex(record.nonce), data.ids).hex() != record.ids:
+        raise DataError(
+            f"The table's IDs are not those with which job {record.job} began",
+            hint="Bring the table back, or begin a new job with --again.",
+        )
+
+
+def label_party(config: LabelConfig, data: Data) -> LabelParty:
+    """The party that a file describes."""
+    # Boosters and compiled loops take a second to load: who serves opens its gate meanwhile.
+    from opboost.party.label import LabelParty
+
+    return LabelParty(
+        data.features,
+        data.y,
+        booster=config.booster.kind,
+        booster_params=dict(config.booster.params),
+        random_state=config.booster.seed,
+        denoise=config.booster.denoise,
+        task=config.label.task,
+        ids=data.ids,
+        ask=config.label.ask,
+        align=config.job.alignment(config.align),
+    )
+
+
+def alignment_figures(folder: Path, record: JobRecord) -> dict[str, Any]:
+    """The alignment in a few figures: how many rows each party brought, and how many are common."""
+    theirs = {name: Mailbox(folder, name).points()["total"] for name in record.active}
+    return {"own": record.rows, "theirs": theirs, "common": status(folder)["rows"]}
+
+
+def write_model(
+    config: LabelConfig,
+    folder: Path,
+    record: JobRecord,
+    estimator: Estimator,
+    seconds: float,
+    alignment: dict[str, Any],
+) -> dict[str, Any]:
+    """Save the model, then the manifest that says that the job is done."""
+    config.model.parent.mkdir(parents=True, exist_ok=True)
+    estimator.save(config.model)
+    boxes = {name: Mailbox(folder, name) for name in record.active}
+    manifest = {
+        "job": record.job,
+        "job_hash": record.hash,
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seconds": round(seconds, 3),
+        "rows": status(folder)["rows"],
+        **alignment,
+        "parties": {n: {"bytes": b.bytes(), "columns": b.due()} for n, b in boxes.items()},
+        "guarantee": str(estimator.guarantee_),
+        "total": estimator.guarantee_.total,
+        "denoised": estimator.denoised_,
+        "model": config.model.name,
+        "versions": versions(),
+    }
+    durable.write(folder / "manifest.json", json.dumps(manifest, indent=1).encode())
+    return manifest

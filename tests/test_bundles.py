@@ -1,0 +1,428 @@
+"""A job by bundles: the same model as by network, and nothing happens that should not."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import opboost as op
+from opboost.config.federation import load_job
+from opboost.experiments.scene import LABEL_PARTY, run_scene, started_process
+from opboost.service.encryption import read_key, read_public
+from opboost.service.sealed import Header, seal, unseal
+from opboost.wire.columns import FIELDS
+from opboost.wire.messages import Points, Schema, decode, encode
+from tests.bundles import Office
+from tests.cli import run
+from tests.federation import IDS, NAMES, ROWS, columns, identity_of, scene, serving
+from tests.test_sealed import tree
+
+
+@pytest.mark.parametrize("align", ["psi", "given"])
+def test_the_model_is_that_of_the_network_and_costs_nothing_more(tmp_path, align):
+    made = scene(tmp_path, align=align)
+    run_scene(made, timeout=120)
+    model = tmp_path / LABEL_PARTY / "model.opboost"
+    by_network = tree_of_model(model)
+    office = Office(made, processes=True)
+    refused = office.tried(LABEL_PARTY, "align")
+    assert refused.returncode == 2
+    assert "--again" in refused.stderr
+    assert office.model("--again") == model
+    assert tree_of_model(model) == by_network
+    for name in made.parties:
+        shown = json.loads(run("ledger", "show", "-c", made.config(name), "--format", "json")[1])
+        drawn = [r["new_cells"] for r in shown["releases"] if r.get("new_cells") is not None]
+        assert drawn == [2 * ROWS, 0]
+        receipts = tmp_path / LABEL_PARTY / "state"
+        checked = run("ledger", "verify", "-c", made.config(name), "--receipts", receipts)
+        assert checked[0] == 0
+    done = json.loads(
+        run("serve", "-c", made.config(LABEL_PARTY), "--status", "--format", "json")[1]
+    )
+    assert done["phase"] == "done"
+
+
+def tree_of_model(path):
+    """The model's bytes, part by part."""
+    import zipfile
+
+    with zipfile.ZipFile(path) as parts:
+        return {name: parts.read(name) for name in parts.namelist()}
+
+
+@pytest.fixture
+def office(tmp_path):
+    return Office(scene(tmp_path, align="given"))
+
+
+@pytest.fixture
+def small(tmp_path):
+    return Office(scene(tmp_path, ("shop",), align="given"))
+
+
+def refused(office, party, verb, *given):
+    """The words and the status of a refusal, after which everything is as it was."""
+    before = tree(office.made.folder)
+    where = [] if verb == "finish" else ["--to", office.out(party)]
+    status, _, words = run("bundle", verb, "-c", office.made.config(party), *given, *where)
+    assert tree(office.made.folder) == before
+    return status, words
+
+
+def test_bundles_that_are_not_due_here_and_now_are_refused_and_nothing_changes(office):
+    first = office.begun()
+    status, words = refused(office, "telco", "export", first["shop"])
+    assert (status, "is for 'shop'; this party is 'telco'." in words) == (4, True)
+    assert "does not take" in refused(office, "shop", "answer", first["shop"])[1]
+    assert refused(office, LABEL_PARTY, "split-query", first["shop"])[0] == 4
+    exports = {p: office.written(p, "export", first[p])[LABEL_PARTY] for p in office.made.parties}
+
+    # Damaged on the way, or put together from parts of two.
+    damaged = Path(exports["shop"]).with_name("damaged.bundle")
+    whole = Path(exports["shop"]).read_bytes()
+    other = Path(exports["telco"]).read_bytes()
+    for data, said in (
+        (whole[:-1], "cut short"),
+        (whole + b"\0", "bytes were added"),
+        (whole[:900] + bytes([whole[900] ^ 1]) + whole[901:], "altered"),
+        (whole[:1000] + other[1000:1100] + whole[1100:], "altered"),
+    ):
+        damaged.write_bytes(data)
+        status, words = refused(office, LABEL_PARTY, "split-query", damaged)
+        assert (status, said in words) == (4, True), words
+    damaged.unlink()
+    both = [exports["shop"], exports["shop"]]
+    assert "are both from 'shop'" in refused(office, LABEL_PARTY, "split-query", *both)[1]
+    assert "does not take" in refused(office, LABEL_PARTY, "finish", exports["shop"])[1]
+    # One that is good and one that is not: neither is used.
+    mixed = [exports["shop"], first["telco"]]
+    assert refused(office, LABEL_PARTY, "split-query", *mixed)[0] == 4
+
+    # Bundles may come one by one; then it goes on.
+    said = office.run(LABEL_PARTY, "split-query", exports["shop"])
+    assert (said["written"], said["waiting"]) == ([], {"telco": "export"})
+    queries = office.written(LABEL_PARTY, "split-query", exports["telco"])
+    assert set(queries) == {"shop", "telco"}
+
+
+def test_a_used_bundle_is_refused_also_later(small):
+    first = small.begun()["shop"]
+    export = small.written("shop", "export", first)[LABEL_PARTY]
+    query = small.written(LABEL_PARTY, "split-query", export)["shop"]
+    answer = small.written("shop", "answer", query)[LABEL_PARTY]
+    assert "was used before" in refused(small, "shop", "export", first)[1]
+    small.run(LABEL_PARTY, "finish", answer)
+    assert "was used before" in refused(small, LABEL_PARTY, "split-query", export)[1]
+    status, words = refused(small, LABEL_PARTY, "align")
+    assert (status, "--again" in words) == (2, True)
+
+    # A new run of the job does not take bundles of the old one, nor does the party mix them up.
+    second = small.begun("--again")["shop"]
+    assert "belongs to job" in refused(small, LABEL_PARTY, "split-query", export)[1]
+    assert "was used before" in refused(small, "shop", "export", first)[1]
+    small.written("shop", "export", second)
+
+
+def test_a_command_that_is_repeated_gives_the_same_bundle(small):
+    def twice(party, verb, *given):
+        written = [small.written(party, verb, *given, to=small.out(party) / n) for n in "12"]
+        (name,) = written[0]
+        one, two = (Path(w[name]) for w in written)
+        assert one.read_bytes() == two.read_bytes()
+        return one
+
+    first = twice(LABEL_PARTY, "align")
+    export = twice("shop", "export", first)
+    query = twice(LABEL_PARTY, "split-query", export)
+    answer = twice("shop", "answer", query)
+    manifests = [small.run(LABEL_PARTY, "finish", answer)["manifest"] for _ in "12"]
+    assert manifests[0] == manifests[1]
+    entries = json.loads(run("ledger", "export", "-c", small.made.config("shop"))[1])
+    assert [e["kind"] for e in entries] == ["open", "reserve", "draw", "commit", "answer"]
+
+
+@pytest.mark.parametrize("align", ["psi", "given"])
+def test_a_party_that_is_killed_at_any_moment_repeats_its_command(tmp_path, align):
+    office = Office(scene(tmp_path, ("shop",), align=align), processes=True)
+
+    def killed(party, verb, *given):
+        for pause in (0.5, 0.9, 1.2, 1.5, 1.8):
+            victim = started_process(office.command(party, verb, *given))
+            time.sleep(pause)
+            victim.kill()
+            victim.communicate()
+        (path,) = office.written(party, verb, *given).values()
+        return path
+
+    first = killed(LABEL_PARTY, "align")
+    if align == "psi":
+        first = killed(LABEL_PARTY, "align", killed("shop", "align", first))
+    query = killed(LABEL_PARTY, "split-query", killed("shop", "export", first))
+    office.run(LABEL_PARTY, "finish", killed("shop", "answer", query))
+    op.load(tmp_path / LABEL_PARTY / "model.opboost")
+    shown = json.loads(
+        run("ledger", "show", "-c", office.made.config("shop"), "--format", "json")[1]
+    )
+    assert shown["spent"][0]["most"] == 18.0
+    assert sum(r.get("new_cells") or 0 for r in shown["releases"]) == 2 * ROWS
+    states = [tmp_path / p / "state" for p in (LABEL_PARTY, "shop")]
+    assert not [f for state in states for f in state.glob("*/bundles/opening-*")]
+    # Secrets and points have served, and are gone.
+    assert not [f for state in states for f in state.rglob("secret")]
+    assert not [f for state in states for f in state.glob("**/*.label")]
+
+
+def test_rows_in_another_order_are_refused_before_anything_is_drawn(small):
+    table = columns(NAMES[3:5], IDS[::-1])
+    pa.parquet.write_table(table, small.made.folder / "shop" / "table.parquet")
+    done = small.tried("shop", "export", small.begun()["shop"])
+    assert done.returncode == 4
+    assert "not the label party's in the same order" in done.stderr
+    assert not small.out("shop").exists()
+    entries = json.loads(run("ledger", "export", "-c", small.made.config("shop"))[1])
+    assert [e["kind"] for e in entries] == ["open"]
+
+
+def test_a_release_over_the_cap_or_with_a_rolled_back_ledger_ends_with_3(tmp_path):
+    capped = Office(scene(tmp_path / "a", ("shop",), align="given", ledger={"cap_attribute": 17.9}))
+    done = capped.tried("shop", "export", capped.begun()["shop"])
+    assert (done.returncode, "no more than 17.9" in done.stderr) == (3, True)
+    assert not capped.out("shop").exists()
+
+    rolled = Office(scene(tmp_path / "b", ("shop",), align="given"))
+    rolled.model()
+    shutil.rmtree(rolled.made.folder / "shop" / "ledger")
+    shutil.rmtree(rolled.made.folder / "keys")
+    again = rolled.begun("--again")["shop"]
+    done = rolled.tried("shop", "export", again)
+    assert (done.returncode, "rolled back" in done.stderr) == (3, True)
+
+
+def test_network_and_bundles_are_not_mixed_in_one_run(small):
+    made = small.made
+    with serving(made):
+        pass
+    status, words = refused(small, LABEL_PARTY, "align")
+    assert (status, "begun with opboost serve" in words) == (2, True)
+    small.begun("--again")
+    status, _, words = run("serve", "-c", made.config(LABEL_PARTY))
+    assert (status, "begun with opboost bundle" in words) == (2, True)
+
+
+def test_a_revoked_party_and_a_stranger_are_turned_away(office):
+    first = office.begun()
+    export = office.written("shop", "export", first["shop"])[LABEL_PARTY]
+    config = office.made.config(LABEL_PARTY)
+    config.write_text(config.read_text() + "\n[peers.shop]\nrevoked = true\n")
+    assert "'shop', which is revoked" in refused(office, LABEL_PARTY, "split-query", export)[1]
+    # The others go on without it.
+    export = office.written("telco", "export", first["telco"])[LABEL_PARTY]
+    assert set(office.written(LABEL_PARTY, "split-query", export)) == {"telco"}
+
+
+def test_verbs_are_refused_to_the_party_that_they_are_not_for(small):
+    first = small.begun()["shop"]
+    assert refused(small, "shop", "split-query", first)[0] == 2
+    assert refused(small, LABEL_PARTY, "export", first)[0] == 2
+    status, words = refused(small, "shop", "align", first)
+    assert (status, "nothing to align" in words) == (2, True)
+    assert refused(small, "shop", "export", small.made.folder / "none.bundle")[0] == 2
+    (small.made.folder / "certs" / "bank.public").unlink()
+    status, words = refused(small, "shop", "export", first)
+    assert (status, "[peers.bank] public" in words) == (2, True)
+
+
+def test_the_public_key_may_lie_elsewhere(small):
+    first = small.begun()["shop"]
+    key = small.made.folder / "certs" / "bank.public"
+    key.rename(small.made.folder / "elsewhere")
+    config = small.made.config("shop")
+    config.write_text(config.read_text() + '\n[peers.bank]\npublic = "../elsewhere"\n')
+    small.written("shop", "export", first)
+
+
+def lying(office, party, honest, verb):
+    """A way to send what ``party`` likes in the place of an honest bundle, well signed."""
+    folder, peer = office.made.folder, LABEL_PARTY if party != LABEL_PARTY else "shop"
+    identity = identity_of(office.made, party)
+    bundle = unseal(Path(honest), identity.ca)
+    inside = folder / "inside"
+    inside.mkdir()
+    bundle.extract(read_key(folder / "certs" / peer / "encryption.key"), inside)
+    items = {f.name: f.read_bytes() for f in sorted(inside.iterdir())}
+    shutil.rmtree(inside)
+    public = read_public(folder / "certs" / f"{peer}.public", peer, identity.ca)
+
+    def lie(changes):
+        path = folder / "lie.bundle"
+        told = {n: d for n, d in {**items, **changes}.items() if d is not None}
+        seal(path, bundle.header, told, identity, public)
+        status, words = refused(office, peer, verb, path)
+        assert words.startswith("lie.bundle: ")
+        return status, words
+
+    return lie, items
+
+
+def test_points_that_do_not_hold_together_are_refused_and_leave_nothing(tmp_path):
+    office = Office(scene(tmp_path, ("shop",)))
+    first = office.begun()["shop"]
+    lie, items = lying(office, LABEL_PARTY, first, "align")
+    points = decode(items["00000.label"], Points)
+    other = encode(replace(points, job="20260101T000000Z-00000000"))
+    for changes, said in (
+        ({"00000.label": None}, "items are not those"),
+        ({"00001.label": items["00000.label"]}, "items are not those"),
+        ({"welcome": None}, "items are not those"),
+        ({"00000.label": items["welcome"]}, "kind that nobody asked for"),
+        ({"00000.label": encode(replace(points, step="feature"))}, "another job or step"),
+        ({"00000.label": other}, "another job or step"),
+    ):
+        assert said in first_refusal(office, lie, changes)
+    met = office.written("shop", "align", first)[LABEL_PARTY]
+    lie, items = lying(office, "shop", met, "align")
+    points = decode(items["00000.feature"], Points)
+    for changes, said in (
+        ({"00000.raised": None}, "items are not those"),
+        ({"00001.feature": items["00000.feature"]}, "items are not those"),
+        ({"00000.raised": items["00000.feature"]}, "in another's place"),
+        ({"00000.feature": encode(replace(points, tag=bytes(16)))}, "in another's place"),
+        ({"00000.raised": encode(shortened(items["00000.raised"]))}, "not the label party's"),
+    ):
+        status, words = lie(changes)
+        assert (status, said in words) == (4, True), words
+
+
+def first_refusal(office, lie, changes):
+    """A feature party opens its ledger, and may keep the welcome; it sends and records nothing."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tests.test_bundles.tree", lambda folder: None)
+        status, words = lie(changes)
+    assert status == 4, words
+    assert not office.out("shop").exists()
+    assert not list(office.made.folder.glob("shop/state/*/bundles/*"))
+    entries = json.loads(run("ledger", "export", "-c", office.made.config("shop"))[1])
+    assert [e["kind"] for e in entries] == ["open"]
+    return words
+
+
+def shortened(data):
+    points = decode(data, Points)
+    return replace(points, total=points.total - 1, points=points.points[:-33])
+
+
+def test_too_few_common_rows_end_the_job_on_both_sides(tmp_path):
+    office = Office(scene(tmp_path, ("shop",)))
+    first = office.begun()["shop"]
+    met = office.written("shop", "align", first)[LABEL_PARTY]
+    config = office.made.config(LABEL_PARTY)
+    text = config.read_text()
+    config.write_text(text.replace('id = "id"', f'id = "id"\nminimum_rows = {ROWS + 1}'))
+    done = office.tried(LABEL_PARTY, "align", met)
+    assert (done.returncode, f"with fewer than {ROWS + 1}" in done.stderr) == (3, True)
+    # What was taken in stays: with the rule that was agreed on, the same command goes on.
+    config.write_text(text)
+    told = office.written(LABEL_PARTY, "align", met)["shop"]
+    theirs = office.made.config("shop")
+    text = theirs.read_text()
+    theirs.write_text(text.replace('id = "id"', f'id = "id"\nminimum_rows = {ROWS + 1}'))
+    done = office.tried("shop", "export", told)
+    assert (done.returncode, f"with fewer than {ROWS + 1}" in done.stderr) == (3, True)
+    entries = json.loads(run("ledger", "export", "-c", theirs)[1])
+    assert [e["kind"] for e in entries] == ["open", "align"]
+
+
+def test_a_release_that_does_not_hold_together_is_refused_and_leaves_nothing(small):
+    honest = small.written("shop", "export", small.begun()["shop"])[LABEL_PARTY]
+    lie, items = lying(small, "shop", honest, "split-query")
+    schema = decode(items["schema"], Schema)
+    for changes, said in (
+        ({"schema": None}, "items are not those"),
+        ({"receipt": None}, "items are not those"),
+        ({"00001.arrow": None}, "items are not those"),
+        ({"00002.arrow": items["00001.arrow"]}, "items are not those"),
+        ({"more": b""}, "items are not those"),
+        ({"receipt": items["schema"]}, "kind that nobody asked for"),
+        ({"schema": encode(replace(schema, party="telco"))}, "in the name of 'telco'"),
+        ({"schema": encode(replace(schema, rows=7))}, "sent 7 rows"),
+        ({"00001.arrow": items["00000.arrow"]}, "where column 1 was due"),
+        ({"00001.arrow": items["00001.arrow"][:-40]}, "olumn"),
+        ({"00001.arrow": b""}, "cannot be read"),
+        ({"00000.arrow": compressed(items["00000.arrow"])}, "compressed"),
+    ):
+        status, words = lie(changes)
+        assert (status, said in words) == (4, True), words
+
+
+def compressed(stream):
+    """The same column, in compressed batches."""
+    with pa.ipc.open_stream(stream) as source:
+        schema = FIELDS.with_metadata(source.schema.metadata)
+        sink = pa.BufferOutputStream()
+        options = pa.ipc.IpcWriteOptions(compression="zstd")
+        with pa.ipc.new_stream(sink, schema, options=options) as out:
+            for batch in source:
+                out.write_batch(batch)
+    return sink.getvalue().to_pybytes()
+
+
+def test_a_label_party_that_asks_twice_is_refused(small):
+    """A second, different question for the same step, well signed, gets nothing."""
+    first = small.begun()["shop"]
+    export = small.written("shop", "export", first)[LABEL_PARTY]
+    query = Path(small.written(LABEL_PARTY, "split-query", export)["shop"])
+    small.written("shop", "answer", query)
+    identity = identity_of(small.made, LABEL_PARTY)
+    header = unseal(query, identity.ca).header
+    public = read_public(small.made.folder / "certs" / "shop.public", "shop", identity.ca)
+    second = query.with_name("second.bundle")
+    seal(second, header, {"query": b"another"}, identity, public)
+    status, words = refused(small, "shop", "answer", second)
+    assert (status, "second bundle for step 5" in words) == (4, True)
+
+
+def test_a_bundle_of_another_job_file_is_refused(small):
+    first = small.begun()["shop"]
+    job = small.made.folder / "shop" / "job.toml"
+    job.write_text(job.read_text() + "# a word more\n")
+    status, words = refused(small, "shop", "export", first)
+    assert (status, "of another job file" in words) == (4, True)
+    identity = identity_of(small.made, LABEL_PARTY)
+    public = read_public(small.made.folder / "certs" / "shop.public", "shop", identity.ca)
+    path = small.made.folder / "odd.bundle"
+    header = Header(
+        LABEL_PARTY, "shop", load_job(job).hash.hex(), "20260101T000000Z-00000000", 1, "align", ""
+    )
+    seal(path, header, {}, identity, public)
+    assert "not one of this job file" in refused(small, "shop", "export", path)[1]
+
+
+def test_words_tell_what_to_do_next(small):
+    status, out, words = run(
+        "bundle", "align", "-c", small.made.config(LABEL_PARTY), "--to", small.out(LABEL_PARTY)
+    )
+    assert status == 0
+    name = Path(out.strip()).name
+    assert (
+        f"for shop, which goes on with: opboost bundle export -c shop.toml {name} --to DIR" in words
+    )
+    assert "From shop comes next: step 4 (export)." in words
+
+
+def test_without_a_question_the_model_is_written_at_once(small):
+    config = small.made.config(LABEL_PARTY)
+    config.write_text(
+        config.read_text().replace('column = "ill"', 'column = "ill"\nask = "if-needed"')
+    )
+    export = small.written("shop", "export", small.begun()["shop"])[LABEL_PARTY]
+    said = small.run(LABEL_PARTY, "split-query", export)
+    assert (said["written"], said["waiting"]) == ([], {})
+    assert said["manifest"]["rows"] == ROWS
+    op.load(small.made.folder / LABEL_PARTY / "model.opboost")

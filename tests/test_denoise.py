@@ -17,6 +17,7 @@ from opboost.denoise.pairs import pairing
 from opboost.denoise.reconstruct import deconvolve
 from opboost.denoise.rows import Rows
 from opboost.denoise.verdict import losses
+from opboost.estimators.denoising import LARGE, _judges
 from opboost.kernels.mixture import UNSENT
 
 GRID = op.Domain(1, 10)
@@ -250,8 +251,9 @@ def test_columns_that_belong_together_are_paired():
 def test_the_verdict_denoises_unless_plain_rows_are_clearly_better():
     rng = np.random.default_rng(0)
     loss = rng.random(500)
-    assert Verdict.of(loss, loss + rng.normal(0.0, 1.0, 500)).denoise
-    assert not Verdict.of(loss, loss + 0.1).denoise
+    nothing = np.full(500, 0.6)  # little is known: draws may be worse within the error
+    assert Verdict.of(loss, loss + rng.normal(0.0, 1.0, 500), nothing, 5000).denoise
+    assert not Verdict.of(loss, loss + 0.1, nothing, 5000).denoise
     y = rng.normal(size=400)
     timid, bold = 0.1 * y, 3 * y
     assert losses(timid, y, "regression") == pytest.approx(losses(bold, y, "regression"))
@@ -419,16 +421,17 @@ def test_a_blank_mixture_starts_at_each_columns_own_law():
     assert np.abs(start.P[0, :10, 0] - true).max() < 0.12
 
 
-def test_large_tables_are_denoised_only_where_draws_are_surely_better():
-    from opboost.denoise import Verdict
-    from opboost.estimators.denoising import LARGE, _judges
-
+def test_where_rows_as_they_came_tell_much_draws_must_be_better():
     naive = np.ones(1000)
     ripple = np.tile([-0.01, 0.01], 500)  # a paired standard error of about .0003
-    for shift, small, large in ((-0.05, True, True), (0.0, True, False), (0.05, False, False)):
+    for shift, little, much in ((-0.05, True, True), (0.0, True, False), (0.05, False, False)):
         draws = naive + shift + ripple
-        assert Verdict.of(naive, draws).denoise is small
-        assert Verdict.of(naive, draws, sure=True).denoise is large
+        assert Verdict.of(naive, draws, np.full(1000, 1.5), 9000).denoise is little
+        assert Verdict.of(naive, draws, np.full(1000, 20.0), 9000).denoise is much
+        assert Verdict.of(naive, draws, np.full(1000, 1.5), 400).denoise is much  # few rows
+
+
+def test_of_large_tables_more_rows_decide():
     part = np.full(LARGE + 1, 2, dtype=np.uint8)
     part[:8000], part[8000:10_000] = 1, 0
     seen, held = _judges(part)

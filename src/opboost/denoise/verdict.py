@@ -14,36 +14,49 @@ LEAST_ROWS = 300
 SLOPES = tuple(0.1 * k for k in range(16))
 
 
+FEW = 2_000
+"""With fewer rows than this, held-out ones flatter draws, and what came counts for more."""
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """Mean held-out losses of training on rows as they came and on draws, and the paired error.
 
-    Denoise, unless plain rows are better by more than the paired standard error: at high noise all
-    losses lie within it, and there draws are what helps.  With ``sure`` it is the other way round,
-    for large tables: their rows as they came have little left to gain, so draws must be better by
-    more than the error.
+    ``slack`` is how many errors draws may be worse by.  At high noise all losses lie within the
+    error, and there draws are what helps: it is 1.  Where rows as they came tell most of the label
+    there is little to win, and draws must be better: it falls to −1, further with few rows.
     """
 
     naive: float
     denoised: float
     error: float
-    sure: bool = False
+    slack: float = 1.0
 
     @classmethod
-    def of(cls, naive: FloatArray, denoised: FloatArray, *, sure: bool = False) -> Verdict:
-        """From the losses of the same rows.
+    def of(cls, naive: FloatArray, denoised: FloatArray, null: FloatArray, rows: int) -> Verdict:
+        """From the losses of the same held-out rows; ``null`` are those of knowing no column.
 
-        >>> Verdict.of(np.array([1.0, 2.0, 1.5]), np.array([1.1, 2.1, 1.7])).denoise
-        False
+        >>> Verdict.of(np.array([1.0, 2.0, 1.5]), np.array([1.1, 2.1, 1.7]), np.full(3, 2), 9_000)
+        Verdict(naive=1.5, denoised=1.63..., error=0.03..., slack=1.0)
         """
         gap = denoised - naive
         error = float(gap.std(ddof=1) / np.sqrt(len(gap))) if len(gap) > 1 else np.inf
-        return cls(float(naive.mean()), float(denoised.mean()), error, sure)
+        skill = 1 - float(naive.mean()) / max(float(null.mean()), 1e-12)
+        slack = 1 - 4 * max(0.0, skill * max(1.0, FEW / rows) - 0.5)
+        return cls(float(naive.mean()), float(denoised.mean()), error, slack)
 
     @property
     def denoise(self) -> bool:
         """The rule."""
-        return self.denoised - self.naive <= (-self.error if self.sure else self.error)
+        return self.denoised - self.naive <= self.slack * self.error
+
+
+def null_losses(y: FloatArray, task: str, classes: int) -> FloatArray:
+    """What it costs to predict the mean, or the classes' shares, for every row."""
+    if task == "regression":
+        return losses(np.full(len(y), y.mean()), y, task)
+    share = np.bincount(y.astype(np.int64), minlength=classes) + 0.5
+    return losses(np.tile(share / share.sum(), (len(y), 1)), y, task)
 
 
 def losses(

@@ -16,7 +16,7 @@ from opboost.boosting.protocol import Booster, Matrix, Problem, Task, Trained
 from opboost.denoise import Denoiser, Groups, Outputs, Verdict, fit
 from opboost.denoise.draws import Law, drawn
 from opboost.denoise.fit import Progress
-from opboost.denoise.verdict import LEAST_ROWS, losses, mean_loss
+from opboost.denoise.verdict import LEAST_ROWS, losses, mean_loss, null_losses
 from opboost.errors import OpBoostError, ParameterError
 from opboost.estimators.features import Layout
 from opboost.estimators.features import Released as AnyColumn
@@ -226,7 +226,12 @@ def _compared(
     }
     best = min(ways, key=lambda way: mean_loss(ways[way], y[held], task))
     told = [losses(by_draws, y[held], task, spread), losses(by_groups, y[held], task)]
-    verdict = Verdict.of(losses(naive, y[held], task), min(told, key=np.mean), sure=len(y) > LARGE)
+    verdict = Verdict.of(
+        losses(naive, y[held], task),
+        min(told, key=np.mean),
+        null_losses(y[held], task, classes),
+        len(y),
+    )
     return verdict, best
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -317,6 +319,47 @@ def test_denoising_wins_back_what_noise_took(denoise):
     assert score[denoise] > score[False] + 0.12
 
 
+def test_without_a_label_groups_and_cells_follow_bayes():
+    """One column, two groups: P(group | y) and P(x | y) in closed form."""
+    m = op.ClampMap(GRID, 0.64)
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 20_000)
+    clean = np.where(y == 0, rng.integers(0, 5, len(y)), rng.integers(3, 10, len(y)))
+    outputs = Outputs(noisy(clean, m, 3)[:, None], no_bits(len(y)))
+    law = fit(Space((channel_of(m),), (10,)), Groups.classes(y, 2), outputs, seed=1).law()
+    every = Outputs(np.arange(10, dtype=np.uint8)[:, None], no_bits(10))
+    pmfs = np.einsum("gxc,gc->gx", law.member.P.astype(float), law.member.pi.astype(float))
+    joint = law.share[:, None, None] * pmfs[:, :, None] * channel_of(m).matrix
+    bayes = joint.sum(axis=1).T / joint.sum(axis=(0, 1))[:, None]
+    chance = law.chances(every)
+    assert np.allclose(chance, bayes, atol=1e-3)
+    times = 20_000
+    drawn = law.guesses(every, chance, times, seed=7).cells[:, 0].reshape(10, times)
+    cells = joint.sum(axis=0).T / joint.sum(axis=(0, 1))[:, None]
+    for seen in range(10):
+        shares = np.bincount(drawn[seen], minlength=10) / times
+        assert np.abs(shares - cells[seen]).max() < 0.02
+
+
+@pytest.mark.parametrize("epsilon", [0.16, 0.64])
+def test_desensitised_rows_are_predicted_through_the_posterior(tmp_path, epsilon):
+    """By a margin over the same model's word on the noisy values themselves."""
+    X, y = clean_problem()
+    reg = op.OpBoostRegressor(
+        op.ClampMap(GRID, epsilon), bounds=(0, 1), random_state=0, noise_rng=op.SeededRng(5)
+    ).fit(X[:5000], y[:5000])
+    table, released = reg.desensitizer_.release(X[5000:])
+    direct = reg.trained_.predict(reg._layout.released_values(table, released))
+    ours = reg._of_released(table, released)
+    var = y[5000:].var()
+    assert ((ours - y[5000:]) ** 2).mean() < ((direct - y[5000:]) ** 2).mean() - 0.03 * var
+    assert ((ours - y[5000:]) ** 2).mean() < var
+    few = {k: [replace(c, values=c.values[::-7]) for c in v] for k, v in released.items()}
+    assert (reg._of_released(table[::-7], few) == ours[::-7]).all()  # wherever a row stands
+    reg.save(tmp_path / "model.opboost")
+    assert (op.load(tmp_path / "model.opboost")._of_released(table, released) == ours).all()
+
+
 def test_an_estimator_denoises_every_kind_of_column_and_stays_a_stock_model(tmp_path):
     frame, y = load_breast_cancer(return_X_y=True, as_frame=True)
     X = frame[["mean radius", "worst texture", "mean smoothness"]].copy()
@@ -341,7 +384,12 @@ def test_an_estimator_denoises_every_kind_of_column_and_stays_a_stock_model(tmp_
     assert clf.denoised_
     assert (first == clf.fit(X, y).predict_proba(X)).all()
     clf.save(tmp_path / "model.opboost")
-    assert (op.load(tmp_path / "model.opboost").predict_proba(X) == first).all()
+    again = op.load(tmp_path / "model.opboost")
+    assert (again.predict_proba(X) == first).all()
+    table, released = clf.desensitizer_.release(X)
+    chances = clf._of_released(table, released)
+    assert np.allclose(chances.sum(axis=1), 1)
+    assert (again._of_released(table, released) == chances).all()
 
 
 def test_sampled_columns_and_large_grids_are_served_too():

@@ -3,11 +3,12 @@
 The label party knows the public channel of each column and its labels.  It fits a model of the
 clean rows of each label through the channel, and draws clean rows from their posterior.
 
-    channel -> labels -> rows -> mixture -> choose -> fit -> verdict
+    channel -> labels -> rows -> mixture -> draws -> choose -> fit -> verdict
 """
 
 from opboost.denoise.channel import Bits, Channel, channel_of, outputs_of
-from opboost.denoise.fit import Denoiser, Outputs, States, fit
+from opboost.denoise.draws import Law, Outputs, States
+from opboost.denoise.fit import Denoiser, fit
 from opboost.denoise.labels import Groups
 from opboost.denoise.rows import Space
 from opboost.denoise.verdict import Verdict
@@ -17,6 +18,7 @@ __all__ = [
     "Channel",
     "Denoiser",
     "Groups",
+    "Law",
     "Outputs",
     "Space",
     "States",

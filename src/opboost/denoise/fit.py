@@ -8,7 +8,6 @@ from itertools import pairwise
 
 import numpy as np
 
-from opboost._typing import BoolArray, FloatArray, IntArray
 from opboost.denoise.choose import (
     Chosen,
     best_base,
@@ -18,6 +17,7 @@ from opboost.denoise.choose import (
     seeded,
     tally,
 )
+from opboost.denoise.draws import Law, Outputs, States, drawn
 from opboost.denoise.labels import Groups
 from opboost.denoise.mixture import Mixture
 from opboost.denoise.pairs import Pairing, pairing
@@ -34,28 +34,6 @@ INNER = 6
 
 Progress = Callable[[str, float], None]
 """Told what is going on and how much of it is done."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Outputs:
-    """What rows sent: codes of channel columns and own ones, and bits of unary columns."""
-
-    codes: Codes
-    bits: Codes
-
-    def __len__(self) -> int:
-        return len(self.codes)
-
-    def __getitem__(self, rows: BoolArray | IntArray) -> Outputs:
-        return Outputs(self.codes[rows], self.bits[rows])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class States:
-    """Clean rows, drawn: states of channel columns, categories of unary columns."""
-
-    cells: Codes
-    categories: Codes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,10 +62,9 @@ class Denoiser:
         member = self.members[number % len(self.members)]
         return drawn(member, self.pairing, outputs, self.groups.place(y), number, seed)
 
-    def draw_unlabelled(self, outputs: Outputs, times: int, seed: int) -> States:
-        """Clean rows given what was sent alone: each row so many times, one below the other."""
-        chance = group_chances(self.members[0], self.pairing, self.groups, outputs)
-        return drawn_unlabelled(self.members[0], self.pairing, chance, outputs, times, seed)
+    def law(self) -> Law:
+        """What rows without a label tell about themselves."""
+        return Law.of(self.members[0], self.pairing, self.groups)
 
 
 def fit(
@@ -155,44 +132,3 @@ def _parts(size: int, rng: np.random.Generator) -> Codes:
     if size > 2 * LOOK:
         part[rng.permutation(size)[LOOK:]] = 2
     return part
-
-
-def drawn(
-    member: Mixture, pairs: Pairing, outputs: Outputs, group: IntArray, number: int, seed: int
-) -> States:
-    """One draw from one model, for rows of these groups."""
-    space = pairs.paired_space()
-    rows = Rows.of(pairs.paired(outputs.codes), outputs.bits, group, len(member.pi))
-    key = int(np.random.SeedSequence([seed, number]).generate_state(1, np.uint64)[0])
-    most = max((c.states for c in space.channels), default=1)
-    cells = np.zeros((len(outputs), len(space.channels)), np.min_scalar_type(most))
-    largest = max((b.states for b in space.bits), default=1)
-    categories = np.zeros((len(outputs), len(space.bits)), np.min_scalar_type(largest))
-    member.draw(rows, len(space.channels), key, cells, categories)
-    return States(pairs.parted(cells), categories)
-
-
-def drawn_unlabelled(
-    member: Mixture, pairs: Pairing, chance: FloatArray, outputs: Outputs, times: int, seed: int
-) -> States:
-    """First a group by its chance, then a clean row given both; row 0 stands first, ``times``
-    times.
-    """
-    ladder = chance.cumsum(axis=1)
-    want = np.random.default_rng([seed, 1]).random((len(outputs), times))
-    group = np.array([np.searchsorted(rise, at) for rise, at in zip(ladder, want, strict=True)])
-    group = group.reshape(-1).clip(0, chance.shape[1] - 1)
-    many = outputs[np.repeat(np.arange(len(outputs)), times)]
-    return drawn(member, pairs, many, group, 0, seed)
-
-
-def group_chances(member: Mixture, pairs: Pairing, groups: Groups, outputs: Outputs) -> FloatArray:
-    """``[row, group]``: P(group | outputs).  Cost: a pass over the rows for each group."""
-    share = np.bincount(groups.of, minlength=groups.count) + 1e-9
-    score = np.tile(np.log(share / share.sum()), (len(outputs), 1))
-    codes = pairs.paired(outputs.codes)
-    for g in range(groups.count):
-        rows = Rows.of(codes, outputs.bits, np.full(len(outputs), g), groups.count)
-        score[:, g] += member.likelihoods(rows)[:, 0]
-    score = np.exp(score - score.max(axis=1, keepdims=True))
-    return np.asarray(score / score.sum(axis=1, keepdims=True))

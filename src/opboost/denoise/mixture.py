@@ -76,6 +76,18 @@ class Mixture:
             Q=np.ascontiguousarray(np.concatenate([m.Q for m in parts], axis=2)),
         )
 
+    @classmethod
+    def of_pmfs(cls, index: Index, constant: Table, pi: Table, P: Table) -> Mixture:
+        """A model that was fitted before; it weighs and draws, and is not fitted further."""
+        groups, classes = pi.shape
+        alone = np.eye(groups, dtype=np.float32)
+        lanes, smooth = np.array([0, classes]), np.zeros(classes, dtype=np.float32)
+        Q = np.zeros((groups, index.height, classes), dtype=np.float32)
+        parent = np.ascontiguousarray(P[:, :, 0])
+        return cls(
+            index, constant, lanes, (alone,), alone, parent, 0.0, smooth, pi, P, Q
+        ).refreshed()
+
     def stepped(self, rows: Rows, inner: int = 2) -> tuple[Mixture, FloatArray]:
         """One step of EM, and each model's log-likelihood before it."""
         counts, sizes, score = self._expect(rows)
@@ -154,15 +166,17 @@ class Mixture:
         rows.each(lambda lo, hi: loops.likelihoods(*head, lo, hi, *tail))
         return out
 
-    def draw(self, rows: Rows, drawn: int, key: int, out: IntArray, out_bits: IntArray) -> None:
+    def draw(
+        self, rows: Rows, tokens: IntArray, drawn: int, key: int, out: IntArray, out_bits: IntArray
+    ) -> None:
         """Write posterior draws of the first ``drawn`` columns and of the bit columns.
 
-        A row's draw depends on the key and on its place in the table, not on the other rows.
+        A row's draw depends on the key and on its token, not on the other rows.
         """
         i = self.index
         head = (rows.codes, rows.bits, rows.units)
         tail = (
             i.offsets, i.starts, i.matrix, i.places, i.bases, i.bit_starts, i.firsts, i.odds,
-            self.Q, self.pi, self.P, drawn, rows.order, np.uint64(key), out, out_bits,
+            self.Q, self.pi, self.P, drawn, rows.order, tokens, np.uint64(key), out, out_bits,
         )  # fmt: skip
         rows.each(lambda lo, hi: loops.draw(*head, lo, hi, *tail))

@@ -26,7 +26,7 @@ from opboost.estimators.denoising import Choice, Denoised, decoded, learnable
 from opboost.estimators.denoising import train as train_by
 from opboost.estimators.desensitizer import Desensitizer
 from opboost.estimators.features import Layout, OwnColumn, Released, check_sizes
-from opboost.frames import column_names
+from opboost.frames import OutColumn, column_names
 from opboost.guarantee import Joint, NoGuarantee
 from opboost.ordinals import Codebook, CodedColumn
 from opboost.rng import Rng, SecureRng
@@ -165,6 +165,7 @@ class _OpBoost(BaseEstimator):  # type: ignore[misc]
         self._say(f"{len(target.y):,} rows, {codes.shape[1]} features; training on {told}")
         self.denoised_ = rows.denoiser is not None
         self.verdict_ = rows.verdict
+        self._posterior = rows.posterior
         trained = (train or train_by)(booster, problem)
         self.trained_: Trained = trained.replaced((values or _from_books)(trained, books))
         self._layout = layout
@@ -291,6 +292,21 @@ class _OpBoost(BaseEstimator):  # type: ignore[misc]
             return self._layout.released_values(table, released)
         table, prepared = self.desensitizer_.prepare(X)
         return self._layout.plain_values(table, prepared)
+
+    def _predicted(self, X: Any, desensitize: bool) -> FloatArray:
+        check_is_fitted(self)
+        if not desensitize:
+            return self.trained_.predict(self.model_matrix(X))
+        table, released = self.desensitizer_.release(X)
+        return self._of_released(table, dict(released))
+
+    def _of_released(self, table: Any, released: dict[Hashable, Sequence[OutColumn]]) -> FloatArray:
+        """Predictions for rows whose private columns were released."""
+        if self._posterior is None:
+            return self.trained_.predict(self._layout.released_values(table, released))
+        rows = len(next(iter(released.values()))[0].values)
+        own = self._layout.own_values(table, rows)
+        return self._posterior.predict(self.trained_, released, own)
 
     def save_model(
         self, path: str | Path, *, units: Literal["grid", "raw"] = "grid", strip: bool = False
@@ -432,8 +448,7 @@ class OpBoostClassifier(ClassifierMixin, _OpBoost):  # type: ignore[misc]
 
     def predict_proba(self, X: Any, *, desensitize: bool = False) -> FloatArray:
         """Probabilities, one column a class; ``desensitize`` releases the private columns first."""
-        matrix = self.model_matrix(X, desensitize=desensitize)
-        return self.trained_.predict(matrix)
+        return self._predicted(X, desensitize)
 
     def predict(self, X: Any, *, desensitize: bool = False) -> np.ndarray[Any, Any]:
         """The likeliest class."""
@@ -479,8 +494,7 @@ class OpBoostRegressor(RegressorMixin, _OpBoost):  # type: ignore[misc]
 
     def predict(self, X: Any, *, desensitize: bool = False) -> FloatArray:
         """Predicted values; ``desensitize`` releases the private columns first."""
-        matrix = self.model_matrix(X, desensitize=desensitize)
-        return self.trained_.predict(matrix)
+        return self._predicted(X, desensitize)
 
 
 def kind_for(

@@ -17,15 +17,17 @@ import numpy as np
 
 from opboost import durable
 from opboost.boosting import Trained
-from opboost.errors import DataError
+from opboost.errors import DataError, OpBoostError
 from opboost.estimators.boosted import OpBoostClassifier, OpBoostRegressor, added_up
 from opboost.estimators.desensitizer import Desensitizer
 from opboost.estimators.features import Layout, OwnColumn
+from opboost.estimators.posterior import Posterior
 from opboost.guarantee import NoGuarantee
 from opboost.rng import SecureRng
 from opboost.specs import column_from_dict, column_to_dict
 
 VERSION = 1
+_POSTERIOR = "posterior.npz"
 _MODULES = {
     "TrainedXGBoost": ("opboost.boosting.xgboost_backend", "model.json"),
     "TrainedLightGBM": ("opboost.boosting.lightgbm_backend", "model.txt"),
@@ -48,6 +50,10 @@ def save(estimator: Any, path: str | Path) -> None:
             with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as archive:
                 archive.writestr("estimator.json", description)
                 archive.write(model, model.name)
+                if estimator._posterior is not None:
+                    laws = io.BytesIO()
+                    np.savez(laws, **estimator._posterior.arrays())
+                    archive.writestr(_POSTERIOR, laws.getvalue())
         with partial.open("rb") as file:
             os.fsync(file.fileno())
         partial.replace(target)
@@ -103,9 +109,15 @@ def load(path: str | Path) -> OpBoostClassifier | OpBoostRegressor:
                 )
             module, name = _MODULES[description["model"]]
             content = archive.read(name)
+            laws = archive.read(_POSTERIOR) if _POSTERIOR in archive.namelist() else None
         made: OpBoostClassifier | OpBoostRegressor = _rebuilt(description, module, name, content)
+        if laws is not None:
+            with np.load(io.BytesIO(laws), allow_pickle=False) as arrays:
+                made._posterior = Posterior.of_arrays(made._layout, dict(arrays))
         return made
-    except (OSError, zipfile.BadZipFile, KeyError, json.JSONDecodeError, UnicodeDecodeError) as e:
+    except OpBoostError:
+        raise
+    except (OSError, zipfile.BadZipFile, KeyError, ValueError, UnicodeDecodeError) as e:
         raise DataError(f"{Path(path).name} is not a saved estimator: {e}") from None
 
 
@@ -151,7 +163,7 @@ def _rebuilt(description: dict[str, Any], module: str, name: str, content: bytes
         file.write_bytes(io.BytesIO(content).getvalue())
         kind = getattr(import_module(module), description["model"])
         estimator.trained_ = kind.load(file, description["task"], len(layout.names()))
-    estimator._layout = layout
+    estimator._layout, estimator._posterior = layout, None
     names = tuple(description["columns"])
     estimator.desensitizer_ = Desensitizer.of_columns(
         private, names, named=description["named"], rng=SecureRng()

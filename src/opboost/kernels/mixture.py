@@ -282,13 +282,14 @@ def draw(  # type: ignore[no-untyped-def]
     P,
     drawn,
     rows,
+    tokens,
     key,
     out,
     out_bits,
 ):
     """States of the first ``drawn`` columns and of the bit columns, given outputs and group.
 
-    Row i writes to ``out[rows[i]]``; its randomness depends on ``key`` and ``rows[i]`` alone.
+    Row i writes to ``out[rows[i]]``; its randomness depends on ``key`` and ``tokens[rows[i]]``.
     """
     classes = pi.shape[1]
     p = np.empty(classes, np.float32)
@@ -301,7 +302,7 @@ def draw(  # type: ignore[no-untyped-def]
         table, prior = Q[g], pi[g]
         for i in range(units[w, 1], units[w, 2]):
             _weigh(codes, bits, i, offsets, bases, firsts, table, prior, models, p, s, score)
-            state = _mix(key ^ _mix(np.uint64(rows[i])))
+            state = _mix(key ^ _mix(tokens[rows[i]]))
             want = np.float32(state * unit)
             pick = 0
             reached = p[0]

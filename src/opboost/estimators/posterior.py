@@ -1,0 +1,111 @@
+"""Predictions for desensitised rows: the mean over the clean rows that they may have been."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from opboost._typing import FloatArray
+from opboost.boosting.protocol import Matrix, Trained
+from opboost.denoise.draws import Law, Outputs
+from opboost.denoise.mixture import Mixture
+from opboost.denoise.pairs import Pairing
+from opboost.estimators.features import Layout
+from opboost.estimators.states import (
+    OWN_COLUMNS,
+    Cuts,
+    Release,
+    as_release,
+    outputs_in,
+    rows_of,
+    space_of,
+)
+
+GUESSES = 32
+"""So many clean rows stand for a desensitised one."""
+
+PIECE = 2048
+"""Rows that are predicted at a time: the memory that guesses need is bounded."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Posterior:
+    """What a model of clean rows says about a desensitised one.
+
+    A model F of clean rows, asked about a noisy row y, is best used as E[F(x) | y].  ``way`` says
+    how: by ``"draws"`` of x, or by the label ``"groups"`` of y directly (``means`` holds their mean
+    targets).  A row's prediction depends on what it sent alone.
+    """
+
+    layout: Layout
+    sent: float
+    cuts: Cuts
+    law: Law
+    means: FloatArray | None
+    way: Literal["draws", "groups"]
+    seed: int
+
+    def predict(self, trained: Trained, released: Release, own: Matrix) -> FloatArray:
+        """Predictions for released rows, beside own features of the same rows."""
+        rows = len(own)
+        parts = []
+        for begin in range(0, max(rows, 1), PIECE):
+            piece = slice(begin, begin + PIECE)
+            parts.append(self._piece(trained, rows_of(released, piece), own[piece]))
+        return np.concatenate(parts)
+
+    def _piece(self, trained: Trained, released: Release, own: Matrix) -> FloatArray:
+        outputs: Outputs = outputs_in(self.layout, released, own, self.sent, self.cuts)
+        chance = self.law.chances(outputs)
+        if self.way == "groups":
+            return chance if self.means is None else chance @ self.means
+        guessed = self.law.guesses(outputs, chance, GUESSES, self.seed)
+        many = np.repeat(np.arange(len(own)), GUESSES)
+        clean = as_release(self.layout, rows_of(released, many), self.sent, [guessed])
+        found = trained.predict(self.layout.values(clean, own[many]))
+        mean = found.reshape(len(own), GUESSES, -1).mean(axis=1)
+        return np.asarray(mean.reshape(len(own), *found.shape[1:]), dtype=np.float64)
+
+    def arrays(self) -> dict[str, Any]:
+        """All that :meth:`of_arrays` needs beside the layout."""
+        member = self.law.member
+        found: dict[str, Any] = {
+            "sent": self.sent,
+            "seed": self.seed,
+            "way": self.way,
+            "pairs": np.array(self.law.pairing.pairs, dtype=np.int64).reshape(-1, 2),
+            "alone": np.array(self.law.pairing.alone, dtype=np.int64),
+            "share": self.law.share,
+            "constant": member.constant,
+            "pi": member.pi,
+            "P": member.P,
+        }
+        if self.means is not None:
+            found["means"] = self.means
+        for number, edges in enumerate(self.cuts):
+            if edges is not None:
+                found[f"cuts{number}"] = edges
+        return found
+
+    @classmethod
+    def of_arrays(cls, layout: Layout, arrays: Mapping[str, Any]) -> Posterior:
+        """The posterior that :meth:`arrays` wrote down."""
+        names = set(arrays)
+        cuts: Cuts = tuple(
+            arrays[f"cuts{number}"] if f"cuts{number}" in names else None
+            for number in range(min(len(layout.own), OWN_COLUMNS))
+        )
+        sent = float(arrays["sent"])
+        space = space_of(layout, cuts, sent)
+        pairs = tuple((int(a), int(b)) for a, b in arrays["pairs"])
+        pairing = Pairing(space, pairs, tuple(map(int, arrays["alone"])))
+        member = Mixture.of_pmfs(
+            pairing.paired_space().index(), arrays["constant"], arrays["pi"], arrays["P"]
+        )
+        law = Law(member, pairing, arrays["share"])
+        means = arrays["means"] if "means" in names else None
+        way: Any = str(arrays["way"])
+        return cls(layout, sent, cuts, law, means, way, int(arrays["seed"]))

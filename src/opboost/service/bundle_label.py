@@ -13,7 +13,9 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 from opboost import durable
 from opboost.align.points import piece_count
@@ -42,6 +44,7 @@ from opboost.service.intake import (
     taken_schema,
 )
 from opboost.service.label_side import (
+    Data,
     alignment_figures,
     check_data,
     current,
@@ -49,11 +52,16 @@ from opboost.service.label_side import (
     label_party,
     new_job,
     read_data,
+    with_ids,
     write_model,
+    write_predicted,
 )
 from opboost.service.logs import Log
 from opboost.service.sealed import Bundle, Source, unseal
 from opboost.wire.messages import Points, Rows, Welcome, decode, encode
+
+if TYPE_CHECKING:
+    from opboost.party.label import Estimator
 
 
 class Paused(Exception):
@@ -105,9 +113,25 @@ def begin(config: LabelConfig, to: Path, *, again: bool = False) -> Outcome:
         return job.go_on(1, to)
 
 
-def go_on(config: LabelConfig, verb: str, inputs: Sequence[Path], to: Path) -> Outcome:
-    """Take bundles in, and go on with the job as far as it goes."""
+def go_on(
+    config: LabelConfig,
+    verb: str,
+    inputs: Sequence[Path],
+    to: Path,
+    *,
+    model: Path | None = None,
+    write: Callable[[pa.Table], None] | None = None,
+) -> Outcome:
+    """Take bundles in, and go on with the job as far as it goes.
+
+    The last step of a prediction needs the ``model``, and what is to be done with its answer.
+    """
     tools = Tools.of(config.tls, config.party.name)
+    estimator = None
+    if model is not None:
+        from opboost.estimators import load
+
+        estimator = load(model)
     now = turn(steps_of(config.job), verb, by_label_party=True)
     bundles = [unseal(path, tools.identity.ca) for path in inputs]
     folder = known_job(config, "bundles")
@@ -122,10 +146,12 @@ def go_on(config: LabelConfig, verb: str, inputs: Sequence[Path], to: Path) -> O
         job.check(bundles, verb, now.takes)
         swept(folder)
         manifest = folder / "manifest.json"
-        if manifest.exists() and config.model.exists():
+        if estimator is None and manifest.exists() and config.model.exists():
             return Outcome(job.record.job, (), {}, json.loads(manifest.read_text()))
         job.take(bundles)
-        return job.go_on(now.writes, to)
+        if model is None or estimator is None or write is None:
+            return job.go_on(now.writes, to)
+        return job.predict(estimator, model, write)
 
 
 class _Job:
@@ -228,29 +254,62 @@ class _Job:
             box.write("sent", b"")
 
     def go_on(self, number: int, to: Path) -> Outcome:
-        """Train as far as it goes, write what is to be sent, hand out the bundles of a step."""
-        started, record, config = time.monotonic(), self.record, self._config
-        record.save(self._folder)
-        data = read_data(config)
-        check_data(record, data)
-        channels = [BundleChannel(self._folder, name) for name in record.active]
-        welcome = Welcome(record.job, bytes.fromhex(record.nonce), b"")
+        """Go as far as it goes, write what is to be sent, hand out the bundles of a step."""
+        started, data = time.monotonic(), self._data()
+        channels, welcome = self._met()
         manifest: dict[str, Any] | None = None
         with suppress(Paused):
-            party = label_party(config, data)
-            estimator = party.train(channels, welcome=welcome, state=self._folder)
-            seconds = time.monotonic() - started
-            found = alignment_figures(self._folder, record) if record.align == "psi" else None
-            alignment = {"align": found} if found else {}
-            manifest = write_model(config, self._folder, record, estimator, seconds, alignment)
+            party = label_party(self._config, data)
+            if self._config.job.purpose == "train":
+                estimator = party.train(channels, welcome=welcome, state=self._folder)
+                manifest = write_model(
+                    self._config,
+                    self._folder,
+                    self.record,
+                    estimator,
+                    time.monotonic() - started,
+                    self._alignment(),
+                )
+            elif self.record.align == "psi":
+                party.align(channels, welcome, self._folder)
         for peer, chain in self.chains.items():
             self._say(peer, chain)
-        waiting = {
-            peer: step
-            for peer, chain in self.chains.items()
-            if manifest is None and (step := chain.due()) and not step.by_label_party
-        }
-        return Outcome(record.job, handed_out(self.chains.values(), number, to), waiting, manifest)
+        written = handed_out(self.chains.values(), number, to)
+        return Outcome(self.record.job, written, {} if manifest else self._waiting(), manifest)
+
+    def predict(
+        self, estimator: Estimator, model: Path, write: Callable[[pa.Table], None]
+    ) -> Outcome:
+        """Predict if every party's columns are there; ``write`` is given IDs and predictions."""
+        started, data = time.monotonic(), self._data()
+        channels, welcome = self._met()
+        manifest: dict[str, Any] | None = None
+        with suppress(Paused):
+            party = label_party(self._config, data)
+            found = party.predict(estimator, channels, welcome=welcome, state=self._folder)
+            seconds, figures = time.monotonic() - started, self._alignment()
+            manifest = write_predicted(self._folder, self.record, found, model, seconds, figures)
+            write(with_ids(data, found))
+        return Outcome(self.record.job, (), {} if manifest else self._waiting(), manifest)
+
+    def _data(self) -> Data:
+        self.record.save(self._folder)
+        data = read_data(self._config)
+        check_data(self.record, data)
+        return data
+
+    def _met(self) -> tuple[list[BundleChannel], Welcome]:
+        channels = [BundleChannel(self._folder, name) for name in self.record.active]
+        return channels, Welcome(self.record.job, bytes.fromhex(self.record.nonce), b"")
+
+    def _alignment(self) -> dict[str, Any]:
+        if self.record.align == "given":
+            return {}
+        return {"align": alignment_figures(self._folder, self.record)}
+
+    def _waiting(self) -> dict[str, Step]:
+        due = {peer: chain.due() for peer, chain in self.chains.items()}
+        return {peer: s for peer, s in due.items() if s is not None and not s.by_label_party}
 
     def _say(self, peer: str, chain: Conversation) -> None:
         """Write the bundle that is due to a party, if the job is so far."""

@@ -78,6 +78,7 @@ class JobRecord:
     most_rows: int = 0
     """The largest set of points that a party may bring."""
     way: Way = "network"
+    purpose: str = "train"
 
     @property
     def active(self) -> tuple[str, ...]:
@@ -264,6 +265,7 @@ class InboxChannel:
         while self._box.has("refused") and time.monotonic() < end:
             self._watch()
             time.sleep(PAUSE)
+        (self._box.folder / "refused").unlink(missing_ok=True)
 
     def open(self, welcome: Welcome) -> Schema:
         """Wait for the whole release."""
@@ -302,7 +304,7 @@ class InboxChannel:
             if time.monotonic() > end:
                 raise PeerError(
                     f"Party {self._party!r} did not send {what} within {self._wait:g} s. "
-                    "Start serve again when it is ready: nothing that came in is lost."
+                    "Start again when it is ready: nothing that came in is lost."
                 )
             time.sleep(PAUSE)
 
@@ -334,7 +336,7 @@ def status(job: Path) -> dict[str, Any]:
     elif trained:
         phase = "waiting for split values"
     elif phases <= {"released", "revoked"}:
-        phase = "training"
+        phase = "training" if record.purpose == "train" else "predicting"
     elif record.align == "psi" and not (job / "common").exists():
         phase = "aligning"
     else:

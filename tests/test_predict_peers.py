@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import sys
 from dataclasses import replace
@@ -40,23 +41,33 @@ def people(rows, names, label=False):
     return pa.table({**columns, **more, "id": [f"person-{i:04d}" for i in rows]})
 
 
-class Prediction:
-    """A scene whose model is trained, and a second job in it that predicts."""
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A scene whose parties have trained a model on the first 400 people."""
+    folder = tmp_path_factory.mktemp("trained")
+    made = scene(folder, align="given")
+    for name in (LABEL_PARTY, *made.parties):
+        table = people(TRAINED, THEIRS.get(name, OWN), name == LABEL_PARTY)
+        pa.parquet.write_table(table, folder / name / "table.parquet")
+    config = made.config(LABEL_PARTY)
+    config.write_text(f"{config.read_text()}denoise = true\n")
+    run_scene(made, timeout=120)
+    return made
 
-    def __init__(self, folder, rows, *, align="psi", denoise="true"):
-        self.made = scene(folder, align=align)
+
+class Prediction:
+    """A copy of a trained scene, and a second job in it that predicts."""
+
+    def __init__(self, trained, folder, rows, align):
+        shutil.copytree(trained.folder, folder, dirs_exist_ok=True)
+        self.made = replace(trained, folder=folder)
         self.folder, self.rows, self.parties = folder, rows, self.made.parties
-        for name in (LABEL_PARTY, *self.parties):
-            own, label = (OWN, True) if name == LABEL_PARTY else (THEIRS[name], False)
-            self.put(name, "table", people(TRAINED, own, label))
-            self.put(name, "new", people(rows[name], own))
-        config = self.made.config(LABEL_PARTY)
-        config.write_text(f"{config.read_text()}denoise = {denoise}\n")
-        run_scene(self.made, timeout=120)
         self.model = folder / LABEL_PARTY / "model.opboost"
         for name in (LABEL_PARTY, *self.parties):
-            job = folder / name / "job.toml"
-            (folder / name / "predict.toml").write_text(f'{job.read_text()}purpose = "predict"\n')
+            self.put(name, people(rows[name], THEIRS.get(name, OWN)))
+            job = (folder / name / "job.toml").read_text()
+            job = job.replace('align = "given"', f'align = "{align}"\npurpose = "predict"')
+            (folder / name / "predict.toml").write_text(job)
             text = self.made.config(name).read_text().replace('"job.toml"', '"predict.toml"')
             text = text.replace('"table.parquet"', '"new.parquet"')
             if name == LABEL_PARTY:
@@ -64,8 +75,8 @@ class Prediction:
                 text = re.sub(r"\[label\]\ncolumn = .*\n", "", text)
             self.config(name).write_text(text)
 
-    def put(self, name, table, content):
-        pa.parquet.write_table(content, self.folder / name / f"{table}.parquet")
+    def put(self, name, table):
+        pa.parquet.write_table(table, self.folder / name / "new.parquet")
 
     def config(self, name):
         return self.folder / name / f"{name}-new.toml"
@@ -134,7 +145,7 @@ def partly_known():
 
 
 def test_new_rows_are_predicted_as_on_one_machine_by_network_and_by_bundles(tmp_path, monkeypatch):
-    found = Prediction(tmp_path, partly_known())
+    found = Prediction(trained, tmp_path, partly_known(), "psi")
     out = tmp_path / "first.csv"
     _, err = found.predicted("--out", out)
     assert "29 rows are left out: not all parties have them." in err
@@ -166,7 +177,7 @@ def test_new_rows_are_predicted_as_on_one_machine_by_network_and_by_bundles(tmp_
     assert (status, text) == (0, out.read_text())
 
     # By bundles.
-    office = Office(found, processes=True)
+    office = Office(found)
     sent = office.written(LABEL_PARTY, "align", "--again")
     met = [office.written(p, "align", sent[p])[LABEL_PARTY] for p in found.parties]
     sent = office.written(LABEL_PARTY, "align", *met)
@@ -192,10 +203,10 @@ def test_new_rows_are_predicted_as_on_one_machine_by_network_and_by_bundles(tmp_
 
 
 def test_given_rows_are_predicted_also_when_parties_come_one_by_one_and_the_label_party_dies(
-    tmp_path, monkeypatch
+    trained, tmp_path, monkeypatch
 ):
     rows = dict.fromkeys((LABEL_PARTY, "shop", "telco"), np.arange(380, 480)[::-1])
-    found = Prediction(tmp_path, rows, align="given", denoise="false")
+    found = Prediction(trained, tmp_path, rows, "given")
     label = started_process(found.command())
     shop = found.join("shop", wait_for_address(label), "--leave")
     shop.communicate(timeout=60)
@@ -217,20 +228,20 @@ def test_given_rows_are_predicted_also_when_parties_come_one_by_one_and_the_labe
     assert table["id"].to_pylist() == [f"person-{i:04d}" for i in rows["shop"]]
 
     # Other rows are another job.
-    found.put(LABEL_PARTY, "new", people(np.arange(380, 479), OWN))
+    found.put(LABEL_PARTY, people(np.arange(380, 479), OWN))
     status, _, words = run(*found.command()[3:])
     assert (status, "--again" in words) == (5, True)
-    found.put(LABEL_PARTY, "new", people(rows["shop"], OWN[:1]))
+    found.put(LABEL_PARTY, people(rows["shop"], OWN[:1]))
     status, _, words = run(*found.command()[3:])
     assert status == 5
     assert f"{OWN[1]!r} is needed by the model but is not in the table" in words
 
 
 def test_a_job_is_refused_to_the_verb_of_the_other_purpose_and_peers_to_what_is_no_prediction(
-    tmp_path,
+    trained, tmp_path
 ):
     rows = dict.fromkeys((LABEL_PARTY, "shop", "telco"), np.arange(380, 480))
-    found = Prediction(tmp_path, rows, align="given", denoise="false")
+    found = Prediction(trained, tmp_path, rows, "given")
     status, _, words = run("serve", "-c", found.config(LABEL_PARTY))
     assert status == 2
     assert "opboost predict MODEL TABLE --with-peers -c bank.toml" in words
@@ -272,9 +283,9 @@ def test_a_job_is_refused_to_the_verb_of_the_other_purpose_and_peers_to_what_is_
     assert not (tmp_path / "x.csv").exists()
 
 
-def test_a_split_query_in_a_prediction_is_not_answered(tmp_path):
+def test_a_split_query_in_a_prediction_is_not_answered(trained, tmp_path):
     rows = dict.fromkeys((LABEL_PARTY, "shop", "telco"), np.arange(380, 480))
-    found = Prediction(tmp_path, rows, align="given", denoise="false")
+    found = Prediction(trained, tmp_path, rows, "given")
     label = started_process(found.command())
     try:
         shop = found.join("shop", wait_for_address(label))
@@ -308,15 +319,14 @@ def numbers(rows, names, seed=0):
 class House:
     """Parties in one process: a model, and channels for new rows."""
 
-    def __init__(self, columns, **settings):
+    def __init__(self, columns, *, regress=False, denoise="auto", **settings):
         self.columns, self.settings = columns, settings
         tables = {p: numbers(300, [c.name for c in cs], 1) for p, cs in columns.items()}
-        self.own = numbers(300, ["mine"], 2)
-        total = self.own["mine"] + sum(t.iloc[:, 0] for t in tables.values())
-        self.y = total if settings.pop("regress", False) else total > total.median()
-        self.model = LabelParty(self.own, self.y, random_state=0, booster="gbdt").train(
-            [op.MemoryChannel(self.party(p, tables[p])) for p in columns]
-        )
+        own = numbers(300, ["mine"], 2)
+        total = own["mine"] + sum(t.iloc[:, 0] for t in tables.values())
+        y = total if regress else total > total.median()
+        bank = LabelParty(own, y, random_state=0, booster="gbdt", denoise=denoise)
+        self.model = bank.train([op.MemoryChannel(self.party(p, tables[p])) for p in columns])
 
     def party(self, name, table, columns=None, **settings):
         columns = columns or self.columns[name]
@@ -383,9 +393,31 @@ def test_withheld_codebooks_are_refused_by_the_label_party_too(house, tmp_path):
         taken_schema(replace(record, purpose="predict"), box, encode(schema))
 
 
-@pytest.mark.parametrize(
-    "settings", [{}, {"units": "grid", "names": "hidden"}, {"regress": True}, {"codebook": "full"}]
-)
+@pytest.mark.parametrize("denoise", [True, False])
+@pytest.mark.parametrize("regress", [True, False])
+def test_the_answer_is_that_of_one_machine_given_the_same_noise(monkeypatch, denoise, regress):
+    made = House(PLAIN, regress=regress, denoise=denoise)
+    tables = {p: numbers(50, [c.name for c in cs], 3) for p, cs in PLAIN.items()}
+    parties = [made.party(p, table) for p, table in tables.items()]
+    own = numbers(50, ["mine"], 4)
+    found = LabelParty(own, None).predict(made.model, [op.MemoryChannel(p) for p in parties])
+    assert (made.model.sent_share_ is not None) == denoise
+    released = {}
+    for party in parties:
+        channel = op.MemoryChannel(party)
+        channel.open(Welcome("20260102T030405Z-01020304", bytes(32), b""))  # its memory answers
+        for column, (_, came) in zip(party.plan.private, channel.columns(), strict=True):
+            released[column.name] = [OutColumn(column.name, came.values)]
+    everything = pd.concat([own, *tables.values()], axis=1)
+    monkeypatch.setattr(made.model.desensitizer_, "release", lambda X: (X, released))
+    alone = made.model.predict(everything, desensitize=True)
+    assert np.array_equal(found.prediction, alone)
+    if not regress:
+        chances = made.model.predict_proba(everything, desensitize=True)
+        assert np.array_equal(found.probabilities, chances)
+
+
+@pytest.mark.parametrize("settings", [{}, {"units": "grid", "names": "hidden"}, {"regress": True}])
 def test_names_are_told_apart_as_in_the_training(settings):
     # Both have a column "a", and the label party one that is called like a feature of theirs.
     same = {"shop": [declared("a"), declared("mine")], "telco": [declared("a")]}

@@ -100,7 +100,7 @@ def finish(
     """Label party: put the values into the model, and write it; or write predictions."""
     from opboost.config.federation import load_label
     from opboost.files.writing import check_new
-    from opboost.service.bundle_label import go_on
+    from opboost.service.bundle_label import predict
 
     found = load_label(config)
     if found.job.purpose == "train":
@@ -111,9 +111,7 @@ def finish(
     if model is None or out is None:
         raise ConfigError(f"Job {found.job.name!r} is a prediction. Add --model MODEL --out FILE.")
     check_new(out)
-    write = partial(write_predictions, out=out)
-    outcome = go_on(found, "finish", given, config.parent, model=model, write=write)
-    _tell(outcome, format)
+    _tell(predict(found, given, model, partial(write_predictions, out=out)), format)
 
 
 def _label(config: Path, verb: str, given: list[Path], to: Path, format: Format) -> None:

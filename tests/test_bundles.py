@@ -233,6 +233,7 @@ def test_verbs_are_refused_to_the_party_that_they_are_not_for(small):
     assert refused(small, LABEL_PARTY, "export", first)[0] == 2
     status, words = refused(small, "shop", "align", first)
     assert (status, "nothing to align" in words) == (2, True)
+    assert refused(small, "shop", "export", small.made.folder / "none.bundle")[0] == 2
     (small.made.folder / "certs" / "bank.public").unlink()
     status, words = refused(small, "shop", "export", first)
     assert (status, "[peers.bank] public" in words) == (2, True)

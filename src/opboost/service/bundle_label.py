@@ -34,7 +34,7 @@ from opboost.service.bundle_steps import (
     swept,
     turn,
 )
-from opboost.service.conversation import Conversation, Step, check_address
+from opboost.service.conversation import Conversation, Step, check_recipient
 from opboost.service.inbox import InboxChannel, JobRecord, Mailbox, newest_receipt
 from opboost.service.intake import (
     check_column_file,
@@ -172,8 +172,7 @@ class _Job:
         seen: dict[str, str] = {}
         for bundle in bundles:
             sender, name = bundle.header.sender, bundle.path.name
-            if bundle.header.recipient != self.record.label_party:
-                check_address(bundle, next(iter(self.chains.values())).pair)
+            check_recipient(bundle, self.record.label_party)
             if sender in self.record.revoked:
                 raise PeerError(f"{name} is from {sender!r}, which is revoked.")
             if sender not in self.chains:

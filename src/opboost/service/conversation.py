@@ -190,11 +190,17 @@ class Conversation:
         durable.write(self._file, json.dumps([asdict(e) for e in entries], indent=1).encode())
 
 
+def check_recipient(bundle: Bundle, own: str) -> None:
+    """Refuse a bundle to somebody else."""
+    recipient = bundle.header.recipient
+    if recipient != own:
+        raise PeerError(f"{bundle.path.name} is for {recipient!r}; this party is {own!r}.")
+
+
 def check_address(bundle: Bundle, pair: Pair) -> None:
     """Refuse a bundle to somebody else, from somebody else, or of another job file."""
+    check_recipient(bundle, pair.own)
     name, header = bundle.path.name, bundle.header
-    if header.recipient != pair.own:
-        raise PeerError(f"{name} is for {header.recipient!r}; this party is {pair.own!r}.")
     if header.sender != pair.peer:
         raise PeerError(f"{name} is from {header.sender!r}; one from {pair.peer!r} is expected.")
     if header.job_hash != pair.job_hash:

@@ -234,9 +234,9 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
 
     def _refused(self, box: Mailbox) -> None:
         """Tell a party, once, why the label party cannot use what it sent."""
-        if box.has("refused"):
-            why = box.read("refused").decode()
-            (box.folder / "refused").unlink(missing_ok=True)
+        with self._lock:
+            why = box.take_refusal()
+        if why:
             raise PeerError(why)
 
     def _of_this_job(self, job: str) -> None:

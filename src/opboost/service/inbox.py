@@ -149,6 +149,16 @@ class Mailbox:
         known: dict[str, Any] = json.loads(self.read("points")) if self.has("points") else {}
         return known
 
+    def take_refusal(self) -> str:
+        """Why the label party refused the points, which go with it; empty if it did not."""
+        if not self.has("refused"):
+            return ""
+        why = self.read("refused").decode()
+        self.forget_points()
+        for name in ("points", "refused"):
+            (self.folder / name).unlink(missing_ok=True)
+        return why
+
     def forget_points(self) -> None:
         """Take the points away, and keep how many they were."""
         files = [f for step in STEPS for f in self.folder.glob(f"[0-9]*.{step}")]
@@ -220,15 +230,14 @@ class InboxChannel:
     def met(self, side: Side) -> Match:
         """Wait for the party's points; what cannot be used is refused, and may come again."""
         while True:
+            self._until(lambda: not self._box.has("refused"), "other points")
             try:
                 return self._met(side)
             except WireError as error:
-                self._box.write("refused", f"The points cannot be used: {error}".encode())
-                self._box.forget_points()
-                (self._box.folder / "points").unlink(missing_ok=True)
                 for file in self._ours.glob("*.doubled"):
                     file.unlink()
                 side.forget_theirs()
+                self._box.write("refused", f"The points cannot be used: {error}".encode())
 
     def _met(self, side: Side) -> Match:
         self._until(lambda: self._box.has("points"), "its points")
@@ -265,6 +274,7 @@ class InboxChannel:
         while self._box.has("refused") and time.monotonic() < end:
             self._watch()
             time.sleep(PAUSE)
+        time.sleep(10 * PAUSE)  # let the answer leave
         (self._box.folder / "refused").unlink(missing_ok=True)
 
     def open(self, welcome: Welcome) -> Schema:

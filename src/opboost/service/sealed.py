@@ -29,7 +29,7 @@ from typing import BinaryIO
 from cryptography.exceptions import InvalidSignature
 
 from opboost import durable
-from opboost.errors import PeerError, WireError
+from opboost.errors import ConfigError, PeerError, WireError
 from opboost.service.encryption import OVERHEAD, PrivateKey, PublicKey
 from opboost.service.tls import Identity, alternative_names, check_certificate, verify
 from opboost.wire.messages import check_job, check_party
@@ -187,7 +187,7 @@ def unseal(path: Path, ca: bytes) -> Bundle:
         with path.open("rb") as file:
             header, digest, certificate, signature = _read(file, path)
     except OSError as error:
-        raise PeerError(f"The bundle {path} cannot be read: {error.strerror}.") from None
+        raise ConfigError(f"The bundle {path} cannot be read: {error.strerror}.") from None
     signer = check_certificate(certificate, path.name, ca)
     try:
         verify(signer, signature, _signed(digest, certificate))

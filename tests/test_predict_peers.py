@@ -27,7 +27,7 @@ from opboost.service.intake import taken_schema
 from opboost.wire.messages import Cuts, SplitQuery, Welcome, encode
 from tests.bundles import Office
 from tests.cli import run
-from tests.federation import DATA, NAMES, scene, stop, wait_for
+from tests.federation import BOUNDS, DATA, NAMES, scene, stop, wait_for
 
 TRAINED = np.arange(400)
 OWN = NAMES[:2]
@@ -144,7 +144,9 @@ def partly_known():
     }
 
 
-def test_new_rows_are_predicted_as_on_one_machine_by_network_and_by_bundles(tmp_path, monkeypatch):
+def test_new_rows_are_predicted_as_on_one_machine_by_network_and_by_bundles(
+    trained, tmp_path, monkeypatch
+):
     found = Prediction(trained, tmp_path, partly_known(), "psi")
     out = tmp_path / "first.csv"
     _, err = found.predicted("--out", out)
@@ -240,8 +242,7 @@ def test_given_rows_are_predicted_also_when_parties_come_one_by_one_and_the_labe
 def test_a_job_is_refused_to_the_verb_of_the_other_purpose_and_peers_to_what_is_no_prediction(
     trained, tmp_path
 ):
-    rows = dict.fromkeys((LABEL_PARTY, "shop", "telco"), np.arange(380, 480))
-    found = Prediction(trained, tmp_path, rows, "given")
+    found = Prediction(trained, tmp_path, partly_known(), "psi")
     status, _, words = run("serve", "-c", found.config(LABEL_PARTY))
     assert status == 2
     assert "opboost predict MODEL TABLE --with-peers -c bank.toml" in words
@@ -266,21 +267,35 @@ def test_a_job_is_refused_to_the_verb_of_the_other_purpose_and_peers_to_what_is_
     status, _, words = run("join", "-c", found.config("shop"))
     assert (status, 'Write codebook = "full" under [party]' in words) == (2, True)
 
-    # One with another level is told when its columns have come, the label party what it is.
-    text = text.replace("epsilon = 2.0", "epsilon = 1.5")
-    found.config("shop").write_text(text)
-    label = started_process(found.command("--out", tmp_path / "x.csv"))
+
+def test_columns_of_another_model_are_refused_on_both_sides_and_the_right_model_takes_them(
+    trained, tmp_path
+):
+    found = Prediction(trained, tmp_path, partly_known(), "psi")
+    right, found.model = found.model, tmp_path / "other.opboost"
+    theirs = [n for names in THEIRS.values() for n in names]
+    mechanism = op.ClampMap(op.Domain(1, 10), epsilon=1.5)
+    bounds = {n: BOUNDS[n] for n in theirs}
+    table = people(TRAINED, [*OWN, *theirs])
+    other = op.OpBoostClassifier(mechanism, bounds=bounds, booster="gbdt", denoise=False)
+    other.fit(table.drop_columns(["id"]), DATA.target[TRAINED]).save(found.model)
+    out = tmp_path / "x.csv"
+    label = started_process(found.command("--out", out))
     address = wait_for_address(label)
     joining = [found.join(name, address) for name in found.parties]
-    ends = [p.communicate(timeout=60)[1] for p in joining]
-    assert [p.returncode for p in joining] == [4, 4]
-    assert "refused: What came is not what the model was trained on." in ends[0]
-    err = label.communicate(timeout=60)[1]
+    for process in joining:
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == 4
+        assert "refused: What came is not what the model was trained on." in err
+    _, err = label.communicate(timeout=60)
     assert label.returncode == 4
-    column = THEIRS["shop"][0]
-    assert f"Column {column!r} of party 'shop' has another mechanism than the model" in err
-    assert "epsilon 1.5 instead of kind ClampMap, grid [1, 10], epsilon 2.0" in err
-    assert not (tmp_path / "x.csv").exists()
+    assert f"Column {theirs[0]!r} of party 'shop' has another mechanism than the model" in err
+    assert "epsilon 2.0 instead of kind ClampMap, grid [1, 10], epsilon 1.5" in err
+    assert not out.exists()
+    found.model = right
+    found.predicted("--out", out)
+    assert pa.csv.read_csv(out).num_rows == len(found.common())
+    assert len(found.new_cells("shop")) == 2
 
 
 def test_a_split_query_in_a_prediction_is_not_answered(trained, tmp_path):

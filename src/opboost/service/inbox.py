@@ -150,12 +150,15 @@ class Mailbox:
         return known
 
     def take_refusal(self) -> str:
-        """Why the label party refused the points, which go with it; empty if it did not."""
+        """Why the label party refused what came; empty if it did not.
+
+        Points that could not be used go with it; once rows are aligned it is about columns.
+        """
         if not self.has("refused"):
             return ""
         why = self.read("refused").decode()
         self.forget_points()
-        for name in ("points", "refused"):
+        for name in ("refused",) if self.has("aligned") else ("points", "refused"):
             (self.folder / name).unlink(missing_ok=True)
         return why
 

@@ -362,7 +362,7 @@ def test_bad_settings_say_what_to_do(tmp_path):
     for wrong, words in (
         ([], "at least one feature party"),
         (op.MemoryChannel(shop), "a list of channels"),
-        ([shop], r"train\(\[op.MemoryChannel\(party\)\]\)"),
+        ([shop], r"In one process: \[op.MemoryChannel\(party\)\]"),
         ([op.MemoryChannel(shop)] * 2, "Two channels lead to a party 'shop'"),
     ):
         with pytest.raises(ParameterError, match=words):

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from opboost.party.channel import MemoryChannel
     from opboost.party.feature import FeatureParty
     from opboost.party.label import LabelParty
+    from opboost.party.predicting import Predicted
     from opboost.rng import SecureRng, SeededRng
 
 __version__ = "0.1.0"
@@ -102,6 +103,7 @@ __all__ = [
     "PartitionDLDP",
     "PeerError",
     "Piecewise",
+    "Predicted",
     "PrivacyError",
     "PrivateColumn",
     "RandomizedResponse",
@@ -162,6 +164,7 @@ _LATER = {
     "PartitionDLDP": "opboost.guarantee",
     "PeerError": "opboost.errors",
     "Piecewise": "opboost.mechanisms",
+    "Predicted": "opboost.party.predicting",
     "PrivacyError": "opboost.errors",
     "PrivateColumn": "opboost.columns",
     "random_queries": "opboost.metrics",

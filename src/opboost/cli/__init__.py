@@ -22,8 +22,9 @@ from opboost.cli.describe import describe
 from opboost.cli.desensitize import desensitize
 from opboost.cli.join import join
 from opboost.cli.ledger import ledger
+from opboost.cli.predict import predict
 from opboost.cli.serve import serve
-from opboost.cli.train import predict, train
+from opboost.cli.train import train
 from opboost.errors import DataError, OpBoostError, ParameterError, PeerError, PrivacyError
 
 app = typer.Typer(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +16,7 @@ from opboost.cli.common import (
     steps_progress,
     talk,
 )
+from opboost.cli.predict import left_out, write_predictions
 from opboost.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -84,9 +86,32 @@ def answer(
 
 
 @bundle.command()
-def finish(config: ConfigOption, given: AllGiven, format: FormatOption = Format.text) -> None:
-    """Label party: put the values into the model, and write it."""
-    _label(config, "finish", given, config.parent, format)
+def finish(
+    config: ConfigOption,
+    given: AllGiven,
+    model: Annotated[
+        Path | None, typer.Option(help="In a prediction: the model that predicts.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="In a prediction: CSV or Parquet to make.")
+    ] = None,
+    format: FormatOption = Format.text,
+) -> None:
+    """Label party: put the values into the model, and write it; or write predictions."""
+    from opboost.config.federation import load_label
+    from opboost.files.writing import check_new
+    from opboost.service.bundle_label import predict
+
+    found = load_label(config)
+    if found.job.purpose == "train":
+        if model or out:
+            raise ConfigError("--model and --out are for a prediction, and this job trains.")
+        _label(config, "finish", given, config.parent, format)
+        return
+    if model is None or out is None:
+        raise ConfigError(f"Job {found.job.name!r} is a prediction. Add --model MODEL --out FILE.")
+    check_new(out)
+    _tell(predict(found, given, model, partial(write_predictions, out=out)), format)
 
 
 def _label(config: Path, verb: str, given: list[Path], to: Path, format: Format) -> None:
@@ -122,10 +147,10 @@ def _tell(outcome: Outcome, format: Format) -> None:
     console = talk()
     for written in outcome.written:
         typer.echo(str(written.path))
-        where = "" if written.next == "finish" else " --to DIR"
         console.print(
             f"{written.step} of job {outcome.job}, for {written.recipient}, which goes on with: "
-            f"opboost bundle {written.next} -c {written.recipient}.toml {written.path.name}{where}"
+            f"opboost bundle {written.next} -c {written.recipient}.toml {written.path.name}"
+            f"{written.options}"
         )
     for party, step in outcome.waiting.items():
         console.print(f"From {party} comes next: {step}.")
@@ -133,3 +158,5 @@ def _tell(outcome: Outcome, format: Format) -> None:
         typer.echo(outcome.manifest["guarantee"])
         if "model" in outcome.manifest:
             console.print(f"The job is done: {outcome.manifest['model']} is written.")
+        if outcome.manifest.get("left_out"):
+            console.print(left_out(outcome.manifest))

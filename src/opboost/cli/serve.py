@@ -7,20 +7,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.live import Live
-from rich.progress_bar import ProgressBar
-from rich.table import Table
 
-from opboost.cli.common import (
-    ConfigOption,
-    Format,
-    FormatOption,
-    end_if_requested,
-    paper,
-    print_json,
-    talk,
-)
+from opboost.cli.board import Board, table_of
+from opboost.cli.common import ConfigOption, Format, FormatOption, paper, print_json, talk
 from opboost.errors import ConfigError
 
 
@@ -53,7 +42,7 @@ def serve(
 
         found = load_label(config)
         stack.enter_context(serving_metrics(metrics, found.state))
-        board = stack.enter_context(_Board(console))
+        board = stack.enter_context(Board(console))
         manifest = run(
             found,
             gate,
@@ -90,42 +79,8 @@ def _status(config: Path) -> dict[str, Any]:
     return status(known[-1])
 
 
-class _Board:
-    """A table of the parties that is redrawn while the job goes on; silent without a terminal."""
-
-    def __init__(self, console: Console) -> None:
-        self._live = Live(console=console, transient=True) if console.is_terminal else None
-        self.drawn = False
-
-    def __enter__(self) -> _Board:
-        if self._live:
-            self._live.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._live:
-            self._live.stop()
-
-    def update(self, where: dict[str, Any]) -> None:
-        end_if_requested()
-        self.drawn = True
-        if self._live:
-            self._live.update(_table(where))
-
-
-def _table(where: dict[str, Any]) -> Table:
-    table = Table(title=f"{where['job']}: {where['phase']}, {where['rows']:,} rows")
-    for title in ("party", "phase", "aligned", "columns", "bytes"):
-        table.add_column(title, justify="right" if title in ("columns", "bytes") else "left")
-    for name, party in where["parties"].items():
-        done = f"{party['columns']} of {party['columns_due'] or '?'}"
-        bar = ProgressBar(total=1.0, completed=party["aligned"], width=20)
-        table.add_row(name, party["phase"], bar, done, f"{party['bytes']:,}")
-    return table
-
-
 def _show(where: dict[str, Any], format: Format) -> None:
     if format is Format.json:
         print_json(where)
     else:
-        paper().print(_table(where))
+        paper().print(table_of(where))

@@ -1,8 +1,7 @@
-"""``opboost train`` and ``opboost predict``: a boosted model on one machine."""
+"""``opboost train``: a boosted model on one machine."""
 
 from __future__ import annotations
 
-import sys
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Literal
@@ -48,32 +47,3 @@ def train(
         best = sorted(importance.items(), key=lambda item: -item[1])[:5]
         typer.echo("worth most: " + ", ".join(f"{name} {worth:.2f}" for name, worth in best))
     console.print(f"-> {out}")
-
-
-def predict(
-    model: Annotated[Path, typer.Argument(help="File that opboost train made.")],
-    table: Annotated[Path, typer.Argument(help="CSV or Parquet file, or a folder of them.")],
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="CSV or Parquet; else standard output.")
-    ] = None,
-    desensitize: Annotated[
-        bool, typer.Option(help="Desensitise the private columns before predicting.")
-    ] = False,
-    format: FormatOption = Format.text,
-) -> None:
-    """Predict for the rows of a table: CSV to standard output, or a file."""
-    from opboost.estimators import load
-    from opboost.files.training import predict as run
-    from opboost.files.writing import TableWriter, appearing
-
-    found = run(load(model), table, desensitize=desensitize)
-    if out is not None:
-        with appearing(out, folder=False) as partial, TableWriter(partial, out.name) as writer:
-            writer.write(found)
-        talk().print(f"{found.num_rows:,} rows -> {out}")
-    elif format is Format.json:
-        print_json(found.to_pylist())
-    else:
-        import pyarrow.csv
-
-        pyarrow.csv.write_csv(found, sys.stdout.buffer)

@@ -27,12 +27,16 @@ from opboost.config.sections import (
 from opboost.errors import ConfigError
 from opboost.wire.messages import PARTY_NAME
 
+Purpose = Literal["train", "predict"]
+"""What a job makes of the columns that come: a model, or predictions by one that is there."""
+
 
 class _Job(Section):
     name: str
     label_party: str
     feature_parties: list[str] = Field(min_length=1)
     align: Literal["psi", "given"] = "psi"
+    purpose: Purpose = "train"
 
 
 class _JobFile(Section):
@@ -50,6 +54,7 @@ class Job:
     hash: bytes
     align: Literal["psi", "given"]
     normalisation: Normalisation
+    purpose: Purpose
 
     def alignment(self, section: AlignSection) -> AlignRules | Literal["given"]:
         """How rows are matched, within one party's limits."""
@@ -96,6 +101,7 @@ class LabelConfig:
     job: Job
     party: PartySection
     label: LabelSection
+    """Without a column in a job that predicts, whose file need not have the section."""
     table: Path
     state: Path
     model: Path
@@ -134,6 +140,7 @@ def load_job(path: Path) -> Job:
         digest,
         job.align,
         whole.align.normalisation(),
+        job.purpose,
     )
 
 
@@ -153,6 +160,12 @@ def load_feature(path: Path) -> FeatureConfig:
         raise ConfigError(
             f"{path.name}: party {party.name!r} is no feature party of job {job.name!r}; "
             f"those are {', '.join(job.feature_parties)}."
+        )
+    if job.purpose == "predict" and party.codebook == "cuts":
+        raise ConfigError(
+            f'{path.name}: codebook = "cuts" sends codes without values, and job {job.name!r} is '
+            'a prediction, which needs them. Write codebook = "full" under [party]: it says '
+            "nothing that the noise does not cover."
         )
     if config.ledger is None:
         raise ConfigError(
@@ -198,7 +211,7 @@ def load_label(path: Path) -> LabelConfig:
             f"{path.name}: party {party.name!r} is not the label party of job {job.name!r}; "
             f"that is {job.label_party!r}."
         )
-    if config.label is None:
+    if config.label is None and job.purpose == "train":
         raise ConfigError(f'{path.name} has no [label]. Add [label] with column = "...".')
     if config.columns:
         raise ConfigError(
@@ -207,13 +220,14 @@ def load_label(path: Path) -> LabelConfig:
     for name in config.peers:
         if name not in job.feature_parties:
             raise ConfigError(f"{path.name}: [peers.{name}] is no feature party of the job.")
+    label = config.label or LabelSection(column="")
     return LabelConfig(
         job,
         party,
-        config.label,
+        label,
         base / party.table,
         base / (party.state or f"state-{party.name}"),
-        base / config.label.model,
+        base / label.model,
         _tls(config, base),
         config.align,
         config.booster,

@@ -26,7 +26,7 @@ from opboost.estimators.denoising import Choice, Denoised, decoded, learnable
 from opboost.estimators.denoising import train as train_by
 from opboost.estimators.desensitizer import Desensitizer
 from opboost.estimators.features import Layout, OwnColumn, Released, check_sizes
-from opboost.frames import OutColumn, column_names
+from opboost.frames import column_names
 from opboost.guarantee import Joint, NoGuarantee
 from opboost.ordinals import Codebook, CodedColumn
 from opboost.rng import Rng, SecureRng
@@ -273,6 +273,24 @@ class _OpBoost(BaseEstimator):  # type: ignore[misc]
         return self._layout.names()
 
     @property
+    def private_columns_(self) -> tuple[PrivateColumn, ...]:
+        """What is declared about the private columns, under the names that they have here."""
+        check_is_fitted(self)
+        return self._layout.private
+
+    @property
+    def own_columns_(self) -> tuple[OwnColumn, ...]:
+        """The label party's own columns."""
+        check_is_fitted(self)
+        return self._layout.own
+
+    @property
+    def sent_share_(self) -> float | None:
+        """The share of rows that sent each column, where predictions depend on it."""
+        check_is_fitted(self)
+        return None if self._posterior is None else self._posterior.sent
+
+    @property
     def feature_importances_(self) -> FloatArray:
         """How much each column was worth; one-hot features count for their column."""
         check_is_fitted(self)
@@ -298,15 +316,19 @@ class _OpBoost(BaseEstimator):  # type: ignore[misc]
         if not desensitize:
             return self.trained_.predict(self.model_matrix(X))
         table, released = self.desensitizer_.release(X)
-        return self._of_released(table, dict(released))
+        return self._of_released(table, released)
 
-    def _of_released(self, table: Any, released: dict[Hashable, Sequence[OutColumn]]) -> FloatArray:
-        """Predictions for rows whose private columns were released."""
+    def _of_released(
+        self, table: Any, released: Mapping[Hashable, Sequence[Released]]
+    ) -> FloatArray:
+        """Predictions for rows whose private columns were released, beside own columns."""
+        check_is_fitted(self)
+        values = decoded(self._layout, released)
         if self._posterior is None:
-            return self.trained_.predict(self._layout.released_values(table, released))
-        rows = len(next(iter(released.values()))[0].values)
+            return self.trained_.predict(self._layout.released_values(table, values))
+        rows = len(next(iter(values.values()))[0].values)
         own = self._layout.own_values(table, rows)
-        return self._posterior.predict(self.trained_, released, own)
+        return self._posterior.predict(self.trained_, values, own)
 
     def save_model(
         self, path: str | Path, *, units: Literal["grid", "raw"] = "grid", strip: bool = False
@@ -455,6 +477,12 @@ class OpBoostClassifier(ClassifierMixin, _OpBoost):  # type: ignore[misc]
         chances = self.predict_proba(X, desensitize=desensitize)
         return np.asarray(self.classes_[chances.argmax(axis=1)])
 
+    def predict_proba_released(
+        self, own: Any, released: Mapping[Hashable, Sequence[Released]]
+    ) -> FloatArray:
+        """Probabilities for rows whose private columns others released; see ``op.LabelParty``."""
+        return self._of_released(own, released)
+
 
 class OpBoostRegressor(RegressorMixin, _OpBoost):  # type: ignore[misc]
     """A boosted regression whose private columns are desensitised before training.
@@ -495,6 +523,12 @@ class OpBoostRegressor(RegressorMixin, _OpBoost):  # type: ignore[misc]
     def predict(self, X: Any, *, desensitize: bool = False) -> FloatArray:
         """Predicted values; ``desensitize`` releases the private columns first."""
         return self._predicted(X, desensitize)
+
+    def predict_released(
+        self, own: Any, released: Mapping[Hashable, Sequence[Released]]
+    ) -> FloatArray:
+        """Values for rows whose private columns others released; see ``op.LabelParty``."""
+        return self._of_released(own, released)
 
 
 def kind_for(

@@ -61,7 +61,8 @@ class Posterior:
         outputs: Outputs = outputs_in(self.layout, released, own, self.sent, self.cuts)
         chance = self.law.chances(outputs)
         if self.way == "groups":
-            return chance if self.means is None else chance @ self.means
+            # A product of matrices would round a row's sum in a way that hangs on its neighbours.
+            return chance if self.means is None else (chance * self.means).sum(axis=1)
         guessed = self.law.guesses(outputs, chance, GUESSES, self.seed)
         many = np.repeat(np.arange(len(own)), GUESSES)
         clean = as_release(self.layout, rows_of(released, many), self.sent, [guessed])

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from opboost._typing import FloatArray
 from opboost.config import Plan
 from opboost.errors import ColumnError, DataError
 from opboost.estimators import OpBoostClassifier, OpBoostRegressor
@@ -53,9 +55,20 @@ def predict(
         if name not in names:
             raise ColumnError(name, "is needed by the model but is not in the table")
     table = read_table(source, estimator.desensitizer_.columns_).select(wanted)
-    out: dict[str, Any] = {"prediction": estimator.predict(table, desensitize=desensitize)}
-    if isinstance(estimator, OpBoostClassifier):
-        chances = estimator.predict_proba(table, desensitize=desensitize)
-        for j, c in enumerate(estimator.classes_):
-            out[f"probability={c}"] = chances[:, j]
+    prediction = estimator.predict(table, desensitize=desensitize)
+    if not isinstance(estimator, OpBoostClassifier):
+        return prediction_table(prediction)
+    chances = estimator.predict_proba(table, desensitize=desensitize)
+    return prediction_table(prediction, estimator.classes_, chances)
+
+
+def prediction_table(
+    prediction: np.ndarray[Any, Any],
+    classes: np.ndarray[Any, Any] | None = None,
+    chances: FloatArray | None = None,
+) -> pa.Table:
+    """A column of predictions, and for a classifier one more for each class."""
+    out: dict[str, Any] = {"prediction": prediction}
+    if classes is not None and chances is not None:
+        out |= {f"probability={c}": chances[:, j] for j, c in enumerate(classes)}
     return pa.table(out)

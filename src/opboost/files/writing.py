@@ -18,20 +18,25 @@ from opboost.errors import DataError
 from opboost.files.reading import kind_of
 
 
+def check_new(target: Path, hint: str = "Give another name.") -> None:
+    """Refuse a name that is taken, or in no folder."""
+    if target.exists():
+        raise DataError(f"{target} exists already", hint=hint)
+    if not target.parent.is_dir():
+        raise DataError(f"The folder {target.parent} does not exist", hint="Make it first.")
+
+
 @contextmanager
 def appearing(target: Path, *, folder: bool) -> Iterator[Path]:
     """A name beside ``target`` to write under; it becomes ``target`` if nothing goes wrong.
 
     Files are flushed to the disk before they are renamed; on an error nothing is left behind.
     """
-    if target.exists():
-        raise DataError(
-            f"{target} exists already",
-            hint="A second release of the same rows adds to the first. "
-            "Send the one you have, or give another name.",
-        )
-    if not target.parent.is_dir():
-        raise DataError(f"The folder {target.parent} does not exist", hint="Make it first.")
+    check_new(
+        target,
+        "A second release of the same rows adds to the first. "
+        "Send the one you have, or give another name.",
+    )
     partial = target.with_name(f".{target.name}.part")
     _remove(partial)
     if folder:

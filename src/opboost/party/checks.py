@@ -46,6 +46,15 @@ def check_private(private: Sequence[PrivateColumn]) -> None:
             )
 
 
+def check_values_shown(schema: Schema) -> None:
+    """Refuse codes without values, of which no prediction can be made."""
+    if schema.codebook != "full":
+        raise PeerError(
+            f"Party {schema.party!r} withholds its codebook, and codes without values cannot be "
+            'predicted from. It takes part in predictions with codebook = "full" under [party].'
+        )
+
+
 def check_answer(
     query: SplitQuery,
     answer: SplitValues,

@@ -1,4 +1,7 @@
-"""The label party: trains on codes, asks for the values behind the cuts it used, owns the model."""
+"""The label party: trains on codes, asks for the values behind the cuts it used, owns the model.
+
+With a model it also predicts new rows, of whose columns feature parties hold a part.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,9 @@ import json
 import math
 import secrets
 import shutil
-from collections import Counter
 from collections.abc import Hashable, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
-from itertools import chain, count
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,7 +24,6 @@ from opboost.align.keys import Digests, Normalisation, key_digests, refuse_repea
 from opboost.align.matching import Common
 from opboost.align.rules import AlignRules
 from opboost.boosting.protocol import Booster, Problem, Replace, Trained
-from opboost.columns import PrivateColumn
 from opboost.errors import DataError, ParameterError, PeerError, PrivacyError
 from opboost.estimators import OpBoostClassifier, OpBoostRegressor
 from opboost.estimators.boosted import Books, kind_for
@@ -32,25 +32,14 @@ from opboost.estimators.denoising import train as train_by
 from opboost.estimators.features import OwnColumn, Released
 from opboost.estimators.saving import load_trained, save_trained
 from opboost.frames import column_names, taken
-from opboost.guarantee import Joint
 from opboost.ordinals import Codebook
 from opboost.party.alignment import Side, common_to_all, kept_secret
 from opboost.party.channel import Channel
-from opboost.party.checks import (
-    check_answer,
-    check_head,
-    check_private,
-    check_schema,
-    ids_digest,
-)
+from opboost.party.checks import check_answer, check_private, check_schema, ids_digest
+from opboost.party.offers import Offer, named_apart, own_names, promise, seed, sent
+from opboost.party.predicting import Predicted, check_own, of_model
 from opboost.wire.columns import Head
-from opboost.wire.messages import (
-    Cuts,
-    Schema,
-    SplitQuery,
-    Welcome,
-    job_number,
-)
+from opboost.wire.messages import Cuts, SplitQuery, Welcome, job_number
 
 Estimator = OpBoostClassifier | OpBoostRegressor
 
@@ -60,7 +49,7 @@ class LabelParty:
 
     Args:
         features: Its own columns, or None.
-        y: The label, a row for each row of the feature parties.
+        y: The label, a row for each row of the feature parties; None for rows to be predicted.
         booster, booster_params, random_state, denoise: As for ``op.OpBoostClassifier``.
         task: ``"classify"``, ``"regress"``, or ``"auto"``: text, truth values and two different
             numbers are classes.
@@ -71,7 +60,7 @@ class LabelParty:
         ask: ``"if-needed"`` sends no split query where a release already tells everything.
 
     ``train`` returns an ordinary fitted estimator: it predicts, explains itself and is saved like
-    one that was trained on one machine.
+    one that was trained on one machine.  ``predict`` uses it for rows of which others hold a part.
     """
 
     def __init__(
@@ -88,15 +77,18 @@ class LabelParty:
         ask: Literal["always", "if-needed"] = "always",
         align: AlignRules | Literal["psi", "given"] = "given",
     ) -> None:
-        self._own, self._y = features, np.asarray(y)
-        if features is not None and len(features) != len(self._y):
+        self._own, self._y = features, None if y is None else np.asarray(y)
+        sized = next((part for part in (self._y, features, ids) if part is not None), None)
+        if sized is None:
+            raise ParameterError("Rows without a label need features=, or ids=[...].")
+        if features is not None and len(features) != len(sized):
             raise ParameterError(
-                f"The label has {len(self._y):,} rows, the label party's features "
-                f"{len(features):,}."
+                f"The label has {len(sized):,} rows, the label party's features {len(features):,}."
             )
+        self._places: IntArray = np.arange(len(sized))
         self._rules, self._ask = AlignRules.of(align), ask
         self._ids = self._keys(ids)
-        self._kind = kind_for(self._y, task)
+        self._kind = None if self._y is None else kind_for(self._y, task)
         self._settings = {
             "booster": booster,
             "booster_params": booster_params,
@@ -117,22 +109,23 @@ class LabelParty:
         restart asks the same question again.
         """
         _check_channels(channels)
-        welcome = welcome or Welcome(
-            job_number(secrets.token_bytes(4)), secrets.token_bytes(32), b""
-        )
+        if self._kind is None:
+            raise ParameterError("There is no label to learn. Give y=..., or use predict.")
+        welcome = welcome or _new_job()
         if self._rules is not None:
             return self.align(channels, welcome, state).train(
                 channels, welcome=welcome, state=state
             )
         offers = [self._offer(channel, welcome) for channel in channels]
-        offers = _named_apart(offers, _own_names(self._own))
+        names = [] if self._own is None else column_names(self._own)
+        offers = named_apart(offers, own_names(OwnColumn.of(self._own, n) for n in names))
         released: dict[Hashable, Sequence[Released]] = {}
         for offer in offers:
             released |= offer.received()
         private = tuple(c for offer in offers for c in offer.private)
         settings = dict(self._settings)
         if settings["random_state"] is None:  # the same codes, the same model
-            settings["random_state"] = _seed(offers)
+            settings["random_state"] = seed(offers)
         estimator = self._kind({c.name: c.mechanism for c in private}, **settings)
         folder = self._folder(state)
         estimator.fit_released(
@@ -140,14 +133,64 @@ class LabelParty:
             self._own,
             private,
             released,
-            _promise(offers),
-            sent=_sent(offers),
+            promise(offers),
+            sent=sent(offers),
             train=lambda booster, problem: _once(booster, problem, folder),
             values=lambda trained, books: self._values(offers, trained, _kept(books, folder)),
         )
         for channel in channels:
             channel.close()
         return estimator
+
+    def predict(
+        self,
+        model: Estimator,
+        channels: Sequence[Channel],
+        *,
+        welcome: Welcome | None = None,
+        state: Path | None = None,
+    ) -> Predicted:
+        """Receive every party's release of these rows, and predict those that all parties have.
+
+        The parties release what the model was trained on, under the same declarations; then the
+        prediction is the one that ``model.predict(desensitize=True)`` makes of the same noise.
+
+        >>> import numpy as np, pandas as pd, opboost as op
+        >>> rng = np.random.default_rng(0)
+        >>> table = pd.DataFrame({"id": range(600), "basket": rng.uniform(0, 500, 600)})
+        >>> grid = op.Domain(1, 10)
+        >>> private = op.PrivateColumn(
+        ...     "basket", op.NumericMapping(grid, (0, 500)), op.ClampMap(grid, 0.64)
+        ... )
+        >>> known, new = table[:400], table[400:]
+        >>> shop = op.FeatureParty(known, [private], ids="id")
+        >>> bank = op.LabelParty(None, known["basket"] > 250, ids=known["id"].tolist())
+        >>> model = bank.train([op.MemoryChannel(shop)])
+        >>> shop = op.FeatureParty(new, [private], ids="id", align="psi")
+        >>> bank = op.LabelParty(None, None, ids=list(range(450, 700)), align="psi")
+        >>> found = bank.predict(model, [op.MemoryChannel(shop)])
+        >>> len(found.rows), found.probabilities.shape  # those whom both know: 450 to 599
+        (150, (150, 2))
+        >>> bool(np.mean(found.prediction == (table["basket"] > 250)[450:600]) > 0.75)
+        True
+        """
+        _check_channels(channels)
+        welcome = welcome or _new_job()
+        check_own(model, self._own)
+        if self._rules is not None:
+            return self.align(channels, welcome, state).predict(model, channels, welcome=welcome)
+        offers = [self._offer(channel, welcome) for channel in channels]
+        offers = named_apart(offers, own_names(model.own_columns_))
+        try:
+            released = of_model(model, offers)
+        except PeerError:
+            for channel in channels:
+                channel.refuse("What came is not what the model was trained on.")
+            raise
+        found = Predicted.of(model, self._own, released, self._places, promise(offers))
+        for channel in channels:
+            channel.close()
+        return found
 
     def align(
         self, channels: Sequence[Channel], welcome: Welcome, state: Path | None = None
@@ -186,7 +229,7 @@ class LabelParty:
         rows = Common.of(digests, common_to_all(matches)).rows(digests)
         try:
             self._rules.check_common(len(rows))
-            if len(np.unique(self._y[rows])) < 2:
+            if self._y is not None and len(np.unique(self._y[rows])) < 2:
                 raise DataError("The label holds one value only in the rows that all parties have")
         except (PrivacyError, DataError):
             for channel in channels:
@@ -201,7 +244,8 @@ class LabelParty:
         """The same party with some of its rows, in the order given."""
         made = copy(self)
         made._own = None if self._own is None else taken(self._own, rows)
-        made._y, made._rules = self._y[rows], None
+        made._y = None if self._y is None else self._y[rows]
+        made._rules, made._places = None, self._places[rows]
         made._ids = [bytes(d) for d in digests[rows]]
         return made
 
@@ -210,8 +254,8 @@ class LabelParty:
             if self._rules is not None:
                 raise ParameterError("Rows are matched by their IDs. Give ids=[...].")
             return None
-        if len(ids) != len(self._y):
-            raise ParameterError(f"There are {len(ids):,} IDs for {len(self._y):,} rows.")
+        if len(ids) != len(self._places):
+            raise ParameterError(f"There are {len(ids):,} IDs for {len(self._places):,} rows.")
         if all(isinstance(i, bytes) for i in ids):
             return ids
         rule = self._rules.normalisation if self._rules else Normalisation()
@@ -224,14 +268,14 @@ class LabelParty:
         settings = repr(sorted(self._settings.items(), key=lambda item: item[0]))
         return state / f"trained-{hashlib.sha256(settings.encode()).hexdigest()[:8]}"
 
-    def _offer(self, channel: Channel, welcome: Welcome) -> _Offer:
+    def _offer(self, channel: Channel, welcome: Welcome) -> Offer:
         schema = channel.open(welcome)
         check_private(schema.private())
         digest = ids_digest(welcome.nonce, self._ids)
-        check_schema(schema, channel.party, welcome.job, len(self._y), digest)
-        return _Offer(channel, schema, schema.private())
+        check_schema(schema, channel.party, welcome.job, len(self._places), digest)
+        return Offer(channel, schema, schema.private())
 
-    def _values(self, offers: list[_Offer], trained: Trained, books: Books) -> dict[int, Replace]:
+    def _values(self, offers: list[Offer], trained: Trained, books: Books) -> dict[int, Replace]:
         """Ask every party for the values behind the cuts of its columns."""
         questions, feature = [], 0
         for offer in offers:
@@ -251,102 +295,23 @@ class LabelParty:
         return found
 
 
-def _own_names(table: Any) -> list[str]:
-    """The names of the label party's columns, and of the features that they become."""
-    if table is None:
-        return []
-    columns = [OwnColumn.of(table, name) for name in column_names(table)]
-    return [name for c in columns for name in {str(c.name), *c.names()}]
+def _new_job() -> Welcome:
+    return Welcome(job_number(secrets.token_bytes(4)), secrets.token_bytes(32), b"")
 
 
 def _check_channels(channels: Sequence[Channel]) -> None:
     if not isinstance(channels, Sequence) or not channels:
-        raise ParameterError("train needs a list of channels, to at least one feature party.")
+        raise ParameterError("Give a list of channels, to at least one feature party.")
     for channel in channels:
         if not hasattr(channel, "open") or not hasattr(channel, "party"):
             raise ParameterError(
-                f"train takes channels; got {type(channel).__name__}. "
-                "In one process: train([op.MemoryChannel(party)])."
+                f"A party is met through a channel; got {type(channel).__name__}. "
+                "In one process: [op.MemoryChannel(party)]."
             )
     names = [channel.party for channel in channels]
     for name in names:
         if names.count(name) > 1:
             raise ParameterError(f"Two channels lead to a party {name!r}. Names tell them apart.")
-
-
-@dataclass(frozen=True, slots=True)
-class _Offer:
-    """One party's release, with its columns under the names that they have in the model."""
-
-    channel: Channel
-    schema: Schema
-    private: tuple[PrivateColumn, ...]
-    heads: list[Head] = field(default_factory=list)
-    """Of the released columns; known when they were received."""
-
-    def received(self) -> dict[Hashable, Sequence[Released]]:
-        """The released columns by private column."""
-        numbers = [c.name for c in self.private for _ in c.release_names()]
-        found: dict[Hashable, list[Released]] = {c.name: [] for c in self.private}
-        for number, (head, column) in enumerate(self.channel.columns()):
-            check_head(head, self.schema, self.private, number)
-            self.heads.append(head)
-            found[numbers[number]].append(column)
-        came = len(self.heads)
-        if came != len(numbers):
-            raise PeerError(f"Party {self.channel.party!r} sent {came} of {len(numbers)} columns.")
-        return dict(found)
-
-
-def _named_apart(offers: list[_Offer], own: list[str]) -> list[_Offer]:
-    """Where parties have features of one name, put the party's name before it, or a number."""
-    seen = Counter([*own, *(n for o in offers for c in o.private for n in _all_names(c))])
-    taken = set(own)
-    apart = []
-    for offer in offers:
-        columns = []
-        for column in offer.private:
-            clash = any(seen[name] > 1 for name in _all_names(column))
-            first = f"{offer.schema.party}.{column.name}" if clash else str(column.name)
-            tries = chain([first], (f"{first}.{number}" for number in count(2)))
-            columns.append(
-                next(
-                    c
-                    for c in (replace(column, name=name) for name in tries)
-                    if taken.isdisjoint(_all_names(c))
-                )
-            )
-            taken.update(_all_names(columns[-1]))
-        apart.append(replace(offer, private=tuple(columns)))
-    return apart
-
-
-def _all_names(column: PrivateColumn) -> set[str]:
-    return {str(column.name), *column.feature_names()}
-
-
-def _promise(offers: list[_Offer]) -> Joint:
-    """What all releases together promise about one person's record."""
-    parts: dict[object, Any] = {}
-    for offer in offers:
-        parts |= {c.name: c.guarantee() for c in offer.private}
-    sampled = offers[0].schema.columns_per_row or None if len(offers) == 1 else None
-    return Joint(parts, sampled)
-
-
-def _seed(offers: list[_Offer]) -> int:
-    """A seed that follows from what was released."""
-    digests = b"".join(head.digest for offer in offers for head in offer.heads)
-    return int.from_bytes(hashlib.sha256(digests).digest()[:4], "big") >> 1
-
-
-def _sent(offers: list[_Offer]) -> float | None:
-    """The share of rows that send each column; None where parties differ."""
-    shares = {
-        o.schema.columns_per_row / len(o.private) if o.schema.columns_per_row else 1.0
-        for o in offers
-    }
-    return shares.pop() if len(shares) == 1 else None
 
 
 def _once(booster: Booster, problem: Problem, folder: Path | None) -> Trained:
@@ -377,7 +342,7 @@ def _kept(books: Books, folder: Path | None) -> Books:
 class _Question:
     """What one party is asked: codes by column, and where the answers belong in the model."""
 
-    offer: _Offer
+    offer: Offer
     left_up_to: bool
     width: int
     numbers: dict[int, int]
@@ -385,7 +350,7 @@ class _Question:
     books: Books
 
     @classmethod
-    def of(cls, offer: _Offer, trained: Trained, books: Books, first: int) -> _Question:
+    def of(cls, offer: Offer, trained: Trained, books: Books, first: int) -> _Question:
         """The question about a party whose first feature is ``first``."""
         numbers, feature, number = {}, first, 0
         for column in offer.private:

@@ -1,9 +1,10 @@
 """The federation between houses: Arrow Flight with mutual TLS, or sealed files.
 
-The label party serves (``serve.py``): ``gate.py`` is the process that faces the network, under a
-memory limit and without any data of the label party; it puts what it accepted into ``inbox.py``,
-from which the training process reads.  A feature party connects out (``join.py``) and opens no
-port.  ``certs.py`` makes certificates for trying things out, ``tls.py`` reads any.
+The label party serves (``serve.py`` for a training, ``predict.py`` for new rows, ``session.py`` for
+both): ``gate.py`` is the process that faces the network, under a memory limit and without any data
+of the label party; it puts what it accepted into ``inbox.py``, from which the training process
+reads.  A feature party connects out (``join.py``) and opens no port.  ``certs.py`` makes
+certificates for trying things out, ``tls.py`` reads any.
 
 Parties that may not connect exchange bundles: ``sealed.py`` is one file, ``conversation.py`` the
 chain of them between two parties, ``encryption.py`` the keys; ``bundle_label.py`` and

@@ -49,7 +49,8 @@ def go_on(
     started = time.monotonic()
     tools = Tools.of(config.tls, config.party.name)
     label_party = config.job.label_party
-    now = turn(steps_of(config.job), verb, by_label_party=False)
+    steps = steps_of(config.job)
+    now = turn(steps, verb, by_label_party=False)
     bundle = unseal(given, tools.identity.ca)
     job = bundle.header.job
     talk = Conversation(
@@ -78,7 +79,7 @@ def go_on(
                     raise type(error)(f"{given.name}: {error}") from None
                 size = talk.write(sources, tools.identity, recipient, bundle).stat().st_size
                 if verb != "align":
-                    phase = "done" if verb == "answer" else "released"
+                    phase = "done" if now.writes == steps[-1].number else "released"
                     manifest = write_manifest(party, job, phase, size, time.monotonic() - started)
             log = Log(config.state / "bundles.jsonl")
             log.write("wrote", job=job, step=now.writes, bytes=size)

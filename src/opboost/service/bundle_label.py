@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 from opboost import durable
 from opboost.align.points import piece_count
@@ -42,6 +44,7 @@ from opboost.service.intake import (
     taken_schema,
 )
 from opboost.service.label_side import (
+    Data,
     alignment_figures,
     check_data,
     current,
@@ -49,11 +52,16 @@ from opboost.service.label_side import (
     label_party,
     new_job,
     read_data,
+    with_ids,
     write_model,
+    write_predicted,
 )
 from opboost.service.logs import Log
 from opboost.service.sealed import Bundle, Source, unseal
 from opboost.wire.messages import Points, Rows, Welcome, decode, encode
+
+if TYPE_CHECKING:
+    from opboost.party.label import Estimator
 
 
 class Paused(Exception):
@@ -107,8 +115,30 @@ def begin(config: LabelConfig, to: Path, *, again: bool = False) -> Outcome:
 
 def go_on(config: LabelConfig, verb: str, inputs: Sequence[Path], to: Path) -> Outcome:
     """Take bundles in, and go on with the job as far as it goes."""
-    tools = Tools.of(config.tls, config.party.name)
     now = turn(steps_of(config.job), verb, by_label_party=True)
+    with _taken(config, verb, now.takes, inputs) as job:
+        manifest = job.folder / "manifest.json"
+        if manifest.exists() and config.model.exists():
+            return Outcome(job.record.job, (), {}, json.loads(manifest.read_text()))
+        return job.go_on(now.writes, to)
+
+
+def predict(
+    config: LabelConfig, inputs: Sequence[Path], model: Path, write: Callable[[pa.Table], None]
+) -> Outcome:
+    """Take the last bundles of a prediction in; ``write`` is given IDs and predictions."""
+    from opboost.estimators import load
+
+    estimator = load(model)
+    now = turn(steps_of(config.job), "finish", by_label_party=True)
+    with _taken(config, "finish", now.takes, inputs) as job:
+        return job.predict(estimator, model, write)
+
+
+@contextmanager
+def _taken(config: LabelConfig, verb: str, number: int, inputs: Sequence[Path]) -> Iterator[_Job]:
+    """The run of a job that bundles belong to, when they are taken in."""
+    tools = Tools.of(config.tls, config.party.name)
     bundles = [unseal(path, tools.identity.ca) for path in inputs]
     folder = known_job(config, "bundles")
     if folder is None:
@@ -116,23 +146,20 @@ def go_on(config: LabelConfig, verb: str, inputs: Sequence[Path], to: Path) -> O
             f"{bundles[0].path.name} belongs to a job that did not begin here: "
             f"{config.state} holds none of {config.job.name!r}."
         )
-    _Job(config, folder, tools).check(bundles, verb, now.takes)
+    _Job(config, folder, tools).check(bundles, verb, number)
     with durable.alone(config.state):
         job = _Job(config, folder, tools)
-        job.check(bundles, verb, now.takes)
+        job.check(bundles, verb, number)
         swept(folder)
-        manifest = folder / "manifest.json"
-        if manifest.exists() and config.model.exists():
-            return Outcome(job.record.job, (), {}, json.loads(manifest.read_text()))
         job.take(bundles)
-        return job.go_on(now.writes, to)
+        yield job
 
 
 class _Job:
     """A run of a job, under way."""
 
     def __init__(self, config: LabelConfig, folder: Path, tools: Tools) -> None:
-        self._config, self._folder, self._tools = config, folder, tools
+        self.folder, self._config, self._tools = folder, config, tools
         self.record = replace(JobRecord.load(folder), **current(config))
         own, number = config.party.name, self.record.job
         self.chains = {
@@ -158,7 +185,7 @@ class _Job:
     def take(self, bundles: Sequence[Bundle]) -> None:
         """Open bundles, check what is in all of them, then put it into the parties' mailboxes."""
         new = [b for b in bundles if not self.chains[b.header.sender].is_repeated(b)]
-        with staging(self._folder) as place:
+        with staging(self.folder) as place:
             for bundle in new:
                 inside = place / bundle.header.sender
                 inside.mkdir()
@@ -169,12 +196,12 @@ class _Job:
                     raise PeerError(f"{bundle.path.name}: {error}") from None
             for bundle in new:
                 sender, number = bundle.header.sender, bundle.header.number
-                self._store(place / sender, Mailbox(self._folder, sender), number)
+                self._store(place / sender, Mailbox(self.folder, sender), number)
                 self.chains[sender].took(bundle)
                 self._log("took", sender, number)
 
     def _check_inside(self, inside: Path, party: str, number: int) -> None:
-        box = Mailbox(self._folder, party)
+        box = Mailbox(self.folder, party)
         if number == 2:
             self._check_points(inside)
         elif number == 4:
@@ -206,7 +233,7 @@ class _Job:
         schema, due = taken_schema(self.record, box, read_item(inside, "schema"))
         check_items(inside, ["schema", "receipt", *(f"{c:05d}.arrow" for c in range(due))])
         receipt, ca = read_item(inside, "receipt"), self._tools.identity.ca
-        check_new_receipt(self._folder, self.record, box.party, receipt, ca)
+        check_new_receipt(self.folder, self.record, box.party, receipt, ca)
         for column, name in enumerate(columns):
             check_column_file(inside / name, schema, column)
 
@@ -227,29 +254,62 @@ class _Job:
             box.write("sent", b"")
 
     def go_on(self, number: int, to: Path) -> Outcome:
-        """Train as far as it goes, write what is to be sent, hand out the bundles of a step."""
-        started, record, config = time.monotonic(), self.record, self._config
-        record.save(self._folder)
-        data = read_data(config)
-        check_data(record, data)
-        channels = [BundleChannel(self._folder, name) for name in record.active]
-        welcome = Welcome(record.job, bytes.fromhex(record.nonce), b"")
+        """Go as far as it goes, write what is to be sent, hand out the bundles of a step."""
+        started, data = time.monotonic(), self._data()
+        channels, welcome = self._met()
         manifest: dict[str, Any] | None = None
         with suppress(Paused):
-            party = label_party(config, data)
-            estimator = party.train(channels, welcome=welcome, state=self._folder)
-            seconds = time.monotonic() - started
-            found = alignment_figures(self._folder, record) if record.align == "psi" else None
-            alignment = {"align": found} if found else {}
-            manifest = write_model(config, self._folder, record, estimator, seconds, alignment)
+            party = label_party(self._config, data)
+            if self._config.job.purpose == "train":
+                estimator = party.train(channels, welcome=welcome, state=self.folder)
+                manifest = write_model(
+                    self._config,
+                    self.folder,
+                    self.record,
+                    estimator,
+                    time.monotonic() - started,
+                    self._alignment(),
+                )
+            elif self.record.align == "psi":
+                party.align(channels, welcome, self.folder)
         for peer, chain in self.chains.items():
             self._say(peer, chain)
-        waiting = {
-            peer: step
-            for peer, chain in self.chains.items()
-            if manifest is None and (step := chain.due()) and not step.by_label_party
-        }
-        return Outcome(record.job, handed_out(self.chains.values(), number, to), waiting, manifest)
+        written = handed_out(self.chains.values(), number, to)
+        return Outcome(self.record.job, written, {} if manifest else self._waiting(), manifest)
+
+    def predict(
+        self, estimator: Estimator, model: Path, write: Callable[[pa.Table], None]
+    ) -> Outcome:
+        """Predict, if every party's columns are there."""
+        started, data = time.monotonic(), self._data()
+        channels, welcome = self._met()
+        manifest: dict[str, Any] | None = None
+        with suppress(Paused):
+            party = label_party(self._config, data)
+            found = party.predict(estimator, channels, welcome=welcome, state=self.folder)
+            seconds, figures = time.monotonic() - started, self._alignment()
+            manifest = write_predicted(self.folder, self.record, found, model, seconds, figures)
+            write(with_ids(data, found))
+        return Outcome(self.record.job, (), {} if manifest else self._waiting(), manifest)
+
+    def _data(self) -> Data:
+        self.record.save(self.folder)
+        data = read_data(self._config)
+        check_data(self.record, data)
+        return data
+
+    def _met(self) -> tuple[list[BundleChannel], Welcome]:
+        channels = [BundleChannel(self.folder, name) for name in self.record.active]
+        return channels, Welcome(self.record.job, bytes.fromhex(self.record.nonce), b"")
+
+    def _alignment(self) -> dict[str, Any]:
+        if self.record.align == "given":
+            return {}
+        return {"align": alignment_figures(self.folder, self.record)}
+
+    def _waiting(self) -> dict[str, Step]:
+        due = {peer: chain.due() for peer, chain in self.chains.items()}
+        return {peer: s for peer, s in due.items() if s is not None and not s.by_label_party}
 
     def _say(self, peer: str, chain: Conversation) -> None:
         """Write the bundle that is due to a party, if the job is so far."""
@@ -262,7 +322,7 @@ class _Job:
             self._log("wrote", peer, step.number)
 
     def _sources(self, peer: str, step: Step) -> dict[str, Source]:
-        record, box = self.record, Mailbox(self._folder, peer)
+        record, box = self.record, Mailbox(self.folder, peer)
         if step.number == 5:
             return {"query": box.read("query")} if box.has("query") else {}
         if step.number == 3:
@@ -271,7 +331,7 @@ class _Job:
         welcome = Welcome(record.job, nonce, newest_receipt(self._config.state, peer))
         if record.align == "given":
             return {"welcome": encode(welcome), **self._rows(box)}
-        points = sorted((self._folder / "align" / peer).glob("*.label"))
+        points = sorted((self.folder / "align" / peer).glob("*.label"))
         return {"welcome": encode(welcome), **{file.name: file for file in points}}
 
     def _rows(self, box: Mailbox) -> dict[str, Source]:
@@ -280,4 +340,4 @@ class _Job:
         return {"rows": encode(Rows(self.record.label_party, self.record.job, rows, ids))}
 
     def _log(self, event: str, peer: str, step: int) -> None:
-        Log(self._folder / "label.jsonl").write(event, job=self.record.job, peer=peer, step=step)
+        Log(self.folder / "label.jsonl").write(event, job=self.record.job, peer=peer, step=step)

@@ -13,7 +13,7 @@ from typing import Any
 
 from opboost.config.federation import Job, Tls
 from opboost.errors import ConfigError, PeerError
-from opboost.service.conversation import GIVEN, STEPS, Conversation, Pair, Step, hand_out
+from opboost.service.conversation import GIVEN, LAST_SENT, STEPS, Conversation, Pair, Step, hand_out
 from opboost.service.encryption import PrivateKey, PublicKey, read_key, read_public
 from opboost.service.tls import Identity, read_identity
 
@@ -48,6 +48,13 @@ class Written:
     next: str
     """The verb with which the recipient goes on."""
 
+    @property
+    def options(self) -> str:
+        """What that verb needs besides its file and the bundle."""
+        if self.next != "finish":
+            return " --to DIR"
+        return " --model MODEL --out FILE" if self.step.number == LAST_SENT else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -62,7 +69,8 @@ class Outcome:
 
 def steps_of(job: Job) -> tuple[Step, ...]:
     """The steps between the label party and each feature party."""
-    return STEPS if job.align == "psi" else GIVEN
+    steps = STEPS if job.align == "psi" else GIVEN
+    return steps if job.purpose == "train" else tuple(s for s in steps if s.number <= LAST_SENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +88,12 @@ def turn(steps: tuple[Step, ...], verb: str, *, by_label_party: bool) -> Turn:
     for before, step in pairwise(steps):
         if step.verb == verb and step.by_label_party == by_label_party:
             return Turn(before.number, step.number)
+    if verb != "align":
+        raise ConfigError(
+            "Nobody asks for split values in a prediction. When the feature parties have written "
+            "their columns ('opboost bundle export'), the label party goes on with 'opboost bundle "
+            "finish -c CONFIG IN... --model MODEL --out FILE'."
+        )
     raise ConfigError(
         "Rows are matched as given in this job, so there is nothing to align. "
         "The label party begins the job with 'opboost bundle align' and takes nothing in; the "

@@ -52,6 +52,10 @@ GIVEN = tuple(step for step in STEPS if step.number not in (2, 3))
 """Where rows are matched as given, there is nothing to align but the job."""
 
 
+LAST_SENT = 4
+"""The number of the step in which columns come: a prediction ends with it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One bundle of the chain."""

@@ -233,7 +233,7 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
         return encode(Ack(self._record.job, "wait"))
 
     def _refused(self, box: Mailbox) -> None:
-        """Tell a party, once, why the label party cannot use its points."""
+        """Tell a party, once, why the label party cannot use what it sent."""
         with self._lock:
             why = box.take_refusal()
         if why:
@@ -292,6 +292,7 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
             if (self._folder / "manifest.json").exists():
                 box.write("farewell", b"")
                 return encode(Farewell(self._record.job))
+            self._refused(box)
             if box.has("query") and not box.has("answer"):
                 return box.read("query")
             time.sleep(0.02)

@@ -78,6 +78,7 @@ class JobRecord:
     most_rows: int = 0
     """The largest set of points that a party may bring."""
     way: Way = "network"
+    purpose: str = "train"
 
     @property
     def active(self) -> tuple[str, ...]:
@@ -149,12 +150,15 @@ class Mailbox:
         return known
 
     def take_refusal(self) -> str:
-        """Why the label party refused the points, which go with it; empty if it did not."""
+        """Why the label party refused what came; empty if it did not.
+
+        Points that could not be used go with it; once rows are aligned it is about columns.
+        """
         if not self.has("refused"):
             return ""
         why = self.read("refused").decode()
         self.forget_points()
-        for name in ("points", "refused"):
+        for name in ("refused",) if self.has("aligned") else ("points", "refused"):
             (self.folder / name).unlink(missing_ok=True)
         return why
 
@@ -313,7 +317,7 @@ class InboxChannel:
             if time.monotonic() > end:
                 raise PeerError(
                     f"Party {self._party!r} did not send {what} within {self._wait:g} s. "
-                    "Start serve again when it is ready: nothing that came in is lost."
+                    "Start again when it is ready: nothing that came in is lost."
                 )
             time.sleep(PAUSE)
 
@@ -345,7 +349,7 @@ def status(job: Path) -> dict[str, Any]:
     elif trained:
         phase = "waiting for split values"
     elif phases <= {"released", "revoked"}:
-        phase = "training"
+        phase = "training" if record.purpose == "train" else "predicting"
     elif record.align == "psi" and not (job / "common").exists():
         phase = "aligning"
     else:

@@ -8,7 +8,13 @@ import pyarrow as pa
 
 from opboost.errors import PeerError, WireError
 from opboost.party.channel import read_head
-from opboost.party.checks import check_answer, check_head, check_private, check_schema
+from opboost.party.checks import (
+    check_answer,
+    check_head,
+    check_private,
+    check_schema,
+    check_values_shown,
+)
 from opboost.service.inbox import STEPS, JobRecord, Mailbox, newest_receipt
 from opboost.service.tls import check_receipt
 from opboost.wire.columns import Head, Reader
@@ -32,6 +38,8 @@ def taken_schema(record: JobRecord, box: Mailbox, data: bytes) -> tuple[Schema, 
     """A schema of this party, job and rows, and how many columns it announces."""
     schema = decode(data, Schema)
     check_schema(schema, box.party, record.job, *box.expected(record))
+    if record.purpose == "predict":
+        check_values_shown(schema)
     private = schema.private()
     check_private(private)
     due = sum(len(c.release_names()) for c in private)

@@ -263,7 +263,9 @@ class _Visit:
     def _wait(self, job: str) -> str:
         """Stay for the split query, answer it, and stay until the end."""
         end = time.monotonic() + self._config.limits.wait_seconds
-        self._say("Waiting for the split query; you may also leave and join again later.")
+        predicting = self._config.job.purpose == "predict"
+        what = "end of the job" if predicting else "split query"
+        self._say(f"Waiting for the {what}; you may also leave and join again later.")
         while time.monotonic() < end:
             said = self._retried(partial(_poll, job))
             if isinstance(said, Farewell):
@@ -271,6 +273,8 @@ class _Visit:
             if isinstance(said, SplitQuery):
                 if said.job != job:
                     raise PeerError("A split query of another job came.")
+                if predicting:
+                    raise PeerError("A split query came in a prediction, which has none.")
                 self._answer(said)
         return "waited"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +19,7 @@ from opboost.config.federation import LabelConfig
 from opboost.errors import ColumnError, ConfigError, DataError
 from opboost.files.reading import column_names, table_files
 from opboost.files.tables import label_of, read_table
+from opboost.guarantee import Joint, NoGuarantee
 from opboost.party.checks import ids_digest
 from opboost.service.inbox import JobRecord, Mailbox, Way, jobs, status
 from opboost.service.manifest import versions
@@ -25,6 +27,7 @@ from opboost.wire.messages import job_number
 
 if TYPE_CHECKING:
     from opboost.party.label import Estimator, LabelParty
+    from opboost.party.predicting import Predicted
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,27 +35,41 @@ class Data:
     """The label party's own table."""
 
     features: pa.Table | None
-    y: np.ndarray[Any, Any]
+    y: np.ndarray[Any, Any] | None
+    """The label; None where it is to be predicted."""
     ids: list[bytes]
+    named: pa.Table
+    """The ID columns as they stand in the file."""
 
 
 def read_data(config: LabelConfig) -> Data:
-    """The label party's table: its own features, the label, and the row IDs."""
-    names = column_names(table_files(config.table)[0])
-    ids = config.align.ids()
-    for name in (config.label.column, *ids, *config.drop):
-        if name not in names:
-            raise ColumnError(name, "is named in the configuration but not in the table")
-    table = read_table(config.table, [], text=ids)
-    y = label_of(table, config.label.column)
+    """The label party's table: its own features, the row IDs, and the label if it is learnt."""
+    if config.job.purpose == "predict":
+        return _as_data(config, _read(config, []), None)
+    column = config.label.column
+    table = _read(config, [column, *config.drop])
+    y = label_of(table, column)
     if len(np.unique(y)) < 2:
         # Known now, before any party has spent privacy on it.
-        raise ColumnError(config.label.column, "is the label and holds one value only")
-    columns = [table.column(name).to_pylist() for name in ids]
-    found = row_keys(columns, ids, config.job.normalisation)
+        raise ColumnError(column, "is the label and holds one value only")
+    return _as_data(config, table.drop_columns([column, *config.drop]), y)
+
+
+def _read(config: LabelConfig, named: Sequence[str]) -> pa.Table:
+    names, ids = column_names(table_files(config.table)[0]), config.align.ids()
+    for name in (*named, *ids):
+        if name not in names:
+            raise ColumnError(name, "is named in the configuration but not in the table")
+    return read_table(config.table, [], text=ids)
+
+
+def _as_data(config: LabelConfig, table: pa.Table, y: np.ndarray[Any, Any] | None) -> Data:
+    ids = config.align.ids()
+    named = table.select(ids)
+    found = row_keys([c.to_pylist() for c in named.columns], ids, config.job.normalisation)
     refuse_repeats(key_digests(found))
-    own = table.drop_columns([config.label.column, *ids, *config.drop])
-    return Data(own if own.num_columns else None, y, found)
+    own = table.drop_columns(ids)
+    return Data(own if own.num_columns else None, y, found, named)
 
 
 def known_job(config: LabelConfig, way: Way) -> Path | None:
@@ -62,7 +79,8 @@ def known_job(config: LabelConfig, way: Way) -> Path | None:
         return None
     record = JobRecord.load(same[-1])
     if record.way != way and not (same[-1] / "manifest.json").exists():
-        verb = "opboost bundle" if record.way == "bundles" else "opboost serve"
+        served = "opboost serve" if record.purpose == "train" else "opboost predict --with-peers"
+        verb = "opboost bundle" if record.way == "bundles" else served
         raise ConfigError(
             f"Job {record.job} was begun with {verb} and is not finished. Go on in that way, or "
             "begin a new run of it with --again."
@@ -77,7 +95,7 @@ def new_job(config: LabelConfig, data: Data, *, receipts: bool, way: Way) -> Pat
         job_number(config.job.hash),
         config.job.hash.hex(),
         nonce.hex(),
-        len(data.y),
+        len(data.ids),
         ids_digest(nonce, data.ids).hex(),
         config.job.label_party,
         config.job.feature_parties,
@@ -88,6 +106,7 @@ def new_job(config: LabelConfig, data: Data, *, receipts: bool, way: Way) -> Pat
         config.job.align,
         config.align.most_rows,
         way,
+        config.job.purpose,
     )
     folder = config.state / record.job
     if folder.exists():
@@ -151,6 +170,34 @@ def write_model(
     """Save the model, then the manifest that says that the job is done."""
     config.model.parent.mkdir(parents=True, exist_ok=True)
     estimator.save(config.model)
+    about = {"denoised": estimator.denoised_, "model": config.model.name}
+    return _write_manifest(folder, record, seconds, alignment, estimator.guarantee_, about)
+
+
+def write_predicted(
+    folder: Path,
+    record: JobRecord,
+    found: Predicted,
+    model: Path,
+    seconds: float,
+    alignment: dict[str, Any],
+) -> dict[str, Any]:
+    """The manifest of a prediction, which says that the job is done; that of before, if it was."""
+    if (folder / "manifest.json").exists():
+        known: dict[str, Any] = json.loads((folder / "manifest.json").read_text())
+        return known
+    about = {"left_out": record.rows - len(found.rows), "predicted_by": model.name}
+    return _write_manifest(folder, record, seconds, alignment, found.guarantee, about)
+
+
+def _write_manifest(
+    folder: Path,
+    record: JobRecord,
+    seconds: float,
+    alignment: dict[str, Any],
+    promise: Joint | NoGuarantee,
+    about: dict[str, Any],
+) -> dict[str, Any]:
     boxes = {name: Mailbox(folder, name) for name in record.active}
     manifest = {
         "job": record.job,
@@ -160,11 +207,19 @@ def write_model(
         "rows": status(folder)["rows"],
         **alignment,
         "parties": {n: {"bytes": b.bytes(), "columns": b.due()} for n, b in boxes.items()},
-        "guarantee": str(estimator.guarantee_),
-        "total": estimator.guarantee_.total,
-        "denoised": estimator.denoised_,
-        "model": config.model.name,
+        "guarantee": str(promise),
+        "total": promise.total,
+        **about,
         "versions": versions(),
     }
     durable.write(folder / "manifest.json", json.dumps(manifest, indent=1).encode())
     return manifest
+
+
+def with_ids(data: Data, found: Predicted) -> pa.Table:
+    """Predictions beside the IDs of their rows, in the order of the file."""
+    table = data.named.take(pa.array(found.rows))
+    predicted = found.table()
+    for name in predicted.column_names:
+        table = table.append_column(name, predicted.column(name))
+    return table

@@ -13,7 +13,8 @@
     Schema           ->                             columns and promises
     (codes)          ->                             one stream a column, see columns.py
     Receipt          ->                             the head of the ledger's chain, signed
-                     <-           SplitQuery        the cuts that the trees use, when there are any
+                     <-           SplitQuery        the cuts that the trees use, when there are any;
+                                                    none where rows are predicted
     SplitValues      ->                             the values behind them
                      <-           Farewell          the job is done
 

@@ -1,0 +1,99 @@
+"""What feature parties released, as the label party takes it in."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, count
+from typing import Any
+
+from opboost.columns import PrivateColumn
+from opboost.errors import PeerError
+from opboost.estimators.features import OwnColumn, Released
+from opboost.guarantee import Joint
+from opboost.party.channel import Channel
+from opboost.party.checks import check_head
+from opboost.wire.columns import Head
+from opboost.wire.messages import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One party's release, with its columns under the names that they have in the model."""
+
+    channel: Channel
+    schema: Schema
+    private: tuple[PrivateColumn, ...]
+    heads: list[Head] = field(default_factory=list)
+    """Of the released columns; known when they were received."""
+
+    def received(self) -> dict[Hashable, Sequence[Released]]:
+        """The released columns by private column."""
+        numbers = [c.name for c in self.private for _ in c.release_names()]
+        found: dict[Hashable, list[Released]] = {c.name: [] for c in self.private}
+        for number, (head, column) in enumerate(self.channel.columns()):
+            check_head(head, self.schema, self.private, number)
+            self.heads.append(head)
+            found[numbers[number]].append(column)
+        came = len(self.heads)
+        if came != len(numbers):
+            raise PeerError(f"Party {self.channel.party!r} sent {came} of {len(numbers)} columns.")
+        return dict(found)
+
+
+def named_apart(offers: list[Offer], own: list[str]) -> list[Offer]:
+    """Where parties have features of one name, put the party's name before it, or a number."""
+    seen = Counter([*own, *(n for o in offers for c in o.private for n in _all_names(c))])
+    taken = set(own)
+    apart = []
+    for offer in offers:
+        columns = []
+        for column in offer.private:
+            clash = any(seen[name] > 1 for name in _all_names(column))
+            first = f"{offer.schema.party}.{column.name}" if clash else str(column.name)
+            tries = chain([first], (f"{first}.{number}" for number in count(2)))
+            columns.append(
+                next(
+                    c
+                    for c in (replace(column, name=name) for name in tries)
+                    if taken.isdisjoint(_all_names(c))
+                )
+            )
+            taken.update(_all_names(columns[-1]))
+        apart.append(replace(offer, private=tuple(columns)))
+    return apart
+
+
+def own_names(columns: Iterable[OwnColumn]) -> list[str]:
+    """The names of the label party's columns, and of the features that they become."""
+    return [name for c in columns for name in {str(c.name), *c.names()}]
+
+
+def _all_names(column: PrivateColumn) -> set[str]:
+    return {str(column.name), *column.feature_names()}
+
+
+def promise(offers: list[Offer]) -> Joint:
+    """What all releases together promise about one person's record."""
+    parts: dict[object, Any] = {}
+    for offer in offers:
+        parts |= {c.name: c.guarantee() for c in offer.private}
+    sampled = offers[0].schema.columns_per_row or None if len(offers) == 1 else None
+    return Joint(parts, sampled)
+
+
+def seed(offers: list[Offer]) -> int:
+    """A seed that follows from what was released."""
+    digests = b"".join(head.digest for offer in offers for head in offer.heads)
+    return int.from_bytes(hashlib.sha256(digests).digest()[:4], "big") >> 1
+
+
+def sent(offers: list[Offer]) -> float | None:
+    """The share of rows that send each column; None where parties differ."""
+    shares = {
+        o.schema.columns_per_row / len(o.private) if o.schema.columns_per_row else 1.0
+        for o in offers
+    }
+    return shares.pop() if len(shares) == 1 else None

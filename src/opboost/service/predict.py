@@ -1,0 +1,74 @@
+"""The label party's side of a networked prediction: open the gate, take columns in, predict.
+
+What came stays on disk: a job that is done is predicted again without anybody else.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from opboost import durable
+from opboost.config.federation import LabelConfig
+from opboost.errors import ConfigError
+from opboost.estimators import load
+from opboost.party.predicting import check_own
+from opboost.service.gate_process import GateProcess
+from opboost.service.inbox import status
+from opboost.service.label_side import (
+    known_job,
+    label_party,
+    new_job,
+    read_data,
+    with_ids,
+    write_predicted,
+)
+from opboost.service.session import Opened, Session, Watch, checked_identity
+from opboost.wire.coding import warm_up
+
+
+def predict_with_peers(
+    config: LabelConfig,
+    model: Path,
+    gate: GateProcess,
+    *,
+    insecure_plaintext: bool = False,
+    again: bool = False,
+    watch: Watch = lambda where: None,
+    opened: Opened = lambda address: None,
+) -> tuple[pa.Table, dict[str, Any]]:
+    """Run the job to its end, or take it up where it was left.
+
+    Returns IDs with predictions, in the order of the table, and the manifest.
+    """
+    if config.job.purpose != "predict":
+        raise ConfigError(
+            f"Job {config.job.name!r} trains a model. Run: opboost serve -c "
+            f"{config.party.name}.toml; or let the parties agree on a job file with "
+            'purpose = "predict".'
+        )
+    identity = checked_identity(config, insecure_plaintext=insecure_plaintext)
+    estimator = load(model)
+    with durable.alone(config.state):
+        started = time.monotonic()
+        folder = None if again else known_job(config, "network")
+        data = read_data(config)
+        check_own(estimator, data.features)
+        if folder is None:
+            folder = new_job(config, data, receipts=identity is not None, way="network")
+        session = Session.of(config, folder, data, watch)
+        done = (folder / "manifest.json").exists()
+        if not done:
+            opened(session.open(gate, config, identity))
+            warm_up()
+        party, alignment = session.aligned(label_party(config, data))
+        found = party.predict(estimator, session.channels, welcome=session.welcome, state=folder)
+        seconds = time.monotonic() - started
+        manifest = write_predicted(folder, session.record, found, model, seconds, alignment)
+        watch(status(folder))
+        if not done:
+            session.end(manifest)
+        return with_ids(data, found), manifest

@@ -1,0 +1,114 @@
+"""A networked job of the label party, under way: an open gate, and channels to what comes in."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from opboost.config.federation import LabelConfig
+from opboost.errors import ConfigError
+from opboost.service.gate_process import GateProcess
+from opboost.service.inbox import InboxChannel, JobRecord, Mailbox, status
+from opboost.service.label_side import Data, alignment_figures, check_data, current
+from opboost.service.logs import Log
+from opboost.service.tls import Identity, check_loopback, read_identity
+from opboost.wire.messages import Welcome
+
+if TYPE_CHECKING:
+    from opboost.party.label import LabelParty
+
+LINGER = 60.0
+"""Seconds for which the gate stays open after the end, so that parties learn of it."""
+
+Watch = Callable[[dict[str, Any]], None]
+"""Told where the job stands, about ten times a second."""
+
+Opened = Callable[[str], None]
+"""Told the address at which parties are served."""
+
+
+def checked_identity(config: LabelConfig, *, insecure_plaintext: bool) -> Identity | None:
+    """Who serves, where the file says that it listens."""
+    if config.party.listen is None:
+        raise ConfigError('Add listen = "0.0.0.0:8815" to [party]: feature parties connect there.')
+    if insecure_plaintext:
+        check_loopback(config.party.listen)
+        return None
+    return read_identity(config.tls, config.party.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What the label party needs to go on with a job, from wherever it stands."""
+
+    folder: Path
+    record: JobRecord
+    log: Log
+    channels: list[InboxChannel]
+    welcome: Welcome
+
+    @classmethod
+    def of(cls, config: LabelConfig, folder: Path, data: Data, watch: Watch) -> Session:
+        """The session of a job that has a folder; a table with other rows is refused."""
+        record = replace(JobRecord.load(folder), **current(config))
+        record.save(folder)
+        check_data(record, data)
+        log = Log(folder / "label.jsonl")
+        look, wait = _watching(folder, record, log, watch), config.limits.wait_seconds
+        channels = [InboxChannel(folder, name, wait=wait, watch=look) for name in record.active]
+        welcome = Welcome(record.job, bytes.fromhex(record.nonce), b"")
+        return cls(folder, record, log, channels, welcome)
+
+    def open(self, gate: GateProcess, config: LabelConfig, identity: Identity | None) -> str:
+        """Let the parties in; returns the address."""
+        record = self.record
+        self.log.write("serving", job=record.job, rows=record.rows, parties=list(record.parties))
+        return gate.open(
+            {
+                "job": str(self.folder),
+                "listen": config.party.listen,
+                "ca": identity and identity.ca.decode(),
+                "cert": identity and identity.cert.decode(),
+                "key": identity and identity.key.decode(),
+                "memory_mb": config.limits.memory_mb,
+            }
+        )
+
+    def aligned(self, party: LabelParty) -> tuple[LabelParty, dict[str, Any]]:
+        """The party with the common rows alone, and a few figures; as it was if rows are given."""
+        if self.record.align == "given":
+            return party, {}
+        begun = time.monotonic()
+        party = party.align(self.channels, self.welcome, self.folder)
+        figures = alignment_figures(self.folder, self.record)
+        figures["seconds"] = round(time.monotonic() - begun, 3)
+        self.log.write("aligned", job=self.record.job, **figures)
+        return party, {"align": figures}
+
+    def end(self, manifest: dict[str, Any]) -> None:
+        """Keep the gate open until every party has heard that the job is done, or a while."""
+        self.log.write("done", job=self.record.job, seconds=manifest["seconds"])
+        end = time.monotonic() + LINGER
+        while time.monotonic() < end:
+            if all(Mailbox(self.folder, name).has("farewell") for name in self.record.active):
+                time.sleep(0.05)  # let the last answer leave
+                return
+            time.sleep(0.05)
+
+
+def _watching(folder: Path, record: JobRecord, log: Log, watch: Watch) -> Callable[[], None]:
+    last, phase = 0.0, ""
+
+    def look() -> None:
+        nonlocal last, phase
+        if time.monotonic() - last > 0.1:
+            last, where = time.monotonic(), status(folder)
+            if where["phase"] != phase:
+                phase = where["phase"]
+                log.write("phase", job=record.job, phase=phase)
+            watch(where)
+
+    return look

@@ -267,7 +267,9 @@ def test_a_decompression_bomb_ends_the_call_not_the_gate(besieged, attacker):
     """46 kB of zstd that unpack to 1.5 GB: the gate's memory limit holds."""
     made, _ = besieged
     connection, welcome = attacker
-    _, files = release_of(made, welcome)
+    schema, files = release_of(made, welcome)
+    connection.call("schema", schema, Ack)
+    connection.call("receipt", identity_of(made, "shop").sign(welcome.job, 3, bytes(32)), Ack)
     with pa.OSFile(str(files[1])) as file, pa.ipc.open_stream(file) as stream:
         honest = stream.schema
     size = 1_500_000_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -91,8 +92,10 @@ def known_job(config: LabelConfig, way: Way) -> Path | None:
 def new_job(config: LabelConfig, data: Data, *, receipts: bool, way: Way) -> Path:
     """Begin a run of the job."""
     nonce = secrets.token_bytes(32)
+    while (config.state / (number := job_number(config.job.hash))).exists():
+        time.sleep(0.1)  # numbers tell seconds apart
     record = JobRecord(
-        job_number(config.job.hash),
+        number,
         config.job.hash.hex(),
         nonce.hex(),
         len(data.ids),
@@ -108,9 +111,7 @@ def new_job(config: LabelConfig, data: Data, *, receipts: bool, way: Way) -> Pat
         way,
         config.job.purpose,
     )
-    folder = config.state / record.job
-    if folder.exists():
-        raise ConfigError(f"{folder} exists already. Wait a second and try again.")
+    folder = config.state / number
     record.save(folder)
     return folder
 

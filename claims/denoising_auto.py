@@ -13,16 +13,23 @@ from claims.denoising import HERE, gains
 
 OTHERS = ("Global-map", "Local-map θ=2", "Local-map θ=4", "Adj-map θ=2 α=1", "Adj-map θ=4 α=10")
 EPSILONS = (0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12)
+SEEDS = range(2)
+
+
+def worst(data: str, way: str) -> list[float]:
+    """The mean gain at each level of the paper's grid."""
+    return [statistics.mean(gains(data, way, epsilon, SEEDS)) for epsilon in EPSILONS]
+
+
 CLAIMS = [
     Claim(
-        f"{way}, ε={epsilon}, {data}: what denoising gains over rows as they came",
+        f"{way}, {data}: the least that denoising gains at any ε from .08 to 5.12",
         HERE,
         "at least",
         -0.005,
-        partial(gains, data, way, epsilon),
-        middle=statistics.mean,
+        partial(worst, data, way),
+        middle=min,
     )
     for data in ("Powerplant", "Pen-digits", "Adult", "CASP")
     for way in OTHERS
-    for epsilon in EPSILONS
 ]

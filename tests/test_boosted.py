@@ -82,6 +82,7 @@ def test_clamp_map_beats_global_map_at_the_same_promise():
             booster_params={"n_estimators": 30},
             noise_rng=SEED,
             random_state=0,
+            denoise=False,
         )
         score[kind] = clf.fit(train, y_train).score(test, y_test)
     assert score[op.ClampMap] > score[op.GlobalMap] + 0.05

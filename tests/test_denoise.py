@@ -341,7 +341,7 @@ def test_without_a_label_groups_and_cells_follow_bayes():
         assert np.abs(shares - cells[seen]).max() < 0.02
 
 
-@pytest.mark.parametrize("epsilon", [0.16, 0.64])
+@pytest.mark.parametrize("epsilon", [0.08, 0.16])
 def test_desensitised_rows_are_predicted_through_the_posterior(tmp_path, epsilon):
     """By a margin over the same model's word on the noisy values themselves."""
     X, y = clean_problem()
@@ -355,7 +355,8 @@ def test_desensitised_rows_are_predicted_through_the_posterior(tmp_path, epsilon
     assert ((ours - y[5000:]) ** 2).mean() < ((direct - y[5000:]) ** 2).mean() - 0.03 * var
     assert ((ours - y[5000:]) ** 2).mean() < var
     few = {k: [replace(c, values=c.values[::-7]) for c in v] for k, v in released.items()}
-    assert (reg._of_released(table[::-7], few) == ours[::-7]).all()  # wherever a row stands
+    elsewhere = reg._of_released(table[::-7], few)
+    assert np.allclose(elsewhere, ours[::-7], rtol=1e-9)  # wherever a row stands
     reg.save(tmp_path / "model.opboost")
     assert (op.load(tmp_path / "model.opboost")._of_released(table, released) == ours).all()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,11 +21,11 @@ WIDTHS = (0.0, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0)
 SHARES = (0.0, 0.003, 0.01, 0.03, 0.1, 0.3)
 """What a row counts for each other class, where groups have no order."""
 
-SMOOTHINGS = (0.0, 0.03, 0.1, 0.3)
-"""On fine grids: the share of a cell's mass that a step lets go to its neighbours."""
+SMOOTHINGS = (0.0, 0.01, 0.03, 0.06, 0.12, 0.3)
+"""How far a step draws a cell's ratio to its column's law towards those of its neighbours."""
 
-FINE = 16
-"""Grids up to so many cells are not smoothed: it never gained there."""
+DOUBT = 1.5
+"""A smoother law stands while held-out outputs are less likely by at most so many errors."""
 
 PATH = (4, 4, 8, 16, 32, 64, 128, 256, 512)
 """Steps between two looks at the held-out rows, for one class a group."""
@@ -138,26 +139,54 @@ def _inverted(set_bits: Table, rows: float, odds: tuple[float, float]) -> FloatA
 
 
 def best_base(space: Space, groups: Groups, train: Table, held: Table) -> Base:
-    """The kernel over groups, and the steps, that suit one class a group.
+    """The kernel over groups, the steps and the smoothing that suit one class a group.
 
-    All kernels are tried side by side, as if they were classes: their counts differ, not the code.
+    The kernel is that under which held-out outputs are likeliest; then the smoothing is the largest
+    that they do not speak against.
     """
+    widths = [Base(near, 0) for near in range(len(kernels(groups)))]
+    wide = max(_paths(space, groups, train, held, widths), key=lambda way: way.score)
+    smoothings = [replace(wide.base, smooth=smooth) for smooth in SMOOTHINGS]
+    ways = _paths(space, groups, train, held, smoothings)
+    best = max(ways, key=lambda way: way.score)
+    return max((way.base for way in ways if way.stands(best, held)), key=lambda base: base.smooth)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Path:
+    """One way to fit, stopped where held-out outputs are likeliest: ``chance`` are their logs."""
+
+    base: Base
+    score: float
+    chance: Table
+
+    def stands(self, best: _Path, held: Table) -> bool:
+        """Whether it is worse than the best by no more than the error of the difference allows."""
+        seen = held[:, : self.chance.shape[1]]
+        error = float(np.sqrt((seen * (self.chance - best.chance) ** 2).sum()))
+        return best.score - self.score <= DOUBT * error
+
+
+def _paths(
+    space: Space, groups: Groups, train: Table, held: Table, tried: Sequence[Base]
+) -> list[_Path]:
+    """All ways side by side, as if they were classes: their counts differ, not the code."""
     ways = kernels(groups)
-    smoothings = SMOOTHINGS if max(space.lines, default=0) > FINE else SMOOTHINGS[:1]
-    tried = [(near, smooth) for smooth in smoothings for near in range(len(ways))]
-    spread = np.stack([ways[near] @ train for near, _ in tried], axis=2).astype(np.float32)
+    spread = np.stack([ways[base.near] @ train for base in tried], axis=2).astype(np.float32)
     state = blank(space, train, np.eye(groups.count, dtype=np.float32), len(tried))
-    state = replace(state, smooth=np.array([smooth for _, smooth in tried], dtype=np.float32))
+    state = replace(state, smooth=np.array([base.smooth for base in tried], dtype=np.float32))
     top = state.index.bases[0] if len(state.index.bases) else state.index.height
-    best, found, steps = -np.inf, Base(0, PATH[0]), 0
+    found = [_Path(base, -np.inf, np.empty((0, 0), np.float32)) for base in tried]
+    steps = 0
     for more in PATH:
         state, steps = state.fitted(spread, np.ones_like(state.pi), more, bits=False), steps + more
         chance = np.log(state.Q[:, :top])
         score = np.einsum("gt,gtc->c", held[:, :top].astype(np.float64), chance)
-        if score.max() > best:
-            near, smooth = tried[int(np.argmax(score))]
-            best, found = score.max(), Base(near, steps, smooth)
-        elif steps >= 4 * found.steps:
+        for k, way in enumerate(found):
+            if score[k] > way.score:
+                base = replace(way.base, steps=steps)
+                found[k] = _Path(base, float(score[k]), chance[:, :, k])
+        if steps >= 4 * max(found, key=lambda way: way.score).base.steps:
             break
     return found
 

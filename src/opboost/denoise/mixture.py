@@ -115,14 +115,15 @@ class Mixture:
         """
         pi = self.near_pi @ sizes + 1
         spread = np.empty_like(counts)
-        for k, near in enumerate(self.near):
+        for k in range(len(self.near)):
             lanes = slice(self.models[k], self.models[k + 1])
             pi[:, lanes] /= pi[:, lanes].sum(axis=1, keepdims=True)
-            spread[:, :, lanes] = np.tensordot(near, counts[:, :, lanes], 1)
         P, Q = self.P.copy(), self.Q.copy()
         i, kappa = self.index, np.float32(self.kappa)
 
         def work(lo: int, hi: int) -> None:
+            for k, near in enumerate(self.near):
+                loops.spread(lo, hi, near, counts, self.models[k], self.models[k + 1], spread)
             loops.maximise(
                 lo, hi, spread, i.offsets, i.starts, i.matrix, i.places, self.constant,
                 i.exact, i.lines, self.smooth, P, Q, self.parent, kappa, inner,

@@ -13,7 +13,7 @@ import numpy as np
 from opboost._typing import FloatArray, IntArray
 from opboost.denoise.channel import Channel
 from opboost.denoise.labels import Groups
-from opboost.denoise.rows import Codes, Space
+from opboost.denoise.rows import Codes, Line, Space
 
 LARGEST = 128
 """Outputs that a pair may have: more would need more rows than there are."""
@@ -39,7 +39,10 @@ class Pairing:
         return replace(
             old,
             channels=(*joint, *(old.channels[j] for j in self.alone)),
-            lines=(*(0 for _ in joint), *(old.lines[j] for j in self.alone)),
+            lines=(
+                *(_lines(old, a, b) for a, b in self.pairs),
+                *(old.lines[j] for j in self.alone),
+            ),
         )
 
     def paired(self, codes: Codes) -> Codes:
@@ -81,7 +84,7 @@ def pairing(space: Space, groups: Groups, codes: Codes) -> Pairing:
         for b in range(count):
             outputs = space.channels[a].outputs * space.channels[b].outputs
             few = outputs > min(LARGEST, size / ROWS_AN_OUTPUT)
-            if a == b or few or min(space.lines[a], space.lines[b]) < 2:
+            if a == b or few or not (_ordered(space.lines[a]) and _ordered(space.lines[b])):
                 strength[a, b] = -1.0
     pairs: list[tuple[int, int]] = []
     while strength.max() >= 0:
@@ -106,3 +109,14 @@ def dependence(codes: Codes, group: IntArray, groups: int) -> FloatArray:
 
 def _product(first: Channel, second: Channel) -> Channel:
     return Channel(np.kron(first.matrix, second.matrix).astype(np.float64))
+
+
+def _ordered(line: Line) -> bool:
+    return isinstance(line, int) and line > 1
+
+
+def _lines(space: Space, a: int, b: int) -> Line:
+    first, second = space.lines[a], space.lines[b]
+    assert isinstance(first, int)
+    assert isinstance(second, int)
+    return (first, space.channels[a].states), (second, space.channels[b].states)

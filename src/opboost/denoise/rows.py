@@ -22,16 +22,21 @@ Codes = np.ndarray[Any, Any]
 Table = np.ndarray[Any, np.dtype[np.float32]]
 
 
+Line = int | tuple[tuple[int, int], tuple[int, int]]
+"""How many of a column's states stand in order, from the first on; of a pair of columns, that and
+how many states there are, for each of both."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Space:
     """The columns of a table: private ones through channels, unary bits, and own ones as they are.
 
-    ``lines[j]`` says how many of channel j's states stand in order, from the first on; ``own`` how
-    many values each of the label party's discretised columns has.
+    ``lines`` tell which states are neighbours; ``own`` how many values each of the label party's
+    discretised columns has.
     """
 
     channels: tuple[Channel, ...]
-    lines: tuple[int, ...]
+    lines: tuple[Line, ...]
     bits: tuple[Bits, ...] = ()
     own: tuple[int, ...] = ()
 
@@ -54,7 +59,9 @@ class Space:
             np.concatenate(flat).astype(np.float32),
             _starts([m.size for m in matrices]),
             np.array([0] * len(self.channels) + [1] * len(self.own), dtype=np.uint8),
-            np.array([*self.lines, *(0 for _ in self.own)], dtype=np.int64),
+            np.array(
+                [_ways(line) for line in (*self.lines, *(0 for _ in self.own))], dtype=np.int64
+            ).reshape(-1, 2, 4),
             bases[:-1],
             sum(states) + _starts(sizes),
             _starts(sizes),
@@ -80,6 +87,14 @@ class Index:
     odds: Table
     height: int
     states: int
+
+
+def _ways(line: Line) -> list[list[int]]:
+    """The lines along which states are neighbours: length, step, how many, and their step."""
+    if isinstance(line, int):
+        return [[line, 1, 1, 0], [0, 0, 0, 0]]
+    (first, states), (second, width) = line
+    return [[first, width, width, 1], [second, 1, states, width]]
 
 
 def _starts(sizes: Sequence[int]) -> IntArray:

@@ -14,7 +14,7 @@ from opboost.boosting import Problem, make_booster
 from opboost.domain import Domain, NumericMapping
 from opboost.estimators import OpBoostClassifier, OpBoostRegressor
 from opboost.estimators.features import OwnColumn
-from opboost.experiments.datasets import ALL, DataSet, halves
+from opboost.experiments.datasets import ALL, STAND_INS, DataSet, halves
 from opboost.frames import as_numbers, column
 from opboost.mechanisms import (
     AdjMap,
@@ -57,7 +57,7 @@ def mechanisms(epsilon: float) -> dict[str, Mechanism]:
 @lru_cache(maxsize=4)
 def load(name: str) -> DataSet:
     """A data set, read once."""
-    return ALL[name]()
+    return (ALL | STAND_INS)[name]()
 
 
 def parted(name: str, seed: int) -> DataSet:
@@ -93,6 +93,7 @@ def score(
     estimator = kind(
         mechanism,
         bounds=data.bounds,
+        categories=data.categories,
         booster=booster,
         booster_params=PARAMS[booster],
         mapping=mapping,

@@ -25,6 +25,7 @@ UNSENT = 2
 """The first bit of a unary column that a row did not send."""
 
 _TINY = np.float32(1e-30)
+_FAR = np.float32(1e-5)  # a row that counts less for another group does not count
 _LEAST = np.float32(1e-4)  # of an output's constant: a factor never rules a class out
 
 
@@ -122,6 +123,19 @@ def likelihoods(codes, bits, units, lo, hi, offsets, bases, firsts, Q, pi, model
 
 
 @njit(cache=True, nogil=True, fastmath=True)
+def spread(lo, hi, near, counts, first, last, out):  # type: ignore[no-untyped-def]
+    """What the rows of all groups count for groups lo..hi, classes ``first`` to ``last``."""
+    for g in range(lo, hi):
+        out[g, :, first:last] = np.float32(0.0)
+        for h in range(counts.shape[0]):
+            weight = near[g, h]
+            if weight > _FAR:
+                for t in range(counts.shape[1]):
+                    for c in range(first, last):
+                        out[g, t, c] += weight * counts[h, t, c]
+
+
+@njit(cache=True, nogil=True, fastmath=True)
 def maximise(  # type: ignore[no-untyped-def]
     lo,
     hi,
@@ -185,8 +199,9 @@ def maximise(  # type: ignore[no-untyped-def]
                             factor = u[x, c] / (size[c] + _TINY)
                             u[x, c] = pmf[x, c] * factor * np.sqrt(factor)
                 _shrunk(u, size, parent[g, first : first + K], kappa, pmf, whole)
-                if lines[j] > 2:
-                    _smoothed(pmf, lines[j], smooth, u)
+                for way in range(2):
+                    if lines[j, way, 0] > 1:
+                        _smoothed(pmf, parent[g, first : first + K], lines[j, way], smooth, u)
             _outputs(pmf, M, q)
             for y in range(L):
                 for c in range(classes):
@@ -223,17 +238,36 @@ def _shrunk(u, size, parent, kappa, pmf, whole):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, fastmath=True)
-def _smoothed(pmf, line, smooth, u):  # type: ignore[no-untyped-def]
-    """Let a share of each cell's mass go to its two neighbours; at the ends it stays."""
+def _smoothed(pmf, parent, line, smooth, u):  # type: ignore[no-untyped-def]
+    """Draw each cell's ratio to the parent towards those of its neighbours along a line.
+
+    Where the channel tells neighbours apart the next step draws it back; where it does not, the
+    pmf keeps the parent's shape from one cell to the next.  ``line`` holds how many cells stand in
+    it, how far apart they are, how many lines there are, and how far apart these are.
+    """
     classes = pmf.shape[1]
-    for x in range(line):
-        below, above = max(x - 1, 0), min(x + 1, line - 1)
+    for number in range(line[2]):
+        start = number * line[3]
+        for k in range(line[0]):
+            x = start + k * line[1]
+            below = start + max(k - 1, 0) * line[1]
+            above = start + min(k + 1, line[0] - 1) * line[1]
+            here = parent[x] + _TINY
+            to_below, to_above = here / (parent[below] + _TINY), here / (parent[above] + _TINY)
+            for c in range(classes):
+                mean = np.float32(0.5) * (pmf[below, c] * to_below + pmf[above, c] * to_above)
+                u[k, c] = pmf[x, c] + smooth[c] * (mean - pmf[x, c])
+        for k in range(line[0]):
+            x = start + k * line[1]
+            for c in range(classes):
+                pmf[x, c] = u[k, c]
+    whole = np.zeros(classes, np.float32)
+    for x in range(pmf.shape[0]):
         for c in range(classes):
-            gain = np.float32(0.5) * (pmf[below, c] + pmf[above, c]) - pmf[x, c]
-            u[x, c] = pmf[x, c] + smooth[c] * gain
-    for x in range(line):
+            whole[c] += pmf[x, c]
+    for x in range(pmf.shape[0]):
         for c in range(classes):
-            pmf[x, c] = u[x, c]
+            pmf[x, c] /= whole[c]
 
 
 @njit(cache=True, nogil=True, fastmath=True)

@@ -100,8 +100,8 @@ class Answers(Protocol):
 class Meets(Protocol):
     """A feature party's side of an alignment."""
 
-    def begin(self, first: Points) -> None:
-        """Look at the label party's first piece of points."""
+    def begin(self, theirs: Iterable[Points]) -> None:
+        """Look at all of the label party's points."""
         ...
 
     def pieces(self) -> Iterator[Points]:
@@ -153,7 +153,7 @@ class MemoryChannel:
         """Hand the label party's points over."""
         self._meeting = self._party.meeting(decode(encode(welcome), Welcome))
         self._offered = [decode(encode(piece), Points) for piece in side.pieces()]
-        self._meeting.begin(self._offered[0])
+        self._meeting.begin(self._offered)
 
     def met(self, side: Side) -> Match:
         """What the party's points have in common with the label party's."""

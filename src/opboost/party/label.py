@@ -33,7 +33,7 @@ from opboost.estimators.features import OwnColumn, Released
 from opboost.estimators.saving import load_trained, save_trained
 from opboost.frames import column_names, taken
 from opboost.ordinals import Codebook
-from opboost.party.alignment import Side, common_to_all, kept_secret
+from opboost.party.alignment import Side, common_to_all, kept_secret, proof_of_rows
 from opboost.party.channel import Channel
 from opboost.party.checks import check_answer, check_private, check_schema, ids_digest
 from opboost.party.offers import Offer, named_apart, own_names, promise, seed, sent
@@ -236,8 +236,9 @@ class LabelParty:
                 channel.refuse("The parties have too few rows in common to learn from.")
             raise
         ids = ids_digest(welcome.nonce, [bytes(d) for d in digests[rows]])
+        proof = proof_of_rows(welcome.nonce, digests[rows])
         for channel, match in zip(channels, matches, strict=True):
-            channel.tell(match.told(welcome.job, rows), ids)
+            channel.tell(match.told(welcome.job, rows, proof), ids)
         return rows
 
     def _restricted(self, rows: IntArray, digests: Digests) -> LabelParty:

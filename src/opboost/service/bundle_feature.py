@@ -10,7 +10,7 @@ from pathlib import Path
 from opboost import durable
 from opboost.align.points import piece_count
 from opboost.config.federation import FeatureConfig
-from opboost.errors import PeerError, WireError
+from opboost.errors import PeerError
 from opboost.ledger import Caps, Ledger
 from opboost.party.checks import check_schema
 from opboost.party.feature import FeatureParty, Progress
@@ -112,12 +112,14 @@ class _Visit:
         first = decode(self._read("00000.label"), Points)
         numbers = range(piece_count(first.total))
         check_items(self._inside, ["welcome", *(f"{n:05d}.label" for n in numbers)])
-        meeting = self._party.meeting(self._welcomed())
-        meeting.begin(first)
-        theirs = (self._piece(number) for number in numbers)
+        welcome = self._welcomed()
+        meeting = self._party.meeting(welcome)
+        meeting.begin(map(self._piece, numbers))
+        durable.write(self._kept, encode(welcome))
+        raised = meeting.raised(map(self._piece, numbers))
         both = chain(
             self._told("IDs blinded", meeting.pieces()),
-            self._told("IDs of the label party raised", meeting.raised(theirs)),
+            self._told("IDs of the label party raised", raised),
         )
         made = self._inside / "made"
         made.mkdir()
@@ -126,10 +128,7 @@ class _Visit:
         return {file.name: file for file in sorted(made.iterdir())}
 
     def _piece(self, number: int) -> Points:
-        found = decode(self._read(f"{number:05d}.label"), Points)
-        if found.piece != number:
-            raise WireError("Points stand in another's place.")
-        return found
+        return decode(self._read(f"{number:05d}.label"), Points)
 
     def _told(self, what: str, pieces: Iterator[Points]) -> Iterator[Points]:
         for points in pieces:
@@ -137,16 +136,16 @@ class _Visit:
             self._progress(what, points.piece + 1, piece_count(points.total))
 
     def _export(self) -> dict[str, Source]:
-        aligned = self._bundle.header.number == 3
-        check_items(self._inside, ["aligned" if aligned else "welcome", "rows"])
-        welcome = decode(self._kept.read_bytes(), Welcome) if aligned else self._welcomed()
-        if aligned:
-            meeting = self._party.meeting(welcome)
-            if not meeting.done:
-                meeting.finish(decode(self._read("aligned"), Aligned))
-        theirs = decode(self._read("rows"), Rows)
-        own = self._party.rows(welcome)
-        check_schema(own, self._party.name, self._job, theirs.rows, theirs.ids)
+        if self._bundle.header.number == 3:
+            check_items(self._inside, ["aligned"])
+            welcome = decode(self._kept.read_bytes(), Welcome)
+            self._party.meeting(welcome).finish(decode(self._read("aligned"), Aligned))
+        else:
+            check_items(self._inside, ["welcome", "rows"])
+            welcome = self._welcomed()
+            theirs = decode(self._read("rows"), Rows)
+            own = self._party.rows(welcome)
+            check_schema(own, self._party.name, self._job, theirs.rows, theirs.ids)
         _, files = self._party.release(welcome)
         folder = self._party.folder(self._job)
         receipt = signed_receipt(folder, self._ledger, self._tools.identity)
@@ -161,17 +160,16 @@ class _Visit:
         return {"answer": encode(self._party.answer(query))}
 
     def _welcomed(self) -> Welcome:
-        """The label party's first message, kept for the steps that follow."""
-        data = self._read("welcome")
-        welcome = decode(data, Welcome)
+        """The label party's first message."""
+        welcome = decode(self._read("welcome"), Welcome)
         if welcome.job != self._job:
             raise PeerError("It welcomes to another job than its header says.")
         check_rollback(welcome, self._ledger, self._tools.identity)
-        durable.write(self._kept, data)
         return welcome
 
     @property
     def _kept(self) -> Path:
+        """Where the first message is kept for the steps that follow."""
         return self._party.folder(self._job) / "welcome"
 
     def _read(self, name: str) -> bytes:

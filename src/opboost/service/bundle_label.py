@@ -326,7 +326,7 @@ class _Job:
         if step.number == 5:
             return {"query": box.read("query")} if box.has("query") else {}
         if step.number == 3:
-            return {"aligned": box.read("aligned"), **self._rows(box)} if box.has("aligned") else {}
+            return {"aligned": box.read("aligned")} if box.has("aligned") else {}
         nonce = bytes.fromhex(record.nonce)
         welcome = Welcome(record.job, nonce, newest_receipt(self._config.state, peer))
         if record.align == "given":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -136,6 +136,9 @@ def staging(job: Path) -> Iterator[Path]:
         yield place
     finally:
         shutil.rmtree(place)
+        with suppress(OSError):  # a bundle that was refused leaves no folders either
+            folder.rmdir()
+            job.rmdir()
 
 
 def check_items(inside: Path, expected: Iterable[str]) -> None:

@@ -13,7 +13,7 @@ from opboost.align.keys import Normalisation, key_digests, refuse_repeats, row_k
 from opboost.align.matching import Common, matched, packed, unpacked
 from opboost.align.points import POINT, split
 from opboost.align.psi import Secret, at_once
-from opboost.errors import DataError, WireError
+from opboost.errors import DataError, ParameterError, WireError
 from opboost.ids import framed
 
 names = st.text("abcde", min_size=1, max_size=3)
@@ -159,6 +159,27 @@ def test_parts_of_a_composite_key_are_kept_apart():
     rule = Normalisation(case="upper")
     both = row_keys([["a", "ab"], ["bc", "c"]], ["first", "second"], rule)
     assert both == [framed([b"A", b"BC"]), framed([b"AB", b"C"])]
+
+
+def test_composite_keys_meet_only_where_their_parts_are_agreed_on():
+    columns = [["1", "2"], ["2", "1"]]  # (1, 2) and (2, 1): exchanged, everybody would meet
+    rule = Normalisation(parts=("branch", "number"))
+    found = row_keys(columns, ["filiale", "nummer"], rule)
+    assert found == row_keys(columns, ["branch", "number"], rule)
+    other = Normalisation(parts=("number", "branch"))
+    assert not set(found) & set(row_keys(columns, ["a", "b"], other))
+    assert not set(found) & set(row_keys(columns, ["a", "b"], Normalisation()))
+    for names, words in (
+        (["number", "branch"], "List them in that order"),
+        (["branch"], "have 2 parts"),
+        (["branch", "number", "year"], "have 2 parts"),
+    ):
+        with pytest.raises(ParameterError, match=words):
+            row_keys([["1"]] * len(names), names, rule)
+    with pytest.raises(ParameterError, match="have not agreed on its parts"):
+        Normalisation().check_columns(["branch", "number"])
+    with pytest.raises(ParameterError, match="different names"):
+        Normalisation(parts=("number", "number"))
 
 
 @given(st.lists(names, max_size=60))

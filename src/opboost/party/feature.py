@@ -120,6 +120,8 @@ class FeatureParty:
                 "A ledger remembers people, and rows are matched by them, so their IDs are needed. "
                 "Give ids='customer_id'."
             )
+        if self._rules is not None:
+            self._spelling.check_columns(self._ids)
         if ledger is None or state is None:
             place = Path(tempfile.mkdtemp(prefix="opboost-"))
             self._end = weakref.finalize(self, shutil.rmtree, place, ignore_errors=True)

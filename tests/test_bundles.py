@@ -16,6 +16,7 @@ import opboost as op
 from opboost.align.matching import packed
 from opboost.config.federation import load_job
 from opboost.experiments.scene import LABEL_PARTY, run_scene, started_process
+from opboost.service.certs import new_kit
 from opboost.service.encryption import read_key, read_public
 from opboost.service.sealed import Header, seal, unseal
 from opboost.wire.columns import FIELDS
@@ -248,6 +249,14 @@ def test_the_public_key_may_lie_elsewhere(small):
     config = small.made.config("shop")
     config.write_text(config.read_text() + '\n[peers.bank]\npublic = "../elsewhere"\n')
     small.written("shop", "export", first)
+
+
+def test_an_encryption_key_that_is_not_the_published_one_is_told_before_anything_travels(small):
+    certs = small.made.folder / "certs"
+    other = new_kit(LABEL_PARTY, small.made.folder / "elsewhere")
+    shutil.copy(other / "encryption.key", certs / LABEL_PARTY / "encryption.key")
+    status, words = refused(small, LABEL_PARTY, "align")
+    assert (status, "is not the public half of" in words) == (2, True)
 
 
 def lying(office, party, honest, verb):

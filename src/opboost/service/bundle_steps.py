@@ -31,7 +31,14 @@ class Tools:
         """The keys that a party's file names, checked."""
         identity = read_identity(tls, name)
         assert tls is not None
-        return cls(tls, identity, read_key(tls.encryption))
+        key, own = read_key(tls.encryption), tls.public_of(name)
+        if own.exists() and read_public(own, name, identity.ca) != key.public(name):
+            raise ConfigError(
+                f"{own} is not the public half of {tls.encryption}: what others send could not "
+                "be opened. Certify the right key with 'opboost certs encryption KIT --key PATH', "
+                "and hand the new file to every other party."
+            )
+        return cls(tls, identity, key)
 
     def public(self, party: str) -> PublicKey:
         """A peer's public key."""

@@ -155,6 +155,25 @@ def test_spellings_meet_under_a_rule_and_only_under_it():
         row_keys([["  "]], ["id"], whole)
 
 
+@pytest.mark.parametrize("word", ["NA", "NULL", "nan", "None", "#N/A", "null"])
+def test_words_for_a_gap_are_no_ids(word):
+    for rule in (Normalisation(), Normalisation(True, "lower", "NFKC")):
+        with pytest.raises(DataError, match="word for a missing value") as refused:
+            row_keys([["7", word]], ["id"], rule)
+        assert word not in refused.value.public
+    both = Normalisation(parts=("country", "number"))
+    assert len(row_keys([["NA"], ["7"]], ["country", "number"], both)) == 1  # Namibia
+
+
+@pytest.mark.parametrize("seen", ["a\u200bb", "\ufeffa", "a\u00adb", "a\x00", "a\u200e", "a\tb"])
+def test_characters_that_cannot_be_seen_are_refused(seen):
+    for rule in (Normalisation(), Normalisation(True, "lower", "NFKC")):
+        with pytest.raises(DataError, match="cannot be seen") as refused:
+            row_keys([["b", seen]], ["id"], rule)
+        assert refused.value.public.isprintable()
+    assert row_keys([["a\u00a0b", "Straße"]], ["id"], Normalisation())
+
+
 def test_parts_of_a_composite_key_are_kept_apart():
     rule = Normalisation(case="upper")
     both = row_keys([["a", "ab"], ["bc", "c"]], ["first", "second"], rule)

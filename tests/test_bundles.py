@@ -361,6 +361,45 @@ def test_a_step_that_was_used_is_refused_also_when_the_jobs_folder_is_gone(tmp_p
     assert (status, "nothing more is raised" in words) == (3, True)
 
 
+def test_points_and_secrets_go_as_soon_as_the_common_rows_are_known(tmp_path):
+    office = Office(scene(tmp_path))
+    first = office.begun()
+    met = [office.written(p, "align", first[p])[LABEL_PARTY] for p in office.made.parties]
+    office.written(LABEL_PARTY, "align", *met)
+    kinds = ("secret", "*.label", "*.feature", "*.raised", "*.doubled")
+    state = tmp_path / LABEL_PARTY / "state"
+    assert not [f for kind in kinds for f in state.rglob(kind)]
+
+
+def test_an_item_that_is_too_large_is_refused_before_it_is_opened(small, monkeypatch):
+    honest = small.written("shop", "export", small.begun()["shop"])[LABEL_PARTY]
+    monkeypatch.setattr("opboost.service.bundle_steps.MOST_MESSAGE", 100_000)
+    monkeypatch.setattr(
+        "opboost.service.sealed.Bundle.extract", lambda *_: pytest.fail("it was opened")
+    )
+    identity = identity_of(small.made, "shop")
+    header = unseal(Path(honest), identity.ca).header
+    certs = small.made.folder / "certs"
+    public = read_public(certs / "bank.public", LABEL_PARTY, identity.ca)
+    for name, size in (("schema", 100_001), ("00000.raised", 400_000)):
+        path = small.made.folder / "large.bundle"
+        seal(path, header, {name: bytes(size)}, identity, public)
+        status, words = refused(small, LABEL_PARTY, "split-query", path)
+        assert (status, f"item '{name}' has" in words) == (4, True)
+
+
+def test_a_manifest_that_a_kill_prevented_is_written_when_the_command_is_repeated(small):
+    first = small.begun()["shop"]
+    small.run("shop", "export", first)
+    (file,) = (small.made.folder / "shop" / "state").glob("*/released.json")
+    kept = json.loads(file.read_text())
+    file.unlink()
+    small.run("shop", "export", first)
+    again = json.loads(file.read_text())
+    for name in ("rows", "columns", "bytes", "phase"):
+        assert again[name] == kept[name]
+
+
 def shortened(data):
     points = decode(data, Points)
     return replace(points, total=points.total - 1, points=points.points[:-33])
@@ -375,6 +414,8 @@ def test_too_few_common_rows_end_the_job_on_both_sides(tmp_path):
     config.write_text(text.replace('id = "id"', f'id = "id"\nminimum_rows = {ROWS + 1}'))
     done = office.tried(LABEL_PARTY, "align", met)
     assert (done.returncode, f"with fewer than {ROWS + 1}" in done.stderr) == (3, True)
+    where = run("serve", "-c", config, "--status", "--format", "json")[1]
+    assert json.loads(where)["phase"] == "stopped: too few rows in common"
     # What was taken in stays: with the rule that was agreed on, the same command goes on.
     config.write_text(text)
     told = office.written(LABEL_PARTY, "align", met)["shop"]

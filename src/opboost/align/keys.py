@@ -82,12 +82,30 @@ def row_keys(
     columns: Sequence[Sequence[Any]], names: Sequence[str], rule: Normalisation
 ) -> list[bytes]:
     """Each row's key: its IDs in normal form, parts kept apart, behind the parts' names."""
-    keys = id_bytes([rule.column(c) for c in columns], names)
+    spelt = [rule.column(c) for c in columns]
+    for column, name in zip(spelt, names, strict=True):
+        _refuse_invisible(column, name)
+    keys = id_bytes(spelt, names)
     if not rule.parts:
         return keys
     rule.check_columns(names)
     parts = framed(part.encode() for part in rule.parts)
     return [framed((parts, key)) for key in keys]
+
+
+def _refuse_invisible(column: Sequence[Any], name: str) -> None:
+    """Refuse characters that nobody sees, such as a soft hyphen: no normal form takes them away."""
+    for row, value in enumerate(column):
+        if isinstance(value, str) and not value.isprintable() and _unseen(value.strip()):
+            raise DataError(
+                f"An ID in column {name!r} has a character in it that cannot be seen",
+                detail=f"row {row} holds {value!a}",
+                hint="Take it out: an ID without it would not meet this one.",
+            )
+
+
+def _unseen(value: str) -> bool:
+    return any(unicodedata.category(c) in ("Cc", "Cf") for c in value)
 
 
 def key_digests(keys: Iterable[bytes]) -> Digests:

@@ -51,6 +51,10 @@ class Channel(Protocol):
         """Say which rows all parties have; ``ids`` is the keyed digest that they will show."""
         ...
 
+    def forget(self) -> None:
+        """Let go of points: the common rows are known, and kept."""
+        ...
+
     def refuse(self, why: str) -> None:
         """Say that there will be no alignment."""
         ...
@@ -166,6 +170,10 @@ class MemoryChannel:
     def tell(self, aligned: Aligned, ids: bytes) -> None:
         """Tell the party which rows are common."""
         self._meeting.finish(decode(encode(aligned), Aligned))
+
+    def forget(self) -> None:
+        """Let go of the label party's points."""
+        self._offered = []
 
     def refuse(self, why: str) -> None:
         """Nothing to do: the label party's own error is seen in this process."""

@@ -18,6 +18,7 @@ from opboost.service.bundle_steps import (
     Outcome,
     Tools,
     check_items,
+    check_sizes,
     handed_out,
     pair_of,
     read_item,
@@ -30,6 +31,7 @@ from opboost.service.conversation import Conversation
 from opboost.service.feature_side import (
     check_rollback,
     feature_party,
+    manifest_of,
     signed_receipt,
     write_manifest,
 )
@@ -60,16 +62,17 @@ def go_on(
     if not job.endswith(config.job.hash[:4].hex()):
         raise PeerError(f"{given.name} has a job number that is not one of this job file.")
     recipient = tools.public(label_party)
+    caps = Caps(config.ledger.cap_attribute, config.ledger.cap_person)
     with durable.alone(config.state):
         talk.check(bundle, verb, now.takes)
         swept(config.state / job)
         manifest = None
         if not talk.is_repeated(bundle):
-            caps = Caps(config.ledger.cap_attribute, config.ledger.cap_person)
             with (
                 staging(config.state / job) as inside,
                 Ledger(config.ledger_folder, config.ledger_key, caps) as ledger,
             ):
+                check_sizes(bundle)
                 bundle.extract(tools.key, inside)
                 party = feature_party(config, ledger, progress)
                 visit = _Visit(party, ledger, tools, bundle, inside, progress)
@@ -78,11 +81,14 @@ def go_on(
                 except PeerError as error:
                     raise type(error)(f"{given.name}: {error}") from None
                 size = talk.write(sources, tools.identity, recipient, bundle).stat().st_size
-                if verb != "align":
-                    phase = "done" if now.writes == steps[-1].number else "released"
-                    manifest = write_manifest(party, job, phase, size, time.monotonic() - started)
             log = Log(config.state / "bundles.jsonl")
             log.write("wrote", job=job, step=now.writes, bytes=size)
+        phase = "done" if now.writes == steps[-1].number else "released"
+        bundle_there = talk.written()
+        if verb != "align" and bundle_there and not manifest_of(config.state / job, phase).exists():
+            size, seconds = bundle_there.stat().st_size, time.monotonic() - started
+            with Ledger(config.ledger_folder, config.ledger_key, caps) as ledger:
+                manifest = write_manifest(feature_party(config, ledger), job, phase, size, seconds)
         return Outcome(job, handed_out([talk], now.writes, to), {}, manifest)
 
 

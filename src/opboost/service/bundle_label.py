@@ -26,6 +26,7 @@ from opboost.service.bundle_steps import (
     Outcome,
     Tools,
     check_items,
+    check_sizes,
     handed_out,
     pair_of,
     read_item,
@@ -187,6 +188,7 @@ class _Job:
         new = [b for b in bundles if not self.chains[b.header.sender].is_repeated(b)]
         with staging(self.folder) as place:
             for bundle in new:
+                check_sizes(bundle)
                 inside = place / bundle.header.sender
                 inside.mkdir()
                 bundle.extract(self._tools.key, inside)

@@ -11,11 +11,16 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from opboost.align.points import PIECE, POINT
 from opboost.config.federation import Job, Tls
 from opboost.errors import ConfigError, PeerError
 from opboost.service.conversation import GIVEN, LAST_SENT, STEPS, Conversation, Pair, Step, hand_out
 from opboost.service.encryption import PrivateKey, PublicKey, read_key, read_public
+from opboost.service.sealed import Bundle
 from opboost.service.tls import Identity, read_identity
+
+MOST_MESSAGE = 2**26
+"""Bytes of the largest message in a bundle; columns are streams and may be larger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +151,18 @@ def staging(job: Path) -> Iterator[Path]:
         with suppress(OSError):  # a bundle that was refused leaves no folders either
             folder.rmdir()
             job.rmdir()
+
+
+def check_sizes(bundle: Bundle) -> None:
+    """Refuse, before anything is decrypted, items that are larger than any message of ours."""
+    for item in bundle.header.items:
+        points = item.name.endswith((".label", ".feature", ".raised"))
+        most = PIECE * POINT + 2**16 if points else MOST_MESSAGE
+        if item.size > most and not item.name.endswith(".arrow"):
+            raise PeerError(
+                f"{bundle.path.name}: its item {item.name!r} has {item.size:,} bytes, where "
+                f"{most:,} is the most."
+            )
 
 
 def check_items(inside: Path, expected: Iterable[str]) -> None:

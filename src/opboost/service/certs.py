@@ -23,7 +23,9 @@ from opboost.wire.messages import PARTY_NAME
 
 PARTS = ("ca", "cert", "key")
 DAYS = 397
-"""Days for which a party's certificate is good; the authority's are ten years."""
+"""Days for which a party's certificate is good."""
+AUTHORITY_DAYS = 3650
+"""Days for which the authority's is."""
 
 
 def new_kit(name: str, folder: Path, *, days: float = DAYS) -> Path:
@@ -96,7 +98,7 @@ def _authority(folder: Path) -> tuple[x509.Certificate, ec.EllipticCurvePrivateK
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "OpBoost development authority")])
     certificate = (
-        _builder("", subject, key.public_key(), 3650, subject)
+        _builder("", subject, key.public_key(), AUTHORITY_DAYS, subject)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(
             x509.KeyUsage(False, False, False, False, False, True, True, False, False),

@@ -13,7 +13,7 @@ from opboost.align.keys import Normalisation, key_digests, refuse_repeats, row_k
 from opboost.align.matching import Common, matched, packed, unpacked
 from opboost.align.points import POINT, split
 from opboost.align.psi import Secret, at_once
-from opboost.errors import DataError, WireError
+from opboost.errors import DataError, ParameterError, WireError
 from opboost.ids import framed
 
 names = st.text("abcde", min_size=1, max_size=3)
@@ -155,10 +155,50 @@ def test_spellings_meet_under_a_rule_and_only_under_it():
         row_keys([["  "]], ["id"], whole)
 
 
+@pytest.mark.parametrize("word", ["NA", "NULL", "nan", "None", "#N/A", "null"])
+def test_words_for_a_gap_are_no_ids(word):
+    for rule in (Normalisation(), Normalisation(True, "lower", "NFKC")):
+        with pytest.raises(DataError, match="word for a missing value") as refused:
+            row_keys([["7", word]], ["id"], rule)
+        assert word not in refused.value.public
+    both = Normalisation(parts=("country", "number"))
+    assert len(row_keys([["NA"], ["7"]], ["country", "number"], both)) == 1  # Namibia
+
+
+@pytest.mark.parametrize("seen", ["a\u200bb", "\ufeffa", "a\u00adb", "a\x00", "a\u200e", "a\tb"])
+def test_characters_that_cannot_be_seen_are_refused(seen):
+    for rule in (Normalisation(), Normalisation(True, "lower", "NFKC")):
+        with pytest.raises(DataError, match="cannot be seen") as refused:
+            row_keys([["b", seen]], ["id"], rule)
+        assert refused.value.public.isprintable()
+    assert row_keys([["a\u00a0b", "Straße"]], ["id"], Normalisation())
+
+
 def test_parts_of_a_composite_key_are_kept_apart():
     rule = Normalisation(case="upper")
     both = row_keys([["a", "ab"], ["bc", "c"]], ["first", "second"], rule)
     assert both == [framed([b"A", b"BC"]), framed([b"AB", b"C"])]
+
+
+def test_composite_keys_meet_only_where_their_parts_are_agreed_on():
+    columns = [["1", "2"], ["2", "1"]]  # (1, 2) and (2, 1): exchanged, everybody would meet
+    rule = Normalisation(parts=("branch", "number"))
+    found = row_keys(columns, ["filiale", "nummer"], rule)
+    assert found == row_keys(columns, ["branch", "number"], rule)
+    other = Normalisation(parts=("number", "branch"))
+    assert not set(found) & set(row_keys(columns, ["a", "b"], other))
+    assert not set(found) & set(row_keys(columns, ["a", "b"], Normalisation()))
+    for names, words in (
+        (["number", "branch"], "List them in that order"),
+        (["branch"], "have 2 parts"),
+        (["branch", "number", "year"], "have 2 parts"),
+    ):
+        with pytest.raises(ParameterError, match=words):
+            row_keys([["1"]] * len(names), names, rule)
+    with pytest.raises(ParameterError, match="have not agreed on its parts"):
+        Normalisation().check_columns(["branch", "number"])
+    with pytest.raises(ParameterError, match="different names"):
+        Normalisation(parts=("number", "number"))
 
 
 @given(st.lists(names, max_size=60))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -11,10 +13,13 @@ import pytest
 
 import opboost as op
 from opboost.align.keys import key_digests
+from opboost.align.matching import Common, packed
 from opboost.errors import DataError, ParameterError, PeerError, PrivacyError, WireError
-from opboost.party.alignment import Side, kept_secret
+from opboost.party.alignment import Side, kept_secret, proof_of_rows
 from opboost.party.channel import read_column
-from opboost.wire.messages import Aligned, Points, Welcome
+from opboost.party.checks import ids_digest
+from opboost.service.aligning import Talk
+from opboost.wire.messages import Ack, Aligned, Points, Welcome
 
 GRID = op.Domain(1, 10)
 JOB = "20260102T030405Z-01020304"
@@ -193,16 +198,16 @@ def test_a_meeting_is_taken_up_again_and_its_secret_goes(tmp_path):
         label = Side(JOB, "label", kept_secret(None), key_digests(_bytes(ids[:150])), RULES)
         first = next(label.pieces())
         meeting = shop(ids, **settings).meeting(WELCOME)
-        meeting.begin(first)
+        meeting.begin([first])
         shown = next(meeting.pieces())
         secret = tmp_path / "state" / JOB / "secret"
         assert secret.stat().st_mode & 0o777 == 0o600
         again = shop(ids[::-1], **settings).meeting(WELCOME)  # killed; the table sorted anew
-        again.begin(first)
+        again.begin([first])
         assert next(again.pieces()) == shown
         (raised,) = again.raised([first])
         match = label.met(raised.points, label.doubled(shown))
-        aligned = match.told(JOB, match.rows)
+        aligned = told(match, ids[:150])
         with pytest.raises(PeerError, match="not aligned yet"):
             again.rows()
         again.finish(aligned)
@@ -234,6 +239,13 @@ def test_the_label_partys_secrets_go_even_if_it_was_killed_on_the_way(tmp_path):
 RULES = op.AlignRules()
 
 
+def told(match, ids):
+    """What an honest label party tells: its bitmap, and the proof that it has the rows."""
+    digests = key_digests(_bytes(ids))
+    rows = Common.of(digests, match.rows).rows(digests)
+    return match.told(JOB, match.rows, proof_of_rows(WELCOME.nonce, digests[rows]))
+
+
 def _bytes(ids):
     return [i.encode() for i in ids]
 
@@ -255,9 +267,9 @@ def test_points_and_bitmaps_of_another_job_or_secret_are_refused():
     with pytest.raises(WireError, match="does not lie on the curve"):
         fresh.doubled(Points(JOB, "feature", bytes(16), 1, 0, b"\2" + b"\1" * 32))
     meeting = shop(ids).meeting(WELCOME)
-    meeting.begin(next(label.pieces()))
+    meeting.begin(label.pieces())
     with pytest.raises(PeerError, match="one of other points"):
-        meeting.finish(Aligned(JOB, bytes(16), 200, 0, bytes(25)))
+        meeting.finish(Aligned(JOB, bytes(16), 200, 0, bytes(25), bytes(32)))
 
 
 def test_a_table_that_changes_between_alignment_and_drawing_is_refused(tmp_path):
@@ -307,3 +319,152 @@ def test_the_file_of_a_column_holds_common_rows_alone(tmp_path):
     bank(ids[100:]).train([op.MemoryChannel(party)], welcome=WELCOME)
     (file,) = party.released(JOB)[1]
     assert len(read_column(file)[1].codes) == 200
+
+
+class Guesser:
+    """A label party that keeps asking in one job: other points whenever it is its turn."""
+
+    def __init__(self, ids, guesses, size):
+        self.secret, self.theirs, self.told = kept_secret(None), [], 0
+        self.batches = [guesses[i : i + size] for i in range(0, len(guesses), size)]
+        self.ids, self.raised = ids, set()
+
+    def points(self, batch):
+        blinded = self.secret.blinded(key_digests(_bytes(batch)))
+        return Points(JOB, "label", bytes(16), len(batch), 0, blinded)
+
+    def ask(self, step, message, *expected):
+        if step == "aligned":
+            if not self.theirs:
+                return Ack(JOB, "feature")
+            if self.told < len(self.batches):
+                return Ack(JOB, "raised")
+            total = len(self.ids)
+            everyone = packed(np.arange(total), total)
+            return Aligned(JOB, self.theirs[0].tag, total, total, everyone, bytes(32))
+        if step == "want":
+            return self.points(self.batches[min(self.told, len(self.batches) - 1)])
+        if message.step == "feature":
+            self.theirs.append(message)
+        else:
+            self.raised |= {message.points[i : i + 33] for i in range(0, len(message.points), 33)}
+            self.told += 1
+        return Ack(JOB, message.step)
+
+
+def test_a_label_party_that_changes_its_points_learns_no_more_than_it_first_showed(tmp_path):
+    ids = people(np.random.default_rng(16), 120)
+    guesses = [f"P{i:03d}" for i in range(400)]
+    with op.Ledger(tmp_path / "ledger", tmp_path / "key") as ledger:
+        capped = op.AlignRules(minimum_rows=1, most_rows=200, repeats=1)
+        party = shop(ids, ledger=ledger, state=tmp_path / "state", align=capped)
+        liar = Guesser(ids, guesses, 200)
+        talk = Talk(party.meeting(WELCOME), JOB, liar.ask, wait=60, progress=lambda *_: None)
+        with pytest.raises(PeerError, match="does not prove that it has the rows"):
+            talk.align()
+        assert (liar.told, len(liar.raised)) == (2, 200)
+
+        # Taken up again, it shows the others: by network, and to a meeting as bundles have it.
+        fresh = Talk(party.meeting(WELCOME), JOB, liar.ask, wait=60, progress=lambda *_: None)
+        liar.told, liar.theirs = 1, []
+        with pytest.raises(PrivacyError, match="other points than those with which job"):
+            fresh.align()
+        for batch in (guesses[200:], guesses[:100], guesses[199:0:-1]):
+            meeting = party.meeting(WELCOME)
+            with pytest.raises(PrivacyError, match="other points than those with which job"):
+                meeting.begin([liar.points(batch)])
+            with pytest.raises(PeerError, match="did not begin"):
+                meeting.raised([liar.points(batch)])
+        meeting = party.meeting(WELCOME)
+        meeting.begin([liar.points(guesses[:200])])
+        with pytest.raises(WireError, match="differ from those that were shown"):
+            list(meeting.raised([liar.points(guesses[200:])]))
+        (entry,) = ledger.entries("align")
+        assert entry.body["theirs"] == 200
+
+
+def test_a_job_that_is_aligned_or_whose_state_was_lost_raises_nothing_more(tmp_path):
+    ids = people(np.random.default_rng(17), 200)
+    state = tmp_path / "state"
+    with op.Ledger(tmp_path / "ledger", tmp_path / "key") as ledger:
+        party = shop(ids, ledger=ledger, state=state)
+        label = Side(JOB, "label", kept_secret(None), key_digests(_bytes(ids[:150])), RULES)
+        points = list(label.pieces())
+        meeting = party.meeting(WELCOME)
+        meeting.begin(points)
+        kept = (state / JOB / "secret").read_bytes()
+        (state / JOB / "secret").unlink()
+        for broken in (None, kept_secret(None).key):  # lost, or another in its place
+            if broken is not None:
+                (state / JOB / "secret").write_bytes(broken)
+            with pytest.raises(PeerError, match="state of this job was lost"):
+                party.meeting(WELCOME).begin(points)
+        (state / JOB / "secret").write_bytes(kept)
+        (shown,) = meeting.pieces()
+        (raised,) = meeting.raised(points)
+        aligned = told(label.met(raised.points, label.doubled(shown)), ids[:150])
+        (state / JOB / ".secret.0.part").write_bytes(kept)  # as a kill leaves it
+        meeting.finish(aligned)
+        assert sorted(f.name for f in (state / JOB).iterdir()) == ["binding.json", "common"]
+        with pytest.raises(PrivacyError, match="nothing more is raised"):
+            party.meeting(WELCOME).begin(points)
+        shutil.rmtree(state / JOB)
+        with pytest.raises(PrivacyError, match="nothing more is raised"):
+            party.meeting(WELCOME).begin(points)
+        assert not (state / JOB).exists()
+        assert [e.kind for e in ledger.entries()] == ["open", "align", "aligned"]
+
+
+def test_a_label_party_names_no_rows_that_it_does_not_have(tmp_path):
+    ids = people(np.random.default_rng(18), 300)
+    few = [*ids[:2], "P999"]
+    with op.Ledger(tmp_path / "ledger", tmp_path / "key") as ledger:
+        party = shop(ids, ledger=ledger, state=tmp_path / "state")
+        label = Side(JOB, "label", kept_secret(None), key_digests(_bytes(few)), RULES)
+        meeting = party.meeting(WELCOME)
+        meeting.begin(label.pieces())
+        (shown,) = meeting.pieces()
+        everyone = packed(np.arange(300), 300)
+        known = key_digests(_bytes(sorted(few)))
+        whole = Common.of(meeting._digests, np.arange(300)).rows(meeting._digests)
+        echo = ids_digest(WELCOME.nonce, [bytes(d) for d in meeting._digests[whole]])
+        for proof in (bytes(32), proof_of_rows(WELCOME.nonce, known), echo):
+            with pytest.raises(PeerError, match="does not prove that it has the rows"):
+                meeting.finish(Aligned(JOB, shown.tag, 300, 300, everyone, proof))
+        with pytest.raises(PeerError, match="not aligned yet"):
+            party.release(WELCOME)
+        assert [e.kind for e in ledger.entries()] == ["open", "align"]
+        assert not (tmp_path / "state" / JOB / "common").exists()
+
+        # With the keys of all of them it can; then it may not change its mind.
+        proof = proof_of_rows(WELCOME.nonce, meeting._digests[whole])
+        meeting.finish(Aligned(JOB, shown.tag, 300, 300, everyone, proof))
+        meeting.finish(Aligned(JOB, shown.tag, 300, 300, everyone, proof))
+        half = packed(np.arange(150), 300)
+        with pytest.raises(PrivacyError, match="other common rows than before"):
+            party.meeting(WELCOME).finish(Aligned(JOB, shown.tag, 300, 150, half, proof))
+
+
+def test_what_a_meeting_refuses_leaves_nothing_behind(tmp_path):
+    ids = people(np.random.default_rng(19), 200)
+    (good,) = Side(JOB, "label", kept_secret(None), key_digests(_bytes(ids)), RULES).pieces()
+    large = key_digests(_bytes([str(i) for i in range(9000)]))
+    long = list(Side(JOB, "label", kept_secret(None), large, RULES).pieces())
+    other = Side("20260102T030406Z-01020304", "label", kept_secret(None), large, RULES)
+    off = Points(JOB, "label", bytes(16), 200, 0, good.points[:-33] + b"\2" + b"\xff" * 32)
+    twice = Points(JOB, "label", bytes(16), 200, 0, good.points[:33] * 200)
+    with op.Ledger(tmp_path / "ledger", tmp_path / "key") as ledger:
+        party = shop(ids, ledger=ledger, state=tmp_path / "state")
+        for points, words in (
+            ([off], "does not lie on the curve"),
+            ([twice], "stands twice"),
+            ([], "are lacking"),
+            (long[:1], "are lacking"),
+            (long[::-1], "in another's place"),
+            ([long[0], good], "two secrets"),
+            (other.pieces(), "another job or step"),
+        ):
+            with pytest.raises(WireError, match=words):
+                party.meeting(WELCOME).begin(points)
+        assert [e.kind for e in ledger.entries()] == ["open"]
+        assert not (tmp_path / "state").exists()

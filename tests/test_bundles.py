@@ -8,16 +8,19 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import opboost as op
+from opboost.align.matching import packed
 from opboost.config.federation import load_job
 from opboost.experiments.scene import LABEL_PARTY, run_scene, started_process
+from opboost.service.certs import new_kit
 from opboost.service.encryption import read_key, read_public
 from opboost.service.sealed import Header, seal, unseal
 from opboost.wire.columns import FIELDS
-from opboost.wire.messages import Points, Schema, decode, encode
+from opboost.wire.messages import Aligned, Points, Schema, decode, encode
 from tests.bundles import Office
 from tests.cli import run
 from tests.federation import IDS, NAMES, ROWS, columns, identity_of, scene, serving
@@ -248,6 +251,14 @@ def test_the_public_key_may_lie_elsewhere(small):
     small.written("shop", "export", first)
 
 
+def test_an_encryption_key_that_is_not_the_published_one_is_told_before_anything_travels(small):
+    certs = small.made.folder / "certs"
+    other = new_kit(LABEL_PARTY, small.made.folder / "elsewhere")
+    shutil.copy(other / "encryption.key", certs / LABEL_PARTY / "encryption.key")
+    status, words = refused(small, LABEL_PARTY, "align")
+    assert (status, "is not the public half of" in words) == (2, True)
+
+
 def lying(office, party, honest, verb):
     """A way to send what ``party`` likes in the place of an honest bundle, well signed."""
     folder, peer = office.made.folder, LABEL_PARTY if party != LABEL_PARTY else "shop"
@@ -277,6 +288,7 @@ def test_points_that_do_not_hold_together_are_refused_and_leave_nothing(tmp_path
     lie, items = lying(office, LABEL_PARTY, first, "align")
     points = decode(items["00000.label"], Points)
     other = encode(replace(points, job="20260101T000000Z-00000000"))
+    off, twice = points.points[:-33] + b"\2" + b"\xff" * 32, points.points[:33] * ROWS
     for changes, said in (
         ({"00000.label": None}, "items are not those"),
         ({"00001.label": items["00000.label"]}, "items are not those"),
@@ -284,6 +296,8 @@ def test_points_that_do_not_hold_together_are_refused_and_leave_nothing(tmp_path
         ({"00000.label": items["welcome"]}, "kind that nobody asked for"),
         ({"00000.label": encode(replace(points, step="feature"))}, "another job or step"),
         ({"00000.label": other}, "another job or step"),
+        ({"00000.label": encode(replace(points, points=off))}, "does not lie on the curve"),
+        ({"00000.label": encode(replace(points, points=twice))}, "stands twice"),
     ):
         assert said in first_refusal(office, lie, changes)
     met = office.written("shop", "align", first)[LABEL_PARTY]
@@ -301,16 +315,89 @@ def test_points_that_do_not_hold_together_are_refused_and_leave_nothing(tmp_path
 
 
 def first_refusal(office, lie, changes):
-    """A feature party opens its ledger, and may keep the welcome; it sends and records nothing."""
+    """A feature party opens its ledger; it sends, keeps and records nothing."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tests.test_bundles.tree", lambda folder: None)
         status, words = lie(changes)
     assert status == 4, words
     assert not office.out("shop").exists()
-    assert not list(office.made.folder.glob("shop/state/*/bundles/*"))
+    assert not list(office.made.folder.glob("shop/state/2*"))
     entries = json.loads(run("ledger", "export", "-c", office.made.config("shop"))[1])
     assert [e["kind"] for e in entries] == ["open"]
     return words
+
+
+def test_common_rows_without_their_proof_are_refused_and_others_may_follow(tmp_path):
+    office = Office(scene(tmp_path, ("shop",)))
+    first = office.begun()["shop"]
+    met = office.written("shop", "align", first)[LABEL_PARTY]
+    told = office.written(LABEL_PARTY, "align", met)["shop"]
+    lie, items = lying(office, LABEL_PARTY, told, "export")
+    aligned = decode(items["aligned"], Aligned)
+    half = packed(np.arange(ROWS // 2), ROWS)
+    for changes, said in (
+        ({"proof": bytes(32)}, "does not prove that it has the rows"),
+        ({"bitmap": half, "count": ROWS // 2}, "does not prove that it has the rows"),
+        ({"tag": bytes(16)}, "one of other points"),
+    ):
+        status, words = lie({"aligned": encode(replace(aligned, **changes))})
+        assert (status, said in words) == (4, True), words
+    assert "items are not those" in lie({"more": b""})[1]
+    office.written("shop", "export", told)
+
+
+def test_a_step_that_was_used_is_refused_also_when_the_jobs_folder_is_gone(tmp_path):
+    office = Office(scene(tmp_path, ("shop",)))
+    first = office.begun()["shop"]
+    met = office.written("shop", "align", first)[LABEL_PARTY]
+    (job,) = (tmp_path / "shop" / "state").glob("2*")
+    kept = job.rename(tmp_path / "kept")
+    status, words = refused(office, "shop", "align", first)
+    assert (status, "state of this job was lost" in words) == (4, True)
+    kept.rename(job)
+    office.written("shop", "export", office.written(LABEL_PARTY, "align", met)["shop"])
+    shutil.rmtree(job)
+    status, words = refused(office, "shop", "align", first)
+    assert (status, "nothing more is raised" in words) == (3, True)
+
+
+def test_points_and_secrets_go_as_soon_as_the_common_rows_are_known(tmp_path):
+    office = Office(scene(tmp_path))
+    first = office.begun()
+    met = [office.written(p, "align", first[p])[LABEL_PARTY] for p in office.made.parties]
+    office.written(LABEL_PARTY, "align", *met)
+    kinds = ("secret", "*.label", "*.feature", "*.raised", "*.doubled")
+    state = tmp_path / LABEL_PARTY / "state"
+    assert not [f for kind in kinds for f in state.rglob(kind)]
+
+
+def test_an_item_that_is_too_large_is_refused_before_it_is_opened(small, monkeypatch):
+    honest = small.written("shop", "export", small.begun()["shop"])[LABEL_PARTY]
+    monkeypatch.setattr("opboost.service.bundle_steps.MOST_MESSAGE", 100_000)
+    monkeypatch.setattr(
+        "opboost.service.sealed.Bundle.extract", lambda *_: pytest.fail("it was opened")
+    )
+    identity = identity_of(small.made, "shop")
+    header = unseal(Path(honest), identity.ca).header
+    certs = small.made.folder / "certs"
+    public = read_public(certs / "bank.public", LABEL_PARTY, identity.ca)
+    for name, size in (("schema", 100_001), ("00000.raised", 400_000)):
+        path = small.made.folder / "large.bundle"
+        seal(path, header, {name: bytes(size)}, identity, public)
+        status, words = refused(small, LABEL_PARTY, "split-query", path)
+        assert (status, f"item '{name}' has" in words) == (4, True)
+
+
+def test_a_manifest_that_a_kill_prevented_is_written_when_the_command_is_repeated(small):
+    first = small.begun()["shop"]
+    small.run("shop", "export", first)
+    (file,) = (small.made.folder / "shop" / "state").glob("*/released.json")
+    kept = json.loads(file.read_text())
+    file.unlink()
+    small.run("shop", "export", first)
+    again = json.loads(file.read_text())
+    for name in ("rows", "columns", "bytes", "phase"):
+        assert again[name] == kept[name]
 
 
 def shortened(data):
@@ -327,6 +414,8 @@ def test_too_few_common_rows_end_the_job_on_both_sides(tmp_path):
     config.write_text(text.replace('id = "id"', f'id = "id"\nminimum_rows = {ROWS + 1}'))
     done = office.tried(LABEL_PARTY, "align", met)
     assert (done.returncode, f"with fewer than {ROWS + 1}" in done.stderr) == (3, True)
+    where = run("serve", "-c", config, "--status", "--format", "json")[1]
+    assert json.loads(where)["phase"] == "stopped: too few rows in common"
     # What was taken in stays: with the rule that was agreed on, the same command goes on.
     config.write_text(text)
     told = office.written(LABEL_PARTY, "align", met)["shop"]

@@ -20,6 +20,7 @@ import pytest
 import opboost as op
 from opboost.config import parse
 from opboost.files.desensitize import desensitize
+from opboost.files.reading import pieces
 from tests.checks import assert_samples_follow, counts_of
 from tests.cli import run
 
@@ -467,3 +468,12 @@ def test_more_bad_input_gets_a_sentence(folder, arguments, words):
 
 def test_the_version_is_shown():
     assert run("--version")[1].strip() == f"opboost {op.__version__}"
+
+
+def test_a_ragged_row_is_shown_to_its_owner_alone(tmp_path):
+    file = tmp_path / "in.csv"
+    file.write_text("id,age\nperson-7,20,S\n")
+    with pytest.raises(op.DataError) as refused:
+        list(pieces(file, {}))
+    assert "person-7" in str(refused.value)
+    assert "person-7" not in refused.value.public

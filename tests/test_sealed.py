@@ -381,10 +381,36 @@ def test_the_verb_certs_makes_encryption_keys(tmp_path):
     status, _, words = run("certs", "encryption", tmp_path / "shop")
     assert status == 2
     assert "chmod 600" in words
-    key.unlink()
+    key.chmod(0o600)
+    # Moved away: no other is made in its place.
+    moved = key.rename(tmp_path / "moved.key")
+    status, _, words = run("certs", "encryption", tmp_path / "shop")
+    assert (status, "--key" in words, key.exists()) == (2, True, False)
+    assert run("certs", "encryption", tmp_path / "shop", "--key", tmp_path / "none")[0] == 2
+    assert run("certs", "encryption", tmp_path / "shop", "--key", moved)[0] == 0
+    assert not key.exists()
+    again = (tmp_path / "shop.public").read_bytes()
+    assert json.loads(again)["key"] == json.loads(public)["key"]
+    # Lost: a new one.
+    (tmp_path / "shop.public").unlink()
     add_encryption(tmp_path / "shop")
     assert key.read_bytes() != first
     assert run("certs", "encryption", tmp_path / "nowhere")[0] == 2
+
+
+def test_the_public_half_lies_beside_the_kit_however_the_kit_is_named(tmp_path, monkeypatch):
+    kit = new_kit("shop", tmp_path)
+    (tmp_path / "shop.public").unlink()
+    monkeypatch.chdir(kit)
+    assert add_encryption(Path()).resolve() == (tmp_path / "shop.public").resolve()
+    assert not list(kit.glob("*.public"))
+
+
+def test_an_authority_that_has_expired_vouches_for_nobody(tmp_path, monkeypatch):
+    monkeypatch.setattr("opboost.service.certs.AUTHORITY_DAYS", -1)
+    kit = new_kit("shop", tmp_path)
+    with pytest.raises(op.PeerError, match=r"the authority's certificate .* not today"):
+        read_public(tmp_path / "shop.public", "shop", (kit / "ca.pem").read_bytes())
 
 
 SEALING = """

@@ -120,7 +120,9 @@ def test_ids_of_several_columns_under_other_names_and_spellings_meet(tmp_path):
     made = scene(tmp_path, people)
     job = (made.folder / "shop" / "job.toml").read_text()
     for name in (LABEL_PARTY, "shop"):
-        spelling = '[align]\ntrim = true\ncase = "lower"\nunicode = "NFKC"\n'
+        spelling = (
+            '[align]\ntrim = true\ncase = "lower"\nunicode = "NFKC"\nparts = ["town", "number"]\n'
+        )
         (made.folder / name / "job.toml").write_text(job + spelling)
 
     def two(name, shift, first, last, more=None):
@@ -140,6 +142,22 @@ def test_ids_of_several_columns_under_other_names_and_spellings_meet(tmp_path):
     outcome = run_scene(made, timeout=120)
     common = set(map(int, people["bank"])) & set(map(int, people["shop"]))
     assert outcome.manifests["shop"]["rows"] == len(common)
+
+
+def test_ids_of_several_columns_need_parts_that_the_job_file_names(tmp_path):
+    made = scene(tmp_path, {"bank": np.arange(200), "shop": np.arange(200)})
+    config, job = made.config("shop"), made.folder / "shop" / "job.toml"
+    config.write_text(config.read_text().replace('id = "id"', 'id = ["number", "branch"]'))
+    agreed = job.read_text()
+    for spelling, words in (
+        ("", "have not agreed on its parts"),
+        ('[align]\nparts = ["branch", "number"]\n', "List them in that order"),
+        ('[align]\nparts = ["branch", "number", "year"]\n', "have 3 parts"),
+        ('[align]\nparts = ["branch", "branch"]\n', "different names"),
+    ):
+        job.write_text(agreed + spelling)
+        status, _, said = run("join", "-c", config)
+        assert (status, words in said) == (2, True), said
 
 
 def test_both_sides_may_be_killed_in_the_midst_and_take_it_up_again(tmp_path):

@@ -38,6 +38,7 @@ feature_parties = ["shop"]
 trim = true
 case = "lower"
 unicode = "NFKC"
+parts = ["surname", "number"]  # what the columns of an ID stand for
 """
 
 BANK_TOML = """\

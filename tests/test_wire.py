@@ -70,7 +70,7 @@ def messages(draw):
     if kind == "aligned":
         bits = np.array(draw(st.lists(st.booleans(), min_size=1, max_size=40)))
         bitmap = np.packbits(bits).tobytes()
-        return Aligned(JOB, draw(digests)[:16], len(bits), int(bits.sum()), bitmap)
+        return Aligned(JOB, draw(digests)[:16], len(bits), int(bits.sum()), bitmap, draw(digests))
     if kind == "rows":
         return Rows(draw(parties), JOB, draw(st.integers(1, 2**40)), draw(digests))
     if kind == "schema":
@@ -406,6 +406,6 @@ def test_points_that_do_not_fit_their_piece_are_refused(change, words):
 
 @pytest.mark.parametrize("change", [{"count": 2}, {"bitmap": b"\x81"}, {"bitmap": b"\x80\0"}])
 def test_a_bitmap_that_does_not_say_what_it_holds_is_refused(change):
-    good = Aligned(JOB, bytes(16), 7, 1, b"\x80")
+    good = Aligned(JOB, bytes(16), 7, 1, b"\x80", bytes(32))
     with pytest.raises(WireError, match="bitmap"):
         dataclasses.replace(good, **change)

@@ -9,11 +9,15 @@ import numpy as np
 
 from opboost.errors import DataError
 
+NO_ID = frozenset({"na", "n/a", "#n/a", "null", "none", "nan", "-nan"})
+"""How tables spell a gap, in small letters; two parties' gaps would be one person."""
+
 
 def id_bytes(columns: Sequence[Sequence[Any]], names: Sequence[str]) -> list[bytes]:
     """Each row's ID as bytes: whole numbers and text alike by their text, parts kept apart."""
     parts = [_texts(column, name) for column, name in zip(columns, names, strict=True)]
     if len(parts) == 1:
+        _refuse_gaps(columns[0], names[0])
         return parts[0]
     return [framed(row) for row in zip(*parts, strict=True)]
 
@@ -35,6 +39,16 @@ def _texts(column: Sequence[Any], name: str) -> list[bytes]:
                 hint="Correct it, or leave the row out.",
             )
     return [str(value).encode() for value in column]
+
+
+def _refuse_gaps(column: Sequence[Any], name: str) -> None:
+    for row, value in enumerate(column):
+        if isinstance(value, str) and value.lower() in NO_ID:
+            raise DataError(
+                f"An ID in column {name!r} is a word for a missing value",
+                detail=f"row {row} holds {value!r}",
+                hint="Correct it, or leave the row out.",
+            )
 
 
 def _wrong(value: Any) -> str:

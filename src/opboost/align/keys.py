@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from opboost.errors import DataError
-from opboost.ids import id_bytes
+from opboost.errors import DataError, ParameterError
+from opboost.ids import framed, id_bytes
 
 Digests = np.ndarray[Any, np.dtype[np.uint8]]
 """One row of 32 bytes a key."""
@@ -21,7 +21,10 @@ _DOMAIN = b"opboost row key 1\0"
 
 @dataclass(frozen=True, slots=True)
 class Normalisation:
-    """What two spellings of an ID may differ in; by default nothing.
+    """What two spellings of an ID may differ in, by default nothing; and what an ID is made of.
+
+    ``parts`` names the parts of an ID of several columns, in the order in which every party lists
+    its own; keys of other parts, or of the same in another order, never meet.
 
     >>> Normalisation(trim=True, case="lower", unicode="NFKC").text("  Ａb-７ ")
     'ab-7'
@@ -30,6 +33,31 @@ class Normalisation:
     trim: bool = False
     case: Literal["keep", "lower", "upper"] = "keep"
     unicode: Literal["none", "NFC", "NFKC"] = "none"
+    parts: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(set(self.parts)) < len(self.parts) or not all(self.parts):
+            raise ParameterError(f"parts are different names; got {list(self.parts)}.")
+
+    def check_columns(self, names: Sequence[str]) -> None:
+        """Refuse columns that do not stand for the parts of an ID, one for each in its order."""
+        named = list(self.parts)
+        if len(names) > 1 and not named:
+            raise ParameterError(
+                f"The ID is made of {len(names)} columns, and the parties have not agreed on its "
+                'parts. Name them in the job file: [align] parts = ["branch", "number"], in the '
+                "order in which every party lists its columns."
+            )
+        if named and len(names) != len(named):
+            raise ParameterError(
+                f"The job's IDs have {len(named)} parts ({', '.join(named)}), this party's "
+                f"{len(names)}. List a column for each part, in that order, as id under [align]."
+            )
+        if sorted(names) == sorted(named) and list(names) != named:
+            raise ParameterError(
+                f"The job's IDs have the parts {', '.join(named)}, and this party lists "
+                f"{', '.join(names)}. List them in that order as id under [align]."
+            )
 
     def text(self, value: str) -> str:
         """The normal form of a text; that of a normal form is itself."""
@@ -42,7 +70,7 @@ class Normalisation:
 
     def column(self, values: Sequence[Any]) -> Sequence[Any]:
         """A column of IDs in normal form; what is no text stays as it is."""
-        if self == Normalisation():
+        if self == Normalisation(parts=self.parts):
             return values
         return [self.text(v) if isinstance(v, str) else v for v in values]
 
@@ -53,8 +81,31 @@ class Normalisation:
 def row_keys(
     columns: Sequence[Sequence[Any]], names: Sequence[str], rule: Normalisation
 ) -> list[bytes]:
-    """Each row's key: its IDs in normal form, parts kept apart."""
-    return id_bytes([rule.column(c) for c in columns], names)
+    """Each row's key: its IDs in normal form, parts kept apart, behind the parts' names."""
+    spelt = [rule.column(c) for c in columns]
+    for column, name in zip(spelt, names, strict=True):
+        _refuse_invisible(column, name)
+    keys = id_bytes(spelt, names)
+    if not rule.parts:
+        return keys
+    rule.check_columns(names)
+    parts = framed(part.encode() for part in rule.parts)
+    return [framed((parts, key)) for key in keys]
+
+
+def _refuse_invisible(column: Sequence[Any], name: str) -> None:
+    """Refuse characters that nobody sees, such as a soft hyphen: no normal form takes them away."""
+    for row, value in enumerate(column):
+        if isinstance(value, str) and not value.isprintable() and _unseen(value.strip()):
+            raise DataError(
+                f"An ID in column {name!r} has a character in it that cannot be seen",
+                detail=f"row {row} holds {value!a}",
+                hint="Take it out: an ID without it would not meet this one.",
+            )
+
+
+def _unseen(value: str) -> bool:
+    return any(unicodedata.category(c) in ("Cc", "Cf") for c in value)
 
 
 def key_digests(keys: Iterable[bytes]) -> Digests:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -18,12 +19,17 @@ def matched(ours: bytes, theirs: bytes) -> tuple[IntArray, IntArray]:
 
     Nobody has a key twice, so a point that stands twice in one list is refused.
     """
-    a, b = (np.frombuffer(points, dtype=f"S{POINT}") for points in (ours, theirs))
-    for points in (a, b):
-        if len(np.unique(points)) < len(points):
-            raise WireError("A point stands twice; every party has each ID once.")
+    a, b = distinct(ours), distinct(theirs)
     _, left, right = np.intersect1d(a, b, assume_unique=True, return_indices=True)
     return left, right
+
+
+def distinct(points: bytes) -> np.ndarray[Any, np.dtype[np.bytes_]]:
+    """The points one by one; one that stands twice is refused."""
+    found = np.frombuffer(points, dtype=f"S{POINT}")
+    if len(np.unique(found)) < len(found):
+        raise WireError("A point stands twice; every party has each ID once.")
+    return found
 
 
 def packed(places: IntArray, count: int) -> bytes:

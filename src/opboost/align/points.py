@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cryptography.hazmat.primitives.asymmetric import ec
+
 from opboost.errors import WireError
 
 POINT = 33
@@ -19,6 +21,16 @@ def check_points(points: bytes, count: int) -> None:
         raise WireError(f"A piece of {len(points):,} bytes does not hold {count:,} points.")
     if not set(points[::POINT]) <= {2, 3}:
         raise WireError("A point is not in its compressed form.")
+
+
+def check_on_curve(points: bytes) -> None:
+    """Refuse points that the curve does not have."""
+    curve = ec.SECP256R1()
+    try:
+        for start in range(0, len(points), POINT):
+            ec.EllipticCurvePublicKey.from_encoded_point(curve, points[start : start + POINT])
+    except ValueError:
+        raise WireError("A point does not lie on the curve.") from None
 
 
 def piece_of(number: int, total: int) -> slice:

@@ -29,13 +29,17 @@ def new(
         typer.echo(str(kit))
     talk().print(
         f"Hand {kit} to party {name!r} alone, and keep {dir / 'ca' / 'ca.key'} to yourself: "
-        "whoever has it can act as any party."
+        "whoever has it can act as any party. "
+        f"For bundles, hand {dir / name}.public to every other party."
     )
 
 
 @certs.command()
 def encryption(
     kit: Annotated[Path, typer.Argument(help="A folder with ca.pem, cert.pem and key.pem.")],
+    key: Annotated[
+        Path | None, typer.Option(help="Where the encryption key is, if not in the kit.")
+    ] = None,
     format: FormatOption = Format.text,
 ) -> None:
     """Add to a kit what bundles need: encryption.key, and beside the kit NAME.public.
@@ -45,9 +49,9 @@ def encryption(
     """
     from opboost.service.certs import add_encryption
 
-    public = add_encryption(kit)
+    public = add_encryption(kit, key)
     if format is Format.json:
         print_json({"kit": str(kit), "public": str(public)})
     else:
         typer.echo(str(public))
-    talk().print(f"Hand {public} to the other parties; {kit / 'encryption.key'} stays here.")
+    talk().print(f"Hand {public} to the other parties; {key or kit / 'encryption.key'} stays here.")

@@ -24,7 +24,7 @@ from opboost.config.sections import (
     Section,
     SpellingSection,
 )
-from opboost.errors import ConfigError
+from opboost.errors import ConfigError, ParameterError
 from opboost.wire.messages import PARTY_NAME
 
 Purpose = Literal["train", "predict"]
@@ -74,7 +74,7 @@ class Tls:
 
     def public_of(self, party: str) -> Path:
         """Where a party's public key lies."""
-        return self.public.get(party, self.key.parent.parent / f"{party}.public")
+        return self.public.get(party, self.key.resolve().parent.parent / f"{party}.public")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,13 +133,17 @@ def load_job(path: Path) -> Job:
     if len(set(names)) < len(names):
         raise ConfigError(f"{path.name} names a party twice.")
     digest = hashlib.sha256(path.read_bytes()).digest()
+    try:
+        normalisation = whole.align.normalisation()
+    except ParameterError as error:
+        raise ConfigError(f"{path.name}, [align]: {error}") from None
     return Job(
         job.name,
         job.label_party,
         tuple(job.feature_parties),
         digest,
         job.align,
-        whole.align.normalisation(),
+        normalisation,
         job.purpose,
     )
 
@@ -253,7 +257,13 @@ def _party(config: ColumnsConfig, path: Path) -> tuple[PartySection, Job]:
             f'{path.name} has no row ID. Add [align] with id = "customer_id": rows are matched '
             "by it."
         )
-    return config.party, load_job(path.parent / config.party.job)
+    job = load_job(path.parent / config.party.job)
+    if job.align == "psi" or job.normalisation.parts:
+        try:
+            job.normalisation.check_columns(config.align.ids())
+        except ParameterError as error:
+            raise ConfigError(f"{path.name}: {error}") from None
+    return config.party, job
 
 
 def _tls(config: ColumnsConfig, base: Path) -> Tls | None:

@@ -119,15 +119,16 @@ class AlignSection(Section):
 
 
 class SpellingSection(Section):
-    """``[align]`` of the job file: what two spellings of an ID may differ in."""
+    """``[align]`` of the job file: what two spellings of an ID may differ in, and its parts."""
 
     trim: bool = False
     case: Literal["keep", "lower", "upper"] = "keep"
     unicode: Literal["none", "NFC", "NFKC"] = "none"
+    parts: list[str] = Field(default_factory=list)
 
     def normalisation(self) -> Normalisation:
         """As a value."""
-        return Normalisation(self.trim, self.case, self.unicode)
+        return Normalisation(self.trim, self.case, self.unicode, tuple(self.parts))
 
 
 class LedgerSection(Section):

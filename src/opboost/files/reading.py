@@ -210,7 +210,7 @@ def _reads_as_number(text: str | None) -> bool:
 def _csv_error(path: Path, error: Exception) -> DataError:
     if "Empty CSV file" in str(error):
         return DataError(f"{path.name} is empty")
-    return DataError(f"{path.name} is not a CSV table that can be read: {error}")
+    return DataError(f"{path.name} is not a CSV table that can be read", detail=str(error))
 
 
 def csv_types(private: Iterable[PrivateColumn]) -> dict[str, pa.DataType]:

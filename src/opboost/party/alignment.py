@@ -6,7 +6,9 @@ pairwise intersections; see the order of messages in ``wire/messages.py``.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import hashlib
+import hmac
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -16,8 +18,8 @@ import numpy as np
 from opboost import durable
 from opboost._typing import IntArray
 from opboost.align.keys import Digests
-from opboost.align.matching import matched, packed
-from opboost.align.points import piece_count, piece_of
+from opboost.align.matching import distinct, matched, packed
+from opboost.align.points import check_on_curve, piece_count, piece_of
 from opboost.align.psi import Secret, at_once
 from opboost.align.rules import AlignRules
 from opboost.errors import PeerError, WireError
@@ -97,15 +99,71 @@ class Match:
     tag: bytes
     total: int
 
-    def told(self, job: str, rows: IntArray) -> Aligned:
+    def told(self, job: str, rows: IntArray, proof: bytes) -> Aligned:
         """What this peer is told when ``rows`` are common to all parties."""
         places = self.places[np.isin(self.rows, rows)]
-        return Aligned(job, self.tag, self.total, len(places), packed(places, self.total))
+        bitmap = packed(places, self.total)
+        return Aligned(job, self.tag, self.total, len(places), bitmap, proof)
 
 
 def common_to_all(matches: Sequence[Match]) -> IntArray:
     """The label party's rows that every peer has."""
     return reduce(np.intersect1d, [match.rows for match in matches])
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A whole set of points that a label party showed, told from any other by its digests."""
+
+    total: int
+    pieces: tuple[bytes, ...]
+
+    @classmethod
+    def of(cls, job: str, theirs: Iterable[Points], rules: AlignRules) -> Shown:
+        """Look at all pieces in their order, before any of them is raised.
+
+        Too many are refused, and points of two sets, of no curve, or that stand twice.
+        """
+        seen: list[Points] = []
+        for points in theirs:
+            if (points.job, points.step) != (job, "label"):
+                raise WireError("Points came that belong to another job or step.")
+            rules.check_theirs(points.total)
+            first = seen[0] if seen else points
+            if (points.tag, points.total) != (first.tag, first.total):
+                raise WireError("Points of two secrets came in one job.")
+            if points.piece != len(seen):
+                raise WireError("Points stand in another's place.")
+            check_on_curve(points.points)
+            seen.append(points)
+        if not seen or len(seen) != piece_count(seen[0].total):
+            raise WireError("Some of the label party's points are lacking.")
+        distinct(b"".join(points.points for points in seen))
+        return cls(seen[0].total, tuple(map(_digest, seen)))
+
+    @property
+    def digest(self) -> str:
+        """One digest of the whole set."""
+        return hashlib.sha256(b"".join(self.pieces)).hexdigest()
+
+    def check(self, points: Points) -> None:
+        """Refuse a piece that is not the one of this set."""
+        if self.pieces[points.piece : points.piece + 1] != (_digest(points),):
+            raise WireError("Points came that differ from those that were shown before.")
+
+
+def _digest(points: Points) -> bytes:
+    place = f"{points.total} {points.piece}\0".encode()
+    return hashlib.sha256(place + points.tag + points.points).digest()
+
+
+def proof_of_rows(nonce: bytes, digests: Digests) -> bytes:
+    """The label party's proof that it has the common rows, given by their keys in their order.
+
+    It is another digest than the one with which a feature party shows its rows, so that the latter
+    cannot be sent back in its place.
+    """
+    return hmac.digest(nonce, b"opboost rows of the label party 1\0" + digests.tobytes(), "sha256")
 
 
 def check_aligned(aligned: Aligned, side: Side) -> None:

@@ -51,6 +51,10 @@ class Channel(Protocol):
         """Say which rows all parties have; ``ids`` is the keyed digest that they will show."""
         ...
 
+    def forget(self) -> None:
+        """Let go of points: the common rows are known, and kept."""
+        ...
+
     def refuse(self, why: str) -> None:
         """Say that there will be no alignment."""
         ...
@@ -100,8 +104,8 @@ class Answers(Protocol):
 class Meets(Protocol):
     """A feature party's side of an alignment."""
 
-    def begin(self, first: Points) -> None:
-        """Look at the label party's first piece of points."""
+    def begin(self, theirs: Iterable[Points]) -> None:
+        """Look at all of the label party's points."""
         ...
 
     def pieces(self) -> Iterator[Points]:
@@ -153,7 +157,7 @@ class MemoryChannel:
         """Hand the label party's points over."""
         self._meeting = self._party.meeting(decode(encode(welcome), Welcome))
         self._offered = [decode(encode(piece), Points) for piece in side.pieces()]
-        self._meeting.begin(self._offered[0])
+        self._meeting.begin(self._offered)
 
     def met(self, side: Side) -> Match:
         """What the party's points have in common with the label party's."""
@@ -166,6 +170,10 @@ class MemoryChannel:
     def tell(self, aligned: Aligned, ids: bytes) -> None:
         """Tell the party which rows are common."""
         self._meeting.finish(decode(encode(aligned), Aligned))
+
+    def forget(self) -> None:
+        """Let go of the label party's points."""
+        self._offered = []
 
     def refuse(self, why: str) -> None:
         """Nothing to do: the label party's own error is seen in this process."""

@@ -26,14 +26,18 @@ def check_schema(schema: Schema | Rows, party: str, job: str, rows: int, ids: by
         raise PeerError(f"Party {party!r} sent a release of job {schema.job!r}.")
     if schema.rows != rows:
         raise PeerError(
-            f"Party {party!r} sent {schema.rows:,} rows; the label party has {rows:,}. "
-            "Rows are matched as given: both need the same IDs in the same order."
+            f"Party {party!r} sent {schema.rows:,} rows; the label party has {rows:,}. " + _NEXT
         )
     if not hmac.compare_digest(schema.ids, ids):
         raise PeerError(
-            f"The row IDs of party {party!r} are not the label party's in the same order. "
-            "Sort both tables by ID and keep the common rows."
+            f"The row IDs of party {party!r} are not the label party's in the same order. " + _NEXT
         )
+
+
+_NEXT = (
+    "Where rows are given, sort both tables by ID and keep the common rows; where they were "
+    "aligned, a table changed since: begin a new job (--again)."
+)
 
 
 def check_private(private: Sequence[PrivateColumn]) -> None:

@@ -120,6 +120,8 @@ class FeatureParty:
                 "A ledger remembers people, and rows are matched by them, so their IDs are needed. "
                 "Give ids='customer_id'."
             )
+        if self._rules is not None:
+            self._spelling.check_columns(self._ids)
         if ledger is None or state is None:
             place = Path(tempfile.mkdtemp(prefix="opboost-"))
             self._end = weakref.finalize(self, shutil.rmtree, place, ignore_errors=True)
@@ -140,9 +142,18 @@ class FeatureParty:
         """The alignment of a job with the label party's rows, from wherever it stands."""
         if self._rules is None:
             raise PeerError("The label party wants to align rows, which are given in this job.")
-        self._bind(welcome.job, welcome.nonce)
-        folder = self.folder(welcome.job)
-        return Meeting(folder, self._digests, self._rules, self._ledger, self._recipient)
+        job, nonce = welcome.job, welcome.nonce
+        if (self.folder(job) / "binding.json").exists():
+            self._bind(job, nonce)
+        return Meeting(
+            self.folder(job),
+            nonce,
+            self._digests,
+            self._rules,
+            self._ledger,
+            self._recipient,
+            bind=lambda: self._bind(job, nonce),
+        )
 
     def rows(self, welcome: Welcome) -> Rows:
         """How many rows there are, and the digest of their IDs under the job's nonce."""

@@ -33,7 +33,7 @@ from opboost.estimators.features import OwnColumn, Released
 from opboost.estimators.saving import load_trained, save_trained
 from opboost.frames import column_names, taken
 from opboost.ordinals import Codebook
-from opboost.party.alignment import Side, common_to_all, kept_secret
+from opboost.party.alignment import Side, common_to_all, kept_secret, proof_of_rows
 from opboost.party.channel import Channel
 from opboost.party.checks import check_answer, check_private, check_schema, ids_digest
 from opboost.party.offers import Offer, named_apart, own_names, promise, seed, sent
@@ -53,8 +53,9 @@ class LabelParty:
         booster, booster_params, random_state, denoise: As for ``op.OpBoostClassifier``.
         task: ``"classify"``, ``"regress"``, or ``"auto"``: text, truth values and two different
             numbers are classes.
-        ids: Row IDs, or keys as bytes; needed where feature parties have them, and compared by a
-            keyed digest of all of them in their order.
+        ids: Row IDs, or keys as bytes, which are taken as they are: no normalisation is applied to
+            them.  Needed where feature parties have them, and compared by a keyed digest of all of
+            them in their order.
         align: As for ``op.FeatureParty``.  With ``"psi"`` the model is trained on the rows that all
             parties have.
         ask: ``"if-needed"`` sends no split query where a release already tells everything.
@@ -210,6 +211,8 @@ class LabelParty:
         if not kept.exists():
             rows = self._meet(channels, welcome, state, digests)
             durable.write(kept, Common.of(digests, rows).to_bytes())
+        for channel in channels:
+            channel.forget()
         shutil.rmtree(state / "align", ignore_errors=True)
         common = Common.from_bytes(kept.read_bytes())
         return self._restricted(common.rows(digests), digests)
@@ -232,12 +235,17 @@ class LabelParty:
             if self._y is not None and len(np.unique(self._y[rows])) < 2:
                 raise DataError("The label holds one value only in the rows that all parties have")
         except (PrivacyError, DataError):
+            if state is not None:
+                durable.write(state / "stopped", b"too few rows in common")
             for channel in channels:
                 channel.refuse("The parties have too few rows in common to learn from.")
             raise
+        if state is not None:
+            (state / "stopped").unlink(missing_ok=True)
         ids = ids_digest(welcome.nonce, [bytes(d) for d in digests[rows]])
+        proof = proof_of_rows(welcome.nonce, digests[rows])
         for channel, match in zip(channels, matches, strict=True):
-            channel.tell(match.told(welcome.job, rows), ids)
+            channel.tell(match.told(welcome.job, rows, proof), ids)
         return rows
 
     def _restricted(self, rows: IntArray, digests: Digests) -> LabelParty:

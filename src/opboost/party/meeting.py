@@ -2,40 +2,56 @@
 
 In the job's folder stand ``secret`` while the alignment goes on, then ``common`` alone, a bitmap
 beside the table.  What the label party learns it learns from points, so the ledger has an entry
-``align`` before the first of them leaves, and ``aligned`` when the common rows are known.
+``align`` before the first of them leaves, with a digest of all points that are raised, and
+``aligned`` when the common rows are known.  Each is written once a job: another set of points, or
+other rows, are refused whatever became of the folder.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+import hashlib
+import hmac
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from opboost import durable
 from opboost._typing import IntArray
 from opboost.align.keys import Digests, refuse_repeats
 from opboost.align.matching import Common, unpacked
-from opboost.align.psi import at_once
+from opboost.align.psi import Secret, at_once
 from opboost.align.rules import AlignRules
 from opboost.errors import PeerError, PrivacyError
 from opboost.ledger import Ledger
-from opboost.party.alignment import Side, check_aligned, kept_secret
+from opboost.party.alignment import Shown, Side, check_aligned, kept_secret, proof_of_rows
 from opboost.wire.messages import Aligned, Points
 
 
 class Meeting:
     """One alignment with the label party; may be taken up again at any point.
 
-    ``begin``, then ``pieces`` and ``raised`` in any order, then ``finish``.
+    ``begin``, then ``pieces`` and ``raised`` in any order, then ``finish``.  ``bind`` ties the
+    job's folder to its configuration when the first thing is written there.
     """
 
     def __init__(
-        self, folder: Path, digests: Digests, rules: AlignRules, ledger: Ledger, recipient: str
+        self,
+        folder: Path,
+        nonce: bytes,
+        digests: Digests,
+        rules: AlignRules,
+        ledger: Ledger,
+        recipient: str,
+        *,
+        bind: Callable[[], None],
     ) -> None:
-        self._folder, self._digests, self._rules = folder, digests, rules
+        self._folder, self._nonce, self._digests, self._rules = folder, nonce, digests, rules
         self._ledger, self._about = ledger, {"job": folder.name, "recipient": recipient}
+        self._bind = bind
+        self._shown: Shown | None = None
         if self.done:  # and perhaps killed before it was gone
-            (folder / "secret").unlink(missing_ok=True)
+            self._forget_secret()
 
     @property
     def done(self) -> bool:
@@ -48,50 +64,133 @@ class Meeting:
             raise PeerError(f"Job {self._folder.name} was not aligned yet.")
         return Common.from_bytes((self._folder / "common").read_bytes()).rows(self._digests)
 
-    @cached_property
-    def _side(self) -> Side:
-        refuse_repeats(self._digests)
-        secret = kept_secret(self._folder)
-        return Side(self._folder.name, "feature", secret, self._digests, self._rules)
+    def begin(self, theirs: Iterable[Points]) -> None:
+        """Look at all of the label party's points, and record them before anything leaves.
 
-    def begin(self, first: Points) -> None:
-        """Look at the label party's first piece, and record the alignment before anything leaves.
-
-        A label party that has aligned too often, or brings too many rows, is refused.
+        A label party that has aligned too often, or brings too many rows, is refused; so are other
+        points than those that a job began with.  What is refused leaves nothing behind.
         """
-        self._side.check(first)
+        refuse_repeats(self._digests)
+        self._rules.check_own(len(self._digests))
+        shown = Shown.of(self._folder.name, theirs, self._rules)
         with self._ledger.writing():
-            known = [e.body for e in self._ledger.entries("align")]
-            if any(body["job"] == self._about["job"] for body in known):
-                return
-            times = sum(body["recipient"] == self._about["recipient"] for body in known)
-            if times >= self._rules.repeats:
+            if self.done or self._known("aligned") is not None:
                 raise PrivacyError(
-                    f"{self._about['recipient']!r} has aligned its rows with this table in "
-                    f"{times} jobs, and each tells it who is here and who is not. No more than "
-                    f"{self._rules.repeats} are allowed; decide on more repeats under [align]."
+                    f"The rows of job {self._folder.name} are aligned, and nothing more is raised "
+                    "in it. Let the label party begin a new job (--again)."
                 )
-            self._ledger.append("align", {**self._about, **self._sizes(first.total)})
+            known = self._known("align")
+            if known is None:
+                self._check_repeats()
+            elif not self._secret_file.exists():
+                raise _lost()
+            elif known["points"] != shown.digest:
+                raise PrivacyError(
+                    f"{self._about['recipient']!r} brings other points than those with which job "
+                    f"{self._folder.name} began; each may be a guess. Only the first are raised; "
+                    "let it begin a new job (--again)."
+                )
+            self._bind()
+            kept_secret(self._folder)
+            if known is None:
+                entry = {"rows": len(self._digests), "theirs": shown.total, "points": shown.digest}
+                self._ledger.append("align", {**self._about, **entry, "tag": self._side.tag.hex()})
+            elif known["tag"] != self._side.tag.hex():
+                raise _lost()
+        self._shown = shown
 
     def pieces(self, have: Collection[int] = ()) -> Iterator[Points]:
         """This party's points, all pieces but those that the label party has."""
+        self._begun()
         return self._side.pieces(have)
 
     def raised(self, theirs: Iterable[Points]) -> Iterator[Points]:
-        """The label party's points, raised."""
-        return at_once(self._side.raised, theirs)
+        """The label party's points, raised: those that it began with, and no others."""
+        shown = self._begun()
+
+        def raised(points: Points) -> Points:
+            shown.check(points)
+            return self._side.raised(points)
+
+        return at_once(raised, theirs)
 
     def finish(self, aligned: Aligned) -> None:
-        """Keep which rows are common, and let the secret go."""
+        """Keep which rows are common, and let the secret go.
+
+        The label party proves that it knows the keys of all of them; what is refused leaves nothing
+        behind.  Repeated, it must say the same.
+        """
+        bitmap = hashlib.sha256(aligned.bitmap).hexdigest()
+        with self._ledger.writing():
+            known = self._known("aligned")
+            if known is not None and known["bitmap"] != bitmap:
+                raise PrivacyError(
+                    f"{self._about['recipient']!r} names other common rows than before in job "
+                    f"{self._folder.name}. Let it begin a new job (--again)."
+                )
+            if self.done:
+                return
+            common = Common.of(self._digests, self._told(aligned))
+            if known is None:
+                entry = {"common": aligned.count, "bitmap": bitmap}
+                self._ledger.append("aligned", {**self._about, **entry})
+        durable.write(self._folder / "common", common.to_bytes())
+        self._forget_secret()
+
+    def _told(self, aligned: Aligned) -> IntArray:
+        """The rows that the label party calls common, if it can prove that it has them."""
         check_aligned(aligned, self._side)
         self._rules.check_common(aligned.count)
         rows = self._side.order[unpacked(aligned.bitmap, aligned.total)]
-        with self._ledger.writing():
-            known = [e.body for e in self._ledger.entries("aligned")]
-            if all(body["job"] != self._about["job"] for body in known):
-                self._ledger.append("aligned", {**self._about, "common": aligned.count})
-        durable.write(self._folder / "common", Common.of(self._digests, rows).to_bytes())
-        (self._folder / "secret").unlink(missing_ok=True)
+        rows = Common.of(self._digests, rows).rows(self._digests)
+        proof = proof_of_rows(self._nonce, self._digests[rows])
+        if not hmac.compare_digest(aligned.proof, proof):
+            raise PeerError(
+                f"{self._about['recipient']!r} does not prove that it has the rows which it calls "
+                "common, so nothing is released. A table changed since the alignment began, or the "
+                "label party does not follow it. Let it begin a new job (--again)."
+            )
+        return rows
 
-    def _sizes(self, theirs: int) -> dict[str, int]:
-        return {"rows": len(self._digests), "theirs": theirs}
+    @cached_property
+    def _side(self) -> Side:
+        if not self._secret_file.exists():
+            raise _lost()
+        secret = Secret(self._secret_file.read_bytes())
+        return Side(self._folder.name, "feature", secret, self._digests, self._rules)
+
+    def _begun(self) -> Shown:
+        if self._shown is None:
+            raise PeerError(f"The alignment of job {self._folder.name} did not begin.")
+        return self._shown
+
+    def _check_repeats(self) -> None:
+        bodies = [e.body for e in self._ledger.entries("align")]
+        times = sum(body["recipient"] == self._about["recipient"] for body in bodies)
+        if times >= self._rules.repeats:
+            raise PrivacyError(
+                f"{self._about['recipient']!r} has aligned its rows with this table in "
+                f"{times} jobs, and each tells it who is here and who is not. No more than "
+                f"{self._rules.repeats} are allowed; decide on more repeats under [align]."
+            )
+
+    def _known(self, kind: str) -> dict[str, Any] | None:
+        """What the ledger says of this job."""
+        bodies = (e.body for e in self._ledger.entries(kind))
+        return next((body for body in bodies if body["job"] == self._about["job"]), None)
+
+    @property
+    def _secret_file(self) -> Path:
+        return self._folder / "secret"
+
+    def _forget_secret(self) -> None:
+        """Also what a kill left of its writing."""
+        for file in (self._secret_file, *self._folder.glob(".secret.*")):
+            file.unlink(missing_ok=True)
+
+
+def _lost() -> PeerError:
+    return PeerError(
+        "This party's state of this job was lost, and with it the secret under which its points "
+        "were shown. Let the label party begin a new job (--again)."
+    )

@@ -38,24 +38,33 @@ class Talk:
         self._end = time.monotonic() + wait
 
     def align(self) -> Aligned:
-        """Send points until the label party has all, and take note of the common rows."""
-        first: Points | None = None
+        """Send points until the label party has all, and take note of the common rows.
+
+        All of the label party's points are here before the first leaves: it cannot choose later
+        ones by what came back.
+        """
+        theirs: list[Points] = []
         while time.monotonic() < self._end:
             said: object = self._ask("aligned", Poll(self._job), Aligned, Ack)
             if isinstance(said, Aligned):
                 self._meeting.finish(said)
                 return said
             assert isinstance(said, Ack)
-            if first is None:
-                first = self._fetched(0)
-                self._meeting.begin(first)
+            if not theirs:
+                self._meeting.begin(self._all_fetched(theirs))
             if said.step == "feature":
                 self._show("IDs blinded", self._meeting.pieces(said.columns))
             elif said.step == "raised":
-                missing = [n for n in range(piece_count(first.total)) if n not in said.columns]
-                raised = self._meeting.raised(map(self._fetched, missing))
+                missing = [points for points in theirs if points.piece not in said.columns]
+                raised = self._meeting.raised(missing)
                 self._show("IDs of the label party raised", raised)
         raise PeerError("The other parties did not come in time. Join again later.")
+
+    def _all_fetched(self, kept: list[Points]) -> Iterator[Points]:
+        """All of the label party's points, one piece after the other."""
+        while not kept or len(kept) < piece_count(kept[0].total):
+            kept.append(self._fetched(len(kept)))
+            yield kept[-1]
 
     def _fetched(self, number: int) -> Points:
         """A piece of the label party's points, when it is made."""

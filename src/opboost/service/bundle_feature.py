@@ -10,7 +10,7 @@ from pathlib import Path
 from opboost import durable
 from opboost.align.points import piece_count
 from opboost.config.federation import FeatureConfig
-from opboost.errors import PeerError, WireError
+from opboost.errors import PeerError
 from opboost.ledger import Caps, Ledger
 from opboost.party.checks import check_schema
 from opboost.party.feature import FeatureParty, Progress
@@ -18,6 +18,7 @@ from opboost.service.bundle_steps import (
     Outcome,
     Tools,
     check_items,
+    check_sizes,
     handed_out,
     pair_of,
     read_item,
@@ -30,6 +31,7 @@ from opboost.service.conversation import Conversation
 from opboost.service.feature_side import (
     check_rollback,
     feature_party,
+    manifest_of,
     signed_receipt,
     write_manifest,
 )
@@ -60,16 +62,17 @@ def go_on(
     if not job.endswith(config.job.hash[:4].hex()):
         raise PeerError(f"{given.name} has a job number that is not one of this job file.")
     recipient = tools.public(label_party)
+    caps = Caps(config.ledger.cap_attribute, config.ledger.cap_person)
     with durable.alone(config.state):
         talk.check(bundle, verb, now.takes)
         swept(config.state / job)
         manifest = None
         if not talk.is_repeated(bundle):
-            caps = Caps(config.ledger.cap_attribute, config.ledger.cap_person)
             with (
                 staging(config.state / job) as inside,
                 Ledger(config.ledger_folder, config.ledger_key, caps) as ledger,
             ):
+                check_sizes(bundle)
                 bundle.extract(tools.key, inside)
                 party = feature_party(config, ledger, progress)
                 visit = _Visit(party, ledger, tools, bundle, inside, progress)
@@ -78,11 +81,14 @@ def go_on(
                 except PeerError as error:
                     raise type(error)(f"{given.name}: {error}") from None
                 size = talk.write(sources, tools.identity, recipient, bundle).stat().st_size
-                if verb != "align":
-                    phase = "done" if now.writes == steps[-1].number else "released"
-                    manifest = write_manifest(party, job, phase, size, time.monotonic() - started)
             log = Log(config.state / "bundles.jsonl")
             log.write("wrote", job=job, step=now.writes, bytes=size)
+        phase = "done" if now.writes == steps[-1].number else "released"
+        bundle_there = talk.written()
+        if verb != "align" and bundle_there and not manifest_of(config.state / job, phase).exists():
+            size, seconds = bundle_there.stat().st_size, time.monotonic() - started
+            with Ledger(config.ledger_folder, config.ledger_key, caps) as ledger:
+                manifest = write_manifest(feature_party(config, ledger), job, phase, size, seconds)
         return Outcome(job, handed_out([talk], now.writes, to), {}, manifest)
 
 
@@ -112,12 +118,14 @@ class _Visit:
         first = decode(self._read("00000.label"), Points)
         numbers = range(piece_count(first.total))
         check_items(self._inside, ["welcome", *(f"{n:05d}.label" for n in numbers)])
-        meeting = self._party.meeting(self._welcomed())
-        meeting.begin(first)
-        theirs = (self._piece(number) for number in numbers)
+        welcome = self._welcomed()
+        meeting = self._party.meeting(welcome)
+        meeting.begin(map(self._piece, numbers))
+        durable.write(self._kept, encode(welcome))
+        raised = meeting.raised(map(self._piece, numbers))
         both = chain(
             self._told("IDs blinded", meeting.pieces()),
-            self._told("IDs of the label party raised", meeting.raised(theirs)),
+            self._told("IDs of the label party raised", raised),
         )
         made = self._inside / "made"
         made.mkdir()
@@ -126,10 +134,7 @@ class _Visit:
         return {file.name: file for file in sorted(made.iterdir())}
 
     def _piece(self, number: int) -> Points:
-        found = decode(self._read(f"{number:05d}.label"), Points)
-        if found.piece != number:
-            raise WireError("Points stand in another's place.")
-        return found
+        return decode(self._read(f"{number:05d}.label"), Points)
 
     def _told(self, what: str, pieces: Iterator[Points]) -> Iterator[Points]:
         for points in pieces:
@@ -137,16 +142,16 @@ class _Visit:
             self._progress(what, points.piece + 1, piece_count(points.total))
 
     def _export(self) -> dict[str, Source]:
-        aligned = self._bundle.header.number == 3
-        check_items(self._inside, ["aligned" if aligned else "welcome", "rows"])
-        welcome = decode(self._kept.read_bytes(), Welcome) if aligned else self._welcomed()
-        if aligned:
-            meeting = self._party.meeting(welcome)
-            if not meeting.done:
-                meeting.finish(decode(self._read("aligned"), Aligned))
-        theirs = decode(self._read("rows"), Rows)
-        own = self._party.rows(welcome)
-        check_schema(own, self._party.name, self._job, theirs.rows, theirs.ids)
+        if self._bundle.header.number == 3:
+            check_items(self._inside, ["aligned"])
+            welcome = decode(self._kept.read_bytes(), Welcome)
+            self._party.meeting(welcome).finish(decode(self._read("aligned"), Aligned))
+        else:
+            check_items(self._inside, ["welcome", "rows"])
+            welcome = self._welcomed()
+            theirs = decode(self._read("rows"), Rows)
+            own = self._party.rows(welcome)
+            check_schema(own, self._party.name, self._job, theirs.rows, theirs.ids)
         _, files = self._party.release(welcome)
         folder = self._party.folder(self._job)
         receipt = signed_receipt(folder, self._ledger, self._tools.identity)
@@ -161,17 +166,16 @@ class _Visit:
         return {"answer": encode(self._party.answer(query))}
 
     def _welcomed(self) -> Welcome:
-        """The label party's first message, kept for the steps that follow."""
-        data = self._read("welcome")
-        welcome = decode(data, Welcome)
+        """The label party's first message."""
+        welcome = decode(self._read("welcome"), Welcome)
         if welcome.job != self._job:
             raise PeerError("It welcomes to another job than its header says.")
         check_rollback(welcome, self._ledger, self._tools.identity)
-        durable.write(self._kept, data)
         return welcome
 
     @property
     def _kept(self) -> Path:
+        """Where the first message is kept for the steps that follow."""
         return self._party.folder(self._job) / "welcome"
 
     def _read(self, name: str) -> bytes:

@@ -26,6 +26,7 @@ from opboost.service.bundle_steps import (
     Outcome,
     Tools,
     check_items,
+    check_sizes,
     handed_out,
     pair_of,
     read_item,
@@ -187,6 +188,7 @@ class _Job:
         new = [b for b in bundles if not self.chains[b.header.sender].is_repeated(b)]
         with staging(self.folder) as place:
             for bundle in new:
+                check_sizes(bundle)
                 inside = place / bundle.header.sender
                 inside.mkdir()
                 bundle.extract(self._tools.key, inside)
@@ -326,7 +328,7 @@ class _Job:
         if step.number == 5:
             return {"query": box.read("query")} if box.has("query") else {}
         if step.number == 3:
-            return {"aligned": box.read("aligned"), **self._rows(box)} if box.has("aligned") else {}
+            return {"aligned": box.read("aligned")} if box.has("aligned") else {}
         nonce = bytes.fromhex(record.nonce)
         welcome = Welcome(record.job, nonce, newest_receipt(self._config.state, peer))
         if record.align == "given":

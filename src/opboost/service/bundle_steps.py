@@ -5,17 +5,22 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from opboost.align.points import PIECE, POINT
 from opboost.config.federation import Job, Tls
 from opboost.errors import ConfigError, PeerError
 from opboost.service.conversation import GIVEN, LAST_SENT, STEPS, Conversation, Pair, Step, hand_out
 from opboost.service.encryption import PrivateKey, PublicKey, read_key, read_public
+from opboost.service.sealed import Bundle
 from opboost.service.tls import Identity, read_identity
+
+MOST_MESSAGE = 2**26
+"""Bytes of the largest message in a bundle; columns are streams and may be larger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +36,14 @@ class Tools:
         """The keys that a party's file names, checked."""
         identity = read_identity(tls, name)
         assert tls is not None
-        return cls(tls, identity, read_key(tls.encryption))
+        key, own = read_key(tls.encryption), tls.public_of(name)
+        if own.exists() and read_public(own, name, identity.ca) != key.public(name):
+            raise ConfigError(
+                f"{own} is not the public half of {tls.encryption}: what others send could not "
+                "be opened. Certify the right key with 'opboost certs encryption KIT --key PATH', "
+                "and hand the new file to every other party."
+            )
+        return cls(tls, identity, key)
 
     def public(self, party: str) -> PublicKey:
         """A peer's public key."""
@@ -136,6 +148,21 @@ def staging(job: Path) -> Iterator[Path]:
         yield place
     finally:
         shutil.rmtree(place)
+        with suppress(OSError):  # a bundle that was refused leaves no folders either
+            folder.rmdir()
+            job.rmdir()
+
+
+def check_sizes(bundle: Bundle) -> None:
+    """Refuse, before anything is decrypted, items that are larger than any message of ours."""
+    for item in bundle.header.items:
+        points = item.name.endswith((".label", ".feature", ".raised"))
+        most = PIECE * POINT + 2**16 if points else MOST_MESSAGE
+        if item.size > most and not item.name.endswith(".arrow"):
+            raise PeerError(
+                f"{bundle.path.name}: its item {item.name!r} has {item.size:,} bytes, where "
+                f"{most:,} is the most."
+            )
 
 
 def check_items(inside: Path, expected: Iterable[str]) -> None:

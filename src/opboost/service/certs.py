@@ -17,13 +17,15 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from opboost import durable
 from opboost.config.federation import Tls
 from opboost.errors import ConfigError
-from opboost.service.encryption import certify, new_key
+from opboost.service.encryption import certify, new_key, read_key
 from opboost.service.tls import Identity, named_in, read_identity
 from opboost.wire.messages import PARTY_NAME
 
 PARTS = ("ca", "cert", "key")
 DAYS = 397
-"""Days for which a party's certificate is good; the authority's are ten years."""
+"""Days for which a party's certificate is good."""
+AUTHORITY_DAYS = 3650
+"""Days for which the authority's is."""
 
 
 def new_kit(name: str, folder: Path, *, days: float = DAYS) -> Path:
@@ -53,20 +55,37 @@ def new_kit(name: str, folder: Path, *, days: float = DAYS) -> Path:
     durable.write(kit / "key.pem", _private(key), mode=0o600)
     durable.write(kit / "ca.pem", authority.public_bytes(serialization.Encoding.PEM))
     durable.write(kit / "cert.pem", certificate.public_bytes(serialization.Encoding.PEM))
-    _certify(kit, Identity(name, *((kit / f"{part}.pem").read_bytes() for part in PARTS)))
+    tls = _tls(kit)
+    _certify(tls, Identity(name, *(f.read_bytes() for f in (tls.ca, tls.cert, tls.key))))
     return kit
 
 
-def add_encryption(kit: Path) -> Path:
-    """Make a kit's encryption key unless it is there, and certify its public half (anew)."""
+def add_encryption(kit: Path, own: Path | None = None) -> Path:
+    """Make a kit's encryption key unless it is there, and certify its public half (anew).
+
+    ``own`` is where the key was moved to: that one is certified, and none is made.
+    """
+    tls = _tls(kit, own)
+    identity = read_identity(tls, named_in(tls.cert))
+    if own is None and not tls.encryption.exists() and tls.public_of(identity.name).exists():
+        raise ConfigError(
+            f"{tls.public_of(identity.name)} was certified before, and {tls.encryption} is not "
+            "there. Say with --key where it was moved to; if it is lost, remove the former, and "
+            "hand the new one to every party."
+        )
+    if own is not None:
+        read_key(own)
+    return _certify(tls, identity)
+
+
+def _tls(kit: Path, own: Path | None = None) -> Tls:
     ca, cert, key = (kit / f"{part}.pem" for part in PARTS)
-    tls = Tls(ca, cert, key, kit / "encryption.key", {})
-    return _certify(kit, read_identity(tls, named_in(tls.cert)))
+    return Tls(ca, cert, key, own or kit / "encryption.key", {})
 
 
-def _certify(kit: Path, identity: Identity) -> Path:
-    target = kit.parent / f"{identity.name}.public"
-    key = new_key(kit / "encryption.key").public(identity.name)
+def _certify(tls: Tls, identity: Identity) -> Path:
+    target = tls.public_of(identity.name)
+    key = new_key(tls.encryption).public(identity.name)
     durable.write(target, certify(key, identity))
     return target
 
@@ -79,7 +98,7 @@ def _authority(folder: Path) -> tuple[x509.Certificate, ec.EllipticCurvePrivateK
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "OpBoost development authority")])
     certificate = (
-        _builder("", subject, key.public_key(), 3650, subject)
+        _builder("", subject, key.public_key(), AUTHORITY_DAYS, subject)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(
             x509.KeyUsage(False, False, False, False, False, True, True, False, False),

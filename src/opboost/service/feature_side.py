@@ -86,6 +86,11 @@ def write_manifest(
         "total": promise.total,
         "versions": versions(),
     }
-    name = "manifest.json" if phase == "done" else "released.json"
-    durable.write(party.folder(job) / name, json.dumps(manifest, indent=1).encode())
+    file = manifest_of(party.folder(job), phase)
+    durable.write(file, json.dumps(manifest, indent=1).encode())
     return manifest
+
+
+def manifest_of(folder: Path, phase: str) -> Path:
+    """Where the manifest of a phase is kept."""
+    return folder / ("manifest.json" if phase == "done" else "released.json")

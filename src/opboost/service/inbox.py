@@ -6,6 +6,7 @@ repeated.  The gate writes what came in; the training process writes questions::
     state/JOB/job.json                 the job: number, hash, nonce, rows, digest of the IDs
     state/JOB/align/NAME/              while rows are aligned: a secret, points for the party
     state/JOB/parties/NAME/points      and 00000.feature, 00000.raised, ...: its points; aligned
+    state/JOB/stopped                  why there are no common rows to go on with
     state/JOB/common                   which of the label party's rows all parties have
     state/JOB/parties/NAME/schema      then 00000.arrow, 00001.arrow, ..., receipt, sent
     state/JOB/parties/NAME/query       the split query; answer: the values
@@ -270,6 +271,10 @@ class InboxChannel:
         self._box.write("expected", json.dumps(expected).encode())
         self._box.write("aligned", encode(aligned))
 
+    def forget(self) -> None:
+        """Take the party's points away."""
+        self._box.forget_points()
+
     def refuse(self, why: str) -> None:
         """Leave the reason, and stay a moment for the party to fetch it."""
         self._box.write("refused", why.encode())
@@ -282,8 +287,6 @@ class InboxChannel:
 
     def open(self, welcome: Welcome) -> Schema:
         """Wait for the whole release."""
-        if self._box.has("aligned"):
-            self._box.forget_points()
         self._until(lambda: self._box.has("sent"), "its release")
         return decode(self._box.read("schema"), Schema)
 
@@ -351,7 +354,8 @@ def status(job: Path) -> dict[str, Any]:
     elif phases <= {"released", "revoked"}:
         phase = "training" if record.purpose == "train" else "predicting"
     elif record.align == "psi" and not (job / "common").exists():
-        phase = "aligning"
+        stopped = job / "stopped"
+        phase = f"stopped: {stopped.read_text()}" if stopped.exists() else "aligning"
     else:
         phase = "waiting for releases"
     return {"job": record.job, "phase": phase, "rows": _rows(job, record), "parties": parties}

@@ -109,13 +109,28 @@ def check_certificate(certificate: bytes, what: str, ca: bytes) -> x509.Certific
         ) from None
     if len(alternative_names(signer)) != 1:
         raise PeerError(f"{what} is signed with a certificate that does not name one party.")
-    if not signer.not_valid_before_utc <= datetime.now(UTC) <= signer.not_valid_after_utc:
+    if not _good_today(signer):
         raise PeerError(
-            f"{what} is signed with a certificate that is good from "
-            f"{signer.not_valid_before_utc:%Y-%m-%d} to {signer.not_valid_after_utc:%Y-%m-%d}, "
-            "not today. Its sender has to renew it."
+            f"{what} is signed with a certificate that is good from {_dates(signer)}, not today. "
+            "Its sender has to renew it."
+        )
+    authority = x509.load_pem_x509_certificate(ca)
+    if not _good_today(authority):
+        raise PeerError(
+            f"{what} cannot be checked: the authority's certificate (ca.pem) is good from "
+            f"{_dates(authority)}, not today. All parties need a new one."
         )
     return signer
+
+
+def _good_today(certificate: x509.Certificate) -> bool:
+    now = datetime.now(UTC)
+    return certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc
+
+
+def _dates(certificate: x509.Certificate) -> str:
+    first, last = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    return f"{first:%Y-%m-%d} to {last:%Y-%m-%d}"
 
 
 def issued_by(certificate: bytes, ca: bytes) -> x509.Certificate:

@@ -167,19 +167,26 @@ class Points:
 
 @dataclass(frozen=True, slots=True)
 class Aligned:
-    """Which of a feature party's points are common to all parties: a bitmap in their order."""
+    """Which of a feature party's points are common to all parties: a bitmap in their order.
+
+    ``proof`` is a keyed digest of the common rows' keys, which only who has the keys can make.
+    """
 
     job: str
     tag: bytes
     total: int
     count: int
     bitmap: bytes
+    proof: bytes
 
     KIND: ClassVar = "aligned"
-    ARROW: ClassVar = _fields(job=_text, tag=_bytes, total=_int, count=_int, bitmap=_bytes)
+    ARROW: ClassVar = _fields(
+        job=_text, tag=_bytes, total=_int, count=_int, bitmap=_bytes, proof=_bytes
+    )
 
     def __post_init__(self) -> None:
         check_job(self.job)
+        _check(len(self.proof) == 32, "A proof of common rows has 32 bytes.")
         _check(0 < self.total <= MOST_POINTS, "There are too few or too many points.")
         _check(len(self.bitmap) == -(-self.total // 8), "A bitmap has a bit a point.")
         ones = int.from_bytes(self.bitmap, "big").bit_count()

@@ -14,7 +14,6 @@ FILES = (
     "federation",
     "alignment",
     "denoising",
-    "denoising_auto",
     "denoising_industrial",
     "denoising_speed",
 )

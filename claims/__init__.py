@@ -14,6 +14,7 @@ FILES = (
     "federation",
     "alignment",
     "denoising",
+    "denoising_aside",
     "denoising_auto",
     "denoising_industrial",
     "denoising_speed",

@@ -36,7 +36,7 @@ LADDER = ((1, 0), (4, 0), (8, 1), (16, 1), (16, 2), (32, 3))
 ROWS_A_CLASS = 64
 """Where groups do not lend each other rows, a class has at least so many of them."""
 
-CHECKS = ((6, 4), (12, 2), (24, 2), (48, 1))
+CHECKS = ((6, 3), (12, 2), (24, 1), (48, 1))
 """After so many steps the held-out rows are looked at, and so many candidates stay."""
 
 
@@ -289,7 +289,7 @@ def best_mixture(
         top = int(np.argmax(score))
         if score[top] > max(best.gain, 2 * error[top]):
             best = Chosen(*ladder[top], steps, bank[top], float(score[top]))
-        elif best.steps and steps >= 4 * best.steps:
+        elif steps >= 2 * max(best.steps, CHECKS[1][0]):
             break
         kept = sorted(np.argsort(-score)[:stay].tolist())
         ladder = [ladder[k] for k in kept]

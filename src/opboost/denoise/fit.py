@@ -26,7 +26,7 @@ from opboost.denoise.rows import Codes, Rows, Space
 LOOK = 10_000
 """Of tables with more than twice so many rows, so many take part in choosing."""
 
-REFINE = 16
+REFINE = 10
 """Steps on all rows that settle what was fitted to a part of them."""
 
 INNER = 6

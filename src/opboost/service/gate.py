@@ -15,7 +15,9 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,7 @@ from opboost.align.points import piece_count
 from opboost.errors import OpBoostError, PeerError, WireError
 from opboost.party.channel import read_head
 from opboost.party.checks import check_head, check_schema
+from opboost.service.doorkeeper import Doorkeeper
 from opboost.service.inbox import HOLD, JobRecord, Mailbox, newest_receipt
 from opboost.service.intake import (
     check_new_receipt,
@@ -34,10 +37,11 @@ from opboost.service.intake import (
     check_their_points,
     taken_schema,
 )
-from opboost.service.logs import Log
+from opboost.service.logs import LINES, Log
 from opboost.service.tls import CLAIMED
 from opboost.wire.coding import warm_up
 from opboost.wire.columns import Head, Reader
+from opboost.wire.envelope import LARGEST
 from opboost.wire.messages import (
     Ack,
     Farewell,
@@ -54,6 +58,9 @@ from opboost.wire.messages import (
 
 CALLS = 16
 """Calls that one party may have open at a time."""
+
+FILES = 4096
+"""Open files and connections that the gate asks the system for; see also ``doorkeeper.MOST``."""
 
 _NUMBER = re.compile(r"[0-9]{1,9}")
 
@@ -76,9 +83,12 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
     def __init__(self, setting: Setting) -> None:
         self._folder, self._ca = setting.job, setting.ca
         self._record = JobRecord.load(setting.job)
-        self._log = Log(setting.job / "gate.jsonl")
+        self._log = Log(setting.job / "gate.jsonl", a_minute=LINES)
+        for left in setting.job.glob("parties/*/.*.part"):  # of a gate that died
+            left.unlink(missing_ok=True)
         self._lock = threading.Lock()
         self._calls: Counter[str] = Counter()
+        self.door = Doorkeeper(self._log, setting.memory_mb * 2**20 // 2)
         if setting.ca is None:
             super().__init__(
                 f"grpc+tcp://{setting.listen}", middleware={"claimed": _ClaimFactory()}
@@ -107,9 +117,12 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
             "poll": self._poll,
             "answer": self._answer,
         }
+        self.door.took(context.peer(), action.body.size)
         with self._refusing(context, action.type) as party:
             if action.type not in steps:
                 raise WireError("There is no such step.")
+            if action.body.size > LARGEST:
+                raise WireError(f"A message of {action.body.size:,} bytes is too large.")
             out = steps[action.type](party, action.body.to_pybytes())
         return iter([flight.Result(pa.py_buffer(out))])
 
@@ -125,9 +138,17 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
             path = [part.decode(errors="replace") for part in descriptor.path or ()]
             if len(path) != 2 or path[0] != self._record.job or not _NUMBER.fullmatch(path[1]):
                 raise WireError("A column's stream names this job and the column's number.")
-            self._column(party, int(path[1]), reader)
+            notes = reader.schema.metadata or {}
+            self.door.took(context.peer(), sum(map(len, notes.values())))
+            self._column(party, int(path[1]), reader, partial(self.door.took, context.peer()))
 
-    def _column(self, party: str, number: int, reader: flight.MetadataRecordBatchReader) -> None:
+    def _column(
+        self,
+        party: str,
+        number: int,
+        reader: flight.MetadataRecordBatchReader,
+        took: Callable[[int], None],
+    ) -> None:
         box = Mailbox(self._folder, party)
         if not box.has("schema"):
             raise PeerError("A column came before its schema.")
@@ -141,22 +162,23 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
             if read_head(target).digest != head.digest:
                 raise PeerError(f"Column {number} came again with other codes.")
             return
-        partial = target.with_name(f".{target.name}.{threading.get_ident()}.part")
+        part = target.with_name(f".{target.name}.{threading.get_ident()}.part")
         try:
             taken = Reader(head)
             with (
-                pa.OSFile(str(partial), "wb") as sink,
+                pa.OSFile(str(part), "wb") as sink,
                 pa.ipc.new_stream(sink, head.to_schema()) as out,
             ):
                 for chunk in reader:
                     taken.take(chunk.data)
+                    took(chunk.data.nbytes)
                     out.write_batch(chunk.data)
             taken.finish()
-            durable.flush(partial)
-            os.replace(partial, target)
+            durable.flush(part)
+            os.replace(part, target)
             durable.flush(target.parent)
         finally:
-            partial.unlink(missing_ok=True)
+            part.unlink(missing_ok=True)
         self._log.write(
             "column", party=party, column=number, rows=head.rows, bytes=target.stat().st_size
         )
@@ -347,6 +369,7 @@ class _Refusing:
     def __enter__(self) -> str:
         try:
             self._party = self._gate.admit(self._context)
+            self._gate.door.named(self._context.peer(), self._party)
             self._gate.enter(self._party)
         except (flight.FlightError, PeerError) as error:
             why = _first_line(error)[:300]
@@ -412,6 +435,17 @@ def limit_memory(megabytes: int) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (now + megabytes * 2**20,) * 2)
 
 
+def allow_files(count: int) -> None:
+    """Let this process hold so many files and connections, as far as it may."""
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = count if hard == resource.RLIM_INFINITY else min(count, hard)
+        if soft != resource.RLIM_INFINITY and soft < wanted:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
 def main() -> None:
     """Serve until the standard input closes, which it does when the training process ends."""
     warm_up()
@@ -423,6 +457,8 @@ def main() -> None:
         print(json.dumps({"error": _first_line(error)}), flush=True)
         return
     limit_memory(setting.memory_mb)
+    allow_files(FILES)
+    gate.door.watch(gate.port)
     print(json.dumps({"port": gate.port}), flush=True)
     sys.stdin.read()
     os._exit(0)

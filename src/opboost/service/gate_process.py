@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 from opboost.errors import PeerError
-from opboost.service.logs import Log
+from opboost.service.logs import LINES, Log
+
+_HANDSHAKE = re.compile(r"Handshake failed with .*?error:[0-9A-F]+:[^:]*:[^:]*:(.*)")
 
 
 class GateProcess:
@@ -30,21 +34,29 @@ class GateProcess:
         self.stop()
 
     def _started(self) -> subprocess.Popen[str]:
-        # Arrow's own allocator maps more than it uses, which a memory limit would count.
-        environment = {**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system", "PYTHONWARNINGS": ""}
+        environment = {
+            **os.environ,
+            # Arrow's own allocator maps more than it uses, which a memory limit would count.
+            "ARROW_DEFAULT_MEMORY_POOL": "system",
+            "PYTHONWARNINGS": "",
+            "GRPC_VERBOSITY": "INFO",  # handshakes that failed are told here alone
+        }
         return subprocess.Popen(
             [sys.executable, "-m", "opboost.service.gate"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
             env=environment,
             text=True,
+            errors="replace",
         )
 
     def open(self, setting: dict[str, object]) -> str:
         """Let parties in; returns the address.  ``setting`` is that of ``gate.Setting``."""
         self._setting = dict(setting)
-        self._log = Log(Path(str(setting["job"])) / "label.jsonl")
+        job = Path(str(setting["job"]))
+        self._log = Log(job / "label.jsonl")
+        self._refused = Log(job / "gate.jsonl", a_minute=LINES)
         address = self._say()
         threading.Thread(target=self._keep, daemon=True).start()
         return address
@@ -57,6 +69,7 @@ class GateProcess:
         said = json.loads(self._process.stdout.readline() or '{"error": "it ended at once"}')
         if "error" in said:
             raise PeerError(f"{self._setting['listen']} cannot be served: {said['error']}.")
+        threading.Thread(target=self._listen, args=(self._process.stderr,), daemon=True).start()
         host = str(self._setting["listen"]).rpartition(":")[0]
         self._setting["listen"] = f"{host}:{said['port']}"
         return str(self._setting["listen"])
@@ -78,6 +91,15 @@ class GateProcess:
             with suppress(PeerError, OSError):
                 self._say()
 
+    def _listen(self, said: IO[str]) -> None:
+        """Put handshakes that failed into the log: gRPC tells of them on standard error alone."""
+        with suppress(ValueError):  # closed
+            for line in said:
+                found = _HANDSHAKE.search(line)
+                if found:
+                    why = f"A TLS handshake failed: {found[1].strip()[:100]}."
+                    self._refused.write("refused", party="?", step="tls", why=why)
+
     def stop(self) -> None:
         """End it."""
         self._ended.set()
@@ -93,3 +115,5 @@ class GateProcess:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        if self._process.stderr is not None:
+            self._process.stderr.close()

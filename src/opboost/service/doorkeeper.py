@@ -1,0 +1,178 @@
+"""Keeps the gate's door: connections that bring too much, or only stand there, are cut off.
+
+Arrow Flight takes in a message of any size before it shows it, and as many connections as come; it
+cannot be told otherwise from Python.  The kernel knows what came over each connection, and the gate
+what its calls have taken, so what is held in between is known too.  Where it passes the limit, the
+connection that holds most of it ends.  On systems without ``/proc`` nothing is watched.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+from opboost.service.logs import Log
+
+PAUSE = 0.01
+"""Seconds between two looks."""
+
+MOST = 256
+"""Connections in all; the oldest that no party has used yet go first."""
+
+OF_ONE = 16
+"""Connections of one party; its oldest go first."""
+
+IDLE, UNNAMED = 10.0, 120.0
+"""Seconds that a connection may stay without a party's call: with nothing coming in, and at all."""
+
+OVERHEAD, PER_CALL = 1.05, 512
+"""What TLS and HTTP/2 add, at most about: to each byte, and to each message."""
+
+_RECEIVED, _LAST = 128, 52
+"""Where Linux's ``struct tcp_info`` has the bytes received, and milliseconds since the last."""
+
+Address = tuple[str, int]
+
+
+@dataclass(slots=True)
+class _Known:
+    """A connection: since when, what came, what calls have taken of it, and whose it is."""
+
+    since: float
+    party: str = ""
+    received: int = 0
+    quiet: float = 0.0
+    taken: float = 0.0
+
+    @property
+    def held(self) -> float:
+        """Bytes that came and that no call has been given."""
+        return max(0.0, self.received - self.taken)
+
+
+class Doorkeeper:
+    """Watches the connections to a port of this process."""
+
+    def __init__(self, log: Log, held: int) -> None:
+        self._log, self._most_held = log, held
+        self._lock = threading.Lock()
+        self._known: dict[Address, _Known] = {}
+
+    def watch(self, port: int) -> None:
+        """Begin, in a thread of its own."""
+        threading.Thread(target=self._watch, args=(port,), daemon=True).start()
+
+    def named(self, peer: str, party: str) -> None:
+        """A call of this party came over the connection that gRPC names so."""
+        with self._lock:
+            self._of(address_of(peer)).party = party
+
+    def took(self, peer: str, size: int) -> None:
+        """A call was given a message of this size."""
+        with self._lock:
+            self._of(address_of(peer)).taken += size * OVERHEAD + PER_CALL
+
+    def _of(self, address: Address) -> _Known:
+        return self._known.setdefault(address, _Known(time.monotonic()))
+
+    def _watch(self, port: int) -> None:
+        while True:
+            with suppress(OSError):  # a descriptor that is gone meanwhile, or none left
+                self._look(port)
+            time.sleep(PAUSE)
+
+    def _look(self, port: int) -> None:
+        there = {address: info for address, info, _ in _connections(port)}
+        with self._lock:
+            self._known = {a: self._of(a) for a in there}
+            for address, (received, quiet) in there.items():
+                known = self._known[address]
+                known.received, known.quiet = received, quiet
+                known.taken = min(known.taken, received)
+            condemned = dict(self._condemned())
+        if condemned:
+            self._cut(port, condemned)
+
+    def _condemned(self) -> Iterator[tuple[Address, str]]:
+        now = time.monotonic()
+        oldest_first = sorted(self._known.items(), key=lambda item: item[1].since)
+        unnamed = [(a, k) for a, k in oldest_first if not k.party]
+        surplus = len(self._known) - MOST
+        for n, (address, known) in enumerate(unnamed):
+            if n < surplus:
+                yield address, "There are too many connections."
+            elif min(known.quiet, now - known.since) > IDLE or now - known.since > UNNAMED:
+                yield address, "A connection over which no party called was idle for too long."
+        left = Counter(k.party for k in self._known.values() if k.party)
+        for address, known in oldest_first:
+            if known.party and left[known.party] > OF_ONE:
+                left[known.party] -= 1
+                yield address, f"Party {known.party!r} has more than {OF_ONE} connections."
+        held = sum(known.held for known in self._known.values())
+        for address, known in sorted(self._known.items(), key=lambda item: -item[1].held):
+            if held <= self._most_held:
+                return
+            held -= known.held
+            yield address, "A message is larger than any that a party sends."
+
+    def _cut(self, port: int, condemned: dict[Address, str]) -> None:
+        parties = {address: self._known[address].party for address in condemned}
+        done: Counter[tuple[str, str, str]] = Counter()
+        for address, _, end in _connections(port):
+            if address in condemned:
+                with suppress(OSError):
+                    end.shutdown(socket.SHUT_RDWR)
+                done[condemned[address], parties[address], address[0]] += 1
+        for (why, party, host), count in done.items():
+            self._log.write("cut off", party=party or "?", host=host, connections=count, why=why)
+
+
+def _connections(port: int) -> Iterator[tuple[Address, tuple[int, float], socket.socket]]:
+    """This process's connections to the port: who, (bytes, seconds since the last), a handle.
+
+    The handle is closed when the next one is asked for.
+    """
+    try:
+        numbers = [int(name) for name in os.listdir("/proc/self/fd")]
+    except FileNotFoundError:
+        return
+    for number in numbers:
+        try:
+            if not os.readlink(f"/proc/self/fd/{number}").startswith("socket:"):
+                continue
+            end = socket.socket(fileno=os.dup(number))
+        except OSError:
+            continue
+        with end:
+            try:
+                if end.getsockname()[1] != port:
+                    continue
+                host, peer = end.getpeername()[:2]
+                info = end.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
+            except (OSError, IndexError, TypeError):
+                continue
+            if len(info) >= _RECEIVED + 8:
+                (received,) = struct.unpack_from("=Q", info, _RECEIVED)
+                (quiet,) = struct.unpack_from("=I", info, _LAST)
+                yield (_plain(host), peer), (received, quiet / 1000), end
+
+
+def address_of(peer: str) -> Address:
+    """What gRPC calls a peer, as an address.
+
+    >>> address_of("ipv4:127.0.0.1:5000"), address_of("ipv6:%5B::1%5D:5000")
+    (('127.0.0.1', 5000), ('::1', 5000))
+    """
+    host, _, port = peer.partition(":")[2].replace("%5B", "[").replace("%5D", "]").rpartition(":")
+    return _plain(host.strip("[]")), int(port) if port.isdigit() else 0
+
+
+def _plain(host: str) -> str:
+    return host.removeprefix("::ffff:").split("%")[0]

@@ -32,6 +32,9 @@ OF_ONE = 16
 IDLE, UNNAMED = 10.0, 120.0
 """Seconds that a connection may stay without a party's call: with nothing coming in, and at all."""
 
+SPARE = 32
+"""Threads that there may be besides one a call."""
+
 OVERHEAD, PER_CALL = 1.05, 512
 """What TLS and HTTP/2 add, at most about: to each byte, and to each message."""
 
@@ -50,29 +53,44 @@ class _Known:
     received: int = 0
     quiet: float = 0.0
     taken: float = 0.0
+    calls: int = 0
+    cut: bool = False
 
     @property
     def held(self) -> float:
         """Bytes that came and that no call has been given."""
         return max(0.0, self.received - self.taken)
 
+    @property
+    def nameless(self) -> bool:
+        """Whether something came over it, and no party's call; and nothing was done about it."""
+        return bool(self.received) and not self.party and not self.cut
+
 
 class Doorkeeper:
     """Watches the connections to a port of this process."""
 
-    def __init__(self, log: Log, held: int) -> None:
-        self._log, self._most_held = log, held
+    def __init__(self, log: Log, *, held: int, calls: int) -> None:
+        self._log, self._most_held, self._most_calls = log, held, calls
+        self._threads, self._pardoned = 0, 0.0
         self._lock = threading.Lock()
         self._known: dict[Address, _Known] = {}
 
     def watch(self, port: int) -> None:
         """Begin, in a thread of its own."""
+        self._threads = _threads() + SPARE + self._most_calls
         threading.Thread(target=self._watch, args=(port,), daemon=True).start()
 
     def named(self, peer: str, party: str) -> None:
         """A call of this party came over the connection that gRPC names so."""
         with self._lock:
-            self._of(address_of(peer)).party = party
+            known = self._of(address_of(peer))
+            known.party, known.calls = party, known.calls + 1
+
+    def ended(self, peer: str) -> None:
+        """Such a call has ended."""
+        with self._lock:
+            self._of(address_of(peer)).calls -= 1
 
     def took(self, peer: str, size: int) -> None:
         """A call was given a message of this size."""
@@ -91,12 +109,16 @@ class Doorkeeper:
     def _look(self, port: int) -> None:
         there = {address: info for address, info, _ in _connections(port)}
         with self._lock:
+            gone = [a for a, k in self._known.items() if a not in there and k.nameless]
             self._known = {a: self._of(a) for a in there}
             for address, (received, quiet) in there.items():
                 known = self._known[address]
                 known.received, known.quiet = received, quiet
                 known.taken = min(known.taken, received)
             condemned = dict(self._condemned())
+        for host, count in Counter(host for host, _ in gone).items():
+            why = "A connection ended before a party called over it."
+            self._log.write("refused", party="?", host=host, connections=count, why=why)
         if condemned:
             self._cut(port, condemned)
 
@@ -115,6 +137,7 @@ class Doorkeeper:
             if known.party and left[known.party] > OF_ONE:
                 left[known.party] -= 1
                 yield address, f"Party {known.party!r} has more than {OF_ONE} connections."
+        yield from self._hoarders(now)
         held = sum(known.held for known in self._known.values())
         for address, known in sorted(self._known.items(), key=lambda item: -item[1].held):
             if held <= self._most_held:
@@ -122,8 +145,25 @@ class Doorkeeper:
             held -= known.held
             yield address, "A message is larger than any that a party sends."
 
+    def _hoarders(self, now: float) -> Iterator[tuple[Address, str]]:
+        """Who begins calls and never says which hides them from the gate, but not their threads.
+
+        Of the connections without a call that the gate knows, the one that holds most goes first;
+        the next only when the threads of the last have had time to end.
+        """
+        if _threads() <= self._threads or now < self._pardoned:
+            return
+        self._pardoned = now + 0.2
+        quiet = [item for item in self._known.items() if not item[1].calls]
+        among = quiet or list(self._known.items())
+        if among:
+            address, _ = max(among, key=lambda item: item[1].held)
+            yield address, "Calls were begun and not gone on with."
+
     def _cut(self, port: int, condemned: dict[Address, str]) -> None:
         parties = {address: self._known[address].party for address in condemned}
+        for address in condemned:
+            self._known[address].cut = True
         done: Counter[tuple[str, str, str]] = Counter()
         for address, _, end in _connections(port):
             if address in condemned:
@@ -162,6 +202,14 @@ def _connections(port: int) -> Iterator[tuple[Address, tuple[int, float], socket
                 (received,) = struct.unpack_from("=Q", info, _RECEIVED)
                 (quiet,) = struct.unpack_from("=I", info, _LAST)
                 yield (_plain(host), peer), (received, quiet / 1000), end
+
+
+def _threads() -> int:
+    """How many threads this process has; 0 where that is not told."""
+    try:
+        return len(os.listdir("/proc/self/task"))
+    except FileNotFoundError:
+        return 0
 
 
 def address_of(peer: str) -> Address:

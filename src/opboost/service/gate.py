@@ -88,7 +88,11 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
             left.unlink(missing_ok=True)
         self._lock = threading.Lock()
         self._calls: Counter[str] = Counter()
-        self.door = Doorkeeper(self._log, setting.memory_mb * 2**20 // 2)
+        self.door = Doorkeeper(
+            self._log,
+            held=setting.memory_mb * 2**20 // 2,
+            calls=CALLS * len(self._record.parties),
+        )
         if setting.ca is None:
             super().__init__(
                 f"grpc+tcp://{setting.listen}", middleware={"claimed": _ClaimFactory()}
@@ -124,7 +128,8 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
             if action.body.size > LARGEST:
                 raise WireError(f"A message of {action.body.size:,} bytes is too large.")
             out = steps[action.type](party, action.body.to_pybytes())
-        return iter([flight.Result(pa.py_buffer(out))])
+            # The call counts until its answer has left: who does not read it has few of them.
+            yield flight.Result(pa.py_buffer(out))
 
     def do_put(
         self,
@@ -364,16 +369,17 @@ class _Refusing:
 
     def __init__(self, gate: Gate, context: flight.ServerCallContext, step: str) -> None:
         self._gate, self._context, self._step = gate, context, step
-        self._party = "?"
+        self._party, self._peer = "?", context.peer()
 
     def __enter__(self) -> str:
         try:
             self._party = self._gate.admit(self._context)
-            self._gate.door.named(self._context.peer(), self._party)
             self._gate.enter(self._party)
+            self._gate.door.named(self._peer, self._party)
         except (flight.FlightError, PeerError) as error:
             why = _first_line(error)[:300]
-            self._gate._log.write("refused", step=self._step[:32], party=self._party, why=why)
+            event = "flood" if isinstance(error, PeerError) else "refused"
+            self._gate._log.write(event, step=self._step[:32], party=self._party, why=why)
             if isinstance(error, PeerError):
                 raise flight.FlightServerError(why) from None
             raise
@@ -381,7 +387,8 @@ class _Refusing:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._gate.leave(self._party)
-        if error is None:
+        self._gate.door.ended(self._peer)
+        if error is None or isinstance(error, GeneratorExit):  # the answer was not read
             return
         if isinstance(error, PeerError):
             why = str(error)
@@ -446,8 +453,18 @@ def allow_files(count: int) -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
+def full_stack() -> None:
+    """Let the first thread's stack grow as far as it may; the others keep the size they have."""
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        hard = resource.getrlimit(resource.RLIMIT_STACK)[1]
+        resource.setrlimit(resource.RLIMIT_STACK, (hard, hard))
+
+
 def main() -> None:
     """Serve until the standard input closes, which it does when the training process ends."""
+    full_stack()
     warm_up()
     plain = json.loads(sys.stdin.readline())
     setting = Setting(**{**plain, "job": Path(plain["job"])})

@@ -9,12 +9,16 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
 from opboost.errors import PeerError
 from opboost.service.logs import LINES, Log
+
+STACK = 2**21
+"""Bytes of a thread's stack in the gate, where each call has a thread and all count as memory."""
 
 _HANDSHAKE = re.compile(r"Handshake failed with .*?error:[0-9A-F]+:[^:]*:[^:]*:(.*)")
 
@@ -41,15 +45,16 @@ class GateProcess:
             "PYTHONWARNINGS": "",
             "GRPC_VERBOSITY": "INFO",  # handshakes that failed are told here alone
         }
-        return subprocess.Popen(
-            [sys.executable, "-m", "opboost.service.gate"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=environment,
-            text=True,
-            errors="replace",
-        )
+        with _small_stacks():
+            return subprocess.Popen(
+                [sys.executable, "-m", "opboost.service.gate"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=environment,
+                text=True,
+                errors="replace",
+            )
 
     def open(self, setting: dict[str, object]) -> str:
         """Let parties in; returns the address.  ``setting`` is that of ``gate.Setting``."""
@@ -117,3 +122,20 @@ class GateProcess:
             self._process.wait()
         if self._process.stderr is not None:
             self._process.stderr.close()
+
+
+@contextmanager
+def _small_stacks() -> Iterator[None]:
+    """A process that is started meanwhile gives its threads small stacks."""
+    try:
+        import resource
+    except ImportError:
+        yield
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_STACK)
+    known = [limit for limit in (soft, hard, STACK) if limit != resource.RLIM_INFINITY]
+    resource.setrlimit(resource.RLIMIT_STACK, (min(known), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_STACK, (soft, hard))

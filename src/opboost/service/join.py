@@ -124,11 +124,16 @@ def _spoken() -> Iterator[None]:
                 f"TLS with the label party failed: {words}. Its certificate must be signed by the "
                 "authority in this party's ca.pem and be for the job's label_party."
             ) from None
+        if "Socket closed" in words:
+            words = (
+                "it hung up. If it goes on doing so, it does not accept this party's certificate: "
+                "its authority must have signed it, and it must be good today"
+            )
         raise Unreachable(words) from None
     except flight.FlightError as error:
         raise PeerError(f"The label party refused: {_words(error)}") from None
     except pa.ArrowException as error:
-        raise Unreachable(_words(error)) from None
+        raise Unreachable(_words(error).split(" (", 1)[0]) from None
 
 
 class Unreachable(PeerError):
@@ -141,7 +146,7 @@ def _words(error: BaseException) -> str:
         text = text.split(mark, 1)[0]
     for lead in ("Flight error: ", "Flight returned unavailable error, with message: "):
         text = text.replace(lead, "")
-    return text[:400]
+    return "".join(c if c.isprintable() else " " for c in text[:400])
 
 
 def join(

@@ -6,10 +6,11 @@ import os
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from opboost.errors import ConfigError
+from opboost.errors import ConfigError, DataError
 
 
 def write(path: Path, data: bytes, *, mode: int = 0o644) -> None:
@@ -41,6 +42,37 @@ def writing(
     finally:
         partial.unlink(missing_ok=True)
     flush(path.parent)
+
+
+def read_json(path: Path, kind: Any) -> Any:
+    """What a JSON file of one's own holds, as a value of ``kind``; a damaged one is refused.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "sizes.json"
+    ...     write(file, b'{"a": [1, 2]}')
+    ...     read_json(file, dict[str, tuple[int, ...]])
+    {'a': (1, 2)}
+    """
+    try:
+        return _adapter(kind).validate_json(path.read_bytes(), strict=True)
+    except (ValueError, RecursionError):
+        raise damaged(path) from None
+
+
+@lru_cache
+def _adapter(kind: Any) -> Any:
+    from pydantic import TypeAdapter  # a quarter of a second that not everybody needs
+
+    return TypeAdapter(kind)
+
+
+def damaged(path: Path) -> DataError:
+    """The refusal of a file of one's own that holds something else than was written."""
+    return DataError(
+        f"{path} is damaged: it does not hold what was written there",
+        hint="Bring back a copy of it, or begin a new job (--again).",
+    )
 
 
 def flush(path: Path) -> None:

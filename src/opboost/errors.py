@@ -12,14 +12,22 @@ The tree::
     │   └── WireError                   ... sent what no message of ours looks like
     └── InferredBoundsWarning           bounds were taken from the data (a warning)
 
-A message names the thing, the rule, what came, and the next step.
+A message names the thing, the rule, what came, and the next step.  It is one line of bounded length
+that any terminal can show, whatever a file or a peer put into it.
 """
 
 from __future__ import annotations
 
 
 class OpBoostError(Exception):
-    """The root: ``except OpBoostError`` catches all that this package raises on purpose."""
+    """The root: ``except OpBoostError`` catches all that this package raises on purpose.
+
+    >>> str(OpBoostError("A name is \\x1b[31m red.\\n"))
+    'A name is \\\\x1b[31m red.'
+    """
+
+    def __str__(self) -> str:
+        return shown(super().__str__())
 
 
 class ParameterError(OpBoostError, ValueError):
@@ -47,10 +55,10 @@ class DataError(OpBoostError, ValueError):
     @property
     def public(self) -> str:
         """The message without any value of the data."""
-        return f"{self.rule}. {self.hint}".rstrip()
+        return shown(f"{self.rule}. {self.hint}")
 
     def __str__(self) -> str:
-        return f"{self.rule} ({self.detail}). {self.hint}".rstrip() if self.detail else self.public
+        return shown(f"{self.rule} ({self.detail}). {self.hint}") if self.detail else self.public
 
     def __reduce__(self) -> tuple[object, ...]:
         return (_rebuild, (type(self), dict(self.__dict__)))
@@ -76,6 +84,19 @@ def _rebuild(kind: type[DataError], state: dict[str, object]) -> DataError:
     error.__dict__.update(state)
     error.args = (error.rule, error.detail, error.hint)
     return error
+
+
+def shown(text: object, most: int = 2000) -> str:
+    """A text as one line of bounded length, without a character that a terminal would act on."""
+    line = " ".join(str(text)[: 4 * most].split())
+    if not line.isprintable():
+        line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
+    return line if len(line) <= most else f"{line[: most - 4]} ..."
+
+
+def in_words(error: BaseException) -> str:
+    """What another program's error says, as the end of a sentence without its full stop."""
+    return shown(error, 300).rstrip(".")
 
 
 class PrivacyError(OpBoostError):

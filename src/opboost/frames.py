@@ -82,7 +82,12 @@ def categories(table: Any, name: Hashable) -> Encoded:
     arrow = _series(table, name).to_arrow()
     if hasattr(arrow, "combine_chunks"):
         arrow = arrow.combine_chunks()
-    encoded = arrow if hasattr(arrow, "dictionary") else arrow.dictionary_encode()
+    try:
+        encoded = arrow if hasattr(arrow, "dictionary") else arrow.dictionary_encode()
+    except NotImplementedError:
+        raise ColumnError(
+            name, f"holds {arrow.type}, which are no categories", hint="Convert or drop it."
+        ) from None
     codes = encoded.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
     return Encoded(codes.astype(np.int64), encoded.dictionary.to_pylist())
 

@@ -84,8 +84,14 @@ class Common:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Common:
-        """From a file."""
-        return cls(data[:32], data[40:], int.from_bytes(data[32:40], "big"))
+        """From a file; one that was damaged is refused."""
+        found = cls(data[:32], data[40:], int.from_bytes(data[32:40], "big"))
+        if len(data) <= 40 or int.from_bytes(found.bits, "big").bit_count() != found.size:
+            raise DataError(
+                "The file with the common rows is damaged",
+                hint="Bring back a copy of it, or begin a new job (--again).",
+            )
+        return found
 
 
 def _by_digest(digests: Digests) -> IntArray:

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -47,7 +47,7 @@ from opboost.config.sections import (
     TlsSection,
 )
 from opboost.domain import Domain, NumericMapping, Ordered, OrdinalMapping
-from opboost.errors import ColumnError, ConfigError, OpBoostError
+from opboost.errors import ColumnError, ConfigError, OpBoostError, in_words, shown
 from opboost.guarantee import Joint
 from opboost.mechanisms import (
     AdjMap,
@@ -300,12 +300,19 @@ def parse(text: str, source: str) -> Plan:
 
 def validated(text: str, source: str) -> ColumnsConfig:
     """The file's sections, each checked by itself."""
+    plain = toml(text, source)
     try:
-        return ColumnsConfig.model_validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{source} is not TOML: {error}.") from None
+        return ColumnsConfig.model_validate(plain)
     except ValidationError as error:
-        raise ConfigError(first_problem(error, source)) from None
+        raise ConfigError(first_problem(error, source, ColumnsConfig, _SECTIONS)) from None
+
+
+def toml(text: str, source: str) -> dict[str, Any]:
+    """The file's plain values."""
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{source} is not TOML: {in_words(error)}.") from None
 
 
 def planned(config: ColumnsConfig, source: str) -> Plan:
@@ -398,22 +405,30 @@ def _all_names(config: ColumnsConfig) -> Iterable[str]:
     return [*config.columns, *config.table.public, *config.table.drop, *config.align.ids()]
 
 
-def first_problem(error: ValidationError, source: str) -> str:
+def first_problem(
+    error: ValidationError,
+    source: str,
+    whole: type[Section],
+    sections: Mapping[str, type[Section]],
+) -> str:
     """The first thing that is wrong with a file, in words of help."""
     problem = error.errors()[0]
     parts = [
-        str(p) for p in problem["loc"] if not str(p).startswith(("function-", "list[", "tuple["))
+        shown(p, 60)
+        for p in problem["loc"]
+        if not str(p).startswith(("function-", "list[", "tuple["))
     ]
     place = "".join(f"[{parts[0]}]" if i == 0 else f".{p}" for i, p in enumerate(parts))
     if problem["type"] == "extra_forbidden":
-        holders = [_SECTIONS[p] for p in parts[:-1] if p in _SECTIONS]
-        known = list((holders[-1] if holders else ColumnsConfig).model_fields)
+        holders = [sections[p] for p in parts[:-1] if p in sections]
+        known = list((holders[-1] if holders else whole).model_fields)
         near = difflib.get_close_matches(parts[-1], known, n=1)
         hint = f"Did you mean {near[0]!r}?" if near else f"Known are {', '.join(known)}."
         return f"{source}: {'.'.join(parts)} is not a setting. {hint}"
     message = problem["msg"].removeprefix("Value error, ")
-    shown = "" if isinstance(problem["input"], dict) else f"; got {problem['input']!r}"
-    return f"{source}: {'.'.join(parts) or place}: {message}{shown}."
+    value = problem["input"]
+    got = "" if isinstance(value, dict) else f"; got {shown(repr(value), 100)}"
+    return f"{source}: {'.'.join(parts) or place}: {message}{got}."
 
 
 _SECTIONS: dict[str, type[Section]] = {

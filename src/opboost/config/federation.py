@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -12,7 +11,15 @@ from pydantic import Field, ValidationError
 
 from opboost.align.keys import Normalisation
 from opboost.align.rules import AlignRules
-from opboost.config.columns import ColumnsConfig, Plan, first_problem, planned, read, validated
+from opboost.config.columns import (
+    ColumnsConfig,
+    Plan,
+    first_problem,
+    planned,
+    read,
+    toml,
+    validated,
+)
 from opboost.config.sections import (
     AlignSection,
     BoosterSection,
@@ -117,11 +124,10 @@ def load_job(path: Path) -> Job:
     """The agreed job file."""
     text = read(path)
     try:
-        whole = _JobFile.model_validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path.name} is not TOML: {error}.") from None
+        whole = _JobFile.model_validate(toml(text, path.name))
     except ValidationError as error:
-        raise ConfigError(first_problem(error, path.name)) from None
+        sections: dict[str, type[Section]] = {"job": _Job, "align": SpellingSection}
+        raise ConfigError(first_problem(error, path.name, _JobFile, sections)) from None
     job = whole.job
     names = [job.label_party, *job.feature_parties]
     for name in names:

@@ -64,6 +64,8 @@ class _Look:
             kind = _kind(column.type)
         if kind:
             self.kinds.add(kind)
+        if pa.types.is_nested(column.type):
+            self.values = None
         if self.values is not None:
             self.values |= set(pc.unique(column).to_pylist()) - {None}
             if len(self.values) > FEW:

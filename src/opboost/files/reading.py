@@ -13,7 +13,7 @@ import pyarrow.parquet
 
 from opboost.columns import PrivateColumn
 from opboost.domain import NumericMapping, OrdinalMapping
-from opboost.errors import ColumnError, DataError
+from opboost.errors import ColumnError, DataError, in_words
 
 CELLS = 2_000_000
 """Cells in one piece, so that wide tables come in shorter pieces."""
@@ -22,6 +22,8 @@ BLOCK_BYTES = 1024 * 1024
 """Bytes of a CSV file that are parsed at a time."""
 
 _SUFFIXES = (".csv", ".csv.gz", ".parquet")
+_UNREADABLE = (pa.ArrowException, OSError, UnicodeDecodeError)
+"""What pyarrow makes of a damaged file."""
 
 
 def table_files(path: Path) -> list[Path]:
@@ -54,12 +56,7 @@ def column_names(path: Path) -> list[str]:
     if kind_of(path) == "parquet":
         with _parquet(path) as file:
             return list(file.schema_arrow.names)
-    with closing(_csv_reader(path)) as reader:
-        names = list(reader.schema.names)
-    if len(set(names)) < len(names):
-        twice = next(n for n in names if names.count(n) > 1)
-        raise DataError(f"Column {twice!r} stands twice in {path.name}", hint="Rename one.")
-    return names
+    return _header(path)
 
 
 def pieces(
@@ -87,9 +84,14 @@ def pieces(
 
 def _parquet(path: Path) -> pa.parquet.ParquetFile:
     try:
-        return pa.parquet.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise DataError(f"{path.name} is not a Parquet file that can be read: {error}") from None
+        file = pa.parquet.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False)
+        names = list(file.schema_arrow.names)
+    except _UNREADABLE as error:
+        raise DataError(
+            f"{path.name} is not a Parquet file that can be read: {in_words(error)}"
+        ) from None
+    _refuse_twice(names, path)
+    return file
 
 
 def _parquet_pieces(
@@ -100,12 +102,13 @@ def _parquet_pieces(
         size, total, done = path.stat().st_size, max(1, file.metadata.num_rows), 0
         try:
             for batch in file.iter_batches(batch_size=rows):
+                batch.validate(full=True)  # Parquet's text need not be text
                 yield pa.Table.from_batches([batch])
                 done += batch.num_rows
                 if progress:
                     progress(size * done // total)
-        except (pa.ArrowInvalid, OSError) as error:
-            raise DataError(f"{path.name} is damaged after row {done}: {error}") from None
+        except _UNREADABLE as error:
+            raise DataError(f"{path.name} is damaged after row {done}: {in_words(error)}") from None
 
 
 def _csv_reader(path: Path) -> pa.csv.CSVStreamingReader:
@@ -122,23 +125,33 @@ def _csv_reader(path: Path) -> pa.csv.CSVStreamingReader:
                 quoted_strings_can_be_null=False,
             ),
         )
-    except (pa.ArrowInvalid, OSError) as error:
+    except _UNREADABLE as error:
         raise _csv_error(path, error) from None
 
 
 def _header(path: Path) -> list[str]:
-    first = pa.csv.open_csv(
-        path,
-        read_options=pa.csv.ReadOptions(block_size=BLOCK_BYTES),
-        parse_options=pa.csv.ParseOptions(newlines_in_values=True),
-    )
-    with closing(first):
-        names = list(first.schema.names)
+    try:
+        first = pa.csv.open_csv(
+            path,
+            read_options=pa.csv.ReadOptions(block_size=BLOCK_BYTES),
+            parse_options=pa.csv.ParseOptions(newlines_in_values=True),
+        )
+        with closing(first):
+            names = list(first.schema.names)
+    except _UNREADABLE as error:
+        raise _csv_error(path, error) from None
     if len(names) == 1 and ";" in names[0]:
         raise DataError(
             f"{path.name} looks separated by semicolons", hint="Save it with commas first."
         )
+    _refuse_twice(names, path)
     return names
+
+
+def _refuse_twice(names: list[str], path: Path) -> None:
+    if len(set(names)) < len(names):
+        twice = next(n for n in names if names.count(n) > 1)
+        raise DataError(f"Column {twice!r} stands twice in {path.name}", hint="Rename one.")
 
 
 def _csv_pieces(
@@ -153,7 +166,7 @@ def _csv_pieces(
                 used = min(size, used + BLOCK_BYTES)
                 if progress:
                     progress(used)
-    except (pa.ArrowInvalid, OSError) as error:
+    except _UNREADABLE as error:
         raise _csv_error(path, error) from None
 
 
@@ -198,19 +211,21 @@ def _not_a_number(name: str, text: pa.ChunkedArray, file: str, first_row: int) -
 
 
 def _reads_as_number(text: str | None) -> bool:
-    if text is None:
+    if text is None or text in _NOT_A_NUMBER.to_pylist():
         return True
     try:
-        float(text)
-    except ValueError:
-        return text in _NOT_A_NUMBER.to_pylist()
+        pa.scalar(text).cast(pa.float64())
+    except pa.ArrowInvalid:
+        return False
     return True
 
 
 def _csv_error(path: Path, error: Exception) -> DataError:
     if "Empty CSV file" in str(error):
         return DataError(f"{path.name} is empty")
-    return DataError(f"{path.name} is not a CSV table that can be read", detail=str(error))
+    if isinstance(error, UnicodeDecodeError):
+        return DataError(f"{path.name} is not UTF-8 text", hint="Save it as UTF-8.")
+    return DataError(f"{path.name} is not a CSV table that can be read", detail=in_words(error))
 
 
 def csv_types(private: Iterable[PrivateColumn]) -> dict[str, pa.DataType]:

@@ -13,7 +13,7 @@ import hmac
 import json
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from opboost._typing import BoolArray, IntArray, Words
-from opboost.errors import DataError, ParameterError, PrivacyError
+from opboost.errors import DataError, ParameterError, PrivacyError, in_words
 from opboost.ledger.keys import Key, Persons, check_place, read_keys
 
 UNIT = 10**9
@@ -30,6 +30,9 @@ UNIT = 10**9
 
 UNBOUNDED = 2**62
 """What counts as spent once something was released without a bound (Local-map shows the run)."""
+
+_UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError, OverflowError)
+"""What SQLite makes of a damaged file; its own complaint may hold bytes that are no text."""
 
 Draws = np.ndarray[Any, np.dtype[np.uint8]]
 """One row of bytes a draw."""
@@ -95,11 +98,46 @@ class Entry:
         """What the entry says."""
         try:
             found: dict[str, Any] = json.loads(self.text)
-            return found
-        except ValueError:
-            raise DataError(
-                f"Entry {self.number} of the ledger is damaged", hint="Bring back a copy of it."
-            ) from None
+        except (ValueError, RecursionError):
+            raise self.damaged() from None
+        if not isinstance(found, dict) or not _says_all(found, _SAYS.get(self.kind, {})):
+            raise self.damaged()
+        return found
+
+    def damaged(self) -> DataError:
+        """The refusal of an entry that says what no entry of its kind does."""
+        return _damaged(f"Entry {self.number} of the ledger is damaged")
+
+
+_MARKS = (list, "two numbers")
+_SAYS: dict[str, dict[str, Any]] = {
+    "align": {"job": str, "recipient": str, "rows": int, "theirs": int, "points": str, "tag": str},
+    "aligned": {"job": str, "recipient": str, "common": int, "bitmap": str},
+    "reserve": {"job": str, "recipient": str, "people": str, "columns": list},
+    "commit": {"job": str, "recipient": str, "reservation": int},
+    "abort": {"job": str, "recipient": str, "reservation": int, "reason": str}
+    | {"charges": _MARKS, "noise": _MARKS},
+    "answer": {"job": str, "recipient": str, "cuts": dict, "query": str},
+}
+"""What the bodies of each kind say at least."""
+
+
+def _says_all(body: dict[str, Any], needed: dict[str, Any]) -> bool:
+    for name, kind in needed.items():
+        value = body.get(name)
+        if kind is _MARKS:
+            if not isinstance(value, list) or [type(v) for v in value] != [int, int]:
+                return False
+        elif type(value) is not kind:
+            return False
+    columns, cuts = body.get("columns", []), body.get("cuts", {})
+    return all(isinstance(c, dict) and type(c.get("attribute")) is str for c in columns) and all(
+        type(count) is int for count in cuts.values()
+    )
+
+
+def _damaged(what: str) -> DataError:
+    return DataError(what, hint="Bring back a copy of it.")
 
 
 class Ledger:
@@ -157,7 +195,8 @@ class Ledger:
             yield
         except BaseException:
             if self._db.in_transaction:  # a full disk has rolled back already
-                self._db.execute("ROLLBACK")
+                with suppress(sqlite3.DatabaseError):
+                    self._db.execute("ROLLBACK")
             raise
         self._run("COMMIT")
 
@@ -185,11 +224,21 @@ class Ledger:
         return (e for e in self._entries("ORDER BY number") if not kinds or e.kind in kinds)
 
     def _entries(self, rest: str, *values: Any) -> Iterator[Entry]:
-        rows = self._db.execute(
-            f"SELECT number, at, kind, body, key, hash FROM entries {rest}", values
-        )
-        for number, at, kind, text, key, digest in rows:
-            yield Entry(number, at, kind, text, key, bytes(digest))
+        for row in self._read(
+            f"SELECT number, at, kind, body, key, hash FROM entries {rest}", *values
+        ):
+            if [type(v) for v in row] != [int, str, str, str, str, bytes] or len(row[5]) != 32:
+                raise _damaged(f"Entry {row[0]} of the ledger is damaged")
+            yield Entry(*row)
+
+    def _read(self, statement: str, *values: Any) -> Iterator[tuple[Any, ...]]:
+        try:
+            for row in self._db.execute(statement, values):
+                yield row
+        except _UNREADABLE as error:
+            raise _damaged(
+                f"The ledger in {self.folder} cannot be read: {in_words(error)}"
+            ) from None
 
     def add_charge(
         self, reservation: int, attribute: str, amount: int, persons: Words
@@ -220,7 +269,7 @@ class Ledger:
 
     def last_blocks(self) -> Mark:
         """How far charges and noise go now."""
-        (marks,) = self._db.execute(
+        (marks,) = self._read(
             "SELECT (SELECT coalesce(max(id), 0) FROM charges), "
             "(SELECT coalesce(max(id), 0) FROM noise)"
         )
@@ -237,18 +286,23 @@ class Ledger:
         found = np.zeros(count, dtype=np.bool_)
         drawn = np.zeros((count, width), dtype=np.uint8)
         dropped = self._taken_back("noise")
-        rows = self._db.execute(
+        rows = self._read(
             "SELECT id, key, width, cells, drawn FROM noise "
             "WHERE attribute = ? AND mechanism = ? AND id <= ? ORDER BY id",
-            (attribute, mechanism, upto.noise),
+            *(attribute, mechanism, upto.noise),
         )
         for number, key, stored, blob, values in rows:
             if _within(number, dropped) or stored != width or key not in cells:
                 continue
+            if type(values) is not bytes or len(values) // width * 16 != _size(blob):
+                raise _damaged(f"Block {number} of noise of the ledger is damaged")
             known = np.frombuffer(blob, dtype="<u8").reshape(-1, 2)
+            if not len(known):
+                continue
             place, hit = _find(known, cells[key])
             hit &= ~found
-            drawn[hit] = np.frombuffer(values, dtype=np.uint8).reshape(-1, width)[place[hit]]
+            stored = np.frombuffer(values, np.uint8, len(known) * width).reshape(-1, width)
+            drawn[hit] = stored[place[hit]]
             found |= hit
         return found, drawn
 
@@ -267,15 +321,17 @@ class Ledger:
         unbounded = np.zeros(len(total), dtype=np.bool_)
         dropped = self._taken_back("charges")
         first, last = (without[0].charges, without[1].charges) if without else (0, 0)
-        rows = self._db.execute(
+        rows = self._read(
             "SELECT id, key, amount, persons FROM charges "
             "WHERE (?1 IS NULL OR attribute = ?1) AND NOT (id > ?2 AND id <= ?3)",
-            (attribute, first, last),
+            *(attribute, first, last),
         )
         for number, key, amount, blob in rows:
             if _within(number, dropped) or key not in persons:
                 continue
-            known = np.frombuffer(blob, dtype="<u8")
+            known = _charged(number, amount, blob)
+            if not len(known):
+                continue
             place = np.searchsorted(known, persons[key].charged)
             place[place == len(known)] = 0
             hit = known[place] == persons[key].charged
@@ -287,8 +343,8 @@ class Ledger:
 
     def most_spent(self) -> list[tuple[str, int, int]]:
         """For each attribute: how many people it was charged to, and the most for one of them."""
-        names = self._db.execute("SELECT DISTINCT attribute FROM charges ORDER BY attribute")
-        return [(name, *self._most("WHERE attribute = ?", name)) for (name,) in names.fetchall()]
+        names = list(self._read("SELECT DISTINCT attribute FROM charges ORDER BY attribute"))
+        return [(str(name), *self._most("WHERE attribute = ?", name)) for (name,) in names]
 
     def most_spent_in_all(self) -> tuple[int, int]:
         """How many people were charged at all, and the most for one of them."""
@@ -297,10 +353,10 @@ class Ledger:
     def _most(self, where: str, *values: str) -> tuple[int, int]:
         """People under a new key count anew: who they are is not in the ledger."""
         people, amounts, dropped = [], [], self._taken_back("charges")
-        rows = self._db.execute(f"SELECT id, amount, persons FROM charges {where}", values)
+        rows = self._read(f"SELECT id, amount, persons FROM charges {where}", *values)
         for number, amount, blob in rows:
             if not _within(number, dropped):
-                people.append(np.frombuffer(blob, dtype="<u8"))
+                people.append(_charged(number, amount, blob))
                 amounts.append(np.full(len(people[-1]), amount))
         if not people:
             return 0, 0
@@ -318,7 +374,7 @@ class Ledger:
         return [(body[table][0], body[table][1]) for body in bodies]
 
     def _check_keys(self) -> None:
-        for (name,) in self._db.execute("SELECT DISTINCT key FROM entries"):
+        for (name,) in self._read("SELECT DISTINCT key FROM entries"):
             if name not in self._by_name:
                 raise PrivacyError(
                     f"The ledger was written under key {name}, which the key file does not hold. "
@@ -335,18 +391,22 @@ class Ledger:
             ("charges", "reservation, key, attribute, amount, persons"),
             ("noise", "reservation, key, attribute, mechanism, width, cells, drawn"),
         ):
-            for row in self._db.execute(f"SELECT id, {columns} FROM {table}"):
+            for row in self._read(f"SELECT id, {columns} FROM {table}"):
                 yield table, row[0], row_digest(*row[1:])
 
     def sound(self) -> list[str]:
         """What SQLite itself finds wrong with the file."""
-        return [line for (line,) in self._db.execute("PRAGMA integrity_check") if line != "ok"]
+        return [line for (line,) in self._read("PRAGMA integrity_check") if line != "ok"]
 
     def _run(self, statement: str, values: tuple[Any, ...] = ()) -> sqlite3.Cursor:
         try:
             return self._db.execute(statement, values)
         except sqlite3.OperationalError as error:
             raise OSError(f"The ledger in {self.folder} cannot be written: {error}.") from None
+        except _UNREADABLE as error:
+            raise _damaged(
+                f"The ledger in {self.folder} cannot be written: {in_words(error)}"
+            ) from None
 
 
 def _within(number: int, ranges: list[tuple[int, int]]) -> bool:
@@ -359,11 +419,23 @@ def _opened(file: Path) -> sqlite3.Connection:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
         db.executescript(f"BEGIN IMMEDIATE; {_TABLES} {_FROZEN} COMMIT;")
-    except sqlite3.DatabaseError as error:
+    except _UNREADABLE as error:
         raise DataError(
-            f"{file} is not a ledger that can be read: {error}", hint="Bring back a copy of it."
+            f"{file} is not a ledger that can be read: {in_words(error)}",
+            hint="Bring back a copy of it.",
         ) from None
     return db
+
+
+def _size(blob: Any) -> int:
+    return len(blob) if type(blob) is bytes else -1
+
+
+def _charged(number: int, amount: Any, blob: Any) -> Words:
+    """The people of a charge."""
+    if type(amount) is not int or amount < 0 or _size(blob) % 8:
+        raise _damaged(f"Block {number} of charges of the ledger is damaged")
+    return np.frombuffer(blob, dtype="<u8")
 
 
 def _find(known: Words, wanted: Words) -> tuple[IntArray, BoolArray]:

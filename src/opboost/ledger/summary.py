@@ -29,11 +29,15 @@ def summary(ledger: Ledger) -> dict[str, Any]:
             meetings[body["job"]] = line | {"what": f"alignment of {sizes}, never finished"}
             lines.append(meetings[body["job"]])
         elif entry.kind == "aligned":
+            if body["job"] not in meetings:
+                raise entry.damaged()
             what = meetings[body["job"]]["what"].removesuffix(", never finished")
             meetings[body["job"]].update(what=f"{what}: {body['common']:,} in common")
         elif entry.kind == "answer":
             cuts = sum(body["cuts"].values())
             lines.append(line | {"what": f"split values: {cuts} cuts"})
+        elif body["reservation"] not in releases:
+            raise entry.damaged()
         else:
             counts = {k: body.get(k) for k in ("rows", "new_cells", "old_cells")}
             what = "release" if entry.kind == "commit" else f"taken back ({body['reason']})"

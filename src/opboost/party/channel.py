@@ -220,8 +220,11 @@ def read_column(file: Path) -> tuple[Head, CodedColumn]:
 
 def read_head(file: Path) -> Head:
     """The head of a column's stream in a file."""
-    with pa.OSFile(str(file)) as source, pa.ipc.open_stream(source) as stream:
-        return Head.from_schema(stream.schema)
+    try:
+        with pa.OSFile(str(file)) as source, pa.ipc.open_stream(source) as stream:
+            return Head.from_schema(stream.schema)
+    except (pa.ArrowException, OSError) as error:
+        raise WireError(f"A column's file cannot be read ({type(error).__name__}).") from None
 
 
 def coded_column(head: Head, symbols: IntArray) -> CodedColumn:

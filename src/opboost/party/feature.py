@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import compress
 from math import isfinite
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -25,7 +25,14 @@ from opboost.align.rules import AlignRules
 from opboost.columns import PrivateColumn
 from opboost.config import BoosterSection, Plan, load
 from opboost.domain import NumericMapping, RawUnits
-from opboost.errors import ColumnError, DataError, ParameterError, PeerError, PrivacyError
+from opboost.errors import (
+    ColumnError,
+    DataError,
+    ParameterError,
+    PeerError,
+    PrivacyError,
+    WireError,
+)
 from opboost.files.reading import column_names as file_columns
 from opboost.files.reading import csv_types, pieces, table_files
 from opboost.frames import column, column_names, is_frame
@@ -51,6 +58,7 @@ from opboost.wire.messages import (
     encode,
 )
 
+M = TypeVar("M")
 Progress = Callable[[str, int, int], None]
 """Told what is done, how much of it, and of how much in all."""
 
@@ -180,7 +188,7 @@ class FeatureParty:
     def released(self, job: str) -> tuple[Schema, list[Path]]:
         """The release that was made for a job."""
         folder = self.folder(job)
-        return decode((folder / "schema").read_bytes(), Schema), sorted(folder.glob("*.arrow"))
+        return _own(folder / "schema", Schema), sorted(folder.glob("*.arrow"))
 
     def _bind(self, job: str, nonce: bytes | None = None) -> None:
         """Tie a job's folder to its recipient and configuration; refuse it to any other."""
@@ -199,7 +207,9 @@ class FeatureParty:
                 raise PeerError(f"A split query came for job {job}, which was never released.")
             file.parent.mkdir(parents=True, exist_ok=True)
             durable.write(file, json.dumps({"nonce": nonce.hex(), "about": text}).encode())
-        known = json.loads(file.read_text())
+        known = durable.read_json(file, dict[str, str])
+        if set(known) != {"about", "nonce"}:
+            raise durable.damaged(file)
         if known["about"] != text or (nonce is not None and known["nonce"] != nonce.hex()):
             raise PrivacyError(
                 f"Job {job} began with another recipient or configuration. Bring that "
@@ -213,7 +223,7 @@ class FeatureParty:
         digest = hashlib.sha256(encode(query)).digest()
         made = folder / "answer"
         if made.exists():
-            known = decode(made.read_bytes(), SplitValues)
+            known = _own(made, SplitValues)
             if known.query != digest:
                 raise self._second(query.job)
             return known
@@ -412,6 +422,14 @@ class _Chosen:
     def order(self) -> IntArray:
         """Where each common row stands among the common rows in the table's order."""
         return np.searchsorted(np.sort(self.rows), self.rows)
+
+
+def _own(file: Path, kind: type[M]) -> M:
+    """A message that this party wrote to its disk."""
+    try:
+        return decode(file.read_bytes(), kind)
+    except WireError:
+        raise durable.damaged(file) from None
 
 
 def _row_numbers(first: int, count: int) -> list[bytes]:

@@ -342,8 +342,11 @@ def _kept(books: Books, folder: Path | None) -> Books:
     if not file.exists():
         plain = {f: None if b is None else b.values.tolist() for f, b in books.items()}
         durable.write(file, json.dumps(plain).encode())
-    found = json.loads(file.read_text())
-    return {int(f): None if v is None else Codebook(np.array(v)) for f, v in found.items()}
+    found = durable.read_json(file, dict[int, list[int] | None])
+    try:
+        return {f: None if v is None else Codebook(np.array(v, np.int64)) for f, v in found.items()}
+    except (DataError, OverflowError):
+        raise durable.damaged(file) from None
 
 
 @dataclass(frozen=True, slots=True)

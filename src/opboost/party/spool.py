@@ -123,4 +123,9 @@ def _counted(values: IntArray) -> tuple[IntArray, IntArray]:
 
 def read_values(stream: Path) -> IntArray:
     """The values behind the codes of a stream that was written here."""
-    return np.frombuffer(stream.with_suffix(".values").read_bytes(), dtype="<i8")
+    file = stream.with_suffix(".values")
+    data = file.read_bytes() if file.exists() else b"?"
+    values = np.frombuffer(data[: len(data) // 8 * 8], dtype="<i8")
+    if len(data) % 8 or (values[1:] <= values[:-1]).any():
+        raise durable.damaged(file)
+    return values

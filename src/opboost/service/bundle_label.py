@@ -53,6 +53,7 @@ from opboost.service.label_side import (
     label_party,
     new_job,
     read_data,
+    read_manifest,
     with_ids,
     write_model,
     write_predicted,
@@ -120,7 +121,7 @@ def go_on(config: LabelConfig, verb: str, inputs: Sequence[Path], to: Path) -> O
     with _taken(config, verb, now.takes, inputs) as job:
         manifest = job.folder / "manifest.json"
         if manifest.exists() and config.model.exists():
-            return Outcome(job.record.job, (), {}, json.loads(manifest.read_text()))
+            return Outcome(job.record.job, (), {}, read_manifest(job.folder))
         return job.go_on(now.writes, to)
 
 

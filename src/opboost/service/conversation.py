@@ -89,7 +89,15 @@ class Conversation:
         """The bundles so far."""
         if not self._file.exists():
             return ()
-        return tuple(Entry(**plain) for plain in json.loads(self._file.read_text()))
+        found: tuple[Entry, ...] = durable.read_json(self._file, tuple[Entry, ...])
+        steps = self.pair.steps[: len(found)]
+        sides = [
+            s.by_label_party == (e.sender == self.pair.label_party)
+            for s, e in zip(steps, found, strict=False)
+        ]
+        if [s.number for s in steps] != [e.number for e in found] or not all(sides):
+            raise durable.damaged(self._file)
+        return found
 
     def due(self) -> Step | None:
         """The step that comes next, if there is one."""

@@ -18,8 +18,15 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 
 from opboost import durable
-from opboost.errors import ConfigError, PeerError
-from opboost.service.tls import Identity, alternative_names, check_certificate, verify
+from opboost.errors import ConfigError, PeerError, WireError
+from opboost.service.tls import (
+    UNREADABLE,
+    Identity,
+    alternative_names,
+    check_certificate,
+    verify,
+)
+from opboost.wire.messages import check_party
 
 SUITE = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.AES_256_GCM)
 """RFC 9180, base mode: who sent something is proved by a signature, not by the encryption."""
@@ -92,7 +99,7 @@ def read_key(path: Path) -> PrivateKey:
         ) from None
     try:
         key.public("self")
-    except (ValueError, TypeError):
+    except UNREADABLE:
         raise ConfigError(f"{path} does not hold an X25519 key in PEM form.") from None
     return key
 
@@ -125,10 +132,10 @@ def read_public(path: Path, party: str, ca: bytes) -> PublicKey:
         form, said, raw, certificate, signature = (
             plain[name] for name in ("format", "party", "key", "certificate", "signature")
         )
-        key = PublicKey(str(said), bytes.fromhex(raw))
+        key = PublicKey(check_party(said), bytes.fromhex(raw))
         X25519PublicKey.from_public_bytes(key.raw)
         given, signed = certificate.encode(), bytes.fromhex(signature)
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, WireError):
         raise PeerError(f"{path.name} is no public key of an OpBoost party.") from None
     if form != FORMAT:
         raise PeerError(f"{path.name} is of another form than {FORMAT!r}.")

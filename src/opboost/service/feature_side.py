@@ -57,7 +57,10 @@ def check_rollback(welcome: Welcome, ledger: Ledger, identity: Identity) -> None
 
 def signed_receipt(folder: Path, ledger: Ledger, identity: Identity) -> Receipt:
     """The ledger's head after the release in a job's folder, signed."""
-    number = int((folder / "entry").read_text())
+    stated = (folder / "entry").read_bytes()
+    if not stated.isdigit() or len(stated) > 18:
+        raise durable.damaged(folder / "entry")
+    number = int(stated)
     entry = ledger.entry(number)
     if entry is None:
         raise PrivacyError(

@@ -34,6 +34,7 @@ from opboost.party.alignment import Match, Side
 from opboost.party.channel import read_column
 from opboost.wire.columns import Head
 from opboost.wire.messages import (
+    MOST_POINTS,
     Aligned,
     Points,
     Receipt,
@@ -41,6 +42,7 @@ from opboost.wire.messages import (
     SplitQuery,
     SplitValues,
     Welcome,
+    check_job,
     check_party,
     decode,
     encode,
@@ -94,9 +96,18 @@ class JobRecord:
     @classmethod
     def load(cls, folder: Path) -> JobRecord:
         """The record of a folder."""
-        found = json.loads((folder / "job.json").read_text())
-        lists = {name: tuple(found[name]) for name in ("parties", "revoked")}
-        return cls(**{**found, **lists})
+        file = folder / "job.json"
+        found: JobRecord = durable.read_json(file, cls)
+        try:
+            check_job(found.job)
+            for name in (found.label_party, *found.parties, *found.revoked):
+                check_party(name)
+            sizes = [len(bytes.fromhex(h)) for h in (found.hash, found.nonce, found.ids)]
+        except (WireError, ValueError):
+            raise durable.damaged(file) from None
+        if sizes != [32, 32, 32] or not 0 < found.rows < 2**31:
+            raise durable.damaged(file)
+        return found
 
 
 def newest_receipt(state: Path, party: str) -> bytes:
@@ -104,10 +115,30 @@ def newest_receipt(state: Path, party: str) -> bytes:
     newest, sealed = -1, b""
     for file in state.glob(f"*/parties/{check_party(party)}/receipt"):
         data = file.read_bytes()
-        entry = decode(data, Receipt).entry
+        try:
+            entry = decode(data, Receipt).entry
+        except WireError:
+            raise durable.damaged(file) from None
         if entry > newest:
             newest, sealed = entry, data
     return sealed
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What is kept of a party's points."""
+
+    tag: str
+    total: int
+    bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Expected:
+    """What a party's release must have."""
+
+    rows: int
+    ids: str
 
 
 class Mailbox:
@@ -147,8 +178,12 @@ class Mailbox:
 
     def points(self) -> dict[str, Any]:
         """What is known of the party's points: their secret's tag, how many, later their bytes."""
-        known: dict[str, Any] = json.loads(self.read("points")) if self.has("points") else {}
-        return known
+        if not self.has("points"):
+            return {}
+        known: _Shown = durable.read_json(self.folder / "points", _Shown)
+        if not 0 < known.total <= MOST_POINTS or known.bytes < 0:
+            raise durable.damaged(self.folder / "points")
+        return asdict(known)
 
     def take_refusal(self) -> str:
         """Why the label party refused what came; empty if it did not.
@@ -157,7 +192,7 @@ class Mailbox:
         """
         if not self.has("refused"):
             return ""
-        why = self.read("refused").decode()
+        why = self.read("refused").decode(errors="replace")
         self.forget_points()
         for name in ("refused",) if self.has("aligned") else ("points", "refused"):
             (self.folder / name).unlink(missing_ok=True)
@@ -180,12 +215,20 @@ class Mailbox:
             return record.rows, bytes.fromhex(record.ids)
         if not self.has("expected"):
             raise PeerError("Rows came before they were aligned.")
-        known = json.loads(self.read("expected"))
-        return known["rows"], bytes.fromhex(known["ids"])
+        known: _Expected = durable.read_json(self.folder / "expected", _Expected)
+        try:
+            return known.rows, bytes.fromhex(known.ids)
+        except ValueError:
+            raise durable.damaged(self.folder / "expected") from None
 
     def due(self) -> int:
         """How many columns the schema announces; 0 before it came."""
-        return int(self.read("due")) if self.has("due") else 0
+        if not self.has("due"):
+            return 0
+        stated = self.read("due")
+        if not stated.isdigit() or len(stated) > 9:
+            raise durable.damaged(self.folder / "due")
+        return int(stated)
 
     def bytes(self) -> int:
         """Bytes of what the party sent."""
@@ -355,7 +398,8 @@ def status(job: Path) -> dict[str, Any]:
         phase = "training" if record.purpose == "train" else "predicting"
     elif record.align == "psi" and not (job / "common").exists():
         stopped = job / "stopped"
-        phase = f"stopped: {stopped.read_text()}" if stopped.exists() else "aligning"
+        words = stopped.read_text(errors="replace") if stopped.exists() else ""
+        phase = f"stopped: {words}" if stopped.exists() else "aligning"
     else:
         phase = "waiting for releases"
     return {"job": record.job, "phase": phase, "rows": _rows(job, record), "parties": parties}

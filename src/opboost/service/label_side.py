@@ -185,10 +185,15 @@ def write_predicted(
 ) -> dict[str, Any]:
     """The manifest of a prediction, which says that the job is done; that of before, if it was."""
     if (folder / "manifest.json").exists():
-        known: dict[str, Any] = json.loads((folder / "manifest.json").read_text())
-        return known
+        return read_manifest(folder)
     about = {"left_out": record.rows - len(found.rows), "predicted_by": model.name}
     return _write_manifest(folder, record, seconds, alignment, found.guarantee, about)
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a job that is done."""
+    found: dict[str, Any] = durable.read_json(folder / "manifest.json", dict[str, Any])
+    return found
 
 
 def _write_manifest(

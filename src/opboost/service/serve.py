@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from typing import Any
 
@@ -11,7 +10,14 @@ from opboost.config.federation import LabelConfig
 from opboost.errors import ConfigError
 from opboost.service.gate_process import GateProcess
 from opboost.service.inbox import status
-from opboost.service.label_side import known_job, label_party, new_job, read_data, write_model
+from opboost.service.label_side import (
+    known_job,
+    label_party,
+    new_job,
+    read_data,
+    read_manifest,
+    write_model,
+)
 from opboost.service.session import Opened, Session, Watch, checked_identity
 from opboost.wire.coding import warm_up
 
@@ -36,8 +42,7 @@ def serve(
         folder = None if again else known_job(config, "network")
         done = folder is not None and (folder / "manifest.json").exists()
         if folder is not None and done and config.model.exists():
-            manifest: dict[str, Any] = json.loads((folder / "manifest.json").read_text())
-            return manifest
+            return read_manifest(folder)
         started = time.monotonic()
         data = read_data(config)
         if folder is None:

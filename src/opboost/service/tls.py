@@ -8,16 +8,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InternalError, InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from opboost.config.federation import Tls
-from opboost.errors import ConfigError, PeerError
+from opboost.errors import ConfigError, PeerError, in_words
 from opboost.wire.messages import PARTY_NAME, Receipt
 
 CLAIMED = "opboost-party"
 """The header that names a party where there is no certificate: plaintext on loopback."""
+
+UNREADABLE = (ValueError, TypeError, UnsupportedAlgorithm, InternalError)
+"""What the library makes of a certificate or key that is none, or of a kind that it lacks."""
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
@@ -60,11 +63,12 @@ def read_identity(tls: Tls | None, name: str) -> Identity:
         certificate = x509.load_pem_x509_certificate(cert)
         private = serialization.load_pem_private_key(key, None)
         x509.load_pem_x509_certificate(ca)
-    except ValueError as error:
+        fits = private.public_key() == certificate.public_key()
+    except UNREADABLE as error:
         raise ConfigError(
-            f"{tls.cert.parent}: a certificate or key cannot be read: {error}."
+            f"{tls.cert.parent}: a certificate or key cannot be read: {in_words(error)}."
         ) from None
-    if private.public_key() != certificate.public_key():
+    if not fits:
         raise ConfigError(f"The key {tls.key} does not belong to the certificate {tls.cert}.")
     found = alternative_names(certificate)
     if found != [name]:
@@ -135,27 +139,30 @@ def _dates(certificate: x509.Certificate) -> str:
 
 def issued_by(certificate: bytes, ca: bytes) -> x509.Certificate:
     """A certificate signed by the authority; a ValueError or InvalidSignature if it is not."""
-    found = x509.load_pem_x509_certificate(certificate)
     try:
+        found = x509.load_pem_x509_certificate(certificate)
         found.verify_directly_issued_by(x509.load_pem_x509_certificate(ca))
-    except TypeError as error:
-        raise ValueError("The certificate has another kind of key.") from error
+    except UNREADABLE as error:
+        raise ValueError("The certificate cannot be read or checked.") from error
     return found
 
 
 def verify(signer: x509.Certificate, signature: bytes, data: bytes) -> None:
     """Raise InvalidSignature unless the certificate's key signed the data."""
-    key = signer.public_key()
+    try:
+        key = signer.public_key()
+    except UNREADABLE:
+        raise InvalidSignature from None
     if not isinstance(key, ec.EllipticCurvePublicKey):
         raise InvalidSignature
     key.verify(signature, data, ec.ECDSA(hashes.SHA256()))
 
 
 def alternative_names(certificate: x509.Certificate) -> list[str]:
-    """The DNS names that a certificate is for."""
+    """The DNS names that a certificate is for; none if they cannot be read."""
     try:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except x509.ExtensionNotFound:
+    except (x509.ExtensionNotFound, x509.DuplicateExtension, *UNREADABLE):
         return []
     found: list[str] = names.get_values_for_type(x509.DNSName)
     return found
@@ -166,7 +173,7 @@ def named_in(path: Path) -> str:
     try:
         found = alternative_names(x509.load_pem_x509_certificate(_read(path)))
     except ValueError as error:
-        raise ConfigError(f"{path}: the certificate cannot be read: {error}.") from None
+        raise ConfigError(f"{path}: the certificate cannot be read: {in_words(error)}.") from None
     if len(found) != 1 or not PARTY_NAME.fullmatch(found[0]):
         raise ConfigError(f"{path} is for {', '.join(found) or 'nobody'}, not for one party.")
     return found[0]

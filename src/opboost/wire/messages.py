@@ -36,7 +36,7 @@ import pyarrow as pa
 from opboost.align.points import check_points, piece_count, piece_of
 from opboost.columns import PrivateColumn
 from opboost.domain import NumericMapping
-from opboost.errors import OpBoostError, WireError
+from opboost.errors import OpBoostError, WireError, in_words
 from opboost.mechanisms import UnaryEncoding
 from opboost.specs import column_from_dict, column_to_dict
 from opboost.wire.envelope import seal, unseal
@@ -238,7 +238,7 @@ class ColumnSchema:
         except WireError:
             raise
         except (OpBoostError, ValueError, TypeError, RecursionError, OverflowError) as error:
-            raise WireError(f"A column's description cannot be used: {error}") from None
+            raise WireError(f"A column's description cannot be used: {in_words(error)}.") from None
         return found
 
 
@@ -480,13 +480,13 @@ def encode(message: Any) -> bytes:
 def decode(data: bytes, *expected: type[M]) -> M:
     """The message of these bytes, which must be of one of the expected classes."""
     kind, row = unseal(data, {m.KIND: m.ARROW for m in expected})  # type: ignore[attr-defined]
+    if None in row.values():
+        raise WireError(f"A {kind} lacks a field.")
     part = _PARTS.get(kind)
     if part is not None:
         row["columns"] = tuple(_part(part, spec) for spec in row["columns"])
     elif "columns" in row:
         row["columns"] = tuple(row["columns"])
-    if None in row.values():
-        raise WireError(f"A {kind} lacks a field.")
     made: M = KINDS[kind](**row)
     return made
 

@@ -1,0 +1,165 @@
+"""What parties keep of a job on their own disks: records, mailboxes, chains, models in codes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import opboost as op
+from hardening.fuzz.mutate import spoilt, spoilt_json
+from hardening.fuzz.target import Drill, Target
+from hardening.fuzz.targets.messages import JOB, columns
+from opboost.errors import DataError, OpBoostError, PeerError, PrivacyError
+from opboost.ordinals import Codebook
+from opboost.party.label import _kept
+from opboost.service.conversation import STEPS, Conversation, Entry, Pair
+from opboost.service.feature_side import signed_receipt
+from opboost.service.inbox import JobRecord, Mailbox, jobs, newest_receipt, status
+from opboost.service.label_side import read_manifest
+from opboost.wire.messages import Cuts, Receipt, SplitQuery, Welcome, encode
+
+RECORD = JobRecord(
+    *(JOB, "ab" * 32, "cd" * 32, 100, "ef" * 32, "bank", ("shop", "telco"), ("telco",)),
+    *(True, 100, 1, "psi", 5000, "network", "train"),
+)
+
+Kept = tuple[str, bytes]
+
+
+def _prepare(files: list[Kept], use: Callable[[Path], Any], home: Path) -> Drill:
+    """Files of one folder, of which a case spoils one."""
+    job = home / JOB
+    for name, data in files:
+        (job / name).parent.mkdir(parents=True, exist_ok=True)
+        (job / name).write_bytes(data)
+    everything = [data for _, data in files]
+
+    def make(rng: Random) -> bytes:
+        place = rng.randrange(len(files))
+        data = files[place][1]
+        kind = spoilt_json if data[:1] in b"{[" and data else spoilt
+        return bytes([place]) + kind(rng, data, everything)
+
+    def feed(data: bytes) -> None:
+        name, good = files[data[0]]
+        (job / name).write_bytes(data[1:])
+        try:
+            use(job)
+        finally:
+            (job / name).write_bytes(good)
+
+    return Drill(make, feed)
+
+
+def _record_files() -> list[Kept]:
+    from dataclasses import asdict
+
+    about = {"tag": "00" * 16, "total": 50, "bytes": 3}
+    return [
+        ("job.json", json.dumps(asdict(RECORD)).encode()),
+        ("job.json", json.dumps(asdict(RECORD)).encode()),
+        ("parties/shop/points", json.dumps(about).encode()),
+        ("parties/shop/expected", json.dumps({"rows": 40, "ids": "ab" * 32}).encode()),
+        ("parties/shop/due", b"4"),
+        ("manifest.json", json.dumps({"job": JOB, "rows": 3, "seconds": 1.5}).encode()),
+        ("common", bytes(32) + (3).to_bytes(8, "big") + b"\xe0"),
+        ("parties/shop/receipt", encode(Receipt("shop", JOB, 3, bytes(32), b"c", b"s"))),
+        ("parties/shop/refused", b"The points cannot be used."),
+        ("stopped", b"too few rows"),
+    ]
+
+
+def _look(job: Path) -> None:
+    jobs(job.parent)
+    record = JobRecord.load(job)
+    json.dumps(status(job))
+    box = Mailbox(job, "shop")
+    box.expected(record)
+    box.due()
+    newest_receipt(job.parent, "shop")
+    read_manifest(job)
+    refused = box.folder / "refused"
+    words = refused.read_bytes()
+    box.take_refusal()
+    refused.write_bytes(words)
+
+
+def _chain_files() -> list[Kept]:
+    from dataclasses import asdict
+
+    chain = [Entry(1, "bank", "ab" * 32), Entry(2, "shop", "cd" * 32)]
+    return [("bundles/shop.json", json.dumps([asdict(e) for e in chain]).encode())]
+
+
+def _chain(job: Path) -> None:
+    talk = Conversation(job, Pair("bank", "shop", "ab" * 32, JOB, "bank", STEPS))
+    talk.due()
+    talk.written()
+
+
+def _trained_files() -> list[Kept]:
+    books = {0: Codebook(np.array([1, 2, 5])), 1: None}
+    plain = {f: None if b is None else b.values.tolist() for f, b in books.items()}
+    return [("trained-1/books.json", json.dumps(plain).encode())]
+
+
+def _books(job: Path) -> None:
+    _kept({}, job / "trained-1")
+
+
+def _prepare_party(home: Path) -> Drill:
+    """A feature party's folder of a job, from which it answers and signs."""
+    numbers = np.random.default_rng(0)
+    table = pa.table({"age": numbers.uniform(0, 100, 60)})
+    party = op.FeatureParty(table, columns()[:1], state=home / "state", name="shop")
+    welcome = Welcome(JOB, bytes(32), b"")
+    party.release(welcome)
+    query = SplitQuery(JOB, True, (Cuts(0, (1, 3)),))
+    party.answer(query)
+    folder = party.folder(JOB)
+    names = ["binding.json", "entry", "schema", "answer", "00000.values"]
+    kept = [(name, (folder / name).read_bytes()) for name in names]
+
+    def make(rng: Random) -> bytes:
+        place = rng.randrange(len(kept))
+        data = kept[place][1]
+        kind = spoilt_json if data[:1] in (b"{", b"[") else spoilt
+        return bytes([place]) + kind(rng, data)
+
+    def feed(data: bytes) -> None:
+        name = kept[data[0]][0]
+        (folder / name).write_bytes(data[1:])
+        if name == "00000.values":
+            (folder / "answer").unlink(missing_ok=True)
+        try:
+            party.release(welcome)
+            party.answer(query)
+            signed_receipt(folder, party._ledger, _Signer())
+        finally:
+            for known, content in kept:
+                (folder / known).write_bytes(content)
+
+    return Drill(make, feed)
+
+
+class _Signer:
+    """Stands in for a certificate, which is no part of what is read here."""
+
+    def sign(self, job: str, entry: int, head: bytes) -> Receipt:
+        return Receipt("shop", job, entry, head, b"", b"")
+
+
+ERRORS: tuple[type[OpBoostError], ...] = (DataError, PeerError, PrivacyError)
+TARGETS = [
+    Target("job's state", "user", ERRORS, partial(_prepare, _record_files(), _look), share=1),
+    Target("chain of bundles", "user", ERRORS, partial(_prepare, _chain_files(), _chain), share=2),
+    Target("codebooks of a model", "user", ERRORS, partial(_prepare, _trained_files(), _books)),
+    Target("feature party's state", "user", ERRORS, _prepare_party, most=30_000),
+]

@@ -66,7 +66,7 @@ def attacked(name: str, samples: int, pairs: int = 6) -> Tried:
 
 def caught(name: str, samples: int) -> bool:
     """Whether the auditor finds what is wrong with one that is broken."""
-    return not op.audit(BROKEN[name], samples=samples, pairs=20).sound
+    return not op.audit(BROKEN[name], samples=samples, pairs=45).sound
 
 
 def main() -> None:

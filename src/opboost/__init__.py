@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from opboost import theory
     from opboost.align.keys import Normalisation
     from opboost.align.rules import AlignRules
+    from opboost.auditing import Audit, Record, audit
     from opboost.budget import Budget
     from opboost.columns import Flag, PrivateColumn
     from opboost.denoise.reconstruct import Reconstruction, reconstruct
@@ -67,6 +68,7 @@ __all__ = [
     "AdjLaplace",
     "AdjMap",
     "AlignRules",
+    "Audit",
     "Budget",
     "Caps",
     "Certificate",
@@ -108,11 +110,13 @@ __all__ = [
     "PrivateColumn",
     "RandomizedResponse",
     "Reconstruction",
+    "Record",
     "SecureRng",
     "SeededRng",
     "UnaryEncoding",
     "WireError",
     "WithMissing",
+    "audit",
     "load",
     "random_queries",
     "range_query_mse",
@@ -125,6 +129,8 @@ _LATER = {
     "AdjLaplace": "opboost.mechanisms",
     "AdjMap": "opboost.mechanisms",
     "AlignRules": "opboost.align.rules",
+    "audit": "opboost.auditing",
+    "Audit": "opboost.auditing",
     "Budget": "opboost.budget",
     "Caps": "opboost.ledger",
     "Certificate": "opboost.mechanisms",
@@ -172,6 +178,7 @@ _LATER = {
     "range_query_mse": "opboost.metrics",
     "reconstruct": "opboost.denoise.reconstruct",
     "Reconstruction": "opboost.denoise.reconstruct",
+    "Record": "opboost.auditing",
     "SecureRng": "opboost.rng",
     "SeededRng": "opboost.rng",
     "theory": "opboost.theory",

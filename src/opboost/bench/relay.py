@@ -1,4 +1,4 @@
-"""A relay on loopback that counts what really goes over a connection, TLS and all."""
+"""A relay on loopback that counts, and on request keeps, what really goes over a connection."""
 
 from __future__ import annotations
 
@@ -8,14 +8,19 @@ from types import TracebackType
 
 
 class Relay:
-    """Listens on a free port and hands bytes on to ``address``, counting both ways."""
+    """Listens on a free port and hands bytes on to ``address``, counting both ways.
 
-    def __init__(self, address: str) -> None:
+    With ``keep`` the bytes themselves are in ``kept``, one stream a connection and direction.
+    """
+
+    def __init__(self, address: str, *, keep: bool = False) -> None:
         host, _, port = address.rpartition(":")
         self._target = host, int(port)
         self._server = socket.create_server(("127.0.0.1", 0))
         self.address = f"127.0.0.1:{self._server.getsockname()[1]}"
         self.up = self.down = 0
+        self.kept: list[bytearray] = []
+        self._keep = keep
 
     def __enter__(self) -> Relay:
         threading.Thread(target=self._accept, daemon=True).start()
@@ -46,8 +51,13 @@ class Relay:
                 ).start()
 
     def _carry(self, source: socket.socket, sink: socket.socket, upwards: bool) -> None:
+        stream = bytearray()
+        if self._keep:
+            self.kept.append(stream)
         try:
             while data := source.recv(1 << 16):
+                if self._keep:
+                    stream += data
                 if upwards:
                     self.up += len(data)
                 else:

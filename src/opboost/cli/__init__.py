@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from opboost import __version__
+from opboost.cli.audit import audit
 from opboost.cli.bench import bench
 from opboost.cli.bundle import bundle
 from opboost.cli.certify import certify
@@ -35,7 +36,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for verb in (demo, describe, desensitize, certify, train, predict, serve, join, bench):
+for verb in (demo, describe, desensitize, certify, audit, train, predict, serve, join, bench):
     app.command()(verb)
 app.add_typer(bundle, name="bundle")
 app.add_typer(certs, name="certs")

@@ -1,0 +1,83 @@
+"""What counts prove about a loss: the event that tells most, and its exact confidence bound."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.special import betainccinv, betaincinv
+
+from opboost._typing import BoolArray, FloatArray, IntArray
+
+Counts = tuple[IntArray, IntArray]
+"""How often each outcome came from x, and from y."""
+
+
+def proportion_below(count: int, n: int, risk: float) -> float:
+    """A chance that is not above the true one but with probability ``risk`` (Clopper-Pearson).
+
+    >>> proportion_below(0, 100, 0.05), round(proportion_below(50, 100, 0.05), 4)
+    (0.0, 0.4136)
+    """
+    return 0.0 if count == 0 else float(betaincinv(count, n - count + 1, risk))
+
+
+def proportion_above(count: int, n: int, risk: float) -> float:
+    """A chance that is not below the true one but with probability ``risk`` (Clopper-Pearson).
+
+    >>> proportion_above(100, 100, 0.05), round(proportion_above(0, 100, 0.05), 4)
+    (1.0, 0.0295)
+    """
+    return 1.0 if count == n else float(betainccinv(count + 1, n - count, risk))
+
+
+def loss_below(count_x: int, n_x: int, count_y: int, n_y: int, risk: float) -> float:
+    """``ln P[E | x] − ln P[E | y]`` is not below this but with probability ``risk``.
+
+    Half of the risk goes to either proportion, so the two need not be independent.
+    """
+    low = proportion_below(count_x, n_x, risk / 2)
+    if low == 0.0:
+        return 0.0
+    return max(0.0, math.log(low) - math.log(proportion_above(count_y, n_y, risk / 2)))
+
+
+def telling_event(ranking: Counts, choosing: Counts, grown: float, risk: float) -> BoolArray:
+    """The outcomes that speak most for x against y, by counts of a first part of the samples.
+
+    Tried are single outcomes, everything up to and from an outcome, and the outcomes with the
+    largest ratios in ``ranking`` together; ``choosing`` decides, which chance has not put in order.
+    ``grown`` is how many times as many samples the bound will rest on.
+    """
+    quantile = math.sqrt(2 * math.log(2 / risk))
+    rising = np.arange(len(ranking[0]))
+    best: tuple[float, IntArray] = (-math.inf, rising[:0])
+    for order, single in (
+        (rising, True),
+        (rising[::-1], False),
+        (_by_ratio(ranking, 0.5), False),
+        (_by_ratio(ranking, quantile), False),
+    ):
+        a, b = (np.asarray(c[order] * grown, dtype=np.float64) for c in choosing)
+        alone = _score(a, b, quantile)
+        together = _score(np.cumsum(a), np.cumsum(b), quantile)
+        if single and alone.max() > best[0]:
+            best = (float(alone.max()), order[[int(alone.argmax())]])
+        if together.max() > best[0]:
+            best = (float(together.max()), order[: int(together.argmax()) + 1])
+    event = np.zeros(len(rising), dtype=np.bool_)
+    event[best[1]] = True
+    return event
+
+
+def _by_ratio(counts: Counts, prior: float) -> IntArray:
+    """Outcomes by falling ratio; a prior keeps rare ones, whose ratios are chance, back."""
+    ratio = (counts[0] + prior) / (counts[1] + prior)
+    return np.argsort(-ratio, kind="stable")
+
+
+def _score(a: FloatArray, b: FloatArray, quantile: float) -> FloatArray:
+    """About what ``loss_below`` will say of counts like these."""
+    low = np.maximum(a - quantile * np.sqrt(a), 1e-300)
+    high = b + quantile * np.sqrt(b) + quantile**2 / 2
+    return np.asarray(np.log(low) - np.log(high), dtype=np.float64)

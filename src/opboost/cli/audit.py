@@ -1,0 +1,163 @@
+"""``opboost audit``: attacks the mechanisms of a configuration and says what that proves."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from opboost.cli.common import (
+    ConfigOption,
+    Format,
+    FormatOption,
+    paper,
+    print_json,
+    steps_progress,
+    talk,
+)
+
+if TYPE_CHECKING:
+    from opboost.auditing import Audit
+    from opboost.config import Plan
+
+_SHOWN = 12
+
+
+def audit(
+    config: ConfigOption,
+    samples: Annotated[
+        int, typer.Option(min=1000, max=10**9, help="Draws for each value that is attacked.")
+    ] = 1_000_000,
+    pairs: Annotated[
+        int, typer.Option(min=1, max=10_000, help="Pairs of values a mechanism, at most.")
+    ] = 45,
+    confidence: Annotated[
+        float,
+        typer.Option(min=0.5, max=1 - 1e-12, help="That nothing is said against a sound file."),
+    ] = 1 - 1e-6,
+    seed: Annotated[int, typer.Option(min=0, help="Which pairs; noise is never seeded.")] = 0,
+    format: FormatOption = Format.text,
+) -> None:
+    """Attack each mechanism by drawing from it; print what that proves beside what is promised.
+
+    Exit status 3 if a bound exceeds what is promised or certified, or draws depend on each other.
+    """
+    from opboost.auditing import audit as attack
+    from opboost.config import load
+
+    plan = load(config)
+    targets = _targets(plan)
+    found: list[tuple[list[str], Audit]] = []
+    with steps_progress() as progress:
+        for mechanism, names in targets:
+            title = ", ".join(names)
+            found.append(
+                (
+                    names,
+                    attack(
+                        mechanism,
+                        samples=samples,
+                        pairs=pairs,
+                        confidence=1 - (1 - confidence) / len(targets),
+                        seed=seed,
+                        progress=lambda done, of, title=title: progress(title, done, of),  # type: ignore[misc]
+                    ),
+                )
+            )
+    sound = all(one.sound for _, one in found)
+    if format is Format.json:
+        audits = [_plain(names, one) for names, one in found]
+        print_json({"audits": audits, "confidence": confidence, "sound": sound})
+    else:
+        for names, one in found:
+            _print(names, one)
+        paper().print(
+            f"If all is as promised, anything is said against it with a chance of at most "
+            f"{1 - confidence:.1g}."
+        )
+    if not sound:
+        for names, one in found:
+            for finding in one.findings[:3]:
+                talk().print(f"opboost: {', '.join(names)}: {finding}")
+        raise typer.Exit(3)
+
+
+def _targets(plan: Plan) -> list[tuple[object, list[str]]]:
+    """Each distinct mechanism with its columns; and the record, where rows release only some."""
+    from opboost.auditing import Record
+    from opboost.mechanisms import Mechanism
+
+    names: dict[Any, list[str]] = {}
+    for column in plan.private:
+        names.setdefault(column.flagged() or column.mechanism, []).append(str(column.name))
+    targets: list[tuple[object, list[str]]] = list(names.items())
+    if plan.budget is not None and plan.budget.columns_per_row is not None:
+        on_grids = {str(c.name): c.mechanism for c in plan.private}
+        grids = {n: m for n, m in on_grids.items() if isinstance(m, Mechanism)}
+        if len(grids) == len(plan.private):
+            targets.append((Record(grids, plan.budget), ["a whole record"]))
+    return targets
+
+
+def _print(names: list[str], one: Audit) -> None:
+    table = Table(
+        title=f"{', '.join(names)}: {one.samples:,} samples a value", caption=one.mechanism
+    )
+    for title in ("pair", "promised", "exact", "at least", "of exact", "seen at"):
+        table.add_column(title, justify="left" if title in ("pair", "seen at") else "right")
+    worst_first = sorted(one.pairs, key=lambda p: (not (p.broken or p.beyond_law), -p.reached))
+    for p in worst_first[:_SHOWN]:
+        mark = " BROKEN" if p.broken else " NOT THE LAW" if p.beyond_law else ""
+        table.add_row(
+            f"{_value(p.x)}, {_value(p.y)}",
+            _level(p.promised),
+            _level(p.exact),
+            f"{p.lower:.4f}{mark}",
+            f"{p.reached:.1%}" if math.isfinite(p.exact) else "-",
+            p.event if len(p.event) <= 40 else p.event[:37] + "...",
+        )
+    paper().print(table)
+    if len(one.pairs) > _SHOWN:
+        paper().print(f"{len(one.pairs) - _SHOWN} pairs more, all within their promise and law.")
+    dependent = [c.between for c in one.independence if c.dependent]
+    paper().print(
+        f"Draws depend on each other: {'; '.join(dependent)}."
+        if dependent
+        else f"Draws are independent as far as seen: {len(one.independence)} checks."
+    )
+
+
+def _value(value: object) -> str:
+    return "missing" if value is None else str(value)
+
+
+def _level(value: float) -> str:
+    return "none" if math.isinf(value) else f"{value:.4f}"
+
+
+def _plain(names: list[str], one: Audit) -> dict[str, Any]:
+    return {
+        "columns": names,
+        "mechanism": one.mechanism,
+        "samples": one.samples,
+        "sound": one.sound,
+        "findings": list(one.findings),
+        "pairs": [
+            {
+                "x": p.x,
+                "y": p.y,
+                "promised": p.promised,
+                "exact": p.exact,
+                "lower": p.lower,
+                "reached": p.reached,
+                "event": p.event,
+            }
+            for p in one.pairs
+        ],
+        "independence": [
+            {"between": c.between, "chance": c.chance, "dependent": c.dependent}
+            for c in one.independence
+        ],
+    }

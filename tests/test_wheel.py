@@ -55,15 +55,13 @@ def test_two_builds_of_a_commit_are_the_same_bytes_and_hold_the_package_alone(tm
     check_sdist(next(one.glob("*.tar.gz")))
 
 
+def git(*arguments: str) -> str:
+    run = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True)
+    return run.stdout
+
+
 def committed(folder: str) -> set[str]:
-    listed = subprocess.run(
-        ["git", "ls-tree", "-r", "--name-only", "HEAD", folder],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return set(listed.stdout.splitlines())
+    return set(git("ls-tree", "-r", "--name-only", "HEAD", folder).splitlines())
 
 
 def check_wheel(path: Path) -> None:
@@ -73,6 +71,8 @@ def check_wheel(path: Path) -> None:
         info = next(name for name in names if name.endswith(".dist-info/METADATA")).split("/")[0]
         assert wheel.read(f"{info}/licenses/LICENSE") == (ROOT / "LICENSE").read_bytes()
         assert b"opboost = opboost.cli:main" in wheel.read(f"{info}/entry_points.txt")
+        made = time.gmtime(int(git("log", "-1", "--format=%ct")) // 2 * 2)
+        assert {entry.date_time for entry in wheel.infolist()} == {tuple(made)[:6]}
         assert {entry.external_attr >> 16 & 0o777 for entry in wheel.infolist()} == {0o644}
     package = {name for name in names if not name.startswith(info)}
     assert package == {name.removeprefix("src/") for name in committed("src/opboost")}

@@ -3,9 +3,16 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+UV := 0.13.7
+UPGRADE := --upgrade
+# For every platform, for the oldest Python that is supported, from the public index alone.
+COMPILE = $(BIN)/uv pip compile --quiet --no-config --universal --python-version 3.11 --fork-strategy fewest \
+    --generate-hashes --no-header --no-annotate --no-emit-index-url --default-index https://pypi.org/simple $(UPGRADE)
+# Files are dated by the commit that they are made of.
+EPOCH = SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check claims lock clean
+.PHONY: help demo test check audit claims lock wheel sbom clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -16,26 +23,41 @@ demo: $(READY) ## a first look, on bundled data
 test: $(READY) ## the whole test suite, doctests included
 	$(BIN)/pytest -n auto
 
-check: $(READY) ## lint, format, types and layers
+check: $(READY) ## lint, format, types, layers and known vulnerabilities
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m supply.audit
+
+audit: $(READY) ## before a release: hashes as published, and known vulnerabilities; both must answer
+	$(BIN)/python -m supply.published
+	$(BIN)/python -m supply.audit --must-answer
 
 claims: $(READY) ## recompute every figure that the project states -> docs/claims.json
 	$(BIN)/python -m claims
 
-lock: $(READY) ## renew requirements/dev.txt
-	$(BIN)/pip install --quiet pip-tools
-	$(BIN)/pip-compile --quiet --extra dev --allow-unsafe --strip-extras --no-emit-index-url \
-	    --no-emit-find-links --no-header --no-annotate --upgrade --output-file requirements/dev.txt pyproject.toml
+lock: $(READY) ## renew requirements/, with hashes; UPGRADE= keeps versions
+	$(BIN)/pip install --quiet uv==$(UV)
+	$(COMPILE) --extra boost --output-file requirements/runtime.txt pyproject.toml
+	$(COMPILE) --extra dev --constraints requirements/runtime.txt --output-file requirements/dev.txt pyproject.toml
+
+wheel: $(READY) ## the last commit as wheel and sdist -> dist/, the same bytes wherever it is built
+	rm -rf build/commit dist/opboost-*
+	mkdir -p build/commit dist
+	git archive HEAD | tar -x -C build/commit
+	$(EPOCH) $(BIN)/python -m build --no-isolation --outdir dist build/commit
+	cd dist && sha256sum opboost-*.whl opboost-*.tar.gz | tee SHA256SUMS
+
+sbom: $(READY) ## what a deployment is made of -> dist/opboost.cdx.json (CycloneDX)
+	$(EPOCH) $(BIN)/python -m supply.sbom dist/opboost.cdx.json
 
 clean: ## remove what the other verbs made
-	rm -rf $(VENV) demo-out .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) build dist demo-out .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 
 $(READY): requirements/dev.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "OpBoost needs Python 3.11 or newer; set PYTHON=...")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements/dev.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r requirements/dev.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from opboost.kernels.compiling import njit
 
 THRESHOLD_BITS = 48
 """Bits of a threshold that the fast path compares; an entry is threshold << 16 | alias."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from opboost.kernels.compiling import njit
 
 _HALF = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)

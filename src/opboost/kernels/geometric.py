@@ -8,8 +8,8 @@ thresholds; a word that equals one of them flags its row.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from opboost.kernels.compiling import njit
 from opboost.kernels.fixed import mulhi
 
 DIGIT_BITS = 11

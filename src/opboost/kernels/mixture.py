@@ -19,7 +19,8 @@ so the result does not depend on the number of threads.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from opboost.kernels.compiling import njit
 
 UNSENT = 2
 """The first bit of a unary column that a row did not send."""

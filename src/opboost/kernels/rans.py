@@ -8,7 +8,8 @@ of the table or ``-1``, never a read beyond the end.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from opboost.kernels.compiling import njit
 
 LOWEST = np.uint64(1 << 31)
 MOST_PRECISION = 22

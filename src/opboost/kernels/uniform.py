@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from opboost.kernels.compiling import njit
 from opboost.kernels.fixed import mulhi
 
 _ZERO = np.uint64(0)

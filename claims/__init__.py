@@ -18,4 +18,6 @@ FILES = (
     "denoising_auto",
     "denoising_industrial",
     "denoising_speed",
+    "hostile",
+    "load",
 )

@@ -19,4 +19,6 @@ FILES = (
     "denoising_industrial",
     "denoising_speed",
     "audit",
+    "hostile",
+    "load",
 )

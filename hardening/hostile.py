@@ -1,24 +1,36 @@
-"""Every attack on a besieged label party, counted: how many of how many were survived.
+"""Every attack of the catalogue, counted: how many of how many were survived.
 
-``python -m hardening.hostile --count 60 --seed 1`` runs it by hand.
+Attacks on a besieged label party (``gate``), by a label party on an honest feature party
+(``join``), and by whoever carries bundles (``bundles``).  ``python -m hardening.hostile gate
+--count 60 --seed 1`` runs one kind by hand.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
+import re
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from hardening.attack import Attack
+from hardening.forgeries import FORGERIES, Carrier
+from hardening.labels import LIES, Houses
 from hardening.members import MEMBERS
 from hardening.siege import Outcome, Siege
 from hardening.strangers import STRANGERS
 
 CATALOGUE: tuple[Attack, ...] = (*STRANGERS, *MEMBERS)
+CROWD = 1000
+"""Connections of those attacks that open many."""
+
+T = TypeVar("T")
+Told = Callable[[Outcome], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,53 +49,88 @@ class Report:
     def survived(self) -> int:
         return sum(o.survived for o in self.outcomes)
 
+    def __str__(self) -> str:
+        end = "finished" if self.finished else "did NOT finish"
+        return (
+            f"seed {self.seed}: {self.survived} of {self.tried} survived, and the honest job {end}"
+        )
 
-def run(
-    count: int,
-    seed: int,
-    *,
-    crowd: int = 1000,
-    only: str = "",
-    told: Callable[[Outcome], None] = lambda outcome: None,
+
+def _silent(outcome: Outcome) -> None:
+    """Nobody watches."""
+
+
+def on_the_gate(
+    count: int, seed: int, *, crowd: int = CROWD, only: str = "", told: Told = _silent
 ) -> Report:
-    """Try ``count`` attacks, each of the catalogue before any comes twice, in a random order."""
-    with tempfile.TemporaryDirectory() as folder:
-        siege = Siege(Path(folder), crowd)
-        outcomes = []
-        with siege.laid():
-            for attack in drawn(count, random.Random(seed), only):
-                if attack.stage == "release":
-                    assert siege.release
-                outcomes.append(siege.suffered(attack.name, attack.run, attack.log))
-                told(outcomes[-1])
-            finished = siege.finish()
-    return Report(seed, tuple(outcomes), finished)
-
-
-def drawn(count: int, rng: random.Random, only: str = "") -> list[Attack]:
-    """Attacks in a random order; those on points come before those on a release."""
-    known = [a for a in CATALOGUE if only in a.name]
-    chosen = [known[n % len(known)] for n in range(count)]
+    """Attacks on a label party; those on points come before those on a release."""
+    rng, outcomes = random.Random(seed), []
     places = {"points": (0.0, 0.5), "release": (0.5, 1.0), "any": (0.0, 1.0)}
-    return sorted(chosen, key=lambda attack: rng.uniform(*places[attack.stage]))
+    known = [a for a in CATALOGUE if re.search(only, a.name)]
+    chosen = sorted(_each(known, count, rng), key=lambda a: rng.uniform(*places[a.stage]))
+    with _folder() as folder, Siege(folder, crowd).laid() as siege:
+        for attack in chosen:
+            if attack.stage == "release":
+                assert siege.release
+            outcomes.append(siege.suffered(attack.name, attack.run, attack.log))
+            told(outcomes[-1])
+        return Report(seed, tuple(outcomes), siege.finish())
+
+
+def on_a_join(count: int, seed: int, *, only: str = "", told: Told = _silent) -> Report:
+    """Lies of a label party to a feature party that follows the protocol."""
+    chosen = _each([lie for lie in LIES if re.search(only, lie.name)], count, random.Random(seed))
+    with _folder() as folder:
+        houses, outcomes = Houses(folder), []
+        for lie in chosen:
+            outcomes.append(houses.suffered(lie))
+            told(outcomes[-1])
+        return Report(seed, tuple(outcomes), houses.finish({lie.align for lie in chosen}))
+
+
+def by_bundles(count: int, seed: int, *, only: str = "", told: Told = _silent) -> Report:
+    """Bundles that were altered, repeated, misaddressed or made up."""
+    chosen = _each([f for f in FORGERIES if re.search(only, f.name)], count, random.Random(seed))
+    with _folder() as folder:
+        carrier, outcomes = Carrier(folder), []
+        for forgery in chosen:
+            outcomes.append(carrier.suffered(forgery))
+            told(outcomes[-1])
+        return Report(seed, tuple(outcomes), carrier.finish())
+
+
+def _each(known: list[T], count: int, rng: random.Random) -> list[T]:
+    """A random order, in which all come once before any comes twice."""
+    chosen: list[T] = []
+    while len(chosen) < count:
+        chosen += rng.sample(known, len(known))
+    return chosen[:count]
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
+KINDS = {
+    "gate": (on_the_gate, len(CATALOGUE)),
+    "join": (on_a_join, len(LIES)),
+    "bundles": (by_bundles, len(FORGERIES)),
+}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=len(CATALOGUE))
+    parser.add_argument("kind", choices=list(KINDS))
+    parser.add_argument("--count", type=int)
     parser.add_argument("--seed", type=int, default=int(time.time()))
-    parser.add_argument("--crowd", type=int, default=1000)
-    parser.add_argument("--only", default="")
+    parser.add_argument("--only", default="", help="those whose name fits this expression")
     given = parser.parse_args()
+    run, all_of_them = KINDS[given.kind]
+    count = given.count or (1 if given.only else all_of_them)
     print(f"seed {given.seed}")
-    report = run(
-        given.count,
-        given.seed,
-        crowd=given.crowd,
-        only=given.only,
-        told=lambda outcome: print(outcome, flush=True),
-    )
-    print(f"{report.survived} of {report.tried} survived; finished: {report.finished}")
+    print(run(count, given.seed, only=given.only, told=lambda o: print(o, flush=True)))
 
 
 if __name__ == "__main__":

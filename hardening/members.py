@@ -454,7 +454,7 @@ def a_flood_of_calls(siege: Siege) -> str:
     return turned_away[0]
 
 
-@MEMBERS.add("cut off: Party 'shop' has more than 16 connections")
+@MEMBERS.add("cut off: The party has more than 16 connections")
 def many_connections_of_a_party(siege: Siege) -> str:
     """Whole Flight channels, each idle after its hello."""
     with contextlib.ExitStack() as stack:

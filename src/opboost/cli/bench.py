@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from opboost.bench.sampling import Result, Timing
 
-NAMES = ("sampling", "train", "federation")
+NAMES = ("sampling", "train", "federation", "load")
 
 
 def bench(
@@ -41,6 +41,8 @@ def bench(
         report["train"] = _train(quick, repeats, format)
     if name in ("federation", "all"):
         report["federation"] = _federation(console, quick, repeats, format)
+    if name in ("load", "all"):
+        report["load"] = _load(console, quick, format)
     if format is Format.json:
         print_json({"machine": _machine(), **report})
     else:
@@ -128,6 +130,38 @@ def _federation(
     if format is Format.text:
         paper().print(table)
     return found
+
+
+def _load(console: Console, quick: bool, format: Format) -> dict[str, object]:
+    from opboost.bench.load import LIMIT_MB, LOAD, QUICK, run
+
+    with console.status("load") if console.is_terminal else nullcontext():
+        found = run(QUICK if quick else LOAD)
+    load = found.load
+    times = found.parties.values()
+    table = Table(
+        title=f"{load.parties} parties send {load.rows:,} rows × {load.columns} columns at once"
+    )
+    for title in ("", "figure"):
+        table.add_column(title, justify="right" if title else "left")
+    for what, figure in (
+        ("seconds, from the first schema to the last column", f"{found.sending:.2f}"),
+        ("seconds of a party, fastest and slowest", f"{min(times):.2f} to {max(times):.2f}"),
+        ("slowest over fastest", f"{found.starved:.2f}"),
+        ("MB sent", f"{found.bytes / 1e6:.1f}"),
+        ("million values a second", f"{found.values_a_second / 1e6:.1f}"),
+        ("× a plain Flight call, without TLS, checks or disk", f"{found.over_flight:.1f}"),
+        ("× a bare socket", f"{found.over_socket:.1f}"),
+        (f"MB of the gate, whose limit is {LIMIT_MB} more than it starts with",
+         f"{found.gate_mb:.0f}"),
+        ("MB of the label party, training included", f"{found.label_mb:.0f}"),
+        ("seconds to desensitise, all parties, two at a time", f"{found.preparing:.1f}"),
+    ):  # fmt: skip
+        table.add_row(what, figure)
+    if format is Format.text:
+        paper().print(table)
+    more = {"starved": found.starved, "over_flight": found.over_flight}
+    return asdict(found) | more | {"over_socket": found.over_socket}
 
 
 def _machine() -> str:

@@ -148,6 +148,7 @@ class LimitsSection(Section):
     memory_mb: int = Field(default=1024, ge=256)
     columns: int = Field(default=4096, ge=1)
     connect_seconds: float = Field(default=60.0, gt=0)
+    answer_seconds: float = Field(default=120.0, ge=10)
     wait_seconds: float = Field(default=7 * 24 * 3600.0, gt=0)
 
 

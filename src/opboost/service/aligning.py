@@ -14,6 +14,15 @@ from opboost.wire.messages import Ack, Aligned, Points, PointsQuery, Poll
 M = TypeVar("M")
 
 
+REST = 0.5
+"""Seconds between two questions "is there something to do?", which the label party should hold."""
+
+
+def rest(asked: float) -> None:
+    """Wait a little if the last question was answered at once: an answer may be "not yet"."""
+    time.sleep(max(0.0, asked + REST - time.monotonic()))
+
+
 class Ask(Protocol):
     """One message out, one of the expected kinds back."""
 
@@ -44,7 +53,9 @@ class Talk:
         ones by what came back.
         """
         theirs: list[Points] = []
+        asked_for: set[str] = set()
         while time.monotonic() < self._end:
+            asked = time.monotonic()
             said: object = self._ask("aligned", Poll(self._job), Aligned, Ack)
             if isinstance(said, Aligned):
                 self._meeting.finish(said)
@@ -58,6 +69,9 @@ class Talk:
                 missing = [points for points in theirs if points.piece not in said.columns]
                 raised = self._meeting.raised(missing)
                 self._show("IDs of the label party raised", raised)
+            if said.step in asked_for:
+                rest(asked)
+            asked_for.add(said.step)
         raise PeerError("The other parties did not come in time. Join again later.")
 
     def _all_fetched(self, kept: list[Points]) -> Iterator[Points]:
@@ -69,11 +83,13 @@ class Talk:
     def _fetched(self, number: int) -> Points:
         """A piece of the label party's points, when it is made."""
         while time.monotonic() < self._end:
+            asked = time.monotonic()
             said: object = self._ask("want", PointsQuery(self._job, number), Points, Ack)
             if isinstance(said, Points):
                 if said.piece != number:
                     raise PeerError("The label party sent another piece of points than asked for.")
                 return said
+            rest(asked)
         raise PeerError("The label party's points did not come in time. Join again later.")
 
     def _show(self, what: str, pieces: Iterator[Points]) -> None:

@@ -9,8 +9,6 @@ connection that holds most of it ends.  On systems without ``/proc`` nothing is 
 from __future__ import annotations
 
 import os
-import socket
-import struct
 import threading
 import time
 from collections import Counter
@@ -18,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
+from opboost.service.connections import Address, address_of, connections, hang_up
 from opboost.service.logs import Log
 
 PAUSE = 0.01
@@ -37,11 +36,6 @@ SPARE = 32
 
 OVERHEAD, PER_CALL = 1.05, 512
 """What TLS and HTTP/2 add, at most about: to each byte, and to each message."""
-
-_RECEIVED, _LAST = 128, 52
-"""Where Linux's ``struct tcp_info`` has the bytes received, and milliseconds since the last."""
-
-Address = tuple[str, int]
 
 
 @dataclass(slots=True)
@@ -65,6 +59,16 @@ class _Known:
     def nameless(self) -> bool:
         """Whether something came over it, and no party's call; and nothing was done about it."""
         return bool(self.received) and not self.party and not self.cut
+
+
+REASONS = {
+    "crowd": "There are too many connections.",
+    "idle": "A connection over which no party called was idle for too long.",
+    "connections": f"The party has more than {OF_ONE} connections.",
+    "calls": "Calls were begun and not gone on with.",
+    "size": "A message is larger than any that a party sends.",
+}
+"""Why a connection is cut off."""
 
 
 class Doorkeeper:
@@ -107,7 +111,7 @@ class Doorkeeper:
             time.sleep(PAUSE)
 
     def _look(self, port: int) -> None:
-        there = {address: info for address, info, _ in _connections(port)}
+        there = {address: info for address, info, _ in connections(port)}
         with self._lock:
             gone = [a for a, k in self._known.items() if a not in there and k.nameless]
             self._known = {a: self._of(a) for a in there}
@@ -118,34 +122,37 @@ class Doorkeeper:
             condemned = dict(self._condemned())
         for host, count in Counter(host for host, _ in gone).items():
             why = "A connection ended before a party called over it."
-            self._log.write("refused", party="?", host=host, connections=count, why=why)
+            about = {"party": "?", "step": "connect", "host": host, "connections": count}
+            self._log.write("refused", **about, why=why)
         if condemned:
             self._cut(port, condemned)
 
     def _condemned(self) -> Iterator[tuple[Address, str]]:
+        """The connections that are to go, and the reason."""
         now = time.monotonic()
-        oldest_first = sorted(self._known.items(), key=lambda item: item[1].since)
+        there = {a: k for a, k in self._known.items() if not k.cut}
+        oldest_first = sorted(there.items(), key=lambda item: item[1].since)
         unnamed = [(a, k) for a, k in oldest_first if not k.party]
-        surplus = len(self._known) - MOST
+        surplus = len(there) - MOST
         for n, (address, known) in enumerate(unnamed):
             if n < surplus:
-                yield address, "There are too many connections."
+                yield address, "crowd"
             elif min(known.quiet, now - known.since) > IDLE or now - known.since > UNNAMED:
-                yield address, "A connection over which no party called was idle for too long."
-        left = Counter(k.party for k in self._known.values() if k.party)
+                yield address, "idle"
+        left = Counter(k.party for k in there.values() if k.party)
         for address, known in oldest_first:
             if known.party and left[known.party] > OF_ONE:
                 left[known.party] -= 1
-                yield address, f"Party {known.party!r} has more than {OF_ONE} connections."
-        yield from self._hoarders(now)
-        held = sum(known.held for known in self._known.values())
-        for address, known in sorted(self._known.items(), key=lambda item: -item[1].held):
+                yield address, "connections"
+        yield from self._hoarders(there, now)
+        held = sum(known.held for known in there.values())
+        for address, known in sorted(there.items(), key=lambda item: -item[1].held):
             if held <= self._most_held:
                 return
             held -= known.held
-            yield address, "A message is larger than any that a party sends."
+            yield address, "size"
 
-    def _hoarders(self, now: float) -> Iterator[tuple[Address, str]]:
+    def _hoarders(self, there: dict[Address, _Known], now: float) -> Iterator[tuple[Address, str]]:
         """Who begins calls and never says which hides them from the gate, but not their threads.
 
         Of the connections without a call that the gate knows, the one that holds most goes first;
@@ -154,54 +161,24 @@ class Doorkeeper:
         if _threads() <= self._threads or now < self._pardoned:
             return
         self._pardoned = now + 0.2
-        quiet = [item for item in self._known.items() if not item[1].calls]
-        among = quiet or list(self._known.items())
+        quiet = [item for item in there.items() if not item[1].calls]
+        among = quiet or list(there.items())
         if among:
             address, _ = max(among, key=lambda item: item[1].held)
-            yield address, "Calls were begun and not gone on with."
+            yield address, "calls"
 
     def _cut(self, port: int, condemned: dict[Address, str]) -> None:
         parties = {address: self._known[address].party for address in condemned}
         for address in condemned:
             self._known[address].cut = True
         done: Counter[tuple[str, str, str]] = Counter()
-        for address, _, end in _connections(port):
+        for address, _, end in connections(port):
             if address in condemned:
-                with suppress(OSError):
-                    end.shutdown(socket.SHUT_RDWR)
+                hang_up(end)
                 done[condemned[address], parties[address], address[0]] += 1
-        for (why, party, host), count in done.items():
-            self._log.write("cut off", party=party or "?", host=host, connections=count, why=why)
-
-
-def _connections(port: int) -> Iterator[tuple[Address, tuple[int, float], socket.socket]]:
-    """This process's connections to the port: who, (bytes, seconds since the last), a handle.
-
-    The handle is closed when the next one is asked for.
-    """
-    try:
-        numbers = [int(name) for name in os.listdir("/proc/self/fd")]
-    except FileNotFoundError:
-        return
-    for number in numbers:
-        try:
-            if not os.readlink(f"/proc/self/fd/{number}").startswith("socket:"):
-                continue
-            end = socket.socket(fileno=os.dup(number))
-        except OSError:
-            continue
-        with end:
-            try:
-                if end.getsockname()[1] != port:
-                    continue
-                host, peer = end.getpeername()[:2]
-                info = end.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
-            except (OSError, IndexError, TypeError):
-                continue
-            if len(info) >= _RECEIVED + 8:
-                (received,) = struct.unpack_from("=Q", info, _RECEIVED)
-                (quiet,) = struct.unpack_from("=I", info, _LAST)
-                yield (_plain(host), peer), (received, quiet / 1000), end
+        for (reason, party, host), count in done.items():
+            about = {"party": party or "?", "step": reason, "host": host, "connections": count}
+            self._log.write("cut off", **about, why=REASONS[reason])
 
 
 def _threads() -> int:
@@ -210,17 +187,3 @@ def _threads() -> int:
         return len(os.listdir("/proc/self/task"))
     except FileNotFoundError:
         return 0
-
-
-def address_of(peer: str) -> Address:
-    """What gRPC calls a peer, as an address.
-
-    >>> address_of("ipv4:127.0.0.1:5000"), address_of("ipv6:%5B::1%5D:5000")
-    (('127.0.0.1', 5000), ('::1', 5000))
-    """
-    host, _, port = peer.partition(":")[2].replace("%5B", "[").replace("%5D", "]").rpartition(":")
-    return _plain(host.strip("[]")), int(port) if port.isdigit() else 0
-
-
-def _plain(host: str) -> str:
-    return host.removeprefix("::ffff:").split("%")[0]

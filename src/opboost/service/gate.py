@@ -122,7 +122,7 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
             "answer": self._answer,
         }
         self.door.took(context.peer(), action.body.size)
-        with self._refusing(context, action.type) as party:
+        with self._refusing(context, action.type if action.type in steps else "?") as party:
             if action.type not in steps:
                 raise WireError("There is no such step.")
             if action.body.size > LARGEST:
@@ -379,7 +379,7 @@ class _Refusing:
         except (flight.FlightError, PeerError) as error:
             why = _first_line(error)[:300]
             event = "flood" if isinstance(error, PeerError) else "refused"
-            self._gate._log.write(event, step=self._step[:32], party=self._party, why=why)
+            self._gate._log.write(event, step=self._step, party=self._party, why=why)
             if isinstance(error, PeerError):
                 raise flight.FlightServerError(why) from None
             raise
@@ -402,7 +402,7 @@ class _Refusing:
             why = "The label party cannot store the message now. Try again later."
         internal = "" if isinstance(error, OpBoostError) else type(error).__name__
         self._gate._log.write(
-            "refused", party=self._party, step=self._step[:32], why=why[:300], error=internal
+            "refused", party=self._party, step=self._step, why=why[:300], error=internal
         )
         raise flight.FlightServerError(why[:1000]) from None
 

@@ -17,7 +17,7 @@ from typing import IO
 from opboost.errors import PeerError
 from opboost.service.logs import LINES, Log
 
-STACK = 2**21
+STACK = 2**19
 """Bytes of a thread's stack in the gate, where each call has a thread and all count as memory."""
 
 _HANDSHAKE = re.compile(r"Handshake failed with .*?error:[0-9A-F]+:[^:]*:[^:]*:(.*)")

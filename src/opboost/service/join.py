@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from threading import Thread
 from typing import Any, TypeVar, cast
@@ -18,10 +19,10 @@ from opboost import durable
 from opboost.config import Plan
 from opboost.config.federation import FeatureConfig
 from opboost.domain import NumericMapping
-from opboost.errors import ConfigError, PeerError
+from opboost.errors import ConfigError, PeerError, PrivacyError
 from opboost.ledger import Caps, Ledger
 from opboost.party.feature import Progress
-from opboost.service.aligning import Talk
+from opboost.service.aligning import Talk, rest
 from opboost.service.feature_side import (
     check_rollback,
     feature_party,
@@ -29,6 +30,7 @@ from opboost.service.feature_side import (
     write_manifest,
 )
 from opboost.service.logs import Log
+from opboost.service.meter import Meter
 from opboost.service.tls import (
     CLAIMED,
     Identity,
@@ -36,6 +38,7 @@ from opboost.service.tls import (
     read_identity,
 )
 from opboost.wire.coding import warm_up
+from opboost.wire.envelope import LARGEST
 from opboost.wire.messages import (
     Ack,
     Farewell,
@@ -55,18 +58,27 @@ _PATIENCE = [
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1000),
+    ("grpc.max_receive_message_length", LARGEST + 2**16),
 ]
-"""How gRPC itself tries again; left alone it waits a second after the first refusal."""
+"""How gRPC itself tries again (left alone it waits a second after the first refusal), and how large
+a message it takes in."""
 
 
 class Connection:
     """One feature party's connection to the label party."""
 
     def __init__(
-        self, address: str, party: str, label_party: str, identity: Identity | None
+        self,
+        address: str,
+        party: str,
+        label_party: str,
+        identity: Identity | None,
+        timeout: float = 120.0,
     ) -> None:
         self.sent = 0
-        self._timeout = 120.0
+        self._timeout = timeout
+        port = address.rpartition(":")[2]
+        self._meter = Meter(int(port) if port.isdigit() else 0, 2 * LARGEST)
         if identity is None:
             self._client = flight.FlightClient(f"grpc+tcp://{address}", generic_options=_PATIENCE)
         else:
@@ -87,16 +99,19 @@ class Connection:
     def call(self, step: str, message: Any, *expected: type[M]) -> M:
         """One message out, one back."""
         data = encode(message)
-        with _spoken():
+        with self._meter.call(), _spoken():
             options = flight.FlightCallOptions(timeout=self._timeout, headers=self._headers)
-            answers = list(self._client.do_action(flight.Action(step, data), options))
+            answers = list(islice(self._client.do_action(flight.Action(step, data), options), 2))
         self.sent += len(data)
+        if len(answers) != 1:
+            raise PeerError("The label party gave no answer, or more than one.")
         return decode(answers[0].body.to_pybytes(), *expected)
 
     def put(self, job: str, number: int, file: Path) -> None:
         """One column's stream."""
         path = flight.FlightDescriptor.for_path(job, str(number))
         with (
+            self._meter.call(),
             _spoken(),
             pa.OSFile(str(file)) as source,
             pa.ipc.open_stream(source) as stream,
@@ -130,6 +145,8 @@ def _spoken() -> Iterator[None]:
                 "its authority must have signed it, and it must be good today"
             )
         raise Unreachable(words) from None
+    except flight.FlightTimedOutError:
+        raise Unreachable("it did not answer in time") from None
     except flight.FlightError as error:
         raise PeerError(f"The label party refused: {_words(error)}") from None
     except pa.ArrowException as error:
@@ -218,21 +235,27 @@ class _Visit:
     def run(self, leave: bool) -> dict[str, Any]:
         started = time.monotonic()
         try:
-            hello = Hello(self._config.party.name, self._config.job.hash)
-            welcome = self._retried(lambda c: c.call("hello", hello, Welcome))
-            if not welcome.job.endswith(hello.job_hash[:4].hex()):
-                raise PeerError("The label party's job number is not one of this job file.")
-            if self._identity is not None:
-                check_rollback(welcome, self._ledger, self._identity)
-            if self._config.job.align == "psi":
-                self._align(welcome)
-            rows = self._party.rows(welcome)
-            self._retried(lambda c: c.call("rows", rows, Ack))
-            self._send(welcome)
-            phase = "released" if leave else self._wait(welcome.job)
-            return self._manifest(welcome.job, phase, started)
+            return self._visited(leave, started)
+        except (PeerError, PrivacyError) as error:
+            self._log.write("stopped", why=str(error)[:300])
+            raise
         finally:
             self._hang_up()
+
+    def _visited(self, leave: bool, started: float) -> dict[str, Any]:
+        hello = Hello(self._config.party.name, self._config.job.hash)
+        welcome = self._retried(lambda c: c.call("hello", hello, Welcome))
+        if not welcome.job.endswith(hello.job_hash[:4].hex()):
+            raise PeerError("The label party's job number is not one of this job file.")
+        if self._identity is not None:
+            check_rollback(welcome, self._ledger, self._identity)
+        if self._config.job.align == "psi":
+            self._align(welcome)
+        rows = self._party.rows(welcome)
+        self._retried(lambda c: c.call("rows", rows, Ack))
+        self._send(welcome)
+        phase = "released" if leave else self._wait(welcome.job)
+        return self._manifest(welcome.job, phase, started)
 
     def _align(self, welcome: Welcome) -> None:
         meeting, job = self._party.meeting(welcome), welcome.job
@@ -248,6 +271,7 @@ class _Visit:
 
     def _send(self, welcome: Welcome) -> None:
         schema, files = self._party.release(welcome)
+        started = time.monotonic()
         there = self._retried(lambda c: c.call("schema", schema, Ack))
         self._give_receipt(welcome.job)
         for number, file in enumerate(files):
@@ -255,7 +279,9 @@ class _Visit:
                 self._retried(partial(_put, welcome.job, number, file))
             self._progress("sent", number + 1, len(files))
         self._retried(lambda c: c.call("sent", Ack(welcome.job, "sent"), Ack))
-        self._log.write("sent", job=welcome.job, rows=schema.rows, columns=len(files))
+        seconds = round(time.monotonic() - started, 3)
+        columns = len(files)
+        self._log.write("sent", job=welcome.job, rows=schema.rows, columns=columns, seconds=seconds)
         self._say(f"{len(files)} columns of {schema.rows:,} rows sent.")
 
     def _give_receipt(self, job: str) -> None:
@@ -271,7 +297,9 @@ class _Visit:
         predicting = self._config.job.purpose == "predict"
         what = "end of the job" if predicting else "split query"
         self._say(f"Waiting for the {what}; you may also leave and join again later.")
+        answered = False
         while time.monotonic() < end:
+            asked = time.monotonic()
             said = self._retried(partial(_poll, job))
             if isinstance(said, Farewell):
                 return "done"
@@ -281,6 +309,10 @@ class _Visit:
                 if predicting:
                     raise PeerError("A split query came in a prediction, which has none.")
                 self._answer(said)
+                if not answered:
+                    answered = True
+                    continue
+            rest(asked)
         return "waited"
 
     def _answer(self, query: SplitQuery) -> None:
@@ -319,6 +351,7 @@ class _Visit:
                 self._config.party.name,
                 self._config.job.label_party,
                 self._identity,
+                self._config.limits.answer_seconds,
             )
         return self._connection
 

@@ -1,0 +1,66 @@
+"""The connections of this process, and what the kernel knows of each; none without ``/proc``."""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+from collections.abc import Iterator
+from contextlib import suppress
+
+_RECEIVED, _LAST = 128, 52
+"""Where Linux's ``struct tcp_info`` has the bytes received, and milliseconds since the last."""
+
+Address = tuple[str, int]
+
+
+def connections(
+    port: int, *, out: bool = False
+) -> Iterator[tuple[Address, tuple[int, float], socket.socket]]:
+    """This process's connections to its own port, or with ``out`` to a peer's.
+
+    Who, (bytes, seconds since the last), and a handle, closed when the next one is asked for.
+    """
+    try:
+        numbers = [int(name) for name in os.listdir("/proc/self/fd")]
+    except FileNotFoundError:
+        return
+    for number in numbers:
+        try:
+            if not os.readlink(f"/proc/self/fd/{number}").startswith("socket:"):
+                continue
+            end = socket.socket(fileno=os.dup(number))
+        except OSError:
+            continue
+        with end:
+            try:
+                host, peer = end.getpeername()[:2]
+                if (peer if out else end.getsockname()[1]) != port:
+                    continue
+                info = end.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
+            except (OSError, IndexError, TypeError):
+                continue
+            if len(info) >= _RECEIVED + 8:
+                (received,) = struct.unpack_from("=Q", info, _RECEIVED)
+                (quiet,) = struct.unpack_from("=I", info, _LAST)
+                yield (_plain(host), peer), (received, quiet / 1000), end
+
+
+def hang_up(end: socket.socket) -> None:
+    """End a connection, whoever else holds it."""
+    with suppress(OSError):
+        end.shutdown(socket.SHUT_RDWR)
+
+
+def address_of(peer: str) -> Address:
+    """What gRPC calls a peer, as an address.
+
+    >>> address_of("ipv4:127.0.0.1:5000"), address_of("ipv6:%5B::1%5D:5000")
+    (('127.0.0.1', 5000), ('::1', 5000))
+    """
+    host, _, port = peer.partition(":")[2].replace("%5B", "[").replace("%5D", "]").rpartition(":")
+    return _plain(host.strip("[]")), int(port) if port.isdigit() else 0
+
+
+def _plain(host: str) -> str:
+    return host.removeprefix("::ffff:").split("%")[0]

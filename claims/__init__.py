@@ -19,4 +19,5 @@ FILES = (
     "denoising_industrial",
     "denoising_speed",
     "audit",
+    "leaks",
 )

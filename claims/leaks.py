@@ -14,7 +14,9 @@ SEED = 20_260_101
 @lru_cache(maxsize=1)
 def outcomes() -> tuple[Outcome, ...]:
     done = [run_one("by bundles", SEED), run_one("whole", SEED, plain=False, captured=True)]
-    done += [run_one(name, SEED, captured=True) for name in ("whole", "killed", *FAILURES)]
+    done += [
+        run_one(name, SEED, captured=True) for name in ("whole", "killed", "classes", *FAILURES)
+    ]
     for one in done:
         for found in one.found[:4]:
             print(f"{one.name}: {found.what} as {found.form} in {found.where}")

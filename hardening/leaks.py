@@ -262,6 +262,13 @@ def killed(job: Job) -> None:
     job.wait(LABEL_PARTY, *PARTIES)
 
 
+def classes(job: Job) -> None:
+    """The label is text: its classes, one of them odd, are in the label party's model alone."""
+    labels = [ODD_TEXT if i % 2 else "usual" for i in range(COMMON + ALONE)]
+    _column("price", lambda v: labels)(job.scene.folder / LABEL_PARTY)
+    whole_job(job)
+
+
 def planted(job: Job) -> None:
     """A leak on purpose: a column whose name, which is announced, is a value to be searched for."""
     home = job.scene.folder / "shop"
@@ -374,7 +381,6 @@ FAILURES: dict[str, tuple[str, Callable[[Path], None]]] = {
     "a cap that is reached": ("shop", _config("[grid]", "cap_person = 0.5\n[grid]")),
     "a repeated ID at the label party": (LABEL_PARTY, _column("id", lambda v: [v[1], *v[1:]])),
     "a label with a gap": (LABEL_PARTY, _column("price", lambda v: [None, *v[1:]])),
-    "a label of text": (LABEL_PARTY, _column("price", lambda v: [ODD_TEXT, *map(str, v[1:])])),
 }
 """What goes wrong, at which party, and how its files are spoilt."""
 
@@ -432,6 +438,7 @@ def run_one(name: str, seed: int, *, plain: bool = True, captured: bool = False)
             plays: dict[str, Callable[[Job], None]] = {
                 "whole": whole_job,
                 "killed": killed,
+                "classes": classes,
                 "planted": planted,
             }
             with Job(scene, plain=plain, captured=captured) as job:
@@ -440,6 +447,8 @@ def run_one(name: str, seed: int, *, plain: bool = True, captured: bool = False)
             ended = places.ended.values()
             as_meant = min(ended) > 0 if name in FAILURES else not any(ended)
         found = search_places(places, tables)
+        if name == "classes":  # the label party's own words in its own model
+            found = [f for f in found if not f.where.startswith(f"{LABEL_PARTY}/model")]
         size = sum(len(s) for _, s in places.wire)
         size += sum(f.stat().st_size for f in Path(folder).rglob("*") if f.is_file())
         shutil.rmtree(Path(folder) / "certs", ignore_errors=True)
@@ -453,7 +462,7 @@ def main() -> None:
     ask.add_argument("--captured", action="store_true", help="search what tshark sees too")
     asked = ask.parse_args()
     print(f"seed {asked.seed}")
-    names = [asked.only] if asked.only else ["whole", "killed", "by bundles", *FAILURES]
+    names = [asked.only] if asked.only else ["whole", "killed", "classes", "by bundles", *FAILURES]
     for name in names:
         for plain in (True, False) if name == "whole" else (True,):
             one = run_one(name, asked.seed, plain=plain, captured=asked.captured)

@@ -21,4 +21,5 @@ FILES = (
     "audit",
     "hostile",
     "load",
+    "leaks",
 )

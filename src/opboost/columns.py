@@ -153,6 +153,7 @@ class PrivateColumn:
                 detail=f"{_share(infinite, raw.size, first_row)}, first: {raw[row]} in row "
                 f"{row + first_row}",
                 hint="Replace them by a number or mark them as missing.",
+                row=row + first_row,
             )
         if self.outside == "raise" and outside:
             row = int(np.argmax(mapping.outside(raw)))
@@ -162,6 +163,7 @@ class PrivateColumn:
                 detail=f"{_share(outside, raw.size, first_row)} outside {mapping.bounds}, "
                 f"first: {raw[row]} in row {row + first_row}",
                 hint="Widen the declared bounds, or use outside='clamp'.",
+                row=row + first_row,
             )
         if not gaps:
             return Prepared(cells, np.zeros(raw.size, dtype=np.bool_), outside, raw)
@@ -202,6 +204,7 @@ class PrivateColumn:
                 hint="Fill them, or choose a public constant (missing=...) or a flag: "
                 'missing=op.Flag(eps_missing=..., constant=...), in TOML missing = "flag" with '
                 "eps_missing and missing_constant.",
+                row=first_row + int(np.argmax(missing)),
             )
         return self.missing.constant if isinstance(self.missing, Flag) else self.missing
 

@@ -42,20 +42,33 @@ class DataError(OpBoostError, ValueError):
     """A table does not fit what was declared about it.
 
     ``detail`` may show a raw value to the person who owns the data.  ``public`` is the message
-    without it: the only form that may be logged or sent to a peer.
+    without it: the only form that may be sent to a peer.  ``logged`` says in which row, never what
+    it holds: the form for journals and files, which others read later.
 
-    >>> str(DataError("NaN has no cell", detail="first in row 3", hint="Fill the gaps."))
+    >>> error = DataError("NaN has no cell", detail="1 of 9 rows", hint="Fill the gaps.", row=3)
+    >>> str(error)
+    'NaN has no cell (1 of 9 rows). Fill the gaps.'
+    >>> error.logged
     'NaN has no cell (first in row 3). Fill the gaps.'
     """
 
-    def __init__(self, rule: str, *, detail: str = "", hint: str = "") -> None:
-        self.rule, self.detail, self.hint = rule, detail, hint
+    def __init__(
+        self, rule: str, *, detail: str = "", hint: str = "", row: int | None = None
+    ) -> None:
+        self.rule, self.detail, self.hint, self.row = rule, detail, hint, row
         super().__init__(rule, detail, hint)
 
     @property
     def public(self) -> str:
         """The message without any value of the data."""
         return shown(f"{self.rule}. {self.hint}")
+
+    @property
+    def logged(self) -> str:
+        """The message with the row in which it happened, and without any value."""
+        if self.row is None:
+            return self.public
+        return f"{self.rule} (first in row {self.row}). {self.hint}".rstrip()
 
     def __str__(self) -> str:
         return shown(f"{self.rule} ({self.detail}). {self.hint}") if self.detail else self.public
@@ -67,16 +80,30 @@ class DataError(OpBoostError, ValueError):
 class ColumnError(DataError):
     """One column does not fit what was declared about it; ``.column`` is its name."""
 
-    def __init__(self, column: object, rule: str, *, detail: str = "", hint: str = "") -> None:
+    def __init__(
+        self,
+        column: object,
+        rule: str,
+        *,
+        detail: str = "",
+        hint: str = "",
+        row: int | None = None,
+    ) -> None:
         self.column = column
-        super().__init__(f"Column {column!r} {rule}", detail=detail, hint=hint)
+        super().__init__(f"Column {column!r} {rule}", detail=detail, hint=hint, row=row)
 
     @classmethod
     def of(cls, column: object, error: DataError | ParameterError) -> ColumnError:
         """The same complaint, with the column's name in front."""
         if isinstance(error, ParameterError):
             return cls(column, f"cannot be set up: {str(error).rstrip('.')}")
-        return cls(column, f"does not fit: {error.rule}", detail=error.detail, hint=error.hint)
+        return cls(
+            column,
+            f"does not fit: {error.rule}",
+            detail=error.detail,
+            hint=error.hint,
+            row=error.row,
+        )
 
 
 def _rebuild(kind: type[DataError], state: dict[str, object]) -> DataError:

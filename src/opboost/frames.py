@@ -145,6 +145,7 @@ def _not_a_number(name: Hashable, row: int, value: object) -> ColumnError:
         "has bounds, so it must hold numbers",
         detail=f"row {row} holds {value!r}",
         hint="Convert it, or declare its categories instead of bounds.",
+        row=row,
     )
 
 

@@ -37,6 +37,7 @@ def _texts(column: Sequence[Any], name: str) -> list[bytes]:
                 f"An ID in column {name!r} {wrong}; IDs are text or whole numbers",
                 detail=f"row {row}",
                 hint="Correct it, or leave the row out.",
+                row=row,
             )
     return [str(value).encode() for value in column]
 
@@ -48,6 +49,7 @@ def _refuse_gaps(column: Sequence[Any], name: str) -> None:
                 f"An ID in column {name!r} is a word for a missing value",
                 detail=f"row {row} holds {value!r}",
                 hint="Correct it, or leave the row out.",
+                row=row,
             )
 
 

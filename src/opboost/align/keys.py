@@ -101,6 +101,7 @@ def _refuse_invisible(column: Sequence[Any], name: str) -> None:
                 f"An ID in column {name!r} has a character in it that cannot be seen",
                 detail=f"row {row} holds {value!a}",
                 hint="Take it out: an ID without it would not meet this one.",
+                row=row,
             )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import traceback
 from typing import Annotated
 
 import typer
@@ -64,11 +65,32 @@ def main() -> None:
     try:
         app()
     except OpBoostError as error:
-        typer.echo(f"opboost: {error}", err=True)
+        typer.echo(f"opboost: {words_of(error, at_terminal=sys.stderr.isatty())}", err=True)
         sys.exit(exit_status(error))
     except OSError as error:
         typer.echo(f"opboost: {error}", err=True)
         sys.exit(1)
+    except Exception as error:
+        if sys.stderr.isatty():
+            raise
+        typer.echo(without_message(error), err=True)
+        sys.exit(1)
+
+
+def words_of(error: OpBoostError, *, at_terminal: bool) -> str:
+    """A person at a terminal may see a value of their own table; a journal or a file may not."""
+    if isinstance(error, DataError) and not at_terminal:
+        return error.logged
+    return str(error)
+
+
+def without_message(error: Exception) -> str:
+    """Where a defect of ours showed, without its message, which may hold values of a table."""
+    frames = "".join(traceback.format_tb(error.__traceback__))
+    return (
+        f"{frames}opboost: {type(error).__name__}, a defect of OpBoost. "
+        "Its message may hold values of your table, so it is shown on a terminal only."
+    )
 
 
 def exit_status(error: OpBoostError) -> int:

@@ -123,5 +123,6 @@ def code_positions(
             detail=f"{unknown.size} of {len(codes)} rows, "
             f"first: {values[int(codes[row])]!r} in row {row + first_row}",
             hint=f"Declared are {shown}: declare it too, or map those rows to a declared one.",
+            row=row + first_row,
         )
     return steps

@@ -207,6 +207,7 @@ def _not_a_number(name: str, text: pa.ChunkedArray, file: str, first_row: int) -
         f"of {file} must hold numbers",
         detail=f"row {first_row + bad} holds {text[bad].as_py()!r}",
         hint="Convert it, or declare its categories instead of bounds.",
+        row=first_row + bad,
     )
 
 

@@ -149,6 +149,7 @@ class Mechanism(ABC):
                 detail=f"first: {values.reshape(-1)[first]} at position {first}",
                 hint="Map raw values onto the grid first (op.Desensitizer does), "
                 "or pass outside='clamp'.",
+                row=first,
             )
 
     def pmf(self, x: int) -> FloatArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.live import Live
@@ -11,11 +11,15 @@ from rich.table import Table
 
 from opboost.cli.common import end_if_requested
 
+if TYPE_CHECKING:
+    from opboost.config.federation import Job
+
 
 class Board:
     """A table of the parties that is redrawn while the job goes on; silent without a terminal."""
 
     def __init__(self, console: Console) -> None:
+        self._console = console
         self._live = Live(console=console, transient=True) if console.is_terminal else None
         self.drawn = False
 
@@ -27,6 +31,11 @@ class Board:
     def __exit__(self, *error: object) -> None:
         if self._live:
             self._live.stop()
+
+    def opened(self, job: Job, address: str) -> None:
+        """Say for whom the door is open, and where."""
+        parties = ", ".join(job.feature_parties)
+        self._console.print(f"Job {job.name!r}: serving {parties} on {address}")
 
     def update(self, where: dict[str, Any]) -> None:
         """Draw where the job stands."""

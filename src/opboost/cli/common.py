@@ -33,6 +33,9 @@ class Format(StrEnum):
 
 FormatOption = Annotated[Format, typer.Option("--format", help="text or json.")]
 ConfigOption = Annotated[Path, typer.Option("--config", "-c", help="The TOML file.")]
+PlaintextOption = Annotated[
+    bool, typer.Option(help="No TLS, names unproved: for trying things out on this machine.")
+]
 
 
 def talk() -> Console:

@@ -10,6 +10,7 @@ from opboost.cli.common import (
     ConfigOption,
     Format,
     FormatOption,
+    PlaintextOption,
     print_json,
     steps_progress,
     talk,
@@ -24,9 +25,7 @@ def join(
     leave: Annotated[
         bool, typer.Option("--leave", help="Go after sending; join again for the split query.")
     ] = False,
-    insecure_plaintext_on_loopback: Annotated[
-        bool, typer.Option(help="No TLS, names unproved: for trying things out on this machine.")
-    ] = False,
+    insecure_plaintext_on_loopback: PlaintextOption = False,
     format: FormatOption = Format.text,
 ) -> None:
     """Desensitise once, send codes, answer the split query.  Opens no port."""
@@ -42,7 +41,7 @@ def join(
             insecure_plaintext=insecure_plaintext_on_loopback,
             leave=leave,
             progress=progress,
-            say=lambda words: console.print(words),
+            say=console.print,
         )
     if format is Format.json:
         print_json(manifest)

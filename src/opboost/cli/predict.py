@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from opboost.cli.board import Board
-from opboost.cli.common import Format, FormatOption, print_json, talk
+from opboost.cli.common import Format, FormatOption, PlaintextOption, print_json, talk
 from opboost.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -36,9 +36,7 @@ def predict(
     again: Annotated[
         bool, typer.Option("--again", help="With peers: begin a new run of a job.")
     ] = False,
-    insecure_plaintext_on_loopback: Annotated[
-        bool, typer.Option(help="No TLS, names unproved: for trying things out on this machine.")
-    ] = False,
+    insecure_plaintext_on_loopback: PlaintextOption = False,
     format: FormatOption = Format.text,
 ) -> None:
     """Predict for the rows of a table: CSV to standard output, or a file."""
@@ -86,10 +84,7 @@ def _with_peers(
             insecure_plaintext=plaintext,
             again=again,
             watch=board.update,
-            opened=lambda address: console.print(
-                f"Job {found.job.name!r}: serving {', '.join(found.job.feature_parties)} "
-                f"on {address}"
-            ),
+            opened=lambda address: board.opened(found.job, address),
         )
 
 

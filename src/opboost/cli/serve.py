@@ -9,7 +9,15 @@ from typing import Annotated, Any
 import typer
 
 from opboost.cli.board import Board, table_of
-from opboost.cli.common import ConfigOption, Format, FormatOption, paper, print_json, talk
+from opboost.cli.common import (
+    ConfigOption,
+    Format,
+    FormatOption,
+    PlaintextOption,
+    paper,
+    print_json,
+    talk,
+)
 from opboost.errors import ConfigError
 
 
@@ -22,9 +30,7 @@ def serve(
     metrics: Annotated[
         str | None, typer.Option(help="Serve Prometheus metrics on host:port.")
     ] = None,
-    insecure_plaintext_on_loopback: Annotated[
-        bool, typer.Option(help="No TLS, names unproved: for trying things out on this machine.")
-    ] = False,
+    insecure_plaintext_on_loopback: PlaintextOption = False,
     format: FormatOption = Format.text,
 ) -> None:
     """Wait for the feature parties, train, ask for split values, write the model."""
@@ -49,10 +55,7 @@ def serve(
             insecure_plaintext=insecure_plaintext_on_loopback,
             again=again,
             watch=board.update,
-            opened=lambda address: console.print(
-                f"Job {found.job.name!r}: serving {', '.join(found.job.feature_parties)} "
-                f"on {address}"
-            ),
+            opened=lambda address: board.opened(found.job, address),
         )
     if format is Format.json:
         print_json(manifest)

@@ -2,370 +2,28 @@
 
 from __future__ import annotations
 
-import secrets
-import sys
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal, Self
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.utils import Tags, check_random_state
-from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
 
 from opboost._typing import FloatArray
-from opboost.boosting import Problem, Task, Trained, make_booster
-from opboost.boosting.protocol import Booster, Replace
+from opboost.boosting import Task
+from opboost.boosting.protocol import Booster
 from opboost.budget import Budget
-from opboost.columns import PrivateColumn
 from opboost.errors import DataError, ParameterError
-from opboost.estimators.denoising import Choice, Denoised, decoded, learnable
-from opboost.estimators.denoising import train as train_by
-from opboost.estimators.desensitizer import Desensitizer
-from opboost.estimators.features import Layout, OwnColumn, Released, check_sizes
-from opboost.frames import column_names
-from opboost.guarantee import Joint, NoGuarantee
-from opboost.ordinals import Codebook, CodedColumn
-from opboost.rng import Rng, SecureRng
+from opboost.estimators.boosted_base import Books, BoostedBase
+from opboost.estimators.denoising import Choice
+from opboost.estimators.features import Released
+from opboost.estimators.targets import Target, as_codes, as_column, as_numbers, as_weights
+from opboost.rng import Rng
 
-Books = Mapping[int, Codebook | None]
-"""The codebook of each feature that has an order; None where it is withheld."""
-
-HeldOut = Callable[[Books, "Denoised | None"], tuple[Any, Any] | None]
-"""Held-out rows as training sees rows, given the codebooks and how rows were denoised."""
+__all__ = ["Books", "OpBoostClassifier", "OpBoostRegressor", "kind_for"]
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
-    """What is to be predicted: labels 0..classes−1, or numbers."""
-
-    y: np.ndarray[Any, Any]
-    task: Task
-    classes: int
-    weight: FloatArray | None
-
-
-class _OpBoost(BaseEstimator):  # type: ignore[misc]
-    """What classifier and regressor share."""
-
-    def __init__(
-        self,
-        mechanism: Any,
-        *,
-        bounds: Any = None,
-        categories: Any = None,
-        booster: str | Booster = "xgboost",
-        booster_params: dict[str, Any] | None = None,
-        denoise: Choice = "auto",
-        random_state: Any = None,
-        noise_rng: Rng | None = None,
-        verbose: int = 0,
-        scale: Any = "linear",
-        mapping: Any = "cells",
-        outside: Any = "clamp",
-        missing: Any = "raise",
-        budget: Budget | None = None,
-    ) -> None:
-        self.mechanism = mechanism
-        self.bounds = bounds
-        self.categories = categories
-        self.booster = booster
-        self.booster_params = booster_params
-        self.denoise = denoise
-        self.random_state = random_state
-        self.noise_rng = noise_rng
-        self.verbose = verbose
-        self.scale = scale
-        self.mapping = mapping
-        self.outside = outside
-        self.missing = missing
-        self.budget = budget
-
-    def _fit(
-        self,
-        X: Any,
-        target: Target,
-        eval_set: tuple[Any, np.ndarray[Any, Any]] | None,
-        early_stopping_rounds: int | None,
-    ) -> None:
-        release = self._desensitizer()
-        table, released, times = release.fit_release(X)
-        check_sizes(release.columns_)
-        _check_lengths(len(next(iter(released.values()))[0].values), target.y)
-        private = {c.name for c in release.columns_}
-        own = [OwnColumn.of(table, n) for n in column_names(table) if n not in private]
-        layout = Layout(release.columns_, tuple(own))
-        self._learn(
-            layout,
-            table,
-            dict(released),
-            target,
-            sent=release.sent,
-            held_out=lambda books, denoiser: self._held_out(
-                eval_set, release, layout, books, denoiser
-            ),
-            early_stopping=early_stopping_rounds,
-        )
-        self._settle(release, times, added_up(release.guarantee_, times))
-
-    def _learn(
-        self,
-        layout: Layout,
-        table: Any,
-        released: dict[Hashable, Sequence[Released]],
-        target: Target,
-        *,
-        sent: float | None,
-        held_out: HeldOut = lambda books, denoiser: None,
-        early_stopping: int | None = None,
-        train: Callable[[Booster, Problem], Trained] | None = None,
-        values: Callable[[Trained, Books], Mapping[int, Replace]] | None = None,
-    ) -> None:
-        """Train on codes, of the rows as they came or of posterior draws; then put values in the
-        place of cuts.
-
-        ``sent`` is the share of rows that send each column, None where that differs.  ``values``
-        finds values where codebooks do not tell; ``train`` may know the model already.
-        """
-        booster = make_booster(self.booster, self.booster_params)
-        seed = None
-        if self.random_state is not None:
-            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        own = layout.own_values(table, len(target.y))
-        rows = learnable(
-            layout,
-            decoded(layout, released) if self._may_denoise(released, sent) else released,
-            own,
-            target.y,
-            task=target.task,
-            classes=target.classes,
-            denoise=self.denoise if self._may_denoise(released, sent) else False,
-            booster=booster,
-            sent=1.0 if sent is None else sent,
-            weight=target.weight,
-            seed=secrets.randbits(31) if seed is None else seed,
-            verbose=self.verbose,
-        )
-        codes, books = layout.coded(rows.released, rows.repeated(own))
-        problem = Problem(
-            codes,
-            rows.repeated(target.y),
-            target.task,
-            target.classes,
-            rows.repeated(target.weight),
-            held_out(books, rows.denoiser),
-            early_stopping,
-            layout.names(),
-            seed,
-        )
-        told = f"{rows.draws} draws of each row" if rows.denoiser else "rows as they came"
-        self._say(f"{len(target.y):,} rows, {codes.shape[1]} features; training on {told}")
-        self.denoised_ = rows.denoiser is not None
-        self.verdict_ = rows.verdict
-        self._posterior = rows.posterior
-        trained = (train or train_by)(booster, problem)
-        self.trained_: Trained = trained.replaced((values or _from_books)(trained, books))
-        self._layout = layout
-
-    def _may_denoise(
-        self, released: Mapping[Hashable, Sequence[Released]], sent: float | None
-    ) -> bool:
-        """Whether the rows tell enough to be denoised; if not, and it was asked for, say why."""
-        if self.denoise is False:
-            return False
-        columns = [c for columns in released.values() for c in columns]
-        if any(isinstance(c, CodedColumn) and c.book is None for c in columns):
-            why = "a party withholds its codebook"
-        elif sent is None:
-            why = "parties release different shares of their columns a row"
-        else:
-            return True
-        print(f"{type(self).__name__}: denoising is off, because {why}.", file=sys.stderr)
-        return False
-
-    def _settle(self, release: Desensitizer, times: int, promise: Joint | NoGuarantee) -> None:
-        self.desensitizer_ = release
-        self.n_features_in_ = release.n_features_in_
-        if hasattr(release, "feature_names_in_"):
-            self.feature_names_in_ = release.feature_names_in_
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        self.releases_ = times
-        self.guarantee_ = promise
-
-    def _fit_released(
-        self,
-        target: Target,
-        own: Any,
-        columns: tuple[PrivateColumn, ...],
-        released: dict[Hashable, Sequence[Released]],
-        promise: Joint,
-        *,
-        sent: float | None = 1.0,
-        train: Callable[[Booster, Problem], Trained] | None = None,
-        values: Callable[[Trained, Books], Mapping[int, Replace]] | None = None,
-    ) -> None:
-        """Train on columns that others released, beside the label party's own."""
-        check_sizes(columns)
-        names = [] if own is None else column_names(own)
-        layout = Layout(columns, tuple(OwnColumn.of(own, n) for n in names))
-        self._learn(layout, own, released, target, sent=sent, train=train, values=values)
-        everything = (*names, *(c.name for c in columns))
-        release = Desensitizer.of_columns(columns, everything, named=True, rng=SecureRng())
-        self._settle(release, 1, promise)
-
-    def _say(self, words: str) -> None:
-        if self.verbose:
-            print(f"{type(self).__name__}: {words}", file=sys.stderr)
-
-    def _desensitizer(self) -> Desensitizer:
-        return Desensitizer(
-            self.mechanism,
-            bounds=self.bounds,
-            categories=self.categories,
-            scale=self.scale,
-            mapping=self.mapping,
-            outside=self.outside,
-            missing=self.missing,
-            budget=self.budget,
-            remainder="own",
-            noise_rng=self.noise_rng,
-        )
-
-    def _held_out(
-        self,
-        eval_set: Any,
-        release: Desensitizer,
-        layout: Layout,
-        books: Any,
-        denoiser: Denoised | None,
-    ) -> tuple[Any, Any] | None:
-        """Held-out rows as training sees rows: their private columns are released too."""
-        if eval_set is None:
-            return None
-        X, y = eval_set
-        table, released = release.release(X)
-        own = layout.own_values(table, len(y))
-        if denoiser is not None:
-            released = denoiser.drawn(released, own, y, 1)
-        values = layout.values(released, own).astype(np.float32)
-        for feature, book in books.items():
-            known = np.isfinite(values[:, feature])
-            values[known, feature] = book.places(values[known, feature])
-        return values, y
-
-    @property
-    def model_(self) -> Any:
-        """The stock model (``xgboost.Booster``, ``lightgbm.Booster`` or a scikit-learn estimator).
-
-        Its features are grid values, in the order of ``model_features_``.
-        """
-        check_is_fitted(self)
-        return self.trained_.native
-
-    @property
-    def model_features_(self) -> list[str]:
-        """The names of the stock model's features."""
-        check_is_fitted(self)
-        return self._layout.names()
-
-    @property
-    def private_columns_(self) -> tuple[PrivateColumn, ...]:
-        """What is declared about the private columns, under the names that they have here."""
-        check_is_fitted(self)
-        return self._layout.private
-
-    @property
-    def own_columns_(self) -> tuple[OwnColumn, ...]:
-        """The label party's own columns."""
-        check_is_fitted(self)
-        return self._layout.own
-
-    @property
-    def sent_share_(self) -> float | None:
-        """The share of rows that sent each column, where predictions depend on it."""
-        check_is_fitted(self)
-        return None if self._posterior is None else self._posterior.sent
-
-    @property
-    def feature_importances_(self) -> FloatArray:
-        """How much each column was worth; one-hot features count for their column."""
-        check_is_fitted(self)
-        score = self.trained_.importance()
-        by_name: dict[Hashable, float] = {}
-        place = 0
-        for name, width in self._layout.widths():
-            by_name[name] = float(score[place : place + width].sum())
-            place += width
-        return np.array([by_name[name] for name in column_order(self.desensitizer_)])
-
-    def model_matrix(self, X: Any, *, desensitize: bool = False) -> np.ndarray[Any, Any]:
-        """The rows as the stock model takes them: grid values beside own features."""
-        check_is_fitted(self)
-        if desensitize:
-            table, released = self.desensitizer_.release(X)
-            return self._layout.released_values(table, released)
-        table, prepared = self.desensitizer_.prepare(X)
-        return self._layout.plain_values(table, prepared)
-
-    def _predicted(self, X: Any, desensitize: bool) -> FloatArray:
-        check_is_fitted(self)
-        if not desensitize:
-            return self.trained_.predict(self.model_matrix(X))
-        table, released = self.desensitizer_.release(X)
-        return self._of_released(table, released)
-
-    def _of_released(
-        self, table: Any, released: Mapping[Hashable, Sequence[Released]]
-    ) -> FloatArray:
-        """Predictions for rows whose private columns were released, beside own columns."""
-        check_is_fitted(self)
-        values = decoded(self._layout, released)
-        if self._posterior is None:
-            return self.trained_.predict(self._layout.released_values(table, values))
-        rows = len(next(iter(values.values()))[0].values)
-        own = self._layout.own_values(table, rows)
-        return self._posterior.predict(self.trained_, values, own)
-
-    def save_model(
-        self, path: str | Path, *, units: Literal["grid", "raw"] = "grid", strip: bool = False
-    ) -> None:
-        """Write the stock library's own file, which loads without us.
-
-        ``units="raw"`` gives a model of raw values: a 32-bit raw value goes the way of its cell
-        (values on an edge belong to the cell above, or below for ``mapping="paper"``).
-        ``strip`` leaves out what tells how many training rows a node had.
-        """
-        check_is_fitted(self)
-        trained = self.trained_
-        if units == "raw":
-            trained = trained.replaced(self._layout.raw_units(trained.left_up_to))
-        elif units != "grid":
-            raise ParameterError(f"units must be 'grid' or 'raw'; got {units!r}.")
-        trained.save(Path(path), strip=strip)
-
-    def save(self, path: str | Path) -> None:
-        """Write the whole estimator (stock model and a small JSON); ``op.load`` reads it."""
-        from opboost.estimators.saving import save
-
-        check_is_fitted(self)
-        save(self, path)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "trained_")
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.non_deterministic = getattr(self.noise_rng, "secure", True)
-        tags.input_tags.allow_nan = not (isinstance(self.missing, str) and self.missing == "raise")
-        tags.input_tags.string = True
-        return tags
-
-
-class OpBoostClassifier(ClassifierMixin, _OpBoost):  # type: ignore[misc]
+class OpBoostClassifier(ClassifierMixin, BoostedBase):  # type: ignore[misc]
     """A boosted classifier whose private columns are desensitised before training.
 
     Columns named in ``bounds`` or ``categories`` are private; all others are the label party's own.
@@ -444,7 +102,7 @@ class OpBoostClassifier(ClassifierMixin, _OpBoost):  # type: ignore[misc]
         target, classes = self._target(y, sample_weight)
         held_out = None
         if eval_set is not None:
-            held_out = eval_set[0], _known(classes, _column(eval_set[1]))
+            held_out = eval_set[0], as_codes(classes, as_column(eval_set[1]))
         self._fit(X, target, held_out, early_stopping_rounds)
         self.classes_ = classes
         return self
@@ -457,14 +115,14 @@ class OpBoostClassifier(ClassifierMixin, _OpBoost):  # type: ignore[misc]
         return self
 
     def _target(self, y: Any, sample_weight: Any) -> tuple[Target, np.ndarray[Any, Any]]:
-        labels = _column(y)
+        labels = as_column(y)
         check_classification_targets(labels)
         classes, coded = np.unique(labels, return_inverse=True)
         if not len(classes):
             raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
         if len(classes) < 2:
             raise DataError("The label holds one class only; a classifier needs two")
-        weight = _weights(sample_weight, labels, self.class_weight)
+        weight = as_weights(sample_weight, labels, self.class_weight)
         task: Task = "binary" if len(classes) == 2 else "multiclass"
         return Target(coded, task, len(classes), weight), classes
 
@@ -484,7 +142,7 @@ class OpBoostClassifier(ClassifierMixin, _OpBoost):  # type: ignore[misc]
         return self._of_released(own, released)
 
 
-class OpBoostRegressor(RegressorMixin, _OpBoost):  # type: ignore[misc]
+class OpBoostRegressor(RegressorMixin, BoostedBase):  # type: ignore[misc]
     """A boosted regression whose private columns are desensitised before training.
 
     Parameters and attributes are those of :class:`OpBoostClassifier`; another loss is the
@@ -509,15 +167,15 @@ class OpBoostRegressor(RegressorMixin, _OpBoost):  # type: ignore[misc]
         early_stopping_rounds: int | None = None,
     ) -> Self:
         """Desensitise, train on codes, and put values in the place of cuts."""
-        numbers = _numbers(y)
-        target = Target(numbers, "regression", 0, _weights(sample_weight, numbers, None))
-        held_out = None if eval_set is None else (eval_set[0], _numbers(eval_set[1]))
+        numbers = as_numbers(y)
+        target = Target(numbers, "regression", 0, as_weights(sample_weight, numbers, None))
+        held_out = None if eval_set is None else (eval_set[0], as_numbers(eval_set[1]))
         self._fit(X, target, held_out, early_stopping_rounds)
         return self
 
     def fit_released(self, y: Any, own: Any, *release: Any, **steps: Any) -> Self:
         """Train on columns that others released; see ``op.LabelParty``, which calls this."""
-        self._fit_released(Target(_numbers(y), "regression", 0, None), own, *release, **steps)
+        self._fit_released(Target(as_numbers(y), "regression", 0, None), own, *release, **steps)
         return self
 
     def predict(self, X: Any, *, desensitize: bool = False) -> FloatArray:
@@ -541,66 +199,3 @@ def kind_for(
     if task not in kinds:
         raise ParameterError(f"task must be 'auto', 'classify' or 'regress'; got {task!r}.")
     return kinds[task]
-
-
-def _from_books(trained: Trained, books: Books) -> dict[int, Replace]:
-    """The values behind cuts, from codebooks that are all known."""
-    known = {feature: book for feature, book in books.items() if book is not None}
-    return {f: b.last_of if trained.left_up_to else b.value_of for f, b in known.items()}
-
-
-def column_order(release: Desensitizer) -> tuple[Hashable, ...]:
-    """The columns of the table that a transformer was fitted on."""
-    return release._plan.names
-
-
-def _column(y: Any) -> np.ndarray[Any, Any]:
-    if y is None:
-        raise ValueError("requires y to be passed, but the target y is None")
-    return np.asarray(column_or_1d(y, warn=True))
-
-
-def _numbers(y: Any) -> FloatArray:
-    target = _column(y)
-    if target.dtype.kind == "O" or target.dtype.kind in "US":
-        try:
-            target = target.astype(np.float64)
-        except ValueError:
-            raise DataError("The label of a regression must hold numbers") from None
-    if not np.isfinite(target).all():
-        raise ValueError("Input y contains NaN or infinity.")
-    return target.astype(np.float64)
-
-
-def _known(classes: np.ndarray[Any, Any], labels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    position = np.searchsorted(classes, labels).clip(0, len(classes) - 1)
-    if (classes[position] != labels).any():
-        raise DataError("eval_set holds a class that the training rows do not")
-    return position
-
-
-def _weights(sample_weight: Any, y: np.ndarray[Any, Any], class_weight: Any) -> FloatArray | None:
-    if sample_weight is None and class_weight is None:
-        return None
-    weight = _check_sample_weight(sample_weight, y, dtype=np.float64)
-    if class_weight is not None:
-        weight = weight * compute_sample_weight(class_weight, y)
-    return np.asarray(weight)
-
-
-def _check_lengths(rows: int, y: np.ndarray[Any, Any]) -> None:
-    if rows != len(y):
-        raise ValueError(
-            f"Found input variables with inconsistent numbers of samples: {[rows, len(y)]}"
-        )
-
-
-def added_up(guarantee: Joint | NoGuarantee, count: int) -> Joint | NoGuarantee:
-    """The promise of several releases of the same rows."""
-    total: Joint | NoGuarantee = guarantee
-    for _ in range(count - 1):
-        total = total + guarantee
-    if count > 1 and isinstance(total, Joint):
-        note = f"rows were released {count} times in this process; the levels are added up"
-        return Joint(total.parts, total.columns_per_row, (*total.caveats, note))
-    return total

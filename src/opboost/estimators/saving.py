@@ -18,7 +18,8 @@ import numpy as np
 from opboost import durable
 from opboost.boosting import Trained
 from opboost.errors import DataError, OpBoostError
-from opboost.estimators.boosted import OpBoostClassifier, OpBoostRegressor, added_up
+from opboost.estimators.boosted import OpBoostClassifier, OpBoostRegressor
+from opboost.estimators.boosted_base import added_up
 from opboost.estimators.desensitizer import Desensitizer
 from opboost.estimators.features import Layout, OwnColumn
 from opboost.estimators.posterior import Posterior

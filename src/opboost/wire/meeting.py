@@ -1,0 +1,80 @@
+"""Messages by which parties meet, ask what is next, and part."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pyarrow as pa
+
+from opboost.wire.rules import BYTES, INT, TEXT, arrow, check, check_job, check_party
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """A feature party says who it is and which job file it holds."""
+
+    party: str
+    job_hash: bytes
+
+    KIND: ClassVar = "hello"
+    ARROW: ClassVar = arrow(party=TEXT, job_hash=BYTES)
+
+    def __post_init__(self) -> None:
+        check_party(self.party)
+        check(len(self.job_hash) == 32, "A job file's hash has 32 bytes.")
+
+
+@dataclass(frozen=True, slots=True)
+class Welcome:
+    """The label party's answer: the job's number, and the key for the digest of the row IDs.
+
+    ``receipt`` is the newest receipt that the label party holds of this party's ledger, sealed;
+    empty if there is none.
+    """
+
+    job: str
+    nonce: bytes
+    receipt: bytes
+
+    KIND: ClassVar = "welcome"
+    ARROW: ClassVar = arrow(job=TEXT, nonce=BYTES, receipt=BYTES)
+
+    def __post_init__(self) -> None:
+        check_job(self.job)
+        check(len(self.nonce) == 32, "A nonce has 32 bytes.")
+
+
+@dataclass(frozen=True, slots=True)
+class Poll:
+    """A feature party asks whether there is something for it to do."""
+
+    job: str
+
+    KIND: ClassVar = "poll"
+    ARROW: ClassVar = arrow(job=TEXT)
+
+    def __post_init__(self) -> None:
+        check_job(self.job)
+
+
+@dataclass(frozen=True, slots=True)
+class Ack:
+    """What was received so far: streams of columns by number, or a step's name."""
+
+    job: str
+    step: str
+    columns: tuple[int, ...] = ()
+
+    KIND: ClassVar = "ack"
+    ARROW: ClassVar = arrow(job=TEXT, step=TEXT, columns=pa.list_(INT))
+
+
+@dataclass(frozen=True, slots=True)
+class Farewell:
+    """The job is done; nothing more will be asked."""
+
+    job: str
+
+    KIND: ClassVar = "farewell"
+    ARROW: ClassVar = arrow(job=TEXT)

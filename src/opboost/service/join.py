@@ -18,7 +18,7 @@ from opboost import durable
 from opboost.config import Plan
 from opboost.config.federation import FeatureConfig
 from opboost.domain import NumericMapping
-from opboost.errors import ConfigError, PeerError
+from opboost.errors import ConfigError, PeerError, WireError
 from opboost.ledger import Caps, Ledger
 from opboost.party.feature import Progress
 from opboost.service.aligning import Talk
@@ -91,6 +91,8 @@ class Connection:
             options = flight.FlightCallOptions(timeout=self._timeout, headers=self._headers)
             answers = list(self._client.do_action(flight.Action(step, data), options))
         self.sent += len(data)
+        if len(answers) != 1:
+            raise WireError(f"The label party gave {len(answers)} answers to one message.")
         return decode(answers[0].body.to_pybytes(), *expected)
 
     def put(self, job: str, number: int, file: Path) -> None:

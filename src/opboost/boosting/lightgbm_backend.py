@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 
 from opboost._typing import FloatArray
 from opboost.boosting.protocol import Matrix, Problem, Replace, Task
+from opboost.boosting.soundness import check_tree, real_numbers, unsound, whole_numbers
 
 _OBJECTIVES: dict[Task, str] = {
     "binary": "binary",
@@ -98,8 +100,13 @@ class TrainedLightGBM:
 
     @classmethod
     def load(cls, path: Path, task: Task, features: int) -> TrainedLightGBM:
-        """A model that was saved."""
-        return cls(lgb.Booster(model_file=str(path)), task)
+        """A model that was saved; one whose trees are not sound is refused."""
+        try:
+            text = path.read_bytes().decode()
+            _check(text, features)
+            return cls(lgb.Booster(model_str=text), task)
+        except (UnicodeDecodeError, KeyError, lgb.basic.LightGBMError) as error:
+            raise unsound(f"it is no model of LightGBM ({type(error).__name__})") from None
 
 
 def _dense(X: Matrix) -> Matrix:
@@ -134,6 +141,109 @@ def _edited(text: str, change: Callable[[int, float], float]) -> str:
 def _number(value: float) -> str:
     largest = float(np.finfo(np.float64).max)
     return repr(min(max(value, -largest), largest))
+
+
+_HEAD = (
+    *("version", "num_class", "num_tree_per_iteration", "label_index", "max_feature_idx"),
+    *("objective", "average_output", "feature_names", "monotone_constraints", "feature_infos"),
+    "tree_sizes",
+)
+_PER_SPLIT = ("split_gain", "threshold", "internal_value", "internal_weight", "internal_count")
+_PER_LEAF = ("leaf_value", "leaf_weight", "leaf_count")
+_PARAMETER = re.compile(r"\[[a-z0-9_]+: [^\[\]]*\]")
+
+
+def _check(text: str, features: int) -> None:
+    """Refuse a text that LightGBM, which trusts its own files, would stumble over."""
+    if not text.isascii() or "\0" in text:
+        raise unsound("it holds characters that no model has")
+    body, end, rest = text.partition("\nend of trees\n")
+    blocks = [b for b in body.split("\n\n") if b.strip("\n")]
+    if not end or not blocks:
+        raise unsound("it is cut short")
+    head = _fields(blocks[0].removeprefix("tree\n"), _HEAD)
+    if int(whole_numbers([head["max_feature_idx"]], 1, "max_feature_idx")[0]) != features - 1:
+        raise unsound("it has another number of features than its estimator")
+    names, infos = head["feature_names"].split(" "), head["feature_infos"].split(" ")
+    if len(names) != features or len(infos) != features:
+        raise unsound("its features have other names")
+    per_round, classes = (
+        whole_numbers([head[name]], 1, name)[0] for name in ("num_tree_per_iteration", "num_class")
+    )
+    if per_round != classes or classes < 1 or (len(blocks) - 1) % per_round:
+        raise unsound("a round has other trees than classes")
+    trees = [block.strip("\n") + "\n\n" for block in blocks[1:]]
+    for place, tree in enumerate(trees):
+        _check_fields(_fields(tree, None), place, features)
+    if "tree_sizes" in head:
+        sizes = whole_numbers(head["tree_sizes"].split(), len(trees), "tree_sizes")
+        if sum(sizes) < 0 or any(not body[1:].count(f"Tree={k}\n") for k in range(len(trees))):
+            raise unsound("its trees have other sizes")
+        _check_sizes(text, sizes)
+    _check_rest(rest)
+
+
+def _check_sizes(text: str, sizes: list[int]) -> None:
+    """Each tree is as long as the file says: LightGBM jumps from one to the next."""
+    place = text.index("\nTree=0\n") + 1 if sizes else 0
+    for number, size in enumerate(sizes):
+        if size <= 0 or not text.startswith(f"Tree={number}\n", place):
+            raise unsound("its trees have other sizes")
+        place += size
+    if sizes and not text.startswith("end of trees\n", place):
+        raise unsound("its trees have other sizes")
+
+
+def _fields(block: str, known: tuple[str, ...] | None) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for line in block.strip("\n").split("\n"):
+        key, _, value = line.partition("=")
+        if key in found or (known is not None and key not in known):
+            raise unsound(f"a line {key[:40]!r} stands where none belongs")
+        found[key] = value
+    return found
+
+
+def _check_fields(tree: dict[str, str], place: int, features: int) -> None:
+    """One tree: arrays of the right length, children and features that are there."""
+    number, leaves, categories, linear = (
+        whole_numbers([tree[name]], 1, name)[0]
+        for name in ("Tree", "num_leaves", "num_cat", "is_linear")
+    )
+    if number != place or leaves < 1 or categories or linear:
+        raise unsound("a tree is of a kind that is not known")
+    real_numbers([tree["shrinkage"]], 1, "shrinkage")
+    for name in _PER_LEAF:
+        if leaves > 1 or tree.get(name):
+            real_numbers(tree[name].split(), leaves, name)
+    if leaves == 1:
+        return
+    for name in _PER_SPLIT:
+        real_numbers(tree[name].split(), leaves - 1, name)
+    split, left, right, kinds = (
+        whole_numbers(tree[name].split(), leaves - 1, name)
+        for name in ("split_feature", "left_child", "right_child", "decision_type")
+    )
+    if any(not 0 <= kind < 16 or kind & _CATEGORICAL for kind in kinds):
+        raise unsound("a tree splits by categories")
+    # Leaf k is child -k-1: number it behind the splits, and all nodes are one tree.
+    plain = [[c if c >= 0 else leaves - 2 - c for c in side] for side in (left, right)]
+    padding = [-1] * leaves
+    check_tree(plain[0] + padding, plain[1] + padding, split + [0] * leaves, features)
+
+
+def _check_rest(rest: str) -> None:
+    """What follows the trees: importances, parameters in brackets, and no categories of pandas."""
+    importances, _, parameters = rest.partition("\nparameters:\n")
+    for line in filter(None, importances.split("\n")):
+        name, sign, count = line.partition("=")
+        if line != "feature_importances:" and not (name and sign and count.isdigit()):
+            raise unsound("its importances cannot be read")
+    settings, end, last = parameters.partition("\nend of parameters\n")
+    if not end or last.strip() not in ("", "pandas_categorical:null"):
+        raise unsound("its parameters are cut short")
+    if not all(_PARAMETER.fullmatch(line) for line in settings.split("\n") if line):
+        raise unsound("its parameters cannot be read")
 
 
 def _without_ranges(text: str, by: Mapping[int, Replace]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,9 +16,11 @@ from sklearn.ensemble import (
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
 )
+from sklearn.ensemble._hist_gradient_boosting.common import PREDICTOR_RECORD_DTYPE
 
 from opboost._typing import FloatArray
 from opboost.boosting.protocol import Matrix, Problem, Replace, Task
+from opboost.boosting.soundness import check_tree, unsound
 from opboost.errors import DataError
 
 TREE_TYPES = (
@@ -134,13 +137,53 @@ class TrainedSklearn:
         """A model that was saved; a file with anything but scikit-learn's trees is refused."""
         import skops.io as sio
 
+        with zipfile.ZipFile(path) as archive:
+            if sum(i.file_size for i in archive.infolist()) > 64 * max(path.stat().st_size, 2**20):
+                raise unsound("it holds far more than its size")
         strange = sorted(set(sio.get_untrusted_types(file=path)) - set(TREE_TYPES))
         if strange:
             raise DataError(
                 f"The model file holds types that no booster of ours writes: {', '.join(strange)}",
                 hint="It was not saved by OpBoost; do not load it.",
             )
-        return cls(sio.load(path, trusted=list(TREE_TYPES)), task)
+        model = sio.load(path, trusted=list(TREE_TYPES))
+        _check(model, features)
+        return cls(model, task)
+
+
+_KINDS = (
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+)
+
+
+def _check(model: Any, features: int) -> None:
+    """Refuse trees that compiled loops would follow out of their memory."""
+    if type(model) not in _KINDS or model.n_features_in_ != features:
+        raise unsound("it is another model than its estimator's")
+    if hasattr(model, "estimators_"):
+        if model.estimators_.ndim != 2 or not model.estimators_.size:
+            raise unsound("it has no trees")
+        for estimator in model.estimators_.ravel():
+            tree = estimator.tree_
+            if (tree.n_features, tree.n_outputs, tree.max_n_classes) != (features, 1, 1):
+                raise unsound("a tree has other features")
+            check_tree(tree.children_left, tree.children_right, tree.feature, features)
+        return
+    for predictor in (p for rounds in model._predictors for p in rounds):
+        _check_nodes(predictor, features)
+
+
+def _check_nodes(predictor: Any, features: int) -> None:
+    nodes = predictor.nodes
+    if nodes.dtype != PREDICTOR_RECORD_DTYPE or nodes.ndim != 1 or nodes["is_categorical"].any():
+        raise unsound("a tree is of a kind that is not known")
+    leaf = nodes["is_leaf"].astype(bool)
+    left = np.where(leaf, -1, nodes["left"].astype(np.int64))
+    right = np.where(leaf, -1, nodes["right"].astype(np.int64))
+    check_tree(left, right, nodes["feature_idx"].astype(np.int64), features)
 
 
 Tree = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]

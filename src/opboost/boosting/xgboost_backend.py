@@ -13,6 +13,8 @@ import xgboost as xgb
 
 from opboost._typing import FloatArray
 from opboost.boosting.protocol import Matrix, Problem, Replace, Task
+from opboost.boosting.soundness import check_tree, unsound
+from opboost.errors import DataError
 
 _OBJECTIVES: dict[Task, str] = {
     "binary": "binary:logistic",
@@ -121,10 +123,15 @@ class TrainedXGBoost:
 
     @classmethod
     def load(cls, path: Path, task: Task, features: int) -> TrainedXGBoost:
-        """A model that was saved."""
-        booster = xgb.Booster()
-        booster.load_model(bytearray(path.read_bytes()))
-        return cls(booster, task, features)
+        """A model that was saved; one whose trees are not sound is refused."""
+        try:
+            document = json.loads(path.read_bytes())
+            _check(document, features)
+            return cls(_loaded(document), task, features)
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            if isinstance(error, DataError):
+                raise
+            raise unsound(f"it is no model of XGBoost ({type(error).__name__})") from None
 
 
 def _trees(document: dict[str, Any]) -> list[dict[str, Any]]:
@@ -132,6 +139,79 @@ def _trees(document: dict[str, Any]) -> list[dict[str, Any]]:
     inner = booster.get("gbtree", booster)  # dart wraps the plain form
     trees: list[dict[str, Any]] = inner["model"]["trees"]
     return trees
+
+
+_NODES: dict[str, type | tuple[type, ...]] = {
+    "left_children": int,
+    "right_children": int,
+    "split_indices": int,
+    "split_type": int,
+    "parents": int,
+    "default_left": (int, bool),
+    "split_conditions": (int, float),
+    "base_weights": (int, float),
+    "loss_changes": (int, float),
+    "sum_hessian": (int, float),
+}
+"""What an entry a node is, in every tree."""
+
+
+def _check(document: dict[str, Any], features: int) -> None:
+    """Refuse trees that XGBoost would follow out of its memory."""
+    learner = document["learner"]
+    if int(learner["learner_model_param"]["num_feature"]) != features:
+        raise unsound("it has another number of features than its estimator")
+    booster = learner["gradient_booster"]
+    if booster["name"] not in ("gbtree", "dart"):
+        raise unsound("it is no booster of trees")
+    inner = booster.get("gbtree", booster)["model"]
+    trees, groups = inner["trees"], max(1, int(learner["learner_model_param"]["num_class"]))
+    if "weight_drop" in booster and len(booster["weight_drop"]) != len(trees):
+        raise unsound("trees have other weights")
+    if int(inner["gbtree_model_param"]["num_trees"]) != len(trees):
+        raise unsound("some trees are missing")
+    if len(inner["tree_info"]) != len(trees):
+        raise unsound("trees belong to no class")
+    if not all(type(g) is int and 0 <= g < groups for g in inner["tree_info"]):
+        raise unsound("a tree belongs to a class that is not there")
+    steps = inner.get("iteration_indptr", [0, len(trees)])
+    if not all(type(s) is int for s in steps) or sorted(steps) != steps:
+        raise unsound("rounds do not follow each other")
+    if steps and (steps[0] != 0 or steps[-1] != len(trees)):
+        raise unsound("rounds have other trees")
+    for place, tree in enumerate(trees):
+        _check_nodes(tree, place, features)
+
+
+def _check_nodes(tree: dict[str, Any], place: int, features: int) -> None:
+    nodes = len(tree["left_children"])
+    for name, kind in _NODES.items():
+        if len(tree[name]) != nodes or not all(isinstance(v, kind) for v in tree[name]):
+            raise unsound(f"{name} does not fit its tree")
+    told = tree["tree_param"]
+    if (int(told["num_nodes"]), int(told["num_feature"])) != (nodes, features):
+        raise unsound("a tree has other nodes than it says")
+    if int(told["size_leaf_vector"]) > 1 or tree["id"] != place:
+        raise unsound("a tree is of a kind that is not known")
+    if any(tree["split_type"]) or any(tree.get(name) for name in _CATEGORIES):
+        raise unsound("a tree splits by categories")
+    pruned = {node for node, feature in enumerate(tree["split_indices"]) if feature == _PRUNED}
+    if 0 in pruned or int(told["num_deleted"]) != len(pruned):
+        raise unsound("other nodes were pruned than it says")
+    sides = [
+        [-1 if node in pruned else child for node, child in enumerate(tree[name])]
+        for name in ("left_children", "right_children")
+    ]
+    if not pruned.isdisjoint(sides[0] + sides[1]):
+        raise unsound("a node has a child that was pruned")
+    asked = [0 if node in pruned else feature for node, feature in enumerate(tree["split_indices"])]
+    check_tree(*sides, asked, features)
+
+
+_PRUNED = 2**31 - 1
+"""What a node that was pruned asks for."""
+
+_CATEGORIES = ("categories", "categories_nodes", "categories_segments", "categories_sizes")
 
 
 def _splits(document: dict[str, Any]) -> Iterator[tuple[dict[str, Any], int]]:

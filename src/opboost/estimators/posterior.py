@@ -12,7 +12,9 @@ from opboost._typing import FloatArray
 from opboost.boosting.protocol import Matrix, Trained
 from opboost.denoise.draws import Law, Outputs
 from opboost.denoise.mixture import Mixture
-from opboost.denoise.pairs import Pairing
+from opboost.denoise.pairs import LARGEST, Pairing
+from opboost.denoise.rows import Index
+from opboost.errors import DataError
 from opboost.estimators.features import Layout
 from opboost.estimators.states import (
     OWN_COLUMNS,
@@ -99,14 +101,46 @@ class Posterior:
             arrays[f"cuts{number}"] if f"cuts{number}" in names else None
             for number in range(min(len(layout.own), OWN_COLUMNS))
         )
-        sent = float(arrays["sent"])
+        sent, seed = float(arrays["sent"]), int(arrays["seed"])
+        way: Any = str(arrays["way"])
+        _fits(0 < sent <= 1 and 0 <= seed < 2**63 and way in ("draws", "groups"))
+        _fits(all(c is None or (c.ndim == 1 and c.dtype.kind == "f") for c in cuts))
         space = space_of(layout, cuts, sent)
         pairs = tuple((int(a), int(b)) for a, b in arrays["pairs"])
-        pairing = Pairing(space, pairs, tuple(map(int, arrays["alone"])))
-        member = Mixture.of_pmfs(
-            pairing.paired_space().index(), arrays["constant"], arrays["pi"], arrays["P"]
+        alone = tuple(map(int, arrays["alone"]))
+        everyone = sorted([*alone, *(j for pair in pairs for j in pair)])
+        _fits(everyone == list(range(len(space.channels))))
+        sizes = [c.outputs for c in space.channels]
+        _fits(all(sizes[a] * sizes[b] <= LARGEST for a, b in pairs))
+        pairing = Pairing(space, pairs, alone)
+        index = pairing.paired_space().index()
+        law = _law(arrays, pairing, index)
+        groups = len(law.share)
+        means = None
+        if "means" in names:
+            means = np.asarray(arrays["means"], dtype=np.float64)
+            _fits(means.shape == (groups,))
+        return cls(layout, sent, cuts, law, means, way, seed)
+
+
+def _law(arrays: Mapping[str, Any], pairing: Pairing, index: Index) -> Law:
+    """The law of the arrays; compiled loops trust their shapes, so these are looked at here."""
+    for name in ("constant", "pi", "P", "share"):
+        _fits(arrays[name].dtype.kind == "f" and bool(np.isfinite(arrays[name]).all()))
+    pi, P, constant = (
+        np.ascontiguousarray(arrays[name], dtype=np.float32) for name in ("pi", "P", "constant")
+    )
+    share = np.asarray(arrays["share"], dtype=np.float64)
+    _fits(pi.ndim == 2 and min(pi.shape) > 0 and share.shape == pi.shape[:1])
+    _fits(P.shape == (pi.shape[0], index.states, pi.shape[1]))
+    _fits(constant.shape == (index.height,))
+    _fits(bool((share > 0).all() and (pi >= 0).all() and (P >= 0).all()))
+    return Law(Mixture.of_pmfs(index, constant, pi, P), pairing, share)
+
+
+def _fits(holds: bool) -> None:
+    if not holds:
+        raise DataError(
+            "The posterior of the saved estimator does not fit its columns",
+            hint="Bring back a copy of the file, or train again.",
         )
-        law = Law(member, pairing, arrays["share"])
-        means = arrays["means"] if "means" in names else None
-        way: Any = str(arrays["way"])
-        return cls(layout, sent, cuts, law, means, way, int(arrays["seed"]))

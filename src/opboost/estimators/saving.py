@@ -17,7 +17,7 @@ import numpy as np
 
 from opboost import durable
 from opboost.boosting import Trained
-from opboost.errors import DataError, OpBoostError
+from opboost.errors import DataError, OpBoostError, in_words
 from opboost.estimators.boosted import OpBoostClassifier, OpBoostRegressor
 from opboost.estimators.boosted_base import added_up
 from opboost.estimators.desensitizer import Desensitizer
@@ -79,9 +79,16 @@ def save_trained(trained: Trained, folder: Path) -> None:
 
 def load_trained(folder: Path, task: str, features: int) -> Trained:
     """The model that :func:`save_trained` put there."""
-    kind = (folder / "kind").read_text()
+    kind = (folder / "kind").read_text(errors="replace")
+    if kind not in _MODULES:
+        raise durable.damaged(folder / "kind")
     module, name = _MODULES[kind]
-    trained: Trained = getattr(import_module(module), kind).load(folder / name, task, features)
+    try:
+        trained: Trained = getattr(import_module(module), kind).load(folder / name, task, features)
+    except OpBoostError:
+        raise
+    except Exception as error:  # whatever a library makes of its own file, damaged
+        raise durable.damaged(folder / name) from error
     return trained
 
 
@@ -102,6 +109,7 @@ def load(path: str | Path) -> OpBoostClassifier | OpBoostRegressor:
     """
     try:
         with zipfile.ZipFile(path) as archive:
+            _refuse_bomb(archive, Path(path).stat().st_size)
             description = json.loads(archive.read("estimator.json"))
             if description["version"] != VERSION:
                 raise DataError(
@@ -116,10 +124,21 @@ def load(path: str | Path) -> OpBoostClassifier | OpBoostRegressor:
             with np.load(io.BytesIO(laws), allow_pickle=False) as arrays:
                 made._posterior = Posterior.of_arrays(made._layout, dict(arrays))
         return made
-    except OpBoostError:
+    except DataError:
         raise
-    except (OSError, zipfile.BadZipFile, KeyError, ValueError, UnicodeDecodeError) as e:
-        raise DataError(f"{Path(path).name} is not a saved estimator: {e}") from None
+    except Exception as e:  # whatever zip, numpy and the boosters' libraries make of a damaged file
+        why = f"{type(e).__name__}: {in_words(e)}"
+        raise DataError(f"{Path(path).name} is not a saved estimator ({why})") from None
+
+
+MOST = 64
+"""A saved file holds no more than so many times its size, or so many megabytes."""
+
+
+def _refuse_bomb(archive: zipfile.ZipFile, size: int) -> None:
+    """Refuse an archive that would fill the memory."""
+    if sum(item.file_size for item in archive.infolist()) > MOST * max(size, 2**20):
+        raise DataError("The archive holds far more than its size", hint="Do not load it.")
 
 
 def _description(estimator: Any, kind: str) -> dict[str, Any]:

@@ -233,8 +233,8 @@ class Ledger:
 
     def _read(self, statement: str, *values: Any) -> Iterator[tuple[Any, ...]]:
         try:
-            for row in self._db.execute(statement, values):
-                yield row
+            # Not "yield from" the cursor: that would close it after the file was closed.
+            yield from iter(self._db.execute(statement, values).fetchone, None)
         except _UNREADABLE as error:
             raise _damaged(
                 f"The ledger in {self.folder} cannot be read: {in_words(error)}"

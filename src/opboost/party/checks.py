@@ -103,6 +103,15 @@ def ids_digest(nonce: bytes, ids: Sequence[bytes] | None) -> bytes:
     return hmac.digest(nonce, framed(ids or ()), "sha256")
 
 
+def most_symbols(private: Sequence[PrivateColumn], number: int) -> int:
+    """How many symbols a released column's stream has at most: its cells, and one for gaps."""
+    released = [c for c in private for _ in c.release_names()]
+    if number >= len(released):
+        raise PeerError(f"Column {number} came, and {len(released)} are announced.")
+    mapping = released[number].mapping
+    return 3 if mapping is None else mapping.domain.size + 1
+
+
 def check_head(head: Head, schema: Schema, private: Sequence[PrivateColumn], number: int) -> None:
     """Refuse a column whose head does not fit what its party's schema says."""
     released = [c for c in private for _ in c.release_names()]

@@ -28,7 +28,7 @@ from opboost import durable
 from opboost.align.points import piece_count
 from opboost.errors import OpBoostError, PeerError, WireError
 from opboost.party.channel import read_head
-from opboost.party.checks import check_head, check_schema
+from opboost.party.checks import check_head, check_schema, most_symbols
 from opboost.service.doorkeeper import Doorkeeper
 from opboost.service.inbox import HOLD, JobRecord, Mailbox, newest_receipt
 from opboost.service.intake import (
@@ -160,8 +160,9 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
         if self._record.receipts and not box.has("receipt"):
             raise PeerError("A column came before the receipt.")
         schema = decode(box.read("schema"), Schema)
-        head = Head.from_schema(reader.schema)
-        check_head(head, schema, schema.private(), number)
+        private = schema.private()
+        head = Head.from_schema(reader.schema, most_symbols(private, number))
+        check_head(head, schema, private, number)
         target = box.column(number)
         if target.exists():
             if read_head(target).digest != head.digest:

@@ -14,6 +14,7 @@ from opboost.party.checks import (
     check_private,
     check_schema,
     check_values_shown,
+    most_symbols,
 )
 from opboost.service.inbox import STEPS, JobRecord, Mailbox, newest_receipt
 from opboost.service.tls import check_receipt
@@ -86,8 +87,9 @@ def check_column_file(file: Path, schema: Schema, number: int) -> None:
                 if message.type == "record batch" and is_compressed(message):
                     raise WireError(f"Column {number} is compressed; ours are not.")
         with pa.OSFile(str(file)) as source, pa.ipc.open_stream(source) as stream:
-            head = Head.from_schema(stream.schema)
-            check_head(head, schema, schema.private(), number)
+            private = schema.private()
+            head = Head.from_schema(stream.schema, most_symbols(private, number))
+            check_head(head, schema, private, number)
             reader = Reader(head)
             for batch in stream:
                 reader.take(batch)

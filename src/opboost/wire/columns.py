@@ -79,8 +79,12 @@ class Head:
         return FIELDS.with_metadata(notes)
 
     @classmethod
-    def from_schema(cls, schema: pa.Schema) -> Head:
-        """The head of a stream that a peer sends."""
+    def from_schema(cls, schema: pa.Schema, most: int = 2**31) -> Head:
+        """The head of a stream that a peer sends.
+
+        One with more than ``most`` symbols is refused before its lists are unpacked: they are
+        packed, and a few bytes may stand for many.
+        """
         if not schema.equals(FIELDS, check_metadata=False):
             raise WireError("A column's stream has other fields than one of bytes.")
         notes = schema.metadata or {}
@@ -96,6 +100,8 @@ class Head:
             column, rows, symbols = numbers
             if not 0 < symbols <= rows + 1:
                 raise WireError("A column has more symbols than rows.")
+            if symbols > most:
+                raise WireError(f"A column has {symbols:,} codes, more than its grid has cells.")
             coder = Coder.unpacked(symbols, notes[b"frequencies"])
             book = None
             gaps = plain["gaps"] is True

@@ -10,6 +10,7 @@ from opboost.config.federation import load_job
 from opboost.experiments.scene import LABEL_PARTY
 from opboost.service.bundle_steps import steps_of
 from tests.cli import run
+from tests.test_sealed import tree
 
 
 class Office:
@@ -60,3 +61,12 @@ class Office:
         answers = [self.written(p, "answer", queries[p])[LABEL_PARTY] for p in self.made.parties]
         self.run(LABEL_PARTY, "finish", *answers)
         return self.made.folder / LABEL_PARTY / "model.opboost"
+
+
+def refused(office, party, verb, *given):
+    """The words and the status of a refusal, after which everything is as it was."""
+    before = tree(office.made.folder)
+    where = [] if verb == "finish" else ["--to", office.out(party)]
+    status, _, words = run("bundle", verb, "-c", office.made.config(party), *given, *where)
+    assert tree(office.made.folder) == before
+    return status, words

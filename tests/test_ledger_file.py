@@ -1,0 +1,316 @@
+"""The ledger's file: whole, chained, closed to others, and shown by its verbs."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from opboost.errors import ConfigError, DataError, PrivacyError
+from opboost.ids import id_bytes
+from opboost.ledger import Drawing, Ledger
+from opboost.ledger.verify import verify
+from tests.cli import run
+from tests.ledger import AGE, LEVEL, opened, release, table, values
+
+
+@pytest.fixture
+def home(tmp_path):
+    return tmp_path
+
+
+def test_two_processes_may_make_a_ledger_at_once(home):
+    script = (
+        "import sys; from opboost.ledger import Ledger; from pathlib import Path; "
+        "h = Path(sys.argv[1]); Ledger(h / 'ledger', h / 'keys' / 'ledger.key').close()"
+    )
+    both = [
+        subprocess.Popen([sys.executable, "-c", script, str(home)], stderr=subprocess.PIPE)
+        for _ in range(3)
+    ]
+    assert [p.communicate()[1] or p.returncode for p in both] == [0, 0, 0]
+    with opened(home) as ledger:
+        assert [e.kind for e in ledger.entries()] == ["open"]
+        assert not verify(ledger)
+
+
+def test_files_are_whole_whoever_writes_them(home):
+    from concurrent.futures import ThreadPoolExecutor
+
+    from opboost import durable
+
+    bodies = [bytes([k]) * 100_000 for k in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        for done in [pool.submit(durable.write, home / "file", b) for b in bodies * 5]:
+            done.result()
+            assert (home / "file").read_bytes() in bodies
+    assert [f.name for f in home.iterdir()] == ["file"]
+
+
+def filled(home):
+    with opened(home) as ledger:
+        release(ledger, table(40))
+        release(ledger, table(40).assign(age=50.0), job="2")
+        ledger._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def altered(home, statement, *values):
+    with sqlite3.connect(home / "ledger" / "ledger.sqlite") as db:
+        for table_ in ("entries", "charges", "noise"):
+            for verb in ("UPDATE", "DELETE"):
+                db.execute(f"DROP TRIGGER IF EXISTS {table_}_{verb}")
+        db.execute(statement, values)
+    db.close()
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("UPDATE entries SET at = '2020-01-01' WHERE number = 1", "was changed"),
+        ("UPDATE entries SET kind = 'abort' WHERE number = 2", "was changed"),
+        ("UPDATE entries SET body = replace(body, 'bank', 'back') WHERE number = 1", "was changed"),
+        ("UPDATE entries SET hash = zeroblob(32) WHERE number = 3", "was changed"),
+        ("DELETE FROM entries WHERE number = 2", "an entry is missing"),
+        ("UPDATE charges SET amount = 1 WHERE id = 1", "block 1 of charges was changed"),
+        ("UPDATE charges SET reservation = 9 WHERE id = 1", "block 1 of charges was changed"),
+        ("DELETE FROM charges WHERE id = 1", "block 1 of charges is missing"),
+        ("DELETE FROM noise WHERE id = 1", "block 1 of noise is missing"),
+        ("UPDATE noise SET drawn = zeroblob(length(drawn)) WHERE id = 1", "block 1 of noise"),
+        ("INSERT INTO charges SELECT 99, reservation, key, attribute, amount, persons "
+         "FROM charges WHERE id = 1", "belongs to no entry"),
+    ],
+)  # fmt: skip
+def test_a_changed_ledger_does_not_verify(home, statement, words):
+    filled(home)
+    with opened(home) as ledger:
+        assert verify(ledger) == []
+    altered(home, statement)
+    with opened(home) as ledger:
+        assert any(words in f.words for f in verify(ledger))
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    home = tmp_path_factory.mktemp("whole")
+    filled(home)
+    return home
+
+
+@given(data=st.data())
+def test_one_bit_changed_anywhere_is_found_or_means_nothing(whole, tmp_path_factory, data):
+    """Flip one bit of one stored field: verify finds it."""
+    home = tmp_path_factory.mktemp("bit")
+    shutil.copytree(whole, home, dirs_exist_ok=True)
+    table_, columns = data.draw(
+        st.sampled_from(
+            [
+                ("entries", ("at", "kind", "body", "hash")),
+                ("charges", ("attribute", "persons")),
+                ("noise", ("attribute", "mechanism", "cells", "drawn")),
+            ]
+        )
+    )
+    column = data.draw(st.sampled_from(columns))
+    with sqlite3.connect(home / "ledger" / "ledger.sqlite") as db:
+        rows = db.execute(f"SELECT rowid, {column} FROM {table_}").fetchall()
+    db.close()
+    rowid, value = data.draw(st.sampled_from(rows))
+    raw = bytearray(value.encode() if isinstance(value, str) else value)
+    raw[data.draw(st.integers(0, len(raw) - 1))] ^= 1 << data.draw(st.integers(0, 6))
+    new = bytes(raw)
+    if isinstance(value, str):
+        try:
+            new = new.decode()
+        except UnicodeDecodeError:
+            return
+    altered(home, f"UPDATE {table_} SET {column} = ? WHERE rowid = ?", new, rowid)
+    try:
+        with opened(home) as ledger:
+            assert verify(ledger)
+    except (DataError, PrivacyError):
+        pass
+
+
+def test_the_ledger_only_grows(home):
+    filled(home)
+    with sqlite3.connect(home / "ledger" / "ledger.sqlite") as db:
+        for statement in ("DELETE FROM entries", "UPDATE noise SET width = 2"):
+            with pytest.raises(sqlite3.IntegrityError, match="only grows"):
+                db.execute(statement)
+    db.close()
+
+
+def test_a_ledger_that_was_rolled_back_is_told_by_a_receipt(home):
+    with opened(home) as ledger:
+        release(ledger, table(40))
+        ledger._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    shutil.copytree(home / "ledger", home / "old")
+    with opened(home) as ledger:
+        release(ledger, table(40).assign(age=1.0), job="2")
+        head = ledger.head()
+    receipts = [(head.number, head.hash)]
+    with opened(home) as ledger:
+        assert verify(ledger, receipts) == []
+    shutil.rmtree(home / "ledger")
+    shutil.copytree(home / "old", home / "ledger")
+    with opened(home) as ledger:
+        assert verify(ledger) == []  # by itself it looks whole
+        assert "rolled back" in verify(ledger, receipts)[0].words
+
+
+def test_neither_ids_nor_values_stand_in_the_files(home):
+    people = table(50).assign(id=[f"person-{i:04d}" for i in range(50)])
+    with opened(home) as ledger:
+        release(ledger, people)
+    stored = b"".join(f.read_bytes() for f in (home / "ledger").iterdir())
+    assert b"person-" not in stored
+    for value in people["age"]:
+        assert repr(float(value)).encode() not in stored
+        assert np.float64(value).tobytes() not in stored
+
+
+def test_the_key_stays_outside_the_folder_and_closed_to_others(home):
+    with pytest.raises(ConfigError, match=r"inside the ledger's folder"):
+        Ledger(home / "ledger", home / "ledger" / "key")
+    with opened(home) as ledger:
+        release(ledger, table(10))
+    key = home / "keys" / "ledger.key"
+    assert key.stat().st_mode & 0o777 == 0o600
+    key.chmod(0o644)
+    with pytest.raises(ConfigError, match=r"chmod 600"):
+        opened(home)
+    key.chmod(0o600)
+    lines = key.read_text()
+    key.write_text("not hex\n")
+    with pytest.raises(ConfigError, match=r"64 hex digits"):
+        opened(home)
+    key.write_text("00" * 32 + "\n")
+    with pytest.raises(PrivacyError, match=r"which the key file does not hold"):
+        opened(home)
+    key.unlink()
+    with pytest.raises(ConfigError, match=r"Bring the key back"):
+        opened(home)
+    key.write_text(lines)
+    key.chmod(0o600)
+    with opened(home) as ledger:
+        assert not verify(ledger)
+
+
+def test_a_new_key_on_top_still_knows_everyone(home):
+    people = table()
+    with opened(home, attribute=LEVEL) as ledger:
+        first, _ = release(ledger, people)
+    key = home / "keys" / "ledger.key"
+    key.write_text("ab" * 32 + "\n" + key.read_text())
+    with opened(home, attribute=LEVEL) as ledger:
+        again, made = release(ledger, people, job="2")
+        assert made.new_cells == 0
+        assert values(again) == values(first)
+        with pytest.raises(PrivacyError, match=r"4.5"):
+            release(ledger, people.assign(age=100 - people["age"]), job="3")
+        assert not verify(ledger)
+
+
+def test_a_file_that_is_no_ledger_is_refused(home):
+    with opened(home):
+        pass
+    file = home / "ledger" / "ledger.sqlite"
+    file.write_bytes(b"not a database" * 100)
+    with pytest.raises(DataError, match=r"is not a ledger that can be read"):
+        opened(home)
+
+
+def test_two_releases_at_once_do_not_noise_a_cell_twice(home):
+    people = table()
+    with opened(home) as one, opened(home) as other:
+        first = Drawing(one, [AGE], ["age"], job="1", recipient="bank")
+        with first:
+            with pytest.raises(ConfigError, match=r"Another process already works in"):
+                release(other, people, job="2")
+            ids = id_bytes([people["id"].tolist()], ["id"])
+            out = first.draw(ids, [AGE.prepare(people)])
+        again, made = release(other, people, job="2")
+    assert made.new_cells == 0
+    assert values(again) == values(out)
+
+
+CONFIG = """
+[mechanism]
+epsilon = 0.5
+[columns.age]
+bounds = [0, 100]
+[ledger]
+folder = "ledger"
+key = "keys/ledger.key"
+cap_attribute = 9.0
+"""
+
+
+def test_the_verb_shows_verifies_and_exports(home):
+    (home / "b.toml").write_text(CONFIG)
+    assert run("ledger", "show", "-c", home / "b.toml")[0] == 2
+    filled(home)
+    code, out, _ = run("ledger", "show", "-c", home / "b.toml")
+    assert code == 0
+    assert "age" in out
+    assert "4.5" in out or "9" in out
+    code, out, _ = run("ledger", "verify", "-c", home / "b.toml")
+    assert (code, out) == (0, "whole: 7 entries, 0 receipts\n")
+    code, out, _ = run("ledger", "export", "-c", home / "b.toml", "--format", "text")
+    assert out.splitlines()[0] == "entry,at,kind,body,key,hash"
+    assert run("ledger", "export", "-c", home / "b.toml", "-o", home / "out.json")[0] == 0
+    assert run("ledger", "export", "-c", home / "b.toml", "-o", home / "out.json")[0] == 2
+    altered(home, "UPDATE charges SET amount = 1 WHERE id = 1")
+    code, _, words = run("ledger", "verify", "-c", home / "b.toml")
+    assert code == 3
+    assert "block 1 of charges was changed" in words
+
+
+def test_two_processes_do_not_write_at_once(home):
+    with opened(home) as one, opened(home) as other:
+        with one.writing():
+            other._db.execute("PRAGMA busy_timeout = 50")
+            with pytest.raises(OSError, match=r"cannot be written: database is locked"):
+                release(other, table(5))
+        release(other, table(5))
+        assert not verify(one)
+
+
+def test_a_file_goes_through_the_ledger(home):
+    config = CONFIG.replace("[ledger]", '[align]\nid = "id"\n[ledger]')
+    (home / "b.toml").write_text(config)
+    people = table(300)
+    people.to_csv(home / "people.csv", index=False)
+    files = [home / f"{n}.csv" for n in "abc"]
+
+    def desensitised(source, out, *more):
+        return run("desensitize", home / source, "-c", home / "b.toml", "-o", out, *more)
+
+    status, _, words = desensitised("people.csv", files[0], "--to", "bank")
+    assert status == 0, words
+    assert "300 cells drawn and charged, 0 known already" in words
+    status, _, words = desensitised("people.csv", files[1], "--to", "rival")
+    assert "0 cells drawn and charged, 300 known already" in words
+    assert files[0].read_bytes() == files[1].read_bytes()
+    assert files[0].read_text().splitlines()[0] in ('"age"', "age")
+    for shift in (30, 60):
+        people.assign(age=(people["age"] + shift) % 100).to_csv(home / "moved.csv", index=False)
+        status, _, words = desensitised("moved.csv", files[2])
+        if shift == 30:
+            assert status == 0, words
+            files[2].unlink()
+    assert status == 3, words
+    assert "no more than 9 may be spent" in words
+    assert not files[2].exists()
+    assert run("ledger", "verify", "-c", home / "b.toml")[0] == 0
+    assert desensitised("people.csv", files[2], "--seed", "1")[0] == 3
+    (home / "b.toml").write_text(CONFIG.replace("[ledger]", '[table]\ndrop = ["id"]\n[ledger]'))
+    status, _, words = desensitised("people.csv", files[2])
+    assert status == 2
+    assert "Add [align]" in words

@@ -182,7 +182,7 @@ def test_points_that_do_not_hold_together_are_refused_and_leave_nothing(tmp_path
 def first_refusal(office, lie, changes):
     """A feature party opens its ledger; it sends, keeps and records nothing."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tests.test_bundles.tree", lambda folder: None)
+        patch.setattr("tests.bundles.tree", lambda folder: None)
         status, words = lie(changes)
     assert status == 4, words
     assert not office.out("shop").exists()

@@ -25,6 +25,7 @@ from opboost.cli.desensitize import desensitize
 from opboost.cli.join import join
 from opboost.cli.ledger import ledger
 from opboost.cli.predict import predict
+from opboost.cli.reproduce import reproduce
 from opboost.cli.serve import serve
 from opboost.cli.train import train
 from opboost.errors import DataError, OpBoostError, ParameterError, PeerError, PrivacyError
@@ -37,7 +38,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for verb in (demo, describe, desensitize, certify, audit, train, predict, serve, join, bench):
+for verb in (demo, describe, desensitize, certify, audit, train, predict, serve, join):
+    app.command()(verb)
+for verb in (reproduce, bench):
     app.command()(verb)
 app.add_typer(bundle, name="bundle")
 app.add_typer(certs, name="certs")

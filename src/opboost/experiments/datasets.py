@@ -42,6 +42,12 @@ class DataSet:
         return out[0], out[1], out[2], out[3]
 
 
+def available() -> bool:
+    """Whether the paper's data are here."""
+    place = os.environ.get("OPBOOST_DATA")
+    return bool(place) and Path(str(place)).is_dir()
+
+
 def folder() -> Path:
     """Where the data lie."""
     place = os.environ.get("OPBOOST_DATA")

@@ -1,0 +1,98 @@
+"""Panels, drawn so that they can be read in print and without telling colours apart."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+from opboost.experiments.reproduce.finding import Curve, Kind, Panel
+from opboost.pictures import Chart, figure, save
+
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8A6D00")
+"""Okabe and Ito's colours, which people with any kind of colour vision tell apart."""
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
+DASHES: dict[Kind, str] = {"paper": "-", "ours": "-", "ldp": ":", "plain": "--"}
+WIDTHS: dict[Kind, float] = {"paper": 1.3, "ours": 2.6, "ldp": 1.3, "plain": 1.3}
+COLUMNS = 2
+MANY = 10
+"""More curves than that get a legend of their own size."""
+
+
+def draw(panels: tuple[Panel, ...], folder: Path) -> None:
+    """Write ``figure.png`` and ``figure.svg``."""
+    for kind in ("png", "svg"):
+        save(_chart(panels), folder / f"figure.{kind}")
+
+
+def _chart(panels: tuple[Panel, ...]) -> Chart:
+    columns = min(COLUMNS, len(panels))
+    rows = -(-len(panels) // columns)
+    chart = figure(rows, columns, 6.4 * columns, 4.6)
+    axes = [a for row in chart.axes for a in row]
+    looks = _looks(panels)
+    for panel, axis in zip(panels, axes, strict=False):
+        for curve in panel.curves:
+            _line(axis, curve, *looks[curve.label])
+        if panel.logx:
+            axis.set_xscale("log", base=2 if _doubling(panel) else 10)
+            if _doubling(panel):
+                ticks = sorted({x for c in panel.curves for x in c.x})
+                axis.set_xticks(ticks, [f"{t:g}" for t in ticks], fontsize=8, rotation=30)
+                axis.minorticks_off()
+        if panel.logy:
+            axis.set_yscale("log")
+        axis.set_title(panel.title, fontsize=11)
+        axis.set_xlabel(panel.x)
+        axis.set_ylabel(panel.y)
+        axis.grid(alpha=0.25, linewidth=0.6)
+    for axis in axes[len(panels) :]:
+        axis.remove()
+    handles, labels = _legend(axes[: len(panels)])
+    chart.figure.legend(
+        handles,
+        labels,
+        loc="outside lower center",
+        ncols=min(4, max(1, len(labels))) if columns > 1 else 2,
+        fontsize=8 if len(labels) > MANY else 9,
+        frameon=False,
+    )
+    return chart
+
+
+def _doubling(panel: Panel) -> bool:
+    xs = sorted({x for c in panel.curves for x in c.x})
+    return len(xs) > 1 and all(abs(b / a - round(b / a)) < 1e-9 for a, b in pairwise(xs) if a)
+
+
+def _looks(panels: tuple[Panel, ...]) -> dict[str, tuple[str, str]]:
+    """Colour and marker by label: the same in every panel, no two alike."""
+    labels = dict.fromkeys(c.label for p in panels for c in p.curves)
+    return {
+        label: (PALETTE[i % len(PALETTE)], MARKERS[(i + i // len(PALETTE)) % len(MARKERS)])
+        for i, label in enumerate(labels)
+    }
+
+
+def _line(axis: object, curve: Curve, colour: str, marker: str) -> None:
+    plain = curve.kind == "plain"
+    axis.errorbar(  # type: ignore[attr-defined]
+        curve.x,
+        curve.y,
+        yerr=curve.spread if any(curve.spread) else None,
+        label=curve.label,
+        color="#444444" if plain else colour,
+        marker=None if plain or len(curve.x) > 40 else marker,
+        markersize=4.5,
+        linestyle=DASHES[curve.kind],
+        linewidth=WIDTHS[curve.kind],
+        capsize=2,
+        elinewidth=0.8,
+    )
+
+
+def _legend(axes: list[object]) -> tuple[list[object], list[str]]:
+    found: dict[str, object] = {}
+    for axis in axes:
+        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):  # type: ignore[attr-defined]
+            found.setdefault(label, handle)
+    return list(found.values()), list(found)

@@ -1,0 +1,1 @@
+"""What the artefacts measure: functions of plain settings, so that results can be kept."""

@@ -164,6 +164,11 @@ def industrial() -> DataSet:
     return DataSet("Industrial", "regression", bounds, *halved, "arr_delay", categories)
 
 
+def salaries() -> np.ndarray[Any, Any]:
+    """Total pay of San Francisco's employees, 2011 to 2014: one column, for range queries."""
+    return np.asarray(_read("sf_salaries_noname")["TotalPay"].to_numpy())
+
+
 ALL: dict[str, Callable[[], DataSet]] = {
     "Adult": adult,
     "Pen-digits": pendigits,

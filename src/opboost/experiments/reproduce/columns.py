@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from opboost._typing import IntArray
+from opboost._typing import FloatArray, IntArray
 from opboost.domain import Domain, NumericMapping
 from opboost.errors import ParameterError
 from opboost.experiments import datasets
@@ -50,7 +50,7 @@ def column(name: str, lower: int, upper: int, rows: int) -> IntArray:
     raise ParameterError(f"No column is called {name!r}.")
 
 
-def _pay(rng: np.random.Generator, rows: int) -> tuple[IntArray, IntArray]:
+def _pay(rng: np.random.Generator, rows: int) -> tuple[FloatArray, FloatArray]:
     """Two log-normal humps: people who worked a part of a year, and people who worked all of it."""
     return rng.lognormal(9.0, 1.2, rows), rng.lognormal(11.35, 0.35, rows)
 

@@ -20,7 +20,9 @@ def _tasks(scope: Scope) -> list[Task]:
 
 
 def _show(scope: Scope, results: Results) -> Finding:
-    notes = (Note("Ages go to cells by the paper's mapping B: cell 1 holds age 17 alone.", 23),)
+    notes: tuple[Note, ...] = (
+        Note("Ages go to cells by the paper's mapping B: cell 1 holds age 17 alone.", 23),
+    )
     if scope.bundled:
         notes += (Note("Adult is not here: ages drawn from a gamma law stand in for it."),)
     return figures.show(scope, results, _column(scope), notes)

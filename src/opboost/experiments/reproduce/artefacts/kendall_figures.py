@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from opboost.domain import Domain
 from opboost.experiments.reproduce.finding import (
+    Cell,
     Curve,
     Finding,
     Grid,
@@ -229,7 +230,7 @@ def _panels(scope: Scope, m: Measured) -> tuple[Panel, ...]:
 
 
 def _table(scope: Scope, m: Measured) -> Grid:
-    rows = []
+    rows: list[tuple[Cell, ...]] = []
     for method in [*nominal(scope), *_exact(scope), *TOTAL]:
         rows.append((method.label, *(_mean(line) for line in m.lines(method))))
         if method in (GLOBAL, CLAMP):
@@ -242,7 +243,7 @@ def _table(scope: Scope, m: Measured) -> Grid:
 
 
 def _levels(scope: Scope, m: Measured) -> Grid:
-    rows = tuple(
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
         (x.label, *(line["exact"] for line in m.lines(x)))
         for x in nominal(scope)
         if x.family in ("Global-map", "Clamp-map", "Adj-map")
@@ -252,9 +253,9 @@ def _levels(scope: Scope, m: Measured) -> Grid:
 
 
 def _wide(scope: Scope, m: Measured) -> Grid:
-    rows = tuple((x.label, *m.expected(x, WIDE)) for x in _on_wide(scope))
+    rows: list[tuple[Cell, ...]] = [(x.label, *m.expected(x, WIDE)) for x in _on_wide(scope)]
     header = ("method", *(f"ε={e:g}, total {e * WIDE.span:g}" for e in m.epsilons))
-    return Grid("The same on 1..100, expected", header, rows, digits=3)
+    return Grid("The same on 1..100, expected", header, tuple(rows), digits=3)
 
 
 def _local_always_best(scope: Scope, m: Measured) -> str:

@@ -33,7 +33,8 @@ EXACT = (
     Method("Global-map", at="exact"),
     Method("Adj-map", theta=THETA, alpha=1.0, at="exact"),
 )
-METHODS = (CLAMP, *PAPER, GRR, Method("GRR", at="total"))
+TOTAL = Method("GRR", at="total")
+METHODS = (CLAMP, *PAPER, GRR, TOTAL)
 
 
 def _epsilons(scope: Scope) -> tuple[float, ...]:
@@ -122,7 +123,7 @@ def _show(scope: Scope, results: Results) -> Finding:
 
 
 def _against_grr(found: dict[tuple[Method, str], Json], levels: tuple[float, ...]) -> str:
-    points = better = 0
+    points = better = total = 0
     for shape in SHAPES:
         for k in range(len(SHARES)):
             for i in range(len(levels)):
@@ -130,9 +131,10 @@ def _against_grr(found: dict[tuple[Method, str], Json], levels: tuple[float, ...
                 for m in (*PAPER, CLAMP):
                     points += 1
                     better += found[m, shape][k]["exact"][i] > rival
+                    total += found[m, shape][k]["exact"][i] > found[TOTAL, shape][k]["exact"][i]
     return (
         f"β is above randomised response's at the same nominal ε at {better} of {points} points "
-        "(the paper: always)."
+        f"(the paper: always), and at the same total ε at {total}."
     )
 
 

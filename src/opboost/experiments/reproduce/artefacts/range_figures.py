@@ -209,6 +209,10 @@ def show(scope: Scope, results: Results, columns: list[Column], notes: tuple[Not
                 "border; 'exact ε' sets it back.",
                 1,
             ),
+            Note(
+                "AHEAD keeps a set bit with chance one half at any ε, so its error stops falling "
+                "at large totals; that is the method's choice of encoding, not a law."
+            ),
             Note(_small_alpha(first)),
             *notes,
         ),

@@ -24,7 +24,7 @@ KEEP = 0.5
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """The cells ``begin..end−1``, their estimated share, and of how many estimates it is the mean."""
+    """The cells ``begin..end−1``, their share, and of how many estimates it is the mean."""
 
     begin: int
     end: int
@@ -52,7 +52,7 @@ def threshold(epsilon: float, users: int, layers: int) -> float:
     """The share below which a node is not divided: √((b+1) · variance of a layer's estimate).
 
     >>> round(threshold(1.0, 100_000, 10), 4), round(threshold(0.1, 100_000, 10), 3)
-    (0.0333, 0.346)
+    (0.0332, 0.346)
     """
     rate = math.exp(-epsilon)
     variance = 4 * rate / ((users / layers) * (1 - rate) ** 2)

@@ -19,6 +19,7 @@ from opboost.cli.bundle import bundle
 from opboost.cli.certify import certify
 from opboost.cli.certs import certs
 from opboost.cli.common import end_by_request
+from opboost.cli.data import data
 from opboost.cli.demo import demo
 from opboost.cli.describe import describe
 from opboost.cli.desensitize import desensitize
@@ -44,6 +45,7 @@ for verb in (reproduce, bench):
     app.command()(verb)
 app.add_typer(bundle, name="bundle")
 app.add_typer(certs, name="certs")
+app.add_typer(data, name="data")
 app.add_typer(ledger, name="ledger")
 
 

@@ -81,7 +81,9 @@ class Bits:
         return cls(len(mechanism.categories), (float(miss / quiet), float(hit / loud)))
 
 
-def channel_of(mechanism: Mechanism | WithMissing, sent: float = 1.0) -> Channel | None:
+def channel_of(
+    mechanism: Mechanism | WithMissing, sent: float = 1.0, *, largest: int = LARGEST
+) -> Channel | None:
     """The channel of a mechanism on a grid; None where it is too large to be inverted.
 
     ``sent`` is the share of rows that send the column (``Budget.sampled``).  With a flag for gaps
@@ -93,7 +95,7 @@ def channel_of(mechanism: Mechanism | WithMissing, sent: float = 1.0) -> Channel
     ((10, 10), (11, 11))
     """
     plain = mechanism.mechanism if isinstance(mechanism, WithMissing) else mechanism
-    if plain.domain.size > LARGEST or plain.outputs.size > LARGEST:
+    if plain.domain.size > largest or plain.outputs.size > largest:
         return None
     matrix = plain.transition_matrix()
     matrix = matrix / matrix.sum(axis=1, keepdims=True)

@@ -19,6 +19,9 @@ LOOKS = (0, 4, 8, 16, 32, 64, 128, 256, 512)
 SMOOTHINGS = (0.0, 0.01, 0.03, 0.1, 0.3)
 """Shares of a cell's mass that a step lets go to its neighbours."""
 
+LARGEST = 2048
+"""A single column needs one table, so it may be larger than those of a whole model."""
+
 FOLDS = 5
 REPEATS = 24
 
@@ -84,7 +87,7 @@ def reconstruct(values: ArrayLike, m: Mechanism, *, seed: int = 0) -> Reconstruc
     column = np.asarray(values)
     if column.dtype.kind not in "iu" or not column.size:
         raise DataError(f"reconstruct takes released integers; got {column.dtype}, {column.size}")
-    channel = channel_of(m)
+    channel = channel_of(m, largest=LARGEST)
     if channel is None:
         raise ParameterError(
             f"A grid of {m.domain.size} cells is too large to be deconvolved; use a coarser one."
@@ -96,10 +99,8 @@ def reconstruct(values: ArrayLike, m: Mechanism, *, seed: int = 0) -> Reconstruc
     counts = np.bincount(codes, minlength=channel.outputs)
     smoothing, steps = _chosen(counts, channel, rng)
     pmf = deconvolve(counts, channel, steps, smoothing)
-    again = [
-        deconvolve(rng.multinomial(len(codes), pmf @ channel.matrix), channel, steps, smoothing)
-        for _ in range(REPEATS)
-    ]
+    draws = rng.multinomial(len(codes), pmf @ channel.matrix, size=REPEATS)
+    again = _stepped(_even(channel, REPEATS), draws, channel, smoothing, steps)
     return Reconstruction(m.domain, pmf, np.std(again, axis=0), steps, smoothing)
 
 
@@ -109,42 +110,51 @@ def deconvolve(
     """The pmf after so many steps of EM from an even start; without smoothing each step makes the
     counts likelier.
     """
-    seen = np.asarray(counts, dtype=np.float64)
-    pmf = np.full(channel.states, 1 / channel.states)
+    seen = np.asarray(counts, dtype=np.float64)[None]
+    return np.asarray(_stepped(_even(channel, 1), seen, channel, smoothing, steps)[0])
+
+
+def _even(channel: Channel, count: int) -> FloatArray:
+    return np.full((count, channel.states), 1 / channel.states)
+
+
+def _stepped(
+    pmfs: FloatArray,
+    seen: FloatArray | IntArray,
+    channel: Channel,
+    smoothing: float | FloatArray,
+    steps: int,
+) -> FloatArray:
+    """So many steps of EM on several laws at once, a row each: one pass over the matrix a step."""
+    whole = np.maximum(seen.sum(axis=1, keepdims=True), 1e-300)
     for _ in range(steps):
-        pmf = _step(pmf, seen, channel.matrix, smoothing)
-    return pmf
-
-
-def _step(pmf: FloatArray, seen: FloatArray, matrix: FloatArray, smoothing: float) -> FloatArray:
-    chance = pmf @ matrix
-    ratio = np.divide(seen, chance, out=np.zeros_like(seen), where=chance > 0)
-    pmf = pmf * (matrix @ ratio) / max(seen.sum(), 1e-300)
-    if smoothing:
-        padded = np.pad(pmf, 1, mode="edge")
-        pmf = pmf + smoothing * ((padded[:-2] + padded[2:]) / 2 - pmf)
-    return np.asarray(pmf / pmf.sum())
+        chance = pmfs @ channel.matrix
+        ratio = np.divide(seen, chance, out=np.zeros_like(chance), where=chance > 0)
+        pmfs = pmfs * (ratio @ channel.matrix.T) / whole
+        if np.any(smoothing):
+            padded = np.pad(pmfs, ((0, 0), (1, 1)), mode="edge")
+            pmfs = pmfs + smoothing * ((padded[:, :-2] + padded[:, 2:]) / 2 - pmfs)
+        pmfs = pmfs / pmfs.sum(axis=1, keepdims=True)
+    return pmfs
 
 
 def _chosen(counts: IntArray, channel: Channel, rng: np.random.Generator) -> tuple[float, int]:
     """The smoothest law that held-out values do not find less likely than the likeliest one, by
     more than the standard error over five folds.
     """
-    folds = _folds(counts, rng)
-    tried: list[tuple[float, int]] = []
-    score: list[list[float]] = []
-    for smoothing in SMOOTHINGS if channel.states > 2 else SMOOTHINGS[:1]:
-        states = [np.full(channel.states, 1 / channel.states) for _ in folds]
-        for before, steps in pairwise(LOOKS):
-            line = []
-            for k, held in enumerate(folds):
-                for _ in range(steps - before):
-                    states[k] = _step(states[k], counts - held, channel.matrix, smoothing)
-                chance = np.maximum(states[k] @ channel.matrix, 1e-300)
-                line.append(float(held @ np.log(chance)))
-            tried.append((smoothing, steps))
-            score.append(line)
-    table = np.array(score)
+    folds = np.array(_folds(counts, rng))
+    smoothings = SMOOTHINGS if channel.states > 2 else SMOOTHINGS[:1]
+    held = np.tile(folds, (len(smoothings), 1))
+    seen = counts - held
+    share = np.repeat(smoothings, len(folds))[:, None]
+    pmfs = _even(channel, len(held))
+    looks = []
+    for before, steps in pairwise(LOOKS):
+        pmfs = _stepped(pmfs, seen, channel, share, steps - before)
+        chance = np.maximum(pmfs @ channel.matrix, 1e-300)
+        looks.append((held * np.log(chance)).sum(axis=1).reshape(len(smoothings), len(folds)))
+    tried = [(s, steps) for s in smoothings for steps in LOOKS[1:]]
+    table = np.array([looks[k][i] for i in range(len(smoothings)) for k in range(len(looks))])
     loss = table[table.sum(axis=1).argmax()] - table
     near = loss.mean(axis=1) <= loss.std(axis=1, ddof=1) / np.sqrt(len(folds)) + 1e-9
     fits = [

@@ -1,4 +1,5 @@
-"""The paper's data sets, from a folder that ``OPBOOST_DATA`` names; the project contains none.
+"""The paper's data sets, from a folder that ``OPBOOST_DATA`` names or from where they were fetched
+to (``sources.py``); the project contains none.
 
 Bounds are declared here, from the sets' published descriptions, as a feature party would declare
 them.
@@ -19,6 +20,7 @@ import pyarrow.compute
 import pyarrow.csv
 
 from opboost.errors import DataError
+from opboost.experiments import sources
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,26 +45,49 @@ class DataSet:
 
 
 def available() -> bool:
-    """Whether the paper's data are here."""
-    place = os.environ.get("OPBOOST_DATA")
-    return bool(place) and Path(str(place)).is_dir()
+    """Whether the paper's data are here: a folder is named, or all that needs no account is here.
+
+    Salaries needs one; :func:`has` tells of a single table.
+    """
+    if _named() is not None:
+        return True
+    kept = [s for s in sources.SOURCES.values() if not s.account]
+    return not any(s.missing(sources.cache()) for s in kept)
+
+
+def _named() -> Path | None:
+    place = os.environ.get(sources.VARIABLE)
+    return Path(place) if place and Path(place).is_dir() else None
 
 
 def folder() -> Path:
-    """Where the data lie."""
-    place = os.environ.get("OPBOOST_DATA")
-    if not place or not Path(place).is_dir():
+    """Where the data lie: in the folder that OPBOOST_DATA names, or where they were fetched to."""
+    place = _named() or sources.cache()
+    if not place.is_dir():
         raise DataError(
             "The paper's data sets are not here",
-            hint="Set OPBOOST_DATA to the folder that holds adult_train.csv.gz and the others.",
+            hint="Run opboost data fetch all, or set OPBOOST_DATA to the folder that holds "
+            "adult_train.csv.gz and the others.",
         )
-    return Path(place)
+    return place
+
+
+def has(name: str) -> bool:
+    """Whether a table is here."""
+    return ((_named() or sources.cache()) / f"{name}.csv.gz").is_file()
 
 
 def _read(name: str) -> pa.Table:
     path = folder() / f"{name}.csv.gz"
     if not path.exists():
-        raise DataError(f"{path.name} is not in the folder that OPBOOST_DATA names")
+        raise DataError(
+            f"{path.name} is not in {path.parent}",
+            hint=next(
+                s.account or f"Run opboost data fetch {s.name}."
+                for s in sources.SOURCES.values()
+                if name in {f.name for f in s.files}
+            ),
+        )
     with gzip.open(path, "rb") as file:
         return pa.csv.read_csv(file)
 
@@ -162,6 +187,11 @@ def industrial() -> DataSet:
     columns["arr_delay"] = table["arr_delay"].cast(pa.float64())
     halved = halves(pa.table(columns))
     return DataSet("Industrial", "regression", bounds, *halved, "arr_delay", categories)
+
+
+def salaries() -> np.ndarray[Any, Any]:
+    """Total pay of San Francisco's employees, 2011 to 2014: one column, for range queries."""
+    return np.asarray(_read("sf_salaries_noname")["TotalPay"].to_numpy())
 
 
 ALL: dict[str, Callable[[], DataSet]] = {

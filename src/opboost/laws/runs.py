@@ -59,11 +59,12 @@ class RunsLaw:
             weights = np.exp(-rate * np.abs(np.arange(len(runs)) - here))
             outer = weights / weights.sum()
         rate = float(self.inner.log())
-        pieces = []
-        for (first, last), share in zip(runs, outer, strict=True):
-            weights = np.exp(-rate * np.abs(np.arange(first, last + 1) - min(max(x, first), last)))
-            pieces.append(share * weights / weights.sum())
-        return np.concatenate(pieces)
+        cells = np.arange(runs[0][0], runs[-1][1] + 1)
+        widths = np.array([last + 1 - first for first, last in runs])
+        first, last = (np.repeat([run[k] for run in runs], widths) for k in (0, 1))
+        weights = np.exp(-rate * np.abs(cells - np.clip(x, first, last)))
+        sums = np.add.reduceat(weights, widths.cumsum() - widths)
+        return np.asarray(np.repeat(outer / sums, widths) * weights)
 
     def gain(self, x: int, y: int) -> float:
         """The worst over the runs that can be worst: those of the two values and next to them."""

@@ -13,6 +13,8 @@ from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Literal
 
+from scipy.optimize import brentq
+
 from opboost.domain import Domain
 from opboost.errors import ParameterError
 from opboost.experiments.reproduce.finding import Kind
@@ -103,15 +105,17 @@ def _recalibrated(method: Method, domain: Domain, epsilon: float) -> Mechanism:
     if method.family not in ("Global-map", "Adj-map", "Clamp-map"):
         raise ParameterError(f"{method.label} has no exact level a unit to be set to.")
     low, high = 0.0, epsilon
-    while method._nominal(domain, high).exact_epsilon() <= epsilon:
+    while _excess(method, domain, high, epsilon) <= 0:
         low, high = high, 2 * high
-    for _ in range(40):
-        middle = (low + high) / 2
-        if method._nominal(domain, middle).exact_epsilon() <= epsilon:
-            low = middle
-        else:
-            high = middle
-    return method._nominal(domain, low)
+    level = float(brentq(lambda e: _excess(method, domain, e, epsilon), low, high, rtol=1e-9))
+    while _excess(method, domain, level, epsilon) > 0:
+        level *= 1 - 1e-9
+    return method._nominal(domain, level)
+
+
+def _excess(method: Method, domain: Domain, level: float, epsilon: float) -> float:
+    """How much more a unit costs, exactly, than it may; a level of nothing costs nothing."""
+    return (method._nominal(domain, level).exact_epsilon() if level else 0.0) - epsilon
 
 
 def adj_maps(thetas: tuple[int, ...], alphas: tuple[float, ...]) -> list[Method]:

@@ -90,7 +90,7 @@ def _show(scope: Scope, results: Results) -> Finding:
         ),
         grids=(
             Grid(
-                "100,000 uniform values of 1..100, seconds of one run",
+                "100,000 uniform values of 1..100, seconds of the processor",
                 header,
                 tuple(rows),
                 digits=5,

@@ -147,3 +147,44 @@ def _made_up(function: str) -> dict[str, float]:
         "draws", "expected draws", "seconds", "first", "timed",
     }  # fmt: skip
     return dict.fromkeys(numbers, 2)
+
+
+def test_bytes_grow_as_the_theorem_says_and_the_query_does_not():
+    from opboost.experiments.reproduce.measures.growth import exponent, sending
+
+    rows, columns = (8_192, 32_768), (2, 8)
+    by_rows = [sending(n, 4, trees=5, layers=2) for n in rows]
+    assert 0.8 < exponent(rows, [f["codes"] for f in by_rows]) < 1.01
+    by_columns = [sending(4_096, r, trees=5, layers=2)["codes"] for r in columns]
+    assert exponent(columns, by_columns) == pytest.approx(1, abs=0.05)
+    few, many = (sending(4_096, 2, trees=t, layers=3) for t in (10, 80))
+    assert many["theory query"] == 8 * few["theory query"]
+    assert many["cuts"] <= 2 * 9
+    assert many["a"] < 1.2 * few["a"]
+
+
+def test_draws_and_training_grow_in_proportion():
+    from opboost.experiments.reproduce.measures.growth import exponent, releasing, training
+
+    sizes = (2**17, 2**20)
+    drawn = [releasing(n, 1, repeats=5)["seconds"] for n in sizes]
+    assert 0.7 < exponent(sizes, drawn) < 1.5
+    rows = (2**14, 2**17)
+    trained = [training(n, 4, 20, 3, repeats=2)["seconds"] for n in rows]
+    assert 0.5 < exponent(rows, trained) < 1.3
+
+
+def test_complexity_shows_what_it_asks_for():
+    chosen = artefact("complexity")
+    for scope in (Scope(quick=True), Scope()):
+        tasks = chosen.tasks(scope)
+        made = {t: dict.fromkeys(_FIGURES, 1.0 + i) for i, t in enumerate(tasks)}
+        finding = chosen.show(scope, made)
+        assert len(finding.panels) == 2
+        assert all(len(row) == len(g.header) for g in finding.grids for row in g.rows)
+
+
+_FIGURES = (
+    "seconds", "replacing", "theory", "nodes", "a", "b", "codes", "cuts", "theory codes",
+    "theory query", "paper codes",
+)  # fmt: skip

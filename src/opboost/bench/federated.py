@@ -61,7 +61,7 @@ OPBOOST = FederatedPeer("OpBoost", "noise", "fed_opboost.py")
 PEERS = (
     PLAIN,
     OPBOOST,
-    FederatedPeer("XGBoost federated", "nothing", "fed_xgboost.py", ("xgboost>=3,<3.4",)),
+    FederatedPeer("XGBoost vertical", "nothing", "fed_xgboost.py", ("xgboost>=3,<3.4",)),
     FederatedPeer(
         "NVFlare",
         "nothing",

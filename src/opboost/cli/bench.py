@@ -147,7 +147,7 @@ def _federated_peers(
     chosen = PEERS if peers else (PLAIN, OPBOOST)
     table = Table(title=f"{size.rows:,} × {size.own} + {size.theirs} columns, {TREES} trees")
     table.add_column("", no_wrap=True)
-    table.add_column("protected by", no_wrap=True)
+    table.add_column("protects", no_wrap=True)
     for title in ("seconds", "× plain", "MB sent", "MB held", "AUC"):
         table.add_column(title, justify="right", no_wrap=True)
     found, failed, versions, plain = [], [], [], 0.0

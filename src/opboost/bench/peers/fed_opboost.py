@@ -27,7 +27,7 @@ with tempfile.TemporaryDirectory() as folder:
         {"shop": table.select(names[own:]).append_column("id", ids)},
         dict.fromkeys(names, (-4.0, 4.0)),
         epsilon=request["epsilon"],
-        booster={"num_boost_round": request["trees"], "max_depth": 3, "eta": 0.1},
+        booster={"num_boost_round": request["trees"], "max_depth": 3, "eta": 0.1, "nthread": 1},
         align="given",
     )
     before = carried()

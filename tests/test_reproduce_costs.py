@@ -59,6 +59,18 @@ def test_draws_grow_as_epsilon_falls_and_with_alpha():
     assert many > 5 * few
 
 
+def test_the_trend_turns_round_for_adj_map_with_a_small_alpha():
+    """Narrow noise does not reach a far run, so a larger ε takes more draws."""
+    x = np.arange(1, 11)
+    by_level = [
+        resampling.expected_draws(op.AdjMap(GRID, e, theta=4, alpha=0.4), x)
+        for e in (0.08, 0.64, 2.56, 5.12)
+    ]
+    assert by_level[0] > by_level[1] < by_level[2] < by_level[3]
+    assert resampling.worst_draws(op.AdjMap(GRID, 5.12, theta=4, alpha=0.4), x) > 1e9
+    assert resampling.worst_draws(op.AdjMap(GRID, 0.08, theta=4, alpha=10), x) < 1_000
+
+
 def test_the_papers_time_is_its_draws_but_for_one_copied_cell():
     """Extra milliseconds a draw are one number within a third, except where a figure is doubled."""
     per_draw = {}

@@ -101,6 +101,26 @@ def sample(mechanism: Mechanism, x: IntArray, sampler: Resampling | ExponentialT
     return sampler.place(Stage(x, *partition.ends(run), inner))
 
 
+def worst_draws(mechanism: Mechanism, x: IntArray) -> float:
+    """The draws that resampling takes on average where the range is hardest to hit.
+
+    >>> from opboost.domain import Domain
+    >>> worst_draws(AdjMap(Domain(1, 10), 2.56, theta=4, alpha=0.4), np.arange(1, 11)) > 1e5
+    True
+    """
+    values = np.unique(np.asarray(x, dtype=np.int64))
+    if isinstance(mechanism, GlobalMap):
+        return max(expected_draws(mechanism, values[i : i + 1]) for i in range(len(values)))
+    partition, outer, inner = _runs(mechanism)
+    if outer is None:
+        return max(expected_draws(mechanism, values[i : i + 1]) for i in range(len(values)))
+    least = min(
+        float(_inside(values, *_ends(values, *partition.run(j)), inner).min())
+        for j in range(partition.count)
+    )
+    return 1 / least
+
+
 def expected_draws(mechanism: Mechanism, x: IntArray) -> float:
     """How many draws resampling takes a value, on average over these values.
 

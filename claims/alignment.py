@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from claims.claim import Claim
-from opboost.bench.relay import Relay
+from opboost.experiments.relay import Relay
 from opboost.experiments.scene import LABEL_PARTY, run_scene, write_scene
 
 TREES = {"num_boost_round": 1, "max_depth": 1}

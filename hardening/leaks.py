@@ -35,7 +35,7 @@ from hardening.canaries import (
     unpacked,
 )
 from hardening.capture import Capture
-from opboost.bench.relay import Relay
+from opboost.experiments.relay import Relay
 from opboost.experiments.scene import LABEL_PARTY, Scene, free_port, write_scene
 
 COMMON, ALONE = 80, 20

@@ -21,8 +21,8 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from opboost._typing import FloatArray, IntArray
-from opboost.bench.relay import Relay
 from opboost.estimators import load
+from opboost.experiments.relay import Relay
 from opboost.experiments.scene import LABEL_PARTY, run_scene, write_scene
 
 TREES = {"num_boost_round": 80, "max_depth": 3, "eta": 0.1}

@@ -26,7 +26,7 @@ class Peer:
 
     def timed(self, request: dict[str, Any], timeout: float = 900) -> PeerTime:
         """CPU seconds of each repeat, or why there are none."""
-        python, problem = self._environment()
+        python, problem = self.environment()
         if problem:
             return PeerTime(self.name, problem=problem)
         script = resources.files("opboost.bench") / "peers" / self.script
@@ -47,7 +47,11 @@ class Peer:
         answer = json.loads(done.stdout.strip().splitlines()[-1])
         return PeerTime(self.name, answer["version"], answer["seconds"], answer["values"])
 
-    def _environment(self) -> tuple[Path, str]:
+    def environment(self, limit: float | None = None) -> tuple[Path, str]:
+        """The interpreter of its own environment, made if it is not there, or why there is none.
+
+        ``limit`` is how many seconds its installation may take.
+        """
         home = _cache() / self.name
         python = home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
         ready = home / "ready"
@@ -58,7 +62,12 @@ class Peer:
             [sys.executable, "-m", "venv", "--clear", str(home)],
             [str(python), "-m", "pip", "install", "--quiet", *self.requirements],
         ):
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            try:
+                done = subprocess.run(
+                    command, capture_output=True, text=True, check=False, timeout=limit
+                )
+            except subprocess.TimeoutExpired:
+                return python, f"did not install within {limit:.0f} s"
             if done.returncode:
                 lines = [line for line in done.stderr.splitlines() if "ERROR" in line]
                 return python, (lines or done.stderr.strip().splitlines() or ["failed"])[-1]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from opboost.bench.sampling import Result, Timing
 
-NAMES = ("sampling", "train", "federation", "load")
+NAMES = ("sampling", "train", "federation", "load", "peers")
 
 
 def bench(
@@ -28,6 +28,12 @@ def bench(
     peers: Annotated[bool, typer.Option(help="Install and time other libraries.")] = True,
     quick: Annotated[bool, typer.Option(help="Short columns and small grids only.")] = False,
     repeats: Annotated[int, typer.Option(min=1, help="Repeats; the median counts.")] = 5,
+    all_peers: Annotated[
+        bool, typer.Option("--all-peers", help="Try peers that take long to install, too.")
+    ] = False,
+    limit: Annotated[
+        float, typer.Option(min=1, help="Seconds that a peer may take to install, and to run.")
+    ] = 600.0,
     format: FormatOption = Format.text,
 ) -> None:
     """Time this library and its peers in one run; sampling on one core."""
@@ -43,6 +49,8 @@ def bench(
         report["federation"] = _federation(console, quick, repeats, format)
     if name in ("load", "all"):
         report["load"] = _load(console, quick, format)
+    if name in ("peers", "all"):
+        report["peers"] = _federated_peers(console, peers, quick, all_peers, limit, format)
     if format is Format.json:
         print_json({"machine": _machine(), **report})
     else:
@@ -162,6 +170,55 @@ def _load(console: Console, quick: bool, format: Format) -> dict[str, object]:
         paper().print(table)
     more = {"starved": found.starved, "over_flight": found.over_flight}
     return asdict(found) | more | {"over_socket": found.over_socket}
+
+
+def _federated_peers(
+    console: Console, peers: bool, quick: bool, heavy: bool, limit: float, format: Format
+) -> list[dict[str, object]]:
+    from opboost.bench.federated import OPBOOST, PEERS, PLAIN, QUICK, SIZE, TREES, run
+
+    size = QUICK if quick else SIZE
+    chosen = PEERS if peers else (PLAIN, OPBOOST)
+    table = Table(title=f"{size.rows:,} × {size.own} + {size.theirs} columns, {TREES} trees")
+    table.add_column("", no_wrap=True)
+    table.add_column("protects", no_wrap=True)
+    for title in ("seconds", "× plain", "MB sent", "MB held", "AUC"):
+        table.add_column(title, justify="right", no_wrap=True)
+    found, failed, versions, plain = [], [], [], 0.0
+    with console.status("peers") if console.is_terminal else nullcontext():
+        for ran in run(chosen, size, heavy=heavy, install_limit=limit, run_limit=limit):
+            found.append(asdict(ran))
+            if ran.problem:
+                table.add_row(ran.peer.name, ran.peer.protects, "FAILED")
+                failed.append(f"{ran.peer.name} FAILED: {ran.problem}")
+                continue
+            plain = ran.seconds if ran.peer == PLAIN else plain
+            sent = "-" if ran.bytes is None else f"{ran.bytes / 1e6:.2f}{'' if ran.apart else '*'}"
+            versions.append(f"{ran.peer.name} {ran.version}")
+            table.add_row(
+                ran.peer.name,
+                ran.peer.protects,
+                f"{ran.seconds:.2f}",
+                _ratio(ran.seconds / plain) if plain else "-",
+                sent,
+                f"{ran.memory_mb:.0f}",
+                f"{ran.auc:.4f}",
+            )
+    shared = ["* all that the machine's loopback carried meanwhile"] if any(
+        not f["apart"] and not f["problem"] for f in found
+    ) else []  # fmt: skip
+    table.caption = "\n".join(
+        [
+            "plain: training alone; others: from starting their processes to the model; MB sent: "
+            "over the loopback, both ways; MB held: the most that all processes had together",
+            ", ".join(versions),
+            *shared,
+            *failed,
+        ]
+    )
+    if format is Format.text:
+        paper().print(table)
+    return found
 
 
 def _machine() -> str:

@@ -39,9 +39,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for verb in (demo, describe, desensitize, certify, audit, train, predict, serve, join):
-    app.command()(verb)
-for verb in (reproduce, bench):
+_verbs = (
+    demo, describe, desensitize, certify, audit, train, predict, serve, join, reproduce, bench,
+)  # fmt: skip
+for verb in _verbs:
     app.command()(verb)
 app.add_typer(bundle, name="bundle")
 app.add_typer(certs, name="certs")

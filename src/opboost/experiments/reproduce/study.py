@@ -139,10 +139,15 @@ class Study:
         return [r["scores"][measure or self.source.measure] for r in found]
 
     def mean(
-        self, results: Results, line: Line, epsilon: float, measure: str | None = None
+        self,
+        results: Results,
+        line: Line,
+        epsilon: float,
+        measure: str | None = None,
+        first: int | None = None,
     ) -> float:
-        """A line's mean score at one level."""
-        return statistics.fmean(self.values(results, line, epsilon, measure))
+        """A line's mean score at one level, over its ``first`` seeds or all."""
+        return statistics.fmean(self.values(results, line, epsilon, measure)[:first])
 
     def curve(
         self,
@@ -151,10 +156,11 @@ class Study:
         epsilons: Sequence[float],
         measure: str | None = None,
         split: Json = None,
+        label: str = "",
     ) -> Curve:
         """A line by ε."""
         points = {e: self.values(results, line, e, measure, split) for e in epsilons}
-        return Curve.of(line.label, points, line.method.kind)
+        return Curve.of(label or line.label, points, line.method.kind)
 
     def plain_curve(
         self,

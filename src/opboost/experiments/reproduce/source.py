@@ -17,7 +17,7 @@ from opboost.experiments.reproduce.finding import Note
 from opboost.experiments.reproduce.scope import OwnTable, Scope
 from opboost.experiments.reproduce.task import Json
 
-QUICK_ROWS = 3000
+QUICK_ROWS = 2000
 """Rows for training, and as many for the test, in a quick run."""
 KINDS = {
     "Adult": "binary",
@@ -83,6 +83,14 @@ class Source:
             if self.path
             else (KINDS[self.name])
         )
+
+    @property
+    def narrow(self) -> bool:
+        """A user's table with one private column, over which no level can be split."""
+        if not self.path:
+            return False
+        data = _own(self.path, self.label, self.config, self.digest)
+        return len(data.bounds) + len(data.categories) < 2
 
     @property
     def measure(self) -> str:

@@ -39,7 +39,7 @@ def _levels(scope: Scope) -> tuple[float, ...]:
 
 def _studies(scope: Scope) -> list[Study]:
     names = SETS[:2] if scope.quick else SETS
-    return [Study(s, scope) for s in sources(names, scope)]
+    return [Study(s, scope) for s in sources(names, scope) if not s.narrow]
 
 
 def _tasks(scope: Scope) -> list[Task]:
@@ -60,6 +60,8 @@ def named(split: Json) -> str:
 
 def _show(scope: Scope, results: Results) -> Finding:
     studies, levels = _studies(scope), _levels(scope)
+    if not studies:
+        return Finding("This table has one private column, so there is no level to split.")
     panels, rows, said = [], [], []
     ahead = cases = 0
     heads = []
@@ -117,8 +119,8 @@ def _show(scope: Scope, results: Results) -> Finding:
         (
             *dict.fromkeys(n for s in studies for n in s.source.notes()),
             Note(
-                "Here ε is for one unit in all columns of a record together; the total is from end "
-                "to end in one column, and no sum over columns exceeds it.",
+                "Here ε is for one unit in every column that a row sends, together; the total is "
+                "from end to end in all of them.",
                 24,
             ),
             Note(

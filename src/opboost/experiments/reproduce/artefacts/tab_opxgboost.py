@@ -26,7 +26,7 @@ SETS = ("Adult", "Pen-digits", "CASP")
 EPSILONS = (0.08, 1.28)
 THETAS = (2, 4)
 PLACES = tuple((e, t) for e in EPSILONS for t in THETAS)
-QUICK = ("Local-map", "Adj-map α=0.4", "Global-map", "Adj-map α=10", "Piecewise")
+QUICK = ("Local-map", "Global-map", "Adj-map α=10", "Piecewise")
 """The rows of a quick run."""
 OURS = (
     Line(Method("Clamp-map")),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable
 from typing import Any
 
 from opboost.columns import PrivateColumn
@@ -76,6 +75,6 @@ def plain_time(source: Json) -> Json:
 
 
 def _columns(data: DataSet, mechanism: Mechanism, mapping: str) -> list[PrivateColumn]:
-    nominal: dict[Hashable, Any] = {**data.categories}
+    nominal: dict[Any, Any] = data.categories
     declared = Declarations(mechanism, data.bounds, nominal, mapping=mapping)
     return [declared.column(name, data.train)[0] for name in [*data.bounds, *data.categories]]

@@ -46,6 +46,7 @@ def reproduce(
     from opboost.experiments.reproduce import MODULES, STATEMENTS, artefact
     from opboost.experiments.reproduce.reproduction import reproduce as run
     from opboost.experiments.reproduce.scope import OwnTable, Scope
+    from opboost.experiments.reproduce.source import checked
 
     if names == ["list"]:
         for known in MODULES | STATEMENTS:
@@ -53,6 +54,8 @@ def reproduce(
         return
     if (table is None) != (label is None):
         raise ParameterError("--table and --label belong together; give both.")
+    if config is not None and table is None:
+        raise ParameterError("-c declares the bounds of a table; give --table and --label too.")
     labels = list(MODULES | STATEMENTS) if "all" in names else names
     chosen = [artefact(n) for n in labels]
     if table is not None and label is not None:
@@ -60,7 +63,11 @@ def reproduce(
         if not chosen:
             raise ParameterError("None of these trains a model; --table is for those that do.")
     own = None if table is None or label is None else OwnTable(table, label, config)
-    scope = Scope(quick, seeds, own, bundled=quick and not datasets.available())
+    scope = Scope(quick, seeds, own, bundled=quick and own is None and not datasets.available())
+    if own is not None:
+        for said in checked(own):
+            talk().print(f"WARNING: {said}")
+        chosen = list({tuple(a.tasks(scope)): a for a in reversed(chosen)}.values())[::-1]
     with _told() as progress:
         found = run(chosen, scope, out, progress)
     if format is Format.json:

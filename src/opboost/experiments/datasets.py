@@ -33,7 +33,7 @@ class DataSet:
     train: pa.Table
     test: pa.Table
     label: str
-    categories: dict[str, list[str]] = field(default_factory=dict)
+    categories: dict[str, Any] = field(default_factory=dict)
 
     def split(self) -> tuple[pa.Table, np.ndarray[Any, Any], pa.Table, np.ndarray[Any, Any]]:
         """Training rows, their labels, test rows, theirs."""

@@ -12,6 +12,8 @@ PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 """Okabe and Ito's colours, which people with any kind of colour vision tell apart."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 DASHES: dict[Kind, str] = {"paper": "-", "ours": "-", "ldp": ":", "plain": "--"}
+PLAIN_DASHES = ("--", "-.", (0, (1, 1.5)))
+"""Baselines are grey; their dashes tell them apart."""
 WIDTHS: dict[Kind, float] = {"paper": 1.3, "ours": 2.6, "ldp": 1.3, "plain": 1.3}
 COLUMNS = 2
 MANY = 10
@@ -32,7 +34,7 @@ def _chart(panels: tuple[Panel, ...]) -> Chart:
     looks = _looks(panels)
     for panel, axis in zip(panels, axes, strict=False):
         for curve in panel.curves:
-            _line(axis, curve, *looks[curve.label])
+            _line(axis, curve, looks[curve.label])
         if panel.logx:
             axis.set_xscale("log", base=2 if _doubling(panel) else 10)
             if _doubling(panel):
@@ -64,29 +66,37 @@ def _doubling(panel: Panel) -> bool:
     return len(xs) > 1 and all(abs(b / a - round(b / a)) < 1e-9 for a, b in pairwise(xs) if a)
 
 
-def _looks(panels: tuple[Panel, ...]) -> dict[str, tuple[str, str]]:
-    """Colour and marker by label: the same in every panel, no two alike."""
-    labels = dict.fromkeys(c.label for p in panels for c in p.curves)
-    return {
-        label: (PALETTE[i % len(PALETTE)], MARKERS[(i + i // len(PALETTE)) % len(MARKERS)])
-        for i, label in enumerate(labels)
+def _looks(panels: tuple[Panel, ...]) -> dict[str, dict[str, object]]:
+    """Colour, marker and dashes by label: the same in every panel, no two alike."""
+    kinds = {c.label: c.kind for p in panels for c in p.curves}
+    noisy = [label for label, kind in kinds.items() if kind != "plain"]
+    plain = [label for label, kind in kinds.items() if kind == "plain"]
+    looks: dict[str, dict[str, object]] = {
+        label: {
+            "color": PALETTE[i % len(PALETTE)],
+            "marker": MARKERS[(i + i // len(PALETTE)) % len(MARKERS)],
+            "linestyle": DASHES[kinds[label]],
+        }
+        for i, label in enumerate(noisy)
     }
+    for i, label in enumerate(plain):
+        dashes = PLAIN_DASHES[i % len(PLAIN_DASHES)]
+        looks[label] = {"color": "#444444", "marker": None, "linestyle": dashes}
+    return looks
 
 
-def _line(axis: object, curve: Curve, colour: str, marker: str) -> None:
-    plain = curve.kind == "plain"
+def _line(axis: object, curve: Curve, look: dict[str, object]) -> None:
+    look = look | ({"marker": None} if len(curve.x) > 40 else {})
     axis.errorbar(  # type: ignore[attr-defined]
         curve.x,
         curve.y,
         yerr=curve.spread if any(curve.spread) else None,
         label=curve.label,
-        color="#444444" if plain else colour,
-        marker=None if plain or len(curve.x) > 40 else marker,
         markersize=4.5,
-        linestyle=DASHES[curve.kind],
         linewidth=WIDTHS[curve.kind],
         capsize=2,
         elinewidth=0.8,
+        **look,
     )
 
 

@@ -86,6 +86,7 @@ def _with_peers(
             insecure_plaintext=plaintext,
             again=again,
             watch=board.update,
+            say=console.print,
             opened=lambda address: console.print(
                 f"Job {found.job.name!r}: serving {', '.join(found.job.feature_parties)} "
                 f"on {address}"

@@ -49,6 +49,7 @@ def serve(
             insecure_plaintext=insecure_plaintext_on_loopback,
             again=again,
             watch=board.update,
+            say=console.print,
             opened=lambda address: console.print(
                 f"Job {found.job.name!r}: serving {', '.join(found.job.feature_parties)} "
                 f"on {address}"

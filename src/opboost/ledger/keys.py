@@ -97,7 +97,7 @@ def read_keys(path: Path, folder: Path, *, new: bool) -> list[Key]:
     if os.name == "posix" and path.stat().st_mode & 0o077:
         raise ConfigError(f"The key {path} can be read by others. Run: chmod 600 {path}")
     keys = []
-    for line in path.read_text(encoding="utf-8").split():
+    for line in path.read_text(encoding="utf-8", errors="replace").split():
         try:
             secret = bytes.fromhex(line)
         except ValueError:

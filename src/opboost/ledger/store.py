@@ -185,11 +185,11 @@ class Ledger:
         return (e for e in self._entries("ORDER BY number") if not kinds or e.kind in kinds)
 
     def _entries(self, rest: str, *values: Any) -> Iterator[Entry]:
-        rows = self._db.execute(
-            f"SELECT number, at, kind, body, key, hash FROM entries {rest}", values
-        )
+        rows = self._read(f"SELECT number, at, kind, body, key, hash FROM entries {rest}", values)
         for number, at, kind, text, key, digest in rows:
-            yield Entry(number, at, kind, text, key, bytes(digest))
+            if not isinstance(digest, bytes):
+                raise _unreadable(self.folder, f"entry {number} is damaged")
+            yield Entry(number, at, kind, text, key, digest)
 
     def add_charge(
         self, reservation: int, attribute: str, amount: int, persons: Words
@@ -220,7 +220,7 @@ class Ledger:
 
     def last_blocks(self) -> Mark:
         """How far charges and noise go now."""
-        (marks,) = self._db.execute(
+        (marks,) = self._read(
             "SELECT (SELECT coalesce(max(id), 0) FROM charges), "
             "(SELECT coalesce(max(id), 0) FROM noise)"
         )
@@ -237,7 +237,7 @@ class Ledger:
         found = np.zeros(count, dtype=np.bool_)
         drawn = np.zeros((count, width), dtype=np.uint8)
         dropped = self._taken_back("noise")
-        rows = self._db.execute(
+        rows = self._read(
             "SELECT id, key, width, cells, drawn FROM noise "
             "WHERE attribute = ? AND mechanism = ? AND id <= ? ORDER BY id",
             (attribute, mechanism, upto.noise),
@@ -267,7 +267,7 @@ class Ledger:
         unbounded = np.zeros(len(total), dtype=np.bool_)
         dropped = self._taken_back("charges")
         first, last = (without[0].charges, without[1].charges) if without else (0, 0)
-        rows = self._db.execute(
+        rows = self._read(
             "SELECT id, key, amount, persons FROM charges "
             "WHERE (?1 IS NULL OR attribute = ?1) AND NOT (id > ?2 AND id <= ?3)",
             (attribute, first, last),
@@ -287,8 +287,8 @@ class Ledger:
 
     def most_spent(self) -> list[tuple[str, int, int]]:
         """For each attribute: how many people it was charged to, and the most for one of them."""
-        names = self._db.execute("SELECT DISTINCT attribute FROM charges ORDER BY attribute")
-        return [(name, *self._most("WHERE attribute = ?", name)) for (name,) in names.fetchall()]
+        names = self._read("SELECT DISTINCT attribute FROM charges ORDER BY attribute")
+        return [(name, *self._most("WHERE attribute = ?", name)) for (name,) in list(names)]
 
     def most_spent_in_all(self) -> tuple[int, int]:
         """How many people were charged at all, and the most for one of them."""
@@ -297,7 +297,7 @@ class Ledger:
     def _most(self, where: str, *values: str) -> tuple[int, int]:
         """People under a new key count anew: who they are is not in the ledger."""
         people, amounts, dropped = [], [], self._taken_back("charges")
-        rows = self._db.execute(f"SELECT id, amount, persons FROM charges {where}", values)
+        rows = self._read(f"SELECT id, amount, persons FROM charges {where}", values)
         for number, amount, blob in rows:
             if not _within(number, dropped):
                 people.append(np.frombuffer(blob, dtype="<u8"))
@@ -318,7 +318,7 @@ class Ledger:
         return [(body[table][0], body[table][1]) for body in bodies]
 
     def _check_keys(self) -> None:
-        for (name,) in self._db.execute("SELECT DISTINCT key FROM entries"):
+        for (name,) in self._read("SELECT DISTINCT key FROM entries"):
             if name not in self._by_name:
                 raise PrivacyError(
                     f"The ledger was written under key {name}, which the key file does not hold. "
@@ -335,18 +335,39 @@ class Ledger:
             ("charges", "reservation, key, attribute, amount, persons"),
             ("noise", "reservation, key, attribute, mechanism, width, cells, drawn"),
         ):
-            for row in self._db.execute(f"SELECT id, {columns} FROM {table}"):
+            for row in self._read(f"SELECT id, {columns} FROM {table}"):
                 yield table, row[0], row_digest(*row[1:])
 
     def sound(self) -> list[str]:
         """What SQLite itself finds wrong with the file."""
-        return [line for (line,) in self._db.execute("PRAGMA integrity_check") if line != "ok"]
+        return [line for (line,) in self._read("PRAGMA integrity_check") if line != "ok"]
 
     def _run(self, statement: str, values: tuple[Any, ...] = ()) -> sqlite3.Cursor:
         try:
             return self._db.execute(statement, values)
         except sqlite3.OperationalError as error:
-            raise OSError(f"The ledger in {self.folder} cannot be written: {error}.") from None
+            raise _unwritable(self.folder, error) from None
+        except sqlite3.DatabaseError as error:
+            raise _unreadable(self.folder, error) from None
+
+    def _read(self, statement: str, values: tuple[Any, ...] = ()) -> Iterator[Any]:
+        try:
+            yield from self._db.execute(statement, values)
+        except sqlite3.DatabaseError as error:
+            raise _unreadable(self.folder, error) from None
+
+
+def _unwritable(folder: Path, error: sqlite3.Error) -> OSError:
+    return OSError(
+        f"The ledger in {folder} cannot be written: {error}. Make room, or give this user the "
+        "right to write there, and run the same command again."
+    )
+
+
+def _unreadable(folder: Path, error: object) -> DataError:
+    return DataError(
+        f"The ledger in {folder} cannot be read: {error}", hint="Bring back a copy of it."
+    )
 
 
 def _within(number: int, ranges: list[tuple[int, int]]) -> bool:
@@ -359,6 +380,8 @@ def _opened(file: Path) -> sqlite3.Connection:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
         db.executescript(f"BEGIN IMMEDIATE; {_TABLES} {_FROZEN} COMMIT;")
+    except sqlite3.OperationalError as error:
+        raise _unwritable(file.parent, error) from None
     except sqlite3.DatabaseError as error:
         raise DataError(
             f"{file} is not a ledger that can be read: {error}", hint="Bring back a copy of it."

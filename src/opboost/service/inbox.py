@@ -50,7 +50,7 @@ Way = Literal["network", "bundles"]
 """How a job's messages travel."""
 
 STEPS = ("feature", "raised")
-_TO_PARTY = ("query", "aligned", "expected", "refused", "points")
+_OWN = ("query", "aligned", "expected", "refused", "points", "due")
 
 PAUSE = 0.02
 """Seconds between two looks at the folder."""
@@ -89,12 +89,13 @@ class JobRecord:
     def save(self, folder: Path) -> None:
         """Begin the job's folder."""
         folder.mkdir(parents=True, exist_ok=True)
-        durable.write(folder / "job.json", json.dumps(asdict(self), indent=1).encode())
+        plain = json.dumps(asdict(self), indent=1).encode()
+        durable.write(folder / "job.json", durable.sealed(plain))
 
     @classmethod
     def load(cls, folder: Path) -> JobRecord:
         """The record of a folder."""
-        found = json.loads((folder / "job.json").read_text())
+        found = json.loads(durable.unsealed(folder / "job.json"))
         lists = {name: tuple(found[name]) for name in ("parties", "revoked")}
         return cls(**{**found, **lists})
 
@@ -129,6 +130,14 @@ class Mailbox:
         self.folder.mkdir(parents=True, exist_ok=True)
         durable.write(self.folder / name, data)
 
+    def note(self, name: str, plain: Any) -> None:
+        """Put down something of one's own about the party."""
+        self.write(name, durable.sealed(json.dumps(plain).encode()))
+
+    def noted(self, name: str) -> Any:
+        """What was put down; None if nothing was."""
+        return json.loads(durable.unsealed(self.folder / name)) if self.has(name) else None
+
     def column(self, number: int) -> Path:
         """The file of a column."""
         return self.folder / f"{number:05d}.arrow"
@@ -147,8 +156,8 @@ class Mailbox:
 
     def points(self) -> dict[str, Any]:
         """What is known of the party's points: their secret's tag, how many, later their bytes."""
-        known: dict[str, Any] = json.loads(self.read("points")) if self.has("points") else {}
-        return known
+        known: dict[str, Any] | None = self.noted("points")
+        return known or {}
 
     def take_refusal(self) -> str:
         """Why the label party refused what came; empty if it did not.
@@ -157,7 +166,7 @@ class Mailbox:
         """
         if not self.has("refused"):
             return ""
-        why = self.read("refused").decode()
+        why = self.read("refused").decode(errors="replace")
         self.forget_points()
         for name in ("refused",) if self.has("aligned") else ("points", "refused"):
             (self.folder / name).unlink(missing_ok=True)
@@ -170,7 +179,7 @@ class Mailbox:
             return
         if self.has("points"):
             size = sum(f.stat().st_size for f in files) + self.points().get("bytes", 0)
-            self.write("points", json.dumps(self.points() | {"bytes": size}).encode())
+            self.note("points", self.points() | {"bytes": size})
         for file in files:
             file.unlink(missing_ok=True)
 
@@ -178,19 +187,21 @@ class Mailbox:
         """How many rows the party's release must have, and the digest of their IDs."""
         if record.align == "given":
             return record.rows, bytes.fromhex(record.ids)
-        if not self.has("expected"):
+        known = self.noted("expected")
+        if known is None:
             raise PeerError("Rows came before they were aligned.")
-        known = json.loads(self.read("expected"))
         return known["rows"], bytes.fromhex(known["ids"])
 
     def due(self) -> int:
         """How many columns the schema announces; 0 before it came."""
-        return int(self.read("due")) if self.has("due") else 0
+        return int(self.noted("due") or 0)
 
     def bytes(self) -> int:
         """Bytes of what the party sent."""
-        sent = [f for f in self.folder.glob("[!.]*") if f.name not in _TO_PARTY]
-        return sum(f.stat().st_size for f in sent) + int(self.points().get("bytes", 0))
+        sent = [f for f in self.folder.glob("[!.]*") if f.name not in _OWN]
+        seals = durable.SEAL * len(self.columns())
+        size = sum(f.stat().st_size for f in sent) - seals
+        return size + int(self.points().get("bytes", 0))
 
     def phase(self) -> str:
         """How far this party is."""
@@ -262,13 +273,13 @@ class InboxChannel:
         file = self._ours / f"{theirs.piece:05d}.doubled"
         side.check(theirs)
         if not file.exists():
-            durable.write(file, side.doubled(theirs))
-        return file.read_bytes()
+            durable.write(file, durable.sealed(side.doubled(theirs)))
+        return durable.unsealed(file)
 
     def tell(self, aligned: Aligned, ids: bytes) -> None:
         """Leave the common rows for the party to fetch."""
         expected = {"rows": aligned.count, "ids": ids.hex()}
-        self._box.write("expected", json.dumps(expected).encode())
+        self._box.note("expected", expected)
         self._box.write("aligned", encode(aligned))
 
     def forget(self) -> None:
@@ -355,7 +366,9 @@ def status(job: Path) -> dict[str, Any]:
         phase = "training" if record.purpose == "train" else "predicting"
     elif record.align == "psi" and not (job / "common").exists():
         stopped = job / "stopped"
-        phase = f"stopped: {stopped.read_text()}" if stopped.exists() else "aligning"
+        phase = (
+            f"stopped: {stopped.read_text(errors='replace')}" if stopped.exists() else "aligning"
+        )
     else:
         phase = "waiting for releases"
     return {"job": record.job, "phase": phase, "rows": _rows(job, record), "parties": parties}
@@ -364,7 +377,7 @@ def status(job: Path) -> dict[str, Any]:
 def _rows(job: Path, record: JobRecord) -> int:
     """Rows that are trained on, as far as they are known."""
     common = job / "common"
-    return Common.from_bytes(common.read_bytes()).size if common.exists() else record.rows
+    return Common.from_bytes(durable.unsealed(common)).size if common.exists() else record.rows
 
 
 def aligned_share(job: Path, record: JobRecord, box: Mailbox) -> float:

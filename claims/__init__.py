@@ -13,6 +13,7 @@ FILES = (
     "accuracy",
     "federation",
     "alignment",
+    "faults",
     "denoising",
     "denoising_aside",
     "denoising_auto",

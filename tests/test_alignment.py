@@ -12,6 +12,7 @@ import pyarrow.parquet
 import pytest
 
 import opboost as op
+from opboost import durable
 from opboost.align.keys import key_digests
 from opboost.align.matching import Common, packed
 from opboost.errors import DataError, ParameterError, PeerError, PrivacyError, WireError
@@ -394,7 +395,10 @@ def test_a_job_that_is_aligned_or_whose_state_was_lost_raises_nothing_more(tmp_p
         meeting.begin(points)
         kept = (state / JOB / "secret").read_bytes()
         (state / JOB / "secret").unlink()
-        for broken in (None, kept_secret(None).key):  # lost, or another in its place
+        for broken in (
+            None,
+            durable.sealed(kept_secret(None).key),
+        ):  # lost, or another in its place
             if broken is not None:
                 (state / JOB / "secret").write_bytes(broken)
             with pytest.raises(PeerError, match="state of this job was lost"):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import os
 import secrets
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
@@ -11,6 +14,14 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from opboost.errors import ConfigError, DataError
+
+_MARK = b"\n#sha256 "
+SEAL = len(_MARK) + 64 + 1
+"""Bytes that a seal adds to a file."""
+
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EIO)
+"""Why a file cannot be written, through no fault of what was to be written."""
 
 
 def write(path: Path, data: bytes, *, mode: int = 0o644) -> None:
@@ -26,6 +37,61 @@ def write_new(path: Path, data: bytes, *, mode: int = 0o644) -> None:
         file.write(data)
 
 
+def sealed(data: bytes) -> bytes:
+    """A file's content with its digest in a last line, so that damage does not go unseen."""
+    return data + _MARK + hashlib.sha256(data).hexdigest().encode() + b"\n"
+
+
+def unsealed(path: Path) -> bytes:
+    """The content of a sealed file; one that is damaged is refused by name."""
+    whole = path.read_bytes()
+    data = whole[:-SEAL]
+    if len(whole) < SEAL or sealed(data) != whole:
+        raise damaged(path)
+    return data
+
+
+def seal(path: Path) -> None:
+    """Put the seal behind a file that was written piece by piece, and make it last."""
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    with naming(path), path.open("ab") as file:
+        file.write(_MARK + digest.encode() + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def check_seal(path: Path) -> None:
+    """Refuse a large sealed file that is damaged, without having it in memory."""
+    whole, left = hashlib.sha256(), max(0, path.stat().st_size - SEAL)
+    with path.open("rb") as file:
+        while left and (piece := file.read(min(left, 1 << 20))):
+            whole.update(piece)
+            left -= len(piece)
+        if file.read() != _MARK + whole.hexdigest().encode() + b"\n":
+            raise damaged(path)
+
+
+def damaged(path: Path) -> DataError:
+    """What is said of a file that is not what was written."""
+    return DataError(
+        f"{path} is damaged",
+        hint="Bring back a copy of it, or let the label party begin a new run (--again): what "
+        "was released before costs nothing.",
+    )
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Let an error of the system name the file, which a failed write alone does not."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or error.filename is not None:
+            raise
+        raise OSError(error.errno, os.strerror(error.errno), str(path)) from None
+
+
 @contextmanager
 def writing(
     path: Path, *, mode: int = 0o644, place: Callable[[Path, Path], None] = os.replace
@@ -34,7 +100,7 @@ def writing(
     partial = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
     try:
         handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-        with open(handle, "wb") as file:
+        with naming(path), open(handle, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -44,7 +110,7 @@ def writing(
     flush(path.parent)
 
 
-def read_json(path: Path, kind: Any) -> Any:
+def read_json(path: Path, kind: Any, *, seal: bool = False) -> Any:
     """What a JSON file of one's own holds, as a value of ``kind``; a damaged one is refused.
 
     >>> import tempfile
@@ -55,7 +121,8 @@ def read_json(path: Path, kind: Any) -> Any:
     {'a': (1, 2)}
     """
     try:
-        return _adapter(kind).validate_json(path.read_bytes(), strict=True)
+        data = unsealed(path) if seal else path.read_bytes()
+        return _adapter(kind).validate_json(data, strict=True)
     except (ValueError, RecursionError):
         raise damaged(path) from None
 
@@ -65,14 +132,6 @@ def _adapter(kind: Any) -> Any:
     from pydantic import TypeAdapter  # a quarter of a second that not everybody needs
 
     return TypeAdapter(kind)
-
-
-def damaged(path: Path) -> DataError:
-    """The refusal of a file of one's own that holds something else than was written."""
-    return DataError(
-        f"{path} is damaged: it does not hold what was written there",
-        hint="Bring back a copy of it, or begin a new job (--again).",
-    )
 
 
 def flush(path: Path) -> None:
@@ -87,15 +146,28 @@ def flush(path: Path) -> None:
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """Work in a folder as the only process; a second one is refused.  A kill lets go of it."""
+def alone(folder: Path) -> Iterator[int]:
+    """Work in a folder as the only process; a second one is refused.  A kill lets go of it.
+
+    What a kill left half-written is taken away; given is how many files that were.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o640)
     try:
         _lock(handle, folder)
-        yield
+        yield _cleared(folder)
     finally:
         os.close(handle)
+
+
+def _cleared(folder: Path) -> int:
+    left = list(folder.rglob(".*.part"))
+    for path in left:
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+    return len(left)
 
 
 def _lock(handle: int, folder: Path) -> None:

@@ -5,9 +5,11 @@ Exit status: 0 done, 1 failed, 2 usage, 3 privacy refused, 4 peer or TLS, 5 data
 
 from __future__ import annotations
 
+import errno
 import signal
 import sys
 import traceback
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -74,7 +76,7 @@ def main() -> None:
         typer.echo(f"opboost: {words_of(error, at_terminal=sys.stderr.isatty())}", err=True)
         sys.exit(exit_status(error))
     except OSError as error:
-        typer.echo(f"opboost: {error}", err=True)
+        typer.echo(f"opboost: {_told(error)}", err=True)
         sys.exit(1)
     except Exception as error:
         if sys.stderr.isatty():
@@ -96,6 +98,17 @@ def without_message(error: Exception) -> str:
     return (
         f"{frames}opboost: {type(error).__name__}, a defect of OpBoost. "
         "Its message may hold values of your table, so it is shown on a terminal only."
+    )
+
+
+def _told(error: OSError) -> str:
+    """What the system refused; where the disk takes nothing more, also what to do."""
+    if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return str(error)
+    place = Path(str(error.filename)).parent if error.filename else "a folder of this party"
+    return (
+        f"The disk is full ({error.strerror or error}): {place} takes nothing more. Make room and "
+        "run the same command again: what is done stays done."
     )
 
 

@@ -84,6 +84,7 @@ def _with_peers(
             insecure_plaintext=plaintext,
             again=again,
             watch=board.update,
+            say=console.print,
             opened=lambda address: board.opened(found.job, address),
         )
 

@@ -55,6 +55,7 @@ def serve(
             insecure_plaintext=insecure_plaintext_on_loopback,
             again=again,
             watch=board.update,
+            say=console.print,
             opened=lambda address: board.opened(found.job, address),
         )
     if format is Format.json:

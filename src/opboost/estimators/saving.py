@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
@@ -48,7 +49,10 @@ def save(estimator: Any, path: str | Path) -> None:
         with tempfile.TemporaryDirectory() as folder:
             model = Path(folder) / _MODULES[kind][1]
             estimator.trained_.save(model)
-            with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as archive:
+            with (
+                durable.naming(target),
+                zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as archive,
+            ):
                 archive.writestr("estimator.json", description)
                 archive.write(model, model.name)
                 if estimator._posterior is not None:
@@ -71,18 +75,23 @@ def save_trained(trained: Trained, folder: Path) -> None:
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     trained.save(partial / _MODULES[kind][1])
-    durable.write(partial / "kind", kind.encode())
-    durable.flush(partial / _MODULES[kind][1])
+    model = partial / _MODULES[kind][1]
+    about = {"kind": kind, "sha256": _digest(model)}
+    durable.write(partial / "kind", durable.sealed(json.dumps(about).encode()))
+    durable.flush(model)
     partial.rename(folder)
     durable.flush(folder.parent)
 
 
 def load_trained(folder: Path, task: str, features: int) -> Trained:
     """The model that :func:`save_trained` put there."""
-    kind = (folder / "kind").read_text(errors="replace")
+    about = durable.read_json(folder / "kind", dict[str, str], seal=True)
+    kind = about.get("kind", "")
     if kind not in _MODULES:
         raise durable.damaged(folder / "kind")
     module, name = _MODULES[kind]
+    if _digest(folder / name) != about.get("sha256"):
+        raise durable.damaged(folder / name)
     try:
         trained: Trained = getattr(import_module(module), kind).load(folder / name, task, features)
     except OpBoostError:
@@ -90,6 +99,10 @@ def load_trained(folder: Path, task: str, features: int) -> Trained:
     except Exception as error:  # whatever a library makes of its own file, damaged
         raise durable.damaged(folder / name) from error
     return trained
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def load(path: str | Path) -> OpBoostClassifier | OpBoostRegressor:

@@ -26,6 +26,7 @@ from opboost.errors import DataError, PrivacyError
 from opboost.frames import OutColumn, hidden
 from opboost.ledger.keys import Persons
 from opboost.ledger.store import UNBOUNDED, UNIT, Entry, Ledger
+from opboost.ledger.verify import verify
 from opboost.mechanisms import UnaryEncoding
 from opboost.specs import column_to_dict
 
@@ -63,6 +64,7 @@ class Drawing:
         with ExitStack() as stack:
             # Two drawings at once would not see each other's draws and noise a cell twice.
             stack.enter_context(alone(self._ledger.folder))
+            self._check_whole()
             with self._ledger.writing():
                 self._check_attributes()
                 self._number = self._reserve().number
@@ -146,6 +148,15 @@ class Drawing:
             if entry.number not in closed and entry.body == body:
                 return entry
         return self._ledger.append("reserve", body)
+
+    def _check_whole(self) -> None:
+        """Refuse a ledger that is damaged: what it remembers wrongly would be noised anew."""
+        for finding in verify(self._ledger):
+            place = "" if finding.entry is None else f"entry {finding.entry} "
+            raise PrivacyError(
+                f"The ledger in {self._ledger.folder} is not whole: {place}{finding.words}. "
+                "People would be noised anew. Bring back a copy of it."
+            )
 
     def _check_attributes(self) -> None:
         """Refuse an attribute that the ledger has never seen: it may be an old one, renamed."""

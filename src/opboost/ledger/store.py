@@ -402,11 +402,18 @@ class Ledger:
         try:
             return self._db.execute(statement, values)
         except sqlite3.OperationalError as error:
-            raise OSError(f"The ledger in {self.folder} cannot be written: {error}.") from None
+            raise _unwritable(self.folder, error) from None
         except _UNREADABLE as error:
             raise _damaged(
                 f"The ledger in {self.folder} cannot be written: {in_words(error)}"
             ) from None
+
+
+def _unwritable(folder: Path, error: sqlite3.Error) -> OSError:
+    return OSError(
+        f"The ledger in {folder} cannot be written: {error}. Make room, or give this user the "
+        "right to write there, and run the same command again."
+    )
 
 
 def _within(number: int, ranges: list[tuple[int, int]]) -> bool:
@@ -419,6 +426,8 @@ def _opened(file: Path) -> sqlite3.Connection:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
         db.executescript(f"BEGIN IMMEDIATE; {_TABLES} {_FROZEN} COMMIT;")
+    except sqlite3.OperationalError as error:
+        raise _unwritable(file.parent, error) from None
     except _UNREADABLE as error:
         raise DataError(
             f"{file} is not a ledger that can be read: {in_words(error)}",

@@ -31,8 +31,8 @@ def kept_secret(folder: Path | None) -> Secret:
     if folder is None:
         return Secret.fresh()
     file = folder / "secret"
-    durable.write_new(file, Secret.fresh().key, mode=0o600)
-    return Secret(file.read_bytes())
+    durable.write_new(file, durable.sealed(Secret.fresh().key), mode=0o600)
+    return Secret(durable.unsealed(file))
 
 
 class Side:

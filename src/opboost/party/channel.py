@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
+from opboost import durable
 from opboost._typing import IntArray
 from opboost.align.psi import at_once
 from opboost.errors import WireError
@@ -207,6 +208,7 @@ class MemoryChannel:
 
 def read_column(file: Path) -> tuple[Head, CodedColumn]:
     """A column from the file that holds its stream."""
+    durable.check_seal(file)
     try:
         with pa.OSFile(str(file)) as source, pa.ipc.open_stream(source) as stream:
             head = Head.from_schema(stream.schema)

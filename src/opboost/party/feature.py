@@ -59,6 +59,9 @@ from opboost.wire.messages import (
 )
 
 M = TypeVar("M")
+RELEASE = "schema [0-9]*.arrow [0-9]*.values"
+"""The files of a release, which the ledger's memory makes again."""
+
 Progress = Callable[[str, int, int], None]
 """Told what is done, how much of it, and of how much in all."""
 
@@ -146,6 +149,19 @@ class FeatureParty:
         """Where the state of a job is kept."""
         return self._state / job
 
+    def phase(self, job: str) -> str | None:
+        """How far a job is here; None where nothing of it is known."""
+        folder = self.folder(job)
+        for file, phase in (
+            ("answer", "answered"),
+            ("schema", "released"),
+            ("common", "aligned"),
+            ("binding.json", "begun"),
+        ):
+            if (folder / file).exists():
+                return phase
+        return None
+
     def meeting(self, welcome: Welcome) -> Meeting:
         """The alignment of a job with the label party's rows, from wherever it stands."""
         if self._rules is None:
@@ -206,8 +222,9 @@ class FeatureParty:
             if nonce is None:
                 raise PeerError(f"A split query came for job {job}, which was never released.")
             file.parent.mkdir(parents=True, exist_ok=True)
-            durable.write(file, json.dumps({"nonce": nonce.hex(), "about": text}).encode())
-        known = durable.read_json(file, dict[str, str])
+            plain = json.dumps({"nonce": nonce.hex(), "about": text}).encode()
+            durable.write(file, durable.sealed(plain))
+        known = durable.read_json(file, dict[str, str], seal=True)
         if set(known) != {"about", "nonce"}:
             raise durable.damaged(file)
         if known["about"] != text or (nonce is not None and known["nonce"] != nonce.hex()):
@@ -311,7 +328,6 @@ class FeatureParty:
             self._progress("desensitised", 1, 1)
             if not spool.rows:
                 raise DataError("The table has no rows")
-        durable.write(folder / "entry", str(drawing.entry.number).encode())
         withheld = [
             self._codebook == "cuts" and c.has_order
             for c in self.plan.private

@@ -11,6 +11,7 @@ import math
 import secrets
 import shutil
 from collections.abc import Hashable, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
@@ -210,11 +211,11 @@ class LabelParty:
         kept = state / "common"
         if not kept.exists():
             rows = self._meet(channels, welcome, state, digests)
-            durable.write(kept, Common.of(digests, rows).to_bytes())
+            durable.write(kept, durable.sealed(Common.of(digests, rows).to_bytes()))
         for channel in channels:
             channel.forget()
         shutil.rmtree(state / "align", ignore_errors=True)
-        common = Common.from_bytes(kept.read_bytes())
+        common = Common.from_bytes(durable.unsealed(kept))
         return self._restricted(common.rows(digests), digests)
 
     def _meet(
@@ -327,7 +328,9 @@ def _once(booster: Booster, problem: Problem, folder: Path | None) -> Trained:
     if folder is None:
         return train_by(booster, problem)
     if (folder / "books.json").exists():
-        return load_trained(folder, problem.task, problem.X.shape[1])
+        with suppress(DataError, OSError):  # one that is damaged is trained again, to the same
+            durable.unsealed(folder / "books.json")
+            return load_trained(folder, problem.task, problem.X.shape[1])
     shutil.rmtree(folder, ignore_errors=True)
     trained = train_by(booster, problem)
     save_trained(trained, folder)
@@ -341,8 +344,8 @@ def _kept(books: Books, folder: Path | None) -> Books:
     file = folder / "books.json"
     if not file.exists():
         plain = {f: None if b is None else b.values.tolist() for f, b in books.items()}
-        durable.write(file, json.dumps(plain).encode())
-    found = durable.read_json(file, dict[int, list[int] | None])
+        durable.write(file, durable.sealed(json.dumps(plain).encode()))
+    found = durable.read_json(file, dict[int, list[int] | None], seal=True)
     try:
         return {f: None if v is None else Codebook(np.array(v, np.int64)) for f, v in found.items()}
     except (DataError, OverflowError):

@@ -62,7 +62,7 @@ class Meeting:
         """The common rows of the table, in the order that all parties share."""
         if not self.done:
             raise PeerError(f"Job {self._folder.name} was not aligned yet.")
-        return Common.from_bytes((self._folder / "common").read_bytes()).rows(self._digests)
+        return Common.from_bytes(durable.unsealed(self._folder / "common")).rows(self._digests)
 
     def begin(self, theirs: Iterable[Points]) -> None:
         """Look at all of the label party's points, and record them before anything leaves.
@@ -134,7 +134,7 @@ class Meeting:
             if known is None:
                 entry = {"common": aligned.count, "bitmap": bitmap}
                 self._ledger.append("aligned", {**self._about, **entry})
-        durable.write(self._folder / "common", common.to_bytes())
+        durable.write(self._folder / "common", durable.sealed(common.to_bytes()))
         self._forget_secret()
 
     def _told(self, aligned: Aligned) -> IntArray:
@@ -156,7 +156,7 @@ class Meeting:
     def _side(self) -> Side:
         if not self._secret_file.exists():
             raise _lost()
-        secret = Secret(self._secret_file.read_bytes())
+        secret = Secret(durable.unsealed(self._secret_file))
         return Side(self._folder.name, "feature", secret, self._digests, self._rules)
 
     def _begun(self) -> Shown:

@@ -79,12 +79,14 @@ class _Draft:
         distinct, counts = _counted(values)
         for value, count in zip(distinct.tolist(), counts.tolist(), strict=True):
             self._counts[value] = self._counts.get(value, 0) + count
-        self._file.write(values.tobytes())
+        with durable.naming(self._path):
+            self._file.write(values.tobytes())
 
     def write(
         self, number: int, rows: int, target: Path, *, withheld: bool, order: IntArray | None
     ) -> None:
-        self._file.close()
+        with durable.naming(self._path):
+            self._file.close()
         gaps = self._counts.pop(self.GAP, 0)
         values = np.array(sorted(self._counts), dtype=np.int64)
         counts = [self._counts[v] for v in values.tolist()]
@@ -93,13 +95,15 @@ class _Draft:
         sum_ = digest(self._codes(rows, values, order))
         head = Head(number, rows, bool(gaps), coder, None if withheld else book, sum_)
         with (
+            durable.naming(target),
             pa.OSFile(str(target), "wb") as sink,
             pa.ipc.new_stream(sink, FIELDS.with_metadata(head.to_schema().metadata)) as stream,
         ):
             for codes in self._codes(rows, values, order):
                 stream.write_batch(batch(coder.encode(codes)))
-        durable.flush(target)
-        durable.write(target.with_suffix(".values"), values.astype("<i8").tobytes())
+        durable.seal(target)
+        beside = durable.sealed(values.astype("<i8").tobytes())
+        durable.write(target.with_suffix(".values"), beside)
         self._path.unlink()
 
     def _codes(self, rows: int, values: IntArray, order: IntArray | None) -> Iterator[IntArray]:
@@ -124,7 +128,9 @@ def _counted(values: IntArray) -> tuple[IntArray, IntArray]:
 def read_values(stream: Path) -> IntArray:
     """The values behind the codes of a stream that was written here."""
     file = stream.with_suffix(".values")
-    data = file.read_bytes() if file.exists() else b"?"
+    if not file.exists():
+        raise durable.damaged(file)
+    data = durable.unsealed(file)
     values = np.frombuffer(data[: len(data) // 8 * 8], dtype="<i8")
     if len(data) % 8 or (values[1:] <= values[:-1]).any():
         raise durable.damaged(file)

@@ -228,7 +228,7 @@ class _Job:
             if (points.job, points.step, points.tag, points.total, points.piece) != place:
                 raise WireError("Points stand in another's place.")
         about = {"tag": first.tag.hex(), "total": first.total}
-        (inside / "points").write_text(json.dumps(about))
+        (inside / "points").write_bytes(durable.sealed(json.dumps(about).encode()))
 
     def _check_release(self, inside: Path, box: Mailbox) -> None:
         columns = sorted(file.name for file in inside.glob("*.arrow"))
@@ -253,7 +253,7 @@ class _Job:
         durable.flush(box.folder)
         if number == 4:
             columns = sum(file.suffix == ".arrow" for file in files)
-            box.write("due", str(columns).encode())
+            box.note("due", columns)
             box.write("sent", b"")
 
     def go_on(self, number: int, to: Path) -> Outcome:

@@ -57,17 +57,16 @@ def check_rollback(welcome: Welcome, ledger: Ledger, identity: Identity) -> None
 
 def signed_receipt(folder: Path, ledger: Ledger, identity: Identity) -> Receipt:
     """The ledger's head after the release in a job's folder, signed."""
-    stated = (folder / "entry").read_bytes()
-    if not stated.isdigit() or len(stated) > 18:
-        raise durable.damaged(folder / "entry")
-    number = int(stated)
-    entry = ledger.entry(number)
+    job = folder.name
+    entry = next(
+        (e for e in reversed(list(ledger.entries("commit"))) if e.body["job"] == job), None
+    )
     if entry is None:
         raise PrivacyError(
-            f"The ledger does not have entry {number}, with which job {folder.name} was released: "
-            "it was rolled back or replaced. Bring the right ledger back."
+            f"The ledger does not have the release of job {job}: it was rolled back or replaced. "
+            "Bring the right ledger back."
         )
-    return identity.sign(folder.name, number, entry.hash)
+    return identity.sign(job, entry.number, entry.hash)
 
 
 def write_manifest(

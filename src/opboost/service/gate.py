@@ -30,6 +30,7 @@ from opboost.errors import OpBoostError, PeerError, WireError
 from opboost.party.channel import read_head
 from opboost.party.checks import check_head, check_schema, most_symbols
 from opboost.service.doorkeeper import Doorkeeper
+from opboost.service.gate_process import DISK
 from opboost.service.inbox import HOLD, JobRecord, Mailbox, newest_receipt
 from opboost.service.intake import (
     check_new_receipt,
@@ -120,6 +121,7 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
             "sent": self._sent,
             "poll": self._poll,
             "answer": self._answer,
+            "heard": self._heard,
         }
         self.door.took(context.peer(), action.body.size)
         with self._refusing(context, action.type if action.type in steps else "?") as party:
@@ -180,7 +182,7 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
                     took(chunk.data.nbytes)
                     out.write_batch(chunk.data)
             taken.finish()
-            durable.flush(part)
+            durable.seal(part)
             os.replace(part, target)
             durable.flush(target.parent)
         finally:
@@ -234,7 +236,7 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
                 raise PeerError("Points of another set came before.")
             if not known:
                 about = {"tag": points.tag.hex(), "total": points.total}
-                box.write("points", json.dumps(about).encode())
+                box.note("points", about)
         elif not known:
             raise PeerError("Raised points came before the party's own.")
         file = box.piece(points.step, points.piece)
@@ -290,7 +292,7 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
     def _schema(self, party: str, data: bytes) -> bytes:
         record, box = self._record, Mailbox(self._folder, party)
         _, due = taken_schema(record, box, data)
-        box.write("due", str(due).encode())
+        box.note("due", due)
         box.write("schema", data)
         return encode(Ack(record.job, "schema", tuple(box.columns())))
 
@@ -318,7 +320,6 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
         end = time.monotonic() + HOLD
         while time.monotonic() < end:
             if (self._folder / "manifest.json").exists():
-                box.write("farewell", b"")
                 return encode(Farewell(self._record.job))
             self._refused(box)
             if box.has("query") and not box.has("answer"):
@@ -332,6 +333,14 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
         box.write("answer", data)
         self._log.write("answered", party=party, cuts=sum(len(c.codes) for c in query.columns))
         return encode(Ack(self._record.job, "answer"))
+
+    def _heard(self, party: str, data: bytes) -> bytes:
+        """The party knows that the job is done: nobody needs to wait for it any more."""
+        self._of_this_job(decode(data, Ack).job)
+        if not (self._folder / "manifest.json").exists():
+            raise PeerError("The job is not done yet.")
+        Mailbox(self._folder, party).write("farewell", b"")
+        return encode(Ack(self._record.job, "heard"))
 
     def enter(self, party: str) -> None:
         """Count a call; a party may have few at a time, for each holds a thread and its stack."""
@@ -397,10 +406,12 @@ class _Refusing:
             why = f"A message cannot be used ({type(error).__name__})."
         elif isinstance(error, MemoryError | pa.ArrowMemoryError):
             why = "A stream needs more memory than a party may use here."
-        elif isinstance(error, pa.ArrowException | OSError) and not _is_disk(error):
+        elif isinstance(error, pa.ArrowException | OSError):
             why = f"A stream broke off or is damaged ({type(error).__name__})."
         else:
-            why = "The label party cannot store the message now. Try again later."
+            why = "The label party cannot use the message."
+        if _is_disk(error):
+            os._exit(DISK)  # nobody can be served; the training process tells why
         internal = "" if isinstance(error, OpBoostError) else type(error).__name__
         self._gate._log.write(
             "refused", party=self._party, step=self._step, why=why[:300], error=internal
@@ -409,7 +420,7 @@ class _Refusing:
 
 
 def _is_disk(error: BaseException) -> bool:
-    return isinstance(error, OSError) and error.errno is not None
+    return isinstance(error, OSError) and error.errno in durable.NO_ROOM
 
 
 def _first_line(error: BaseException) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -21,6 +22,13 @@ STACK = 2**19
 """Bytes of a thread's stack in the gate, where each call has a thread and all count as memory."""
 
 _HANDSHAKE = re.compile(r"Handshake failed with .*?error:[0-9A-F]+:[^:]*:[^:]*:(.*)")
+
+DISK = 28
+"""How the gate's process ends when the disk takes nothing more."""
+
+
+class _DiedAtOnce(PeerError):
+    """The gate's process ended before it was open."""
 
 
 class GateProcess:
@@ -62,29 +70,52 @@ class GateProcess:
         job = Path(str(setting["job"]))
         self._log = Log(job / "label.jsonl")
         self._refused = Log(job / "gate.jsonl", a_minute=LINES)
-        address = self._say()
+        address = self._opened()
         threading.Thread(target=self._keep, daemon=True).start()
         return address
+
+    def _opened(self) -> str:
+        """Start it again, a few times, if it was killed before it was open."""
+        for _ in range(3):
+            with suppress(_DiedAtOnce):
+                return self._say()
+            self._log.write("gate died", status=self._process.poll())
+            self._close()
+            self._process = self._started()
+        return self._say()
 
     def _say(self) -> str:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(self._setting) + "\n")
-        self._process.stdin.flush()
-        said = json.loads(self._process.stdout.readline() or '{"error": "it ended at once"}')
+        listen = self._setting["listen"]
+        try:
+            self._process.stdin.write(json.dumps(self._setting) + "\n")
+            self._process.stdin.flush()
+            line = self._process.stdout.readline()
+        except OSError:
+            line = ""
+        if not line:
+            raise _DiedAtOnce(f"{listen} cannot be served: the process for it ended at once.")
+        said = json.loads(line)
         if "error" in said:
-            raise PeerError(f"{self._setting['listen']} cannot be served: {said['error']}.")
+            raise PeerError(f"{listen} cannot be served: {said['error']}.")
         threading.Thread(target=self._listen, args=(self._process.stderr,), daemon=True).start()
-        host = str(self._setting["listen"]).rpartition(":")[0]
+        host = str(listen).rpartition(":")[0]
         self._setting["listen"] = f"{host}:{said['port']}"
         return str(self._setting["listen"])
+
+    def check(self) -> None:
+        """Raise if the gate stopped because what comes in cannot be stored."""
+        if self._process.poll() == DISK:
+            folder = str(self._setting["job"])
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), folder)
 
     def _keep(self) -> None:
         """Start it again whenever it dies, more slowly if it dies often."""
         deaths: list[float] = []
         while not self._ended.wait(0.1):
             code = self._process.poll()
-            if code is None:
+            if code is None or code == DISK:
                 continue
             now = time.monotonic()
             deaths = [d for d in deaths if now - d < 60] + [now]

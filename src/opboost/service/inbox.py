@@ -52,7 +52,7 @@ Way = Literal["network", "bundles"]
 """How a job's messages travel."""
 
 STEPS = ("feature", "raised")
-_TO_PARTY = ("query", "aligned", "expected", "refused", "points")
+_OWN = ("query", "aligned", "expected", "refused", "points", "due")
 
 PAUSE = 0.02
 """Seconds between two looks at the folder."""
@@ -91,13 +91,14 @@ class JobRecord:
     def save(self, folder: Path) -> None:
         """Begin the job's folder."""
         folder.mkdir(parents=True, exist_ok=True)
-        durable.write(folder / "job.json", json.dumps(asdict(self), indent=1).encode())
+        plain = json.dumps(asdict(self), indent=1).encode()
+        durable.write(folder / "job.json", durable.sealed(plain))
 
     @classmethod
     def load(cls, folder: Path) -> JobRecord:
         """The record of a folder."""
         file = folder / "job.json"
-        found: JobRecord = durable.read_json(file, cls)
+        found: JobRecord = durable.read_json(file, cls, seal=True)
         try:
             check_job(found.job)
             for name in (found.label_party, *found.parties, *found.revoked):
@@ -160,6 +161,14 @@ class Mailbox:
         self.folder.mkdir(parents=True, exist_ok=True)
         durable.write(self.folder / name, data)
 
+    def note(self, name: str, plain: Any) -> None:
+        """Put down something of one's own about the party."""
+        self.write(name, durable.sealed(json.dumps(plain).encode()))
+
+    def noted(self, name: str, kind: Any) -> Any:
+        """What was put down, as a value of ``kind``; None if nothing was."""
+        return durable.read_json(self.folder / name, kind, seal=True) if self.has(name) else None
+
     def column(self, number: int) -> Path:
         """The file of a column."""
         return self.folder / f"{number:05d}.arrow"
@@ -178,9 +187,9 @@ class Mailbox:
 
     def points(self) -> dict[str, Any]:
         """What is known of the party's points: their secret's tag, how many, later their bytes."""
-        if not self.has("points"):
+        known: _Shown | None = self.noted("points", _Shown)
+        if known is None:
             return {}
-        known: _Shown = durable.read_json(self.folder / "points", _Shown)
         if not 0 < known.total <= MOST_POINTS or known.bytes < 0:
             raise durable.damaged(self.folder / "points")
         return asdict(known)
@@ -205,7 +214,7 @@ class Mailbox:
             return
         if self.has("points"):
             size = sum(f.stat().st_size for f in files) + self.points().get("bytes", 0)
-            self.write("points", json.dumps(self.points() | {"bytes": size}).encode())
+            self.note("points", self.points() | {"bytes": size})
         for file in files:
             file.unlink(missing_ok=True)
 
@@ -213,9 +222,9 @@ class Mailbox:
         """How many rows the party's release must have, and the digest of their IDs."""
         if record.align == "given":
             return record.rows, bytes.fromhex(record.ids)
-        if not self.has("expected"):
+        known: _Expected | None = self.noted("expected", _Expected)
+        if known is None:
             raise PeerError("Rows came before they were aligned.")
-        known: _Expected = durable.read_json(self.folder / "expected", _Expected)
         try:
             return known.rows, bytes.fromhex(known.ids)
         except ValueError:
@@ -223,17 +232,15 @@ class Mailbox:
 
     def due(self) -> int:
         """How many columns the schema announces; 0 before it came."""
-        if not self.has("due"):
-            return 0
-        stated = self.read("due")
-        if not stated.isdigit() or len(stated) > 9:
-            raise durable.damaged(self.folder / "due")
-        return int(stated)
+        known: int | None = self.noted("due", int)
+        return max(0, known or 0)
 
     def bytes(self) -> int:
         """Bytes of what the party sent."""
-        sent = [f for f in self.folder.glob("[!.]*") if f.name not in _TO_PARTY]
-        return sum(f.stat().st_size for f in sent) + int(self.points().get("bytes", 0))
+        sent = [f for f in self.folder.glob("[!.]*") if f.name not in _OWN]
+        seals = durable.SEAL * len(self.columns())
+        size = sum(f.stat().st_size for f in sent) - seals
+        return size + int(self.points().get("bytes", 0))
 
     def phase(self) -> str:
         """How far this party is."""
@@ -305,13 +312,13 @@ class InboxChannel:
         file = self._ours / f"{theirs.piece:05d}.doubled"
         side.check(theirs)
         if not file.exists():
-            durable.write(file, side.doubled(theirs))
-        return file.read_bytes()
+            durable.write(file, durable.sealed(side.doubled(theirs)))
+        return durable.unsealed(file)
 
     def tell(self, aligned: Aligned, ids: bytes) -> None:
         """Leave the common rows for the party to fetch."""
         expected = {"rows": aligned.count, "ids": ids.hex()}
-        self._box.write("expected", json.dumps(expected).encode())
+        self._box.note("expected", expected)
         self._box.write("aligned", encode(aligned))
 
     def forget(self) -> None:
@@ -408,7 +415,7 @@ def status(job: Path) -> dict[str, Any]:
 def _rows(job: Path, record: JobRecord) -> int:
     """Rows that are trained on, as far as they are known."""
     common = job / "common"
-    return Common.from_bytes(common.read_bytes()).size if common.exists() else record.rows
+    return Common.from_bytes(durable.unsealed(common)).size if common.exists() else record.rows
 
 
 def aligned_share(job: Path, record: JobRecord, box: Mailbox) -> float:

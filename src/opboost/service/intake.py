@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from opboost.errors import PeerError, WireError
+from opboost import durable
+from opboost.errors import DataError, PeerError, WireError
 from opboost.party.channel import read_head
 from opboost.party.checks import (
     check_answer,
@@ -94,5 +95,6 @@ def check_column_file(file: Path, schema: Schema, number: int) -> None:
             for batch in stream:
                 reader.take(batch)
         reader.finish()
-    except (pa.ArrowException, OSError, MemoryError) as error:
+        durable.check_seal(file)
+    except (pa.ArrowException, OSError, MemoryError, DataError) as error:
         raise WireError(f"Column {number} cannot be read ({type(error).__name__}).") from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -21,7 +21,7 @@ from opboost.config.federation import FeatureConfig
 from opboost.domain import NumericMapping
 from opboost.errors import ConfigError, PeerError, PrivacyError
 from opboost.ledger import Caps, Ledger
-from opboost.party.feature import Progress
+from opboost.party.feature import RELEASE, Progress
 from opboost.service.aligning import Talk, rest
 from opboost.service.feature_side import (
     check_rollback,
@@ -29,8 +29,9 @@ from opboost.service.feature_side import (
     signed_receipt,
     write_manifest,
 )
-from opboost.service.logs import Log
+from opboost.service.logs import Log, taken_up
 from opboost.service.meter import Meter
+from opboost.service.soundness import check
 from opboost.service.tls import (
     CLAIMED,
     Identity,
@@ -59,9 +60,18 @@ _PATIENCE = [
     ("grpc.min_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1000),
     ("grpc.max_receive_message_length", LARGEST + 2**16),
+    ("grpc.keepalive_time_ms", 10_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
 ]
 """How gRPC itself tries again (left alone it waits a second after the first refusal), and how large
-a message it takes in."""
+a message it takes in.
+
+Questions are held for less than the ten seconds after which it asks whether the other side is still
+there: a connection that went silent without being closed ends, and is made anew.
+"""
+
+_LEAST = 1_000
+"""Bytes a second at which a column gets through; a slower connection counts as broken."""
 
 
 class Connection:
@@ -116,7 +126,8 @@ class Connection:
             pa.OSFile(str(file)) as source,
             pa.ipc.open_stream(source) as stream,
         ):
-            options = flight.FlightCallOptions(timeout=3600.0, headers=self._headers)
+            patience = max(self._timeout, file.stat().st_size / _LEAST)
+            options = flight.FlightCallOptions(timeout=patience, headers=self._headers)
             writer, _ = self._client.do_put(path, stream.schema, options)
             try:
                 for batch in stream:
@@ -132,6 +143,8 @@ def _spoken() -> Iterator[None]:
     """What the transport complains about, as one sentence."""
     try:
         yield
+    except flight.FlightTimedOutError as error:
+        raise Unreachable(f"it did not answer in time ({_words(error)})") from None
     except flight.FlightUnavailableError as error:
         words = _words(error)
         if "handshake failed" in words.lower() or "certificate" in words.lower():
@@ -145,8 +158,6 @@ def _spoken() -> Iterator[None]:
                 "its authority must have signed it, and it must be good today"
             )
         raise Unreachable(words) from None
-    except flight.FlightTimedOutError:
-        raise Unreachable("it did not answer in time") from None
     except flight.FlightError as error:
         raise PeerError(f"The label party refused: {_words(error)}") from None
     except pa.ArrowException as error:
@@ -188,10 +199,10 @@ def join(
     caps = Caps(config.ledger.cap_attribute, config.ledger.cap_person)
     Thread(target=_warm_up, args=(config.plan,), daemon=True).start()
     with (
-        durable.alone(config.state),
+        durable.alone(config.state) as half_written,
         Ledger(config.ledger_folder, config.ledger_key, caps) as ledger,
     ):
-        return _Visit(config, address, identity, ledger, progress, say).run(leave)
+        return _Visit(config, address, identity, ledger, progress, say).run(leave, half_written)
 
 
 def _put(job: str, number: int, file: Path, connection: Connection) -> None:
@@ -232,23 +243,24 @@ class _Visit:
         self._sent = 0
         self._party = feature_party(config, ledger, progress)
 
-    def run(self, leave: bool) -> dict[str, Any]:
+    def run(self, leave: bool, half_written: int) -> dict[str, Any]:
         started = time.monotonic()
         try:
-            return self._visited(leave, started)
+            return self._visited(leave, started, half_written)
         except (PeerError, PrivacyError) as error:
             self._log.write("stopped", why=str(error)[:300])
             raise
         finally:
             self._hang_up()
 
-    def _visited(self, leave: bool, started: float) -> dict[str, Any]:
+    def _visited(self, leave: bool, started: float, half_written: int) -> dict[str, Any]:
         hello = Hello(self._config.party.name, self._config.job.hash)
         welcome = self._retried(lambda c: c.call("hello", hello, Welcome))
         if not welcome.job.endswith(hello.job_hash[:4].hex()):
             raise PeerError("The label party's job number is not one of this job file.")
         if self._identity is not None:
             check_rollback(welcome, self._ledger, self._identity)
+        self._tell_taken_up(welcome.job, half_written)
         if self._config.job.align == "psi":
             self._align(welcome)
         rows = self._party.rows(welcome)
@@ -256,6 +268,15 @@ class _Visit:
         self._send(welcome)
         phase = "released" if leave else self._wait(welcome.job)
         return self._manifest(welcome.job, phase, started)
+
+    def _tell_taken_up(self, job: str, half_written: int) -> None:
+        """Tell that a job goes on that was begun before, from where, and what a kill had left."""
+        phase = self._party.phase(job)
+        if phase is None:
+            return
+        lost = check(self._party.folder(job), (RELEASE, "answer"))
+        self._log.write("taken up", job=job, phase=phase, half_written=half_written, damaged=lost)
+        self._say(taken_up(job, phase, half_written, lost))
 
     def _align(self, welcome: Welcome) -> None:
         meeting, job = self._party.meeting(welcome), welcome.job
@@ -302,6 +323,7 @@ class _Visit:
             asked = time.monotonic()
             said = self._retried(partial(_poll, job))
             if isinstance(said, Farewell):
+                self._confirm(job)
                 return "done"
             if isinstance(said, SplitQuery):
                 if said.job != job:
@@ -315,6 +337,11 @@ class _Visit:
             rest(asked)
         return "waited"
 
+    def _confirm(self, job: str) -> None:
+        """Tell the label party that it need not stay for this one; it may be gone already."""
+        with suppress(PeerError):
+            self._retried(lambda c: c.call("heard", Ack(job, "heard"), Ack), seconds=10.0)
+
     def _answer(self, query: SplitQuery) -> None:
         answer = self._party.answer(query)
         self._retried(lambda c: c.call("answer", answer, Ack))
@@ -322,9 +349,9 @@ class _Visit:
         self._log.write("answered", job=query.job, columns=len(query.columns), cuts=cuts)
         self._say(f"Answered {cuts} cuts of {len(query.columns)} columns.")
 
-    def _retried(self, call: Callable[[Connection], M]) -> M:
+    def _retried(self, call: Callable[[Connection], M], seconds: float | None = None) -> M:
         """Call, and while the label party cannot be reached, try again for a while."""
-        end = time.monotonic() + self._config.limits.connect_seconds
+        end = time.monotonic() + (seconds or self._config.limits.connect_seconds)
         pause = 0.05
         while True:
             try:

@@ -6,6 +6,8 @@ import json
 import os
 import threading
 import time
+from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -47,8 +49,16 @@ class Log:
     def _append(self, event: str, facts: dict[str, object]) -> None:
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
         line = json.dumps({"at": at, "event": event, **facts}, ensure_ascii=False) + "\n"
-        handle = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o640)
-        try:
-            os.write(handle, line.encode())
-        finally:
-            os.close(handle)
+        with suppress(OSError):  # a full disk stops the work itself, with words of its own
+            handle = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o640)
+            try:
+                os.write(handle, line.encode())
+            finally:
+                os.close(handle)
+
+
+def taken_up(job: str, phase: str, half_written: int, damaged: Sequence[str] = ()) -> str:
+    """What an operator is told who starts a party again in mid-job."""
+    more = f" {half_written} half-written files were taken away." if half_written else ""
+    more += f" Damaged, and made again: {', '.join(damaged)}." if damaged else ""
+    return f"Taking up job {job} ({phase}).{more}"

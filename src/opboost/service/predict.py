@@ -26,7 +26,7 @@ from opboost.service.label_side import (
     with_ids,
     write_predicted,
 )
-from opboost.service.session import Opened, Session, Watch, checked_identity
+from opboost.service.session import Opened, Say, Session, Watch, checked_identity
 from opboost.wire.coding import warm_up
 
 
@@ -39,6 +39,7 @@ def predict_with_peers(
     again: bool = False,
     watch: Watch = lambda where: None,
     opened: Opened = lambda address: None,
+    say: Say = lambda words: None,
 ) -> tuple[pa.Table, dict[str, Any]]:
     """Run the job to its end, or take it up where it was left.
 
@@ -52,15 +53,23 @@ def predict_with_peers(
         )
     identity = checked_identity(config, insecure_plaintext=insecure_plaintext)
     estimator = load(model)
-    with durable.alone(config.state):
+    with durable.alone(config.state) as half_written:
         started = time.monotonic()
         folder = None if again else known_job(config, "network")
         data = read_data(config)
         check_own(estimator, data.features)
+        known = folder is not None
         if folder is None:
             folder = new_job(config, data, receipts=identity is not None, way="network")
-        session = Session.of(config, folder, data, watch)
+
+        def look(where: dict[str, Any]) -> None:
+            gate.check()
+            watch(where)
+
+        session = Session.of(config, folder, data, look)
         done = (folder / "manifest.json").exists()
+        if known and not done:
+            session.taken_up(half_written, say)
         if not done:
             opened(session.open(gate, config, identity))
             warm_up()
@@ -69,6 +78,8 @@ def predict_with_peers(
         seconds = time.monotonic() - started
         manifest = write_predicted(folder, session.record, found, model, seconds, alignment)
         watch(status(folder))
-        if not done:
-            session.end(manifest)
+        if done:
+            session.goodbye(gate, config, identity, say)
+        else:
+            session.end()
         return with_ids(data, found), manifest

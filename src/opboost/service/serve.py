@@ -18,7 +18,7 @@ from opboost.service.label_side import (
     read_manifest,
     write_model,
 )
-from opboost.service.session import Opened, Session, Watch, checked_identity
+from opboost.service.session import Opened, Say, Session, Watch, checked_identity
 from opboost.wire.coding import warm_up
 
 
@@ -30,6 +30,7 @@ def serve(
     again: bool = False,
     watch: Watch = lambda where: None,
     opened: Opened = lambda address: None,
+    say: Say = lambda words: None,
 ) -> dict[str, Any]:
     """Run the job to its end, or take it up where it was left; returns the manifest."""
     if config.job.purpose != "train":
@@ -38,16 +39,26 @@ def serve(
             f"--with-peers -c {config.party.name}.toml."
         )
     identity = checked_identity(config, insecure_plaintext=insecure_plaintext)
-    with durable.alone(config.state):
+    with durable.alone(config.state) as half_written:
         folder = None if again else known_job(config, "network")
         done = folder is not None and (folder / "manifest.json").exists()
         if folder is not None and done and config.model.exists():
-            return read_manifest(folder)
+            manifest = read_manifest(folder)
+            Session.of(config, folder, None, watch).goodbye(gate, config, identity, say)
+            return manifest
         started = time.monotonic()
         data = read_data(config)
+        known = folder is not None
         if folder is None:
             folder = new_job(config, data, receipts=identity is not None, way="network")
-        session = Session.of(config, folder, data, watch)
+
+        def look(where: dict[str, Any]) -> None:
+            gate.check()
+            watch(where)
+
+        session = Session.of(config, folder, data, look)
+        if known:
+            session.taken_up(half_written, say)
         opened(session.open(gate, config, identity))
         warm_up()
         party, alignment = session.aligned(label_party(config, data))
@@ -55,5 +66,5 @@ def serve(
         seconds = time.monotonic() - started
         manifest = write_model(config, folder, session.record, estimator, seconds, alignment)
         watch(status(folder))
-        session.end(manifest)
+        session.end()
         return manifest

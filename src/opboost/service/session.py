@@ -8,12 +8,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from opboost import durable
 from opboost.config.federation import LabelConfig
 from opboost.errors import ConfigError
 from opboost.service.gate_process import GateProcess
 from opboost.service.inbox import InboxChannel, JobRecord, Mailbox, status
 from opboost.service.label_side import Data, alignment_figures, check_data, current
-from opboost.service.logs import Log
+from opboost.service.logs import Log, taken_up
+from opboost.service.soundness import check
 from opboost.service.tls import Identity, check_loopback, read_identity
 from opboost.wire.messages import Welcome
 
@@ -28,6 +30,10 @@ Watch = Callable[[dict[str, Any]], None]
 
 Opened = Callable[[str], None]
 """Told the address at which parties are served."""
+
+
+Say = Callable[[str], None]
+"""Told what the operator should know."""
 
 
 def checked_identity(config: LabelConfig, *, insecure_plaintext: bool) -> Identity | None:
@@ -51,16 +57,26 @@ class Session:
     welcome: Welcome
 
     @classmethod
-    def of(cls, config: LabelConfig, folder: Path, data: Data, watch: Watch) -> Session:
+    def of(cls, config: LabelConfig, folder: Path, data: Data | None, watch: Watch) -> Session:
         """The session of a job that has a folder; a table with other rows is refused."""
         record = replace(JobRecord.load(folder), **current(config))
         record.save(folder)
-        check_data(record, data)
+        if data is not None:
+            check_data(record, data)
         log = Log(folder / "label.jsonl")
         look, wait = _watching(folder, record, log, watch), config.limits.wait_seconds
         channels = [InboxChannel(folder, name, wait=wait, watch=look) for name in record.active]
         welcome = Welcome(record.job, bytes.fromhex(record.nonce), b"")
         return cls(folder, record, log, channels, welcome)
+
+    def taken_up(self, half_written: int, say: Say) -> None:
+        """Tell that a job goes on that was begun before, from where, and what a kill had left."""
+        lost = check(self.folder, ("*.label", "*.doubled"))
+        phase = str(status(self.folder)["phase"])
+        self.log.write(
+            "taken up", job=self.record.job, phase=phase, half_written=half_written, damaged=lost
+        )
+        say(taken_up(self.record.job, phase, half_written, lost))
 
     def open(self, gate: GateProcess, config: LabelConfig, identity: Identity | None) -> str:
         """Let the parties in; returns the address."""
@@ -88,15 +104,33 @@ class Session:
         self.log.write("aligned", job=self.record.job, **figures)
         return party, {"align": figures}
 
-    def end(self, manifest: dict[str, Any]) -> None:
+    def goodbye(
+        self, gate: GateProcess, config: LabelConfig, identity: Identity | None, say: Say
+    ) -> None:
+        """Open the gate of a job that was killed when it was done, if nobody had the time to hear
+        of that."""
+        if self.record.way != "network" or (self.folder / "ended").exists():
+            return
+        names = ", ".join(self.unaware()) or "no party"
+        say(f"Job {self.record.job} is done; {names} has still to hear of it.")
+        if self.unaware():
+            self.open(gate, config, identity)
+        self.end()
+
+    def end(self) -> None:
         """Keep the gate open until every party has heard that the job is done, or a while."""
-        self.log.write("done", job=self.record.job, seconds=manifest["seconds"])
+        self.log.write("done", job=self.record.job)
         end = time.monotonic() + LINGER
         while time.monotonic() < end:
-            if all(Mailbox(self.folder, name).has("farewell") for name in self.record.active):
+            if not self.unaware():
                 time.sleep(0.05)  # let the last answer leave
-                return
+                break
             time.sleep(0.05)
+        durable.write(self.folder / "ended", b"")
+
+    def unaware(self) -> list[str]:
+        """The parties that have not heard yet that the job is done."""
+        return [n for n in self.record.active if not Mailbox(self.folder, n).has("farewell")]
 
 
 def _watching(folder: Path, record: JobRecord, log: Log, watch: Watch) -> Callable[[], None]:

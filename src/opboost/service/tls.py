@@ -76,6 +76,12 @@ def read_identity(tls: Tls | None, name: str) -> Identity:
             f"{tls.cert} is for {', '.join(found) or 'nobody'}; party {name!r} needs one whose "
             "only subject alternative name is its own."
         )
+    if certificate.not_valid_before_utc > datetime.now(UTC):
+        raise PeerError(
+            f"{tls.cert} is not valid before {certificate.not_valid_before_utc:%Y-%m-%d %H:%M} "
+            f"UTC, and this machine's clock shows {datetime.now(UTC):%Y-%m-%d %H:%M}. Set the "
+            "clock right, or renew the certificate."
+        )
     if certificate.not_valid_after_utc < datetime.now(UTC):
         raise PeerError(
             f"{tls.cert} expired on {certificate.not_valid_after_utc:%Y-%m-%d}. Renew it."

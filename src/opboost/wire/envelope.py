@@ -29,6 +29,12 @@ def seal(kind: str, schema: pa.Schema, row: dict[str, Any]) -> bytes:
     return sealed
 
 
+def is_whole(data: bytes) -> bool:
+    """Whether the bytes are those of a message, as they were sealed."""
+    start = len(MARK) + 32
+    return data[:start] == MARK + hashlib.sha256(data[start:]).digest()
+
+
 def unseal(data: bytes, schemas: dict[str, pa.Schema]) -> tuple[str, dict[str, Any]]:
     """The kind and the row of a message; a compressed body is refused before it is unpacked."""
     if len(data) > LARGEST:

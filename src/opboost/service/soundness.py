@@ -1,0 +1,60 @@
+"""Whether what a job left on disk is what was written there, looked at when it is taken up.
+
+Everything that is read again later has a digest of its own: messages by their form, notes and
+streams by a last line.  What is damaged is refused by name, so that no wrong model comes of it;
+what can be made again from the rest is taken away and made again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fnmatch import fnmatch
+from pathlib import Path
+
+from opboost import durable
+from opboost.errors import DataError
+from opboost.wire.envelope import is_whole
+
+MESSAGES = ("schema", "receipt", "aligned", "query", "answer", "*.feature", "*.raised", "*.label")
+STREAMS = ("*.arrow",)
+NOTES = (
+    *("job.json", "points", "expected", "due", "common", "secret"),
+    *("binding.json", "*.values", "*.doubled"),
+)
+
+
+def check(job: Path, made_again: Sequence[str] = ()) -> list[str]:
+    """Look at every file of a job's folder; returns the names of those that are to be made again.
+
+    ``made_again`` are groups of such files, as patterns: with a damaged file those beside it go
+    that fit the same group.
+    """
+    lost = []
+    for file in sorted(f for f in job.rglob("[!.]*") if f.is_file()):
+        if not file.exists() or _is_sound(file):
+            continue
+        group = next((g for g in made_again if _fits(file, g.split())), None)
+        if group is None:
+            raise durable.damaged(file)
+        lost.append(str(file.relative_to(job)))
+        for other in file.parent.iterdir():
+            if _fits(other, group.split()):
+                other.unlink(missing_ok=True)
+    return lost
+
+
+def _fits(file: Path, patterns: Sequence[str]) -> bool:
+    return any(fnmatch(file.name, p) for p in patterns)
+
+
+def _is_sound(file: Path) -> bool:
+    try:
+        if _fits(file, MESSAGES):
+            return is_whole(file.read_bytes())
+        if _fits(file, STREAMS):
+            durable.check_seal(file)
+        elif _fits(file, NOTES):
+            durable.unsealed(file)
+    except DataError:
+        return False
+    return True

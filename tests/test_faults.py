@@ -1,0 +1,164 @@
+"""A small share of the faults that ``claims/faults.py`` tries, on real processes."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import closing
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hardening import clock, damage, disk, kills, links, twice
+
+import opboost as op
+from opboost import durable
+from opboost.ledger import Drawing, Ledger
+from opboost.service import soundness
+from opboost.wire.messages import Poll, encode
+
+JOB = "20260102T030405Z-01020304"
+
+
+def survived(tally):
+    assert tally.tried, tally
+    assert tally.survived == tally.tried, str(tally)
+
+
+@pytest.mark.parametrize(
+    ("victim", "boundary"),
+    [
+        ("bank", "bank/state/*/trained-*"),
+        ("bank", "bank/state/*/manifest.json"),
+        ("shop", "ledger: draw"),
+        ("telco", "bank/state/*/parties/telco/00000.arrow"),
+        ("gate", "bank/state/*/parties/shop/receipt"),
+    ],
+)
+def test_a_party_that_is_killed_at_a_boundary_goes_on(victim, boundary):
+    survived(kills.at_boundaries(victim, [boundary]))
+
+
+@pytest.mark.parametrize("victim", ["bank", "shop"])
+def test_a_party_that_is_killed_at_random_moments_goes_on(victim):
+    survived(kills.at_random(victim, 3, 7))
+
+
+@pytest.mark.skipif(not disk.may_mount(), reason="no file system may be mounted here")
+@pytest.mark.parametrize(("victim", "step"), [("bank", 9), ("shop", 12)])
+def test_a_full_disk_is_told_and_survived(victim, step):
+    survived(disk.run(victim, step=step))
+
+
+def test_cut_half_open_and_slow_connections_are_survived():
+    survived(links.cut(4, 1))
+    survived(links.half_open(1, 1))
+    survived(links.slow(1, 1))
+
+
+@pytest.mark.skipif(clock.library() is None, reason="libfaketime is not installed")
+def test_a_clock_that_is_set_back_breaks_nothing():
+    survived(clock.set_back("shop"))
+
+
+def test_a_second_start_is_refused_and_the_first_unharmed():
+    survived(twice.run(2, 0))
+
+
+def test_damaged_files_are_recovered_or_refused_by_name():
+    survived(damage.run(5, 3))
+
+
+def test_a_seal_shows_every_change(tmp_path):
+    file = tmp_path / "note"
+    for data in (b"", b"{}", os.urandom(100)):
+        durable.write(file, durable.sealed(data))
+        assert durable.unsealed(file) == data
+        durable.check_seal(file)
+        whole = file.read_bytes()
+        for place in range(len(whole)):
+            flipped = bytearray(whole)
+            flipped[place] ^= 1
+            for broken in (bytes(flipped), whole[:place]):
+                file.write_bytes(broken)
+                for read in (durable.unsealed, durable.check_seal):
+                    with pytest.raises(op.DataError, match=r"note is damaged.*Bring back a copy"):
+                        read(file)
+
+
+def test_a_stream_that_is_sealed_afterwards_is_still_a_stream(tmp_path):
+    file = tmp_path / "stream"
+    file.write_bytes(b"x" * 3_000_000)
+    durable.seal(file)
+    durable.check_seal(file)
+    assert file.stat().st_size == 3_000_000 + durable.SEAL
+    with file.open("r+b") as handle:
+        handle.seek(2_500_000)
+        handle.write(b"y")
+    with pytest.raises(op.DataError, match="is damaged"):
+        durable.check_seal(file)
+
+
+def test_what_a_kill_left_half_written_is_taken_away_by_the_next_start(tmp_path):
+    (tmp_path / JOB).mkdir()
+    (tmp_path / JOB / ".schema.0011.part").write_bytes(b"half")
+    (tmp_path / JOB / ".trained-1.part").mkdir()
+    (tmp_path / JOB / "schema").write_bytes(b"whole")
+    with durable.alone(tmp_path) as half_written:
+        assert half_written == 2
+    assert [f.name for f in (tmp_path / JOB).iterdir()] == ["schema"]
+    with durable.alone(tmp_path) as half_written:
+        assert half_written == 0
+
+
+def test_a_damaged_file_is_refused_unless_it_can_be_made_again(tmp_path):
+    job = tmp_path / JOB
+    job.mkdir()
+    whole = encode(Poll(JOB))
+    for name in ("schema", "query"):
+        durable.write(job / name, whole)
+    durable.write(job / "00000.values", durable.sealed(b"12345678"))
+    assert soundness.check(job) == []
+    (job / "00000.values").write_bytes(b"12345678")
+    with pytest.raises(op.DataError, match=r"00000\.values is damaged"):
+        soundness.check(job)
+    assert soundness.check(job, ("schema *.values",)) == ["00000.values"]
+    assert [f.name for f in job.iterdir()] == ["query"]
+    durable.write(job / "query", whole[:-1])
+    with pytest.raises(op.DataError, match="query is damaged"):
+        soundness.check(job, ("schema *.values",))
+
+
+def test_a_ledger_that_is_damaged_draws_nothing(tmp_path):
+    grid = op.Domain(1, 10)
+    column = op.PrivateColumn("age", op.NumericMapping(grid, (0, 100)), op.ClampMap(grid, 1.0))
+    rows = pa.table({"age": np.arange(100.0)})
+
+    def drawn():
+        with (
+            Ledger(tmp_path / "ledger", tmp_path / "key") as ledger,
+            Drawing(ledger, [column], ["age"], job="j", recipient="r") as drawing,
+        ):
+            prepared = column.prepare(rows, 0)
+            drawing.draw([str(i).encode() for i in range(100)], [prepared])
+
+    drawn()
+    drawn()
+    file = tmp_path / "ledger" / "ledger.sqlite"
+    with closing(sqlite3.connect(file)) as db:
+        (blob,) = db.execute("SELECT drawn FROM noise").fetchone()
+    data = bytearray(file.read_bytes())
+    data[data.index(blob) + 50] ^= 4
+    file.write_bytes(data)
+    with pytest.raises(op.PrivacyError, match=r"is not whole: block 1 of noise was changed.*Bring"):
+        drawn()
+
+
+def test_a_full_disk_is_told_with_folder_and_next_step(tmp_path):
+    from opboost.cli import _told
+
+    words = _told(OSError(28, "No space left on device", str(tmp_path / "schema")))
+    assert words.startswith(f"The disk is full (No space left on device): {tmp_path} takes")
+    assert "run the same command again" in words
+    other = OSError(13, "Permission denied", "x")
+    assert _told(other) == str(other)

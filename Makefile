@@ -7,7 +7,7 @@ UV := 0.13.7
 UPGRADE := --upgrade
 # For every platform, for the oldest Python that is supported, from the public index alone.
 COMPILE = $(BIN)/uv pip compile --quiet --no-config --universal --python-version 3.11 --fork-strategy fewest \
-    --generate-hashes --no-header --no-annotate --no-emit-index-url --default-index https://pypi.org/simple $(UPGRADE)
+    --generate-hashes --no-header --no-annotate --no-emit-index-url $(UPGRADE)
 # Files are dated by the commit that they are made of.
 EPOCH = SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct)
 

@@ -14,10 +14,11 @@ from urllib.parse import unquote
 from packaging.utils import InvalidSdistFilename, InvalidWheelFilename
 from packaging.utils import parse_sdist_filename as sdist
 from packaging.utils import parse_wheel_filename as wheel
+from pip._internal.models.index import PyPI
 
 from supply.lock import DEV, RUNTIME, Pin, read
 
-INDEX = "https://pypi.org/simple"
+INDEX = PyPI.simple_url
 FILE = re.compile(r'/([^/"#]+)#(sha256)=([0-9a-f]{64})')
 
 

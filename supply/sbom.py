@@ -50,9 +50,10 @@ def component(pin: Pin) -> Component:
                 " Run make clean and try again."
             )
         declared = licences(package)
+    place = PackageURL("pypi", name=pin.name, version=pin.version)
     files = ExternalReference(
         type=ExternalReferenceType.DISTRIBUTION,
-        url=XsUri(f"https://pypi.org/simple/{pin.name}/"),
+        url=XsUri(place.to_string()),
         comment="any one of these files",
         hashes=[HashTypeFactory().from_composite_str(text) for text in pin.hashes],
     )
@@ -61,7 +62,7 @@ def component(pin: Pin) -> Component:
         name=pin.name,
         version=pin.version,
         bom_ref=f"{pin.name}=={pin.version}",
-        purl=PackageURL("pypi", name=pin.name, version=pin.version),
+        purl=place,
         scope=ComponentScope.REQUIRED if pin.here else ComponentScope.OPTIONAL,
         licenses=declared,
         external_references=[files],

@@ -61,14 +61,15 @@ def page(shown_: Sequence[Shown], scope: Scope, machine: Machine, seconds: float
 <html lang="en"><head><meta charset="utf-8"><title>OpBoost: the paper, reproduced</title>
 <meta name="viewport" content="width=device-width, initial-scale=1"><style>{STYLE}</style></head>
 <body><header><h1>The paper, reproduced</h1>
-<p class="soft">{escape(_about(scope, machine, seconds))}</p></header>
+<p class="soft">{escape(about(scope, machine, seconds))}</p></header>
 <main>{_summary(shown_)}
 <nav aria-label="Contents">{"".join(_link(s) for s in shown_)}</nav>
 {body}</main></body></html>
 """
 
 
-def _about(scope: Scope, machine: Machine, seconds: float) -> str:
+def about(scope: Scope, machine: Machine, seconds: float) -> str:
+    """What was run, and on what."""
     how = "a quick look" if scope.quick else "the full settings"
     seeds = f"{len(scope.repeats())} seeds"
     data = "; bundled data stand in for the paper's" if scope.bundled else ""
@@ -82,6 +83,21 @@ def _about(scope: Scope, machine: Machine, seconds: float) -> str:
     )
 
 
+def headlines(all_shown: Sequence[Shown]) -> Grid:
+    """The summary's table: paper, ours and ratio of what the artefacts put first."""
+    header = (
+        "where", "what", "paper", "ours, its method", "ours / paper", "ours, best", "plain, raw",
+        "plain, grid",
+    )  # fmt: skip
+    rows = tuple(
+        (s.artefact.label, h.what, h.paper, h.ours, h.ratio, h.best, h.plain, h.on_grid)
+        for s in all_shown
+        if s.finding
+        for h in s.finding.headlines
+    )
+    return Grid("", header, rows)
+
+
 def _summary(all_shown: Sequence[Shown]) -> str:
     lines = []
     for s in all_shown:
@@ -91,17 +107,8 @@ def _summary(all_shown: Sequence[Shown]) -> str:
             )
         else:
             lines.append(f"<li>{_name(s)}: {escape(s.finding.summary)}</li>")
-    rows = [
-        (
-            s.artefact.label, h.what, h.paper, h.ours, h.ratio, h.best, h.plain, h.on_grid,
-        )
-        for s in all_shown if s.finding for h in s.finding.headlines
-    ]  # fmt: skip
-    header = (
-        "where", "what", "paper", "ours, its method", "ours / paper", "ours, best", "plain, raw",
-        "plain, grid",
-    )  # fmt: skip
-    table = _table(Grid("", header, tuple(rows)), "words") if rows else ""
+    grid = headlines(all_shown)
+    table = _table(grid, "words") if grid.rows else ""
     return f"<h3>In a minute</h3><ul>{''.join(lines)}</ul>{table}"
 
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from opboost import durable
+from opboost.experiments.reproduce.digest import digest
 from opboost.experiments.reproduce.finding import Artefact
 from opboost.experiments.reproduce.machine import Machine, machine
-from opboost.experiments.reproduce.report import Shown, page
+from opboost.experiments.reproduce.report import Shown, about, page
 from opboost.experiments.reproduce.running import Progress, run_tasks
 from opboost.experiments.reproduce.scope import Scope
 from opboost.experiments.reproduce.task import Store
@@ -51,4 +52,6 @@ def reproduce(
         here, seconds = machine(), time.monotonic() - started
         report = out / "report.html"
         durable.write(report, page(shown, scope, here, seconds, out).encode())
+        words = digest(shown, about(scope, here, seconds))
+        durable.write(out / "reproduction.md", words.encode())
     return Reproduction(tuple(shown), report, here, seconds)

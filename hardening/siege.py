@@ -249,12 +249,12 @@ class Siege:
         for _ in range(40):
             new = [line for line in self.lines() if line not in before]
             died = any(line["event"] == "gate died" for line in new)
-            told = [w for line in new if (w := f"{line['event']}: {line.get('why', '')}")]
-            for line in told:
-                if re.search(words, line):
-                    return line, died
+            told = [f"{line['event']}: {line.get('why', '')}" for line in new]
+            found = next((line for line in told if re.search(words, line)), "")
+            if found:
+                break
             time.sleep(0.05)
-        return "", False
+        return found, died
 
 
 class Honest:

@@ -91,7 +91,7 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
         self._calls: Counter[str] = Counter()
         self.door = Doorkeeper(
             self._log,
-            held=setting.memory_mb * 2**20 // 2,
+            held=setting.memory_mb * 2**20 // 4,
             calls=CALLS * len(self._record.parties),
         )
         if setting.ca is None:

@@ -50,6 +50,10 @@ class GateProcess:
             **os.environ,
             # Arrow's own allocator maps more than it uses, which a memory limit would count.
             "ARROW_DEFAULT_MEMORY_POOL": "system",
+            # What a large message used is given back, not kept for the next.
+            "MALLOC_ARENA_MAX": "2",
+            "MALLOC_MMAP_THRESHOLD_": "1048576",
+            "MALLOC_TRIM_THRESHOLD_": "1048576",
             "PYTHONWARNINGS": "",
             "GRPC_VERBOSITY": "INFO",  # handshakes that failed are told here alone
         }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
+import json
 import tempfile
 import zipfile
 from contextlib import suppress
@@ -16,6 +18,7 @@ import pandas as pd
 import opboost as op
 from hardening.fuzz.mutate import number, spoilt, spoilt_json
 from hardening.fuzz.target import Drill, Target
+from opboost import durable
 from opboost.errors import DataError
 from opboost.estimators.saving import load_trained
 
@@ -184,8 +187,10 @@ def _prepare_trained(home: Path) -> Drill:
 
     def feed(data: bytes) -> None:
         name = folders[data[0]][0]
-        (home / "kind").write_bytes(data[2 : 2 + data[1]])
-        (home / name).write_bytes(data[2 + data[1] :])
+        spelt, model = data[2 : 2 + data[1]].decode(errors="replace"), data[2 + data[1] :]
+        about = {"kind": spelt, "sha256": hashlib.sha256(model).hexdigest()}
+        (home / "kind").write_bytes(durable.sealed(json.dumps(about).encode()))
+        (home / name).write_bytes(model)
         load_trained(home, "binary", 4)
 
     return Drill(make, feed)

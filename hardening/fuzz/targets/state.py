@@ -16,6 +16,7 @@ import opboost as op
 from hardening.fuzz.mutate import spoilt, spoilt_json
 from hardening.fuzz.target import Drill, Target
 from hardening.fuzz.targets.messages import JOB, columns
+from opboost import durable
 from opboost.errors import DataError, OpBoostError, PeerError, PrivacyError
 from opboost.ordinals import Codebook
 from opboost.party.label import _kept
@@ -32,13 +33,31 @@ RECORD = JobRecord(
 
 Kept = tuple[str, bytes]
 
+SEALED = (
+    "job.json",
+    "points",
+    "expected",
+    "due",
+    "common",
+    "books.json",
+    "binding.json",
+    "*.values",
+)
+"""Files that end with a digest of the rest."""
+
+
+def _put(file: Path, data: bytes) -> None:
+    """Write what a case made, with the digest that belongs to it: damage alone would be seen."""
+    fits = any(file.match(pattern) for pattern in SEALED)
+    file.write_bytes(durable.sealed(data) if fits else data)
+
 
 def _prepare(files: list[Kept], use: Callable[[Path], Any], home: Path) -> Drill:
     """Files of one folder, of which a case spoils one."""
     job = home / JOB
     for name, data in files:
         (job / name).parent.mkdir(parents=True, exist_ok=True)
-        (job / name).write_bytes(data)
+        _put(job / name, data)
     everything = [data for _, data in files]
 
     def make(rng: Random) -> bytes:
@@ -49,11 +68,11 @@ def _prepare(files: list[Kept], use: Callable[[Path], Any], home: Path) -> Drill
 
     def feed(data: bytes) -> None:
         name, good = files[data[0]]
-        (job / name).write_bytes(data[1:])
+        _put(job / name, data[1:])
         try:
             use(job)
         finally:
-            (job / name).write_bytes(good)
+            _put(job / name, good)
 
     return Drill(make, feed)
 
@@ -124,8 +143,8 @@ def _prepare_party(home: Path) -> Drill:
     query = SplitQuery(JOB, True, (Cuts(0, (1, 3)),))
     party.answer(query)
     folder = party.folder(JOB)
-    names = ["binding.json", "entry", "schema", "answer", "00000.values"]
-    kept = [(name, (folder / name).read_bytes()) for name in names]
+    kept = [(name, (folder / name).read_bytes()) for name in ("schema", "answer")]
+    kept += [(n, durable.unsealed(folder / n)) for n in ("binding.json", "00000.values")]
 
     def make(rng: Random) -> bytes:
         place = rng.randrange(len(kept))
@@ -135,7 +154,7 @@ def _prepare_party(home: Path) -> Drill:
 
     def feed(data: bytes) -> None:
         name = kept[data[0]][0]
-        (folder / name).write_bytes(data[1:])
+        _put(folder / name, data[1:])
         if name == "00000.values":
             (folder / "answer").unlink(missing_ok=True)
         try:
@@ -144,7 +163,7 @@ def _prepare_party(home: Path) -> Drill:
             signed_receipt(folder, party._ledger, _Signer())
         finally:
             for known, content in kept:
-                (folder / known).write_bytes(content)
+                _put(folder / known, content)
 
     return Drill(make, feed)
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 from hardening.fuzz.mutate import INTEGERS, number, spoilt, spoilt_json
 from hardening.fuzz.target import Drill, Target, law
 from hardening.fuzz.targets.messages import JOB, columns
+from opboost import durable
 from opboost.align.keys import key_digests
 from opboost.align.matching import Common, distinct, unpacked
 from opboost.align.points import POINT, check_on_curve, check_points
@@ -302,10 +303,10 @@ def _prepare_answer(home: Path) -> Drill:
 
 def _prepare_values(home: Path) -> Drill:
     file = _files(home)[0]
-    good = file.with_suffix(".values").read_bytes()
+    good = durable.unsealed(file.with_suffix(".values"))
 
     def feed(data: bytes) -> None:
-        file.with_suffix(".values").write_bytes(data)
+        file.with_suffix(".values").write_bytes(durable.sealed(data))
         law(read_values(file).astype("<i8").tobytes() == data, "values are written in another way")
 
     return Drill(lambda rng: spoilt(rng, good), feed)

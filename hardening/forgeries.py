@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -12,7 +11,7 @@ import pyarrow as pa
 from tests.bundles import Office
 from tests.federation import as_identity, identity_of, scene
 
-from hardening.siege import AcceptedError, Outcome, checked, disk, watched
+from hardening.siege import AcceptedError, Outcome, checked, disk, tree, watched
 from opboost.config.federation import load_job
 from opboost.experiments.scene import LABEL_PARTY
 from opboost.service.certs import new_kit
@@ -92,12 +91,6 @@ class Carrier:
         ]
         self.office.run(LABEL_PARTY, "finish", *answers)
         return (self.made.folder / LABEL_PARTY / "model.opboost").exists()
-
-
-def tree(folder: Path) -> dict[str, str]:
-    """Every file of a folder, by its digest."""
-    files = [f for f in folder.rglob("*") if f.is_file()]
-    return {str(f): hashlib.sha256(f.read_bytes()).hexdigest() for f in files}
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from tests.federation import ROWS, as_identity
 import opboost as op
 from hardening import frames
 from hardening.attack import Attacks
-from hardening.siege import AcceptedError, Siege, disk, refused
+from hardening.siege import AcceptedError, Siege, disk, refused, tree
 from hardening.strangers import ended, kit_of
 from opboost.align.keys import key_digests
 from opboost.party.alignment import Side, kept_secret
@@ -413,6 +413,38 @@ def a_column_in_another_place(siege: Siege) -> str:
             "olumn",
         )
     return said
+
+
+@MEMBERS.add("refused: Column 1 came again with other codes", stage="release")
+def a_column_that_comes_again_with_other_codes(siege: Siege) -> str:
+    """Repeated as it was, nothing happens.  It is the second: other attacks need the first."""
+    with siege.hands() as (connection, welcome):
+        file = siege.announced(connection).files[1]
+        connection.put(welcome.job, 1, file)
+        connection.put(welcome.job, 1, file)
+        with pa.OSFile(str(file)) as source, pa.ipc.open_stream(source) as stream:
+            notes, batches = dict(stream.schema.metadata), list(stream)
+        plain = json.loads(notes[b"opboost"]) | {"digest": "00" * 32}
+        other = FIELDS.with_metadata({**notes, b"opboost": json.dumps(plain).encode()})
+        return refused(
+            lambda: put(connection, (welcome.job, "1"), other, batches), "came again with other"
+        )
+
+
+@MEMBERS.add("refused: .*'telco'", stage="release")
+def messages_of_this_job_played_again(siege: Siege) -> str:
+    """One's own change nothing; another party's are not taken from this one."""
+    with siege.hands() as (connection, welcome):
+        release = siege.announced(connection)
+        before = tree(siege.job / "parties" / "shop")
+        siege.announced(connection)
+        siege.announced(connection)
+        if tree(siege.job / "parties" / "shop") != before:
+            raise AcceptedError("Messages that came again changed something.")
+        theirs = dataclasses.replace(release.schema, party="telco")
+        refused(lambda: connection.call("schema", theirs, Ack), "in the name of 'telco'")
+        receipt = siege.identity("telco").sign(welcome.job, release.receipt.entry, bytes(32))
+        return refused(lambda: connection.call("receipt", receipt, Ack), "receipt is not one of")
 
 
 # Too much

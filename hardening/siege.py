@@ -6,6 +6,7 @@ certificate and means harm, ``telco``, which is honest, and ``former``, which wa
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import subprocess
@@ -308,6 +309,12 @@ def disk(folder: Path) -> int:
         except FileNotFoundError:
             continue
     return total
+
+
+def tree(folder: Path) -> dict[str, str]:
+    """Every file of a folder, by its digest."""
+    files = [f for f in folder.rglob("*") if f.is_file()]
+    return {str(f): hashlib.sha256(f.read_bytes()).hexdigest() for f in files}
 
 
 def watched(command: list[str], seconds: float = 60.0) -> tuple[int, str, float]:

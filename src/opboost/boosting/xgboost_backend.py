@@ -198,14 +198,14 @@ def _check_nodes(tree: dict[str, Any], place: int, features: int) -> None:
     pruned = {node for node, feature in enumerate(tree["split_indices"]) if feature == _PRUNED}
     if 0 in pruned or int(told["num_deleted"]) != len(pruned):
         raise unsound("other nodes were pruned than it says")
-    sides = [
+    left, right = (
         [-1 if node in pruned else child for node, child in enumerate(tree[name])]
         for name in ("left_children", "right_children")
-    ]
-    if not pruned.isdisjoint(sides[0] + sides[1]):
+    )
+    if not pruned.isdisjoint(left + right):
         raise unsound("a node has a child that was pruned")
     asked = [0 if node in pruned else feature for node, feature in enumerate(tree["split_indices"])]
-    check_tree(*sides, asked, features)
+    check_tree(left, right, asked, features)
 
 
 _PRUNED = 2**31 - 1

@@ -26,7 +26,7 @@ from random import Random
 from typing import Any
 
 from hardening.fuzz.mutate import LARGEST
-from hardening.fuzz.target import SECONDS, Drill, Target, judged
+from hardening.fuzz.target import MEMORY, SECONDS, Drill, Target, judged
 
 CHUNK = 20_000
 """Cases that a worker is given at a time."""
@@ -73,7 +73,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class _Chunk:
-    target: str
+    target: Target
     first: int
     count: int
 
@@ -109,12 +109,12 @@ def run(
     """Feed ``cases`` cases to the targets; everything follows from ``seed`` but fresh keys."""
     counts = planned(targets, cases)
     chunks = [
-        _Chunk(name, first, min(CHUNK, count - first))
-        for name, count in counts.items()
-        for first in range(0, count, CHUNK)
+        _Chunk(target, first, min(CHUNK, counts[target.name] - first))
+        for target in sorted(targets, key=lambda t: counts[t.name])  # slow ones have few, and begin
+        for first in range(0, counts[target.name], CHUNK)
     ]
     with tempfile.TemporaryDirectory(dir=_memory_disk()) as home:
-        crew = _Crew(targets, seed, Path(home), say)
+        crew = _Crew(seed, Path(home), say)
         return crew.through(chunks, workers or os.cpu_count() or 1)
 
 
@@ -144,19 +144,18 @@ class _Hand:
 
     def hangs(self) -> bool:
         """Whether the same case has been under way for too long."""
+        assert self.chunk is not None
         case, now = _SLATE.unpack_from(self.slate, 0)[0], time.monotonic()
         if case != self.seen[0]:
             self.seen = (case, now)
-        return case >= 0 and now - self.seen[1] > SECONDS
+        return case >= 0 and now - self.seen[1] > self.chunk.target.seconds
 
 
 class _Crew:
     """The workers, and what they found."""
 
-    def __init__(
-        self, targets: Sequence[Target], seed: int, home: Path, say: Callable[[str], None]
-    ) -> None:
-        self._targets, self._seed, self._home, self._say = targets, seed, home, say
+    def __init__(self, seed: int, home: Path, say: Callable[[str], None]) -> None:
+        self._seed, self._home, self._say = seed, home, say
         self._context = multiprocessing.get_context("spawn")
         self._count = 0
         self._cases: Counter[str] = Counter()
@@ -195,7 +194,7 @@ class _Crew:
         ours, theirs = self._context.Pipe()
         process = self._context.Process(
             target=_work,
-            args=(theirs, slate, home, [t.name for t in self._targets], self._seed),
+            args=(theirs, slate, home, self._seed),
             daemon=True,
         )
         process.start()
@@ -204,7 +203,7 @@ class _Crew:
             return _Hand(process, ours, mmap.mmap(file.fileno(), 0), home)
 
     def _give(self, hand: _Hand, chunk: _Chunk) -> None:
-        if self._given_up(chunk.target):
+        if self._given_up(chunk.target.name):
             return
         hand.chunk, hand.began, hand.seen = chunk, time.monotonic(), (-1, 0.0)
         _SLATE.pack_into(hand.slate, 0, -1, 0)
@@ -230,12 +229,16 @@ class _Crew:
             log = (
                 (hand.home / "fault.log").read_text() if (hand.home / "fault.log").exists() else ""
             )
-            name = chunk.target if chunk else "?"
+            name = chunk.target.name if chunk else "?"
             self._note(Crash(name, -1, f"the worker ended before a case: {log[-500:]}", b""))
             return None
-        why = f"hangs for {SECONDS:g} s" if hanging else f"dies with {hand.process.exitcode}"
-        self._note(Crash(chunk.target, case, f"{why} [{_fault(hand.home)}]", data))
-        self._cases[chunk.target] += case + 1 - chunk.first
+        why = (
+            f"hangs for {chunk.target.seconds:g} s"
+            if hanging
+            else f"dies with {hand.process.exitcode}"
+        )
+        self._note(Crash(chunk.target.name, case, f"{why} [{_fault(hand.home)}]", data))
+        self._cases[chunk.target.name] += case + 1 - chunk.first
         shutil.rmtree(hand.home, ignore_errors=True)
         left = chunk.first + chunk.count - case - 1
         return _Chunk(chunk.target, case + 1, left) if left > 0 else None
@@ -250,10 +253,10 @@ class _Crew:
             self._note(said)
             return
         assert hand.chunk is not None
-        self._cases[hand.chunk.target] += said
-        self._seconds[hand.chunk.target] += time.monotonic() - hand.began
+        self._cases[hand.chunk.target.name] += said
+        self._seconds[hand.chunk.target.name] += time.monotonic() - hand.began
         spent = time.monotonic() - hand.began
-        self._say(f"{hand.chunk.target}: {said:,} cases in {spent:.1f} s")
+        self._say(f"{hand.chunk.target.name}: {said:,} cases in {spent:.1f} s")
         hand.chunk = None
 
     def _note(self, crash: Crash) -> None:
@@ -269,25 +272,25 @@ def _fault(home: Path) -> str:
     return " < ".join(place.rpartition("/")[2] for place in places[:3])
 
 
-def _work(pipe: Connection, slate: Path, home: Path, names: list[str], seed: int) -> None:
+def _work(pipe: Connection, slate: Path, home: Path, seed: int) -> None:
     """The worker's life: chunks in, crashes and counts out."""
-    from hardening.fuzz.targets import BY_NAME
-
+    os.environ.update(OMP_NUM_THREADS="1", OMP_WAIT_POLICY="PASSIVE")  # before a library reads it
     with (home / "fault.log").open("w") as log, slate.open("r+b") as file:
         faulthandler.enable(log)
+        warnings.simplefilter("ignore")
         warnings.simplefilter("error", RuntimeWarning)
         board = mmap.mmap(file.fileno(), 0)
         drills: dict[str, Drill] = {}
         while True:
             chunk: _Chunk = pipe.recv()
-            target = BY_NAME[chunk.target]
-            if chunk.target not in drills:
+            target = chunk.target
+            if target.name not in drills:
                 folder = home / f"target-{len(drills)}"
                 folder.mkdir()
-                drills[chunk.target] = target.prepare(folder)
+                drills[target.name] = target.prepare(folder)
             _limit_memory()
             done = chunk.count
-            crashes = _crashes(target, drills[chunk.target], chunk, seed, board)
+            crashes = _crashes(target, drills[target.name], chunk, seed, board)
             for found, crash in enumerate(crashes, 1):
                 pipe.send(crash)
                 if found >= FEW:
@@ -300,27 +303,46 @@ def _work(pipe: Connection, slate: Path, home: Path, names: list[str], seed: int
 def _crashes(
     target: Target, drill: Drill, chunk: _Chunk, seed: int, board: mmap.mmap
 ) -> Iterator[Crash]:
+    memory = _Memory()
+    memory.forget()
     for case in range(chunk.first, chunk.first + chunk.count):
         _SLATE.pack_into(board, 0, case, 0)
         data = drill.make(rng_of(seed, target.name, case))[:LARGEST]
         board[_SLATE.size : _SLATE.size + len(data)] = data
         _SLATE.pack_into(board, 0, case, len(data))
-        before = _peak()
+        before = memory.peak()
         words = judged(target, drill, data)
-        more = _peak() - before
-        if not words and more > target.peak + 64 * len(data):
-            words = f"takes {more:,} bytes for {len(data):,} []"
+        more = memory.peak() - before
+        if more > MEMORY + 64 * len(data):
+            words = words or f"takes {more:,} bytes for {len(data):,} []"
+            memory.forget()
         if words:
             yield Crash(target.name, case, words, data)
 
 
-def _peak() -> int:
-    """The most memory that this process ever had, in bytes; 0 where it cannot be told."""
-    try:
-        import resource
-    except ImportError:
-        return 0
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+class _Memory:
+    """The most memory that this process had since it was last asked to forget.
+
+    Not ``getrusage``: that begins with what the parent had when it started this process.
+    """
+
+    def __init__(self) -> None:
+        try:
+            self._status = os.open("/proc/self/status", os.O_RDONLY)
+        except OSError:
+            self._status = -1  # no such file on this system: memory is not looked at
+
+    def peak(self) -> int:
+        """In bytes."""
+        if self._status < 0:
+            return 0
+        _, _, rest = os.pread(self._status, 4096, 0).partition(b"VmHWM:")
+        return int(rest.split(None, 1)[0]) * 1024
+
+    def forget(self) -> None:
+        """Begin anew from what is used now."""
+        if self._status >= 0:
+            Path("/proc/self/clear_refs").write_text("5")
 
 
 def _limit_memory() -> None:

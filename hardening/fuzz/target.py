@@ -48,7 +48,7 @@ class Target:
     prepare: Callable[[Path], Drill]
     share: float = 1.0
     most: int = 10**9
-    peak: int = MEMORY
+    seconds: float = SECONDS
 
 
 class LawBroken(Exception):

@@ -155,7 +155,7 @@ def _prepare_receipts(home: Path) -> Drill:
 
 ERRORS = (DataError, PrivacyError, ConfigError)
 TARGETS = [
-    Target("ledger: its bytes", "user", ERRORS, partial(_prepare, False), most=2_500),
-    Target("ledger: its rows", "user", ERRORS, partial(_prepare, True), most=2_500),
+    Target("ledger: its bytes", "user", ERRORS, partial(_prepare, False), most=2_000),
+    Target("ledger: its rows", "user", ERRORS, partial(_prepare, True), most=2_000),
     Target("receipts in a folder", "user", (op.errors.WireError, ConfigError), _prepare_receipts),
 ]

@@ -198,17 +198,17 @@ def _prepare_trained(home: Path) -> Drill:
 
 TARGETS = [
     Target(
-        "model: archive", "user", ERRORS, partial(_prepare, "xgboost", False, _archive), most=5_000
+        "model: archive", "user", ERRORS, partial(_prepare, "xgboost", False, _archive), most=1_000
     ),
     Target(
         "model: description",
         "user",
         ERRORS,
         partial(_prepare, "xgboost", True, _described),
-        most=5_000,
+        most=1_000,
     ),
     Target(
-        "model: posterior", "user", ERRORS, partial(_prepare, "xgboost", True, _laws), most=5_000
+        "model: posterior", "user", ERRORS, partial(_prepare, "xgboost", True, _laws), most=1_000
     ),
     *(
         Target(
@@ -216,9 +216,9 @@ TARGETS = [
             "user",
             ERRORS,
             partial(_prepare, booster, False, partial(_native, booster)),
-            most=3_000,
+            most=1_000,
         )
         for booster in BOOSTERS
     ),
-    Target("model in codes", "user", ERRORS, _prepare_trained, most=3_000),
+    Target("model in codes", "user", ERRORS, _prepare_trained, most=1_000),
 ]

@@ -210,7 +210,7 @@ def _prepare_files(check: bool, home: Path) -> Drill:
     target, schema = home / "case.arrow", _schema()
 
     def make(rng: Random) -> bytes:
-        return spoilt_stream(rng, rng.choice(streams), streams)
+        return spoilt_stream(rng, streams[0] if check else rng.choice(streams), streams)
 
     def feed(data: bytes) -> None:
         target.write_bytes(data)

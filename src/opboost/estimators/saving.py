@@ -144,6 +144,9 @@ def load(path: str | Path) -> OpBoostClassifier | OpBoostRegressor:
         raise DataError(f"{Path(path).name} is not a saved estimator ({why})") from None
 
 
+MOST_RELEASES = 1000
+"""Releases of the same rows that a saved estimator may state."""
+
 MOST = 64
 """A saved file holds no more than so many times its size, or so many megabytes."""
 
@@ -205,6 +208,8 @@ def _rebuilt(description: dict[str, Any], module: str, name: str, content: bytes
     if description["named"]:
         estimator.feature_names_in_ = np.array(names, dtype=object)
     estimator.releases_ = description["releases"]
+    if type(estimator.releases_) is not int or not 0 <= estimator.releases_ <= MOST_RELEASES:
+        raise DataError(f"No estimator releases its rows {estimator.releases_!r} times")
     if description["seeded"]:
         estimator.guarantee_ = NoGuarantee("seeded")
     else:

@@ -19,7 +19,7 @@ from opboost.wire.messages import PARTY_NAME, Receipt
 CLAIMED = "opboost-party"
 """The header that names a party where there is no certificate: plaintext on loopback."""
 
-UNREADABLE = (ValueError, TypeError, UnsupportedAlgorithm, InternalError)
+UNREADABLE = (ValueError, TypeError, UnsupportedAlgorithm, InternalError, x509.InvalidVersion)
 """What the library makes of a certificate or key that is none, or of a kind that it lacks."""
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
@@ -178,7 +178,7 @@ def named_in(path: Path) -> str:
     """The party that a certificate's file is for."""
     try:
         found = alternative_names(x509.load_pem_x509_certificate(_read(path)))
-    except ValueError as error:
+    except UNREADABLE as error:
         raise ConfigError(f"{path}: the certificate cannot be read: {in_words(error)}.") from None
     if len(found) != 1 or not PARTY_NAME.fullmatch(found[0]):
         raise ConfigError(f"{path} is for {', '.join(found) or 'nobody'}, not for one party.")

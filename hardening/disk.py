@@ -43,9 +43,11 @@ def run(victim: str, *, step: int = 1) -> Tally:
         failed = 0
         while failed < MOST // step:
             process = stage.processes[victim]
-            stage.wait(lambda process=process: process.poll() is not None, 120)
+            stage.wait(lambda: any(stage.over(party) for party in ALL), 120)
+            stage.wait(lambda process=process: process.poll() is not None, 30)
             if process.poll() is None:
-                return Tally(kind, failed + 1, failed, (f"{victim} did not end",))
+                why = "; ".join(stage.finished(1))
+                return Tally(kind, failed + 1, failed, (f"{victim} did not end: {why}",))
             if process.returncode == 0:
                 break
             failed += 1

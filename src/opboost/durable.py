@@ -155,12 +155,13 @@ def alone(folder: Path) -> Iterator[int]:
     handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o640)
     try:
         _lock(handle, folder)
-        yield _cleared(folder)
+        yield clear(folder)
     finally:
         os.close(handle)
 
 
-def _cleared(folder: Path) -> int:
+def clear(folder: Path) -> int:
+    """Take away what was left half-written, where nobody writes any more; how many files."""
     left = list(folder.rglob(".*.part"))
     for path in left:
         if path.is_dir():

@@ -93,6 +93,19 @@ def write_manifest(
     return manifest
 
 
+def last_done(party: FeatureParty, ledger: Ledger, job_hash: bytes) -> dict[str, Any] | None:
+    """The manifest of the last run of a job file, if it is done; runs stand in the ledger."""
+    runs = [e.body["job"] for e in ledger.entries("reserve")]
+    own = [job for job in runs if job.endswith(job_hash[:4].hex())]
+    if not own:
+        return None
+    try:
+        found: dict[str, Any] = json.loads(manifest_of(party.folder(own[-1]), "done").read_text())
+    except (OSError, ValueError):
+        return None
+    return found if found.get("phase") == "done" else None
+
+
 def manifest_of(folder: Path, phase: str) -> Path:
     """Where the manifest of a phase is kept."""
     return folder / ("manifest.json" if phase == "done" else "released.json")

@@ -111,8 +111,8 @@ class GateProcess:
     def check(self) -> None:
         """Raise if the gate stopped because what comes in cannot be stored."""
         if self._process.poll() == DISK:
-            folder = str(self._setting["job"])
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), folder)
+            inside = Path(str(self._setting["job"])) / "parties"
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(inside))
 
     def _keep(self) -> None:
         """Start it again whenever it dies, more slowly if it dies often."""

@@ -26,6 +26,7 @@ from opboost.service.aligning import Talk, rest
 from opboost.service.feature_side import (
     check_rollback,
     feature_party,
+    last_done,
     signed_receipt,
     write_manifest,
 )
@@ -255,7 +256,10 @@ class _Visit:
 
     def _visited(self, leave: bool, started: float, half_written: int) -> dict[str, Any]:
         hello = Hello(self._config.party.name, self._config.job.hash)
-        welcome = self._retried(lambda c: c.call("hello", hello, Welcome))
+        try:
+            welcome = self._retried(lambda c: c.call("hello", hello, Welcome))
+        except Unreachable as error:
+            return self._done_before(error)
         if not welcome.job.endswith(hello.job_hash[:4].hex()):
             raise PeerError("The label party's job number is not one of this job file.")
         if self._identity is not None:
@@ -267,7 +271,18 @@ class _Visit:
         self._retried(lambda c: c.call("rows", rows, Ack))
         self._send(welcome)
         phase = "released" if leave else self._wait(welcome.job)
-        return self._manifest(welcome.job, phase, started)
+        manifest = self._manifest(welcome.job, phase, started)
+        if phase == "done":
+            self._confirm(welcome.job)
+        return manifest
+
+    def _done_before(self, unreachable: Unreachable) -> dict[str, Any]:
+        """The manifest of the last run here, if that is done: the label party may be gone then."""
+        manifest = last_done(self._party, self._ledger, self._config.job.hash)
+        if manifest is None:
+            raise unreachable
+        self._say(f"Job {manifest['job']} is done; no newer run of it can be reached.")
+        return manifest
 
     def _tell_taken_up(self, job: str, half_written: int) -> None:
         """Tell that a job goes on that was begun before, from where, and what a kill had left."""
@@ -323,7 +338,6 @@ class _Visit:
             asked = time.monotonic()
             said = self._retried(partial(_poll, job))
             if isinstance(said, Farewell):
-                self._confirm(job)
                 return "done"
             if isinstance(said, SplitQuery):
                 if said.job != job:
@@ -365,7 +379,7 @@ class _Visit:
                         f"at most {self._config.limits.connect_seconds:g} s ..."
                     )
                 if time.monotonic() + pause > end:
-                    raise PeerError(
+                    raise Unreachable(
                         f"The label party at {self._address} cannot be reached: {error}"
                     ) from None
                 time.sleep(pause)

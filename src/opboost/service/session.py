@@ -126,6 +126,7 @@ class Session:
                 time.sleep(0.05)  # let the last answer leave
                 break
             time.sleep(0.05)
+        durable.clear(self.folder)
         durable.write(self.folder / "ended", b"")
 
     def unaware(self) -> list[str]:

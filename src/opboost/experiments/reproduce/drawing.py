@@ -8,8 +8,12 @@ from pathlib import Path
 from opboost.experiments.reproduce.finding import Curve, Kind, Panel
 from opboost.pictures import Chart, figure, save
 
-PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8A6D00")
-"""Okabe and Ito's colours, which people with any kind of colour vision tell apart."""
+PALETTE = (
+    "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8A6D00",
+    "#332288", "#882255",
+)  # fmt: skip
+"""Okabe and Ito's colours and two of Paul Tol's, which people with any kind of colour vision tell
+apart."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 DASHES: dict[Kind, str] = {"paper": "-", "ours": "-", "ldp": ":", "plain": "--"}
 PLAIN_DASHES = ("--", "-.", (0, (1, 1.5)))

@@ -141,14 +141,15 @@ def _panels(study: Study, scope: Scope, results: Results) -> tuple[Panel, ...]:
             **adj,
             "Local-map": LOCALS[theta],
             "Piecewise": PIECEWISE,
+            "FederBoost's way": FEDERBOOST,
             "Clamp-map": CLAMP,
         }
 
     measure = source.measure
     best = {"Clamp-map": CLAMP, BEST.label: BEST}
     panels = [panel(f"nominal ε, θ = {t}", of_theta(t), measure, cells=False) for t in THETAS]
-    exact = {"Global-map": EXACT[0], "Adj-map α=1": EXACT[1], "Adj-map θ=4 α=1": EXACT[2]}
-    panels.append(panel("equal exact ε a unit", best | exact, measure))
+    exact = {"Global-map": EXACT[0], "Adj-map α=1": EXACT[1]}
+    panels.append(panel("equal exact ε a unit, θ = 2", best | exact, measure))
     total = {"Piecewise": TOTAL[0], "FederBoost's way": TOTAL[1]}
     panels.append(
         panel(f"equal total, {GRID.span} ε", {"Global-map": GLOBAL} | best | total, measure)

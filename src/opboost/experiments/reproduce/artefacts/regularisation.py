@@ -177,7 +177,7 @@ def _words(found: list[Pair], better: list[Pair], sure: list[Pair]) -> str:
         f"The paper thinks that noise may regularise. Of {len(raw)} paired comparisons with plain "
         f"training on raw values, {sum(p.against == 'raw' for p in better)} have a mean above "
         f"plain and {len(sure_raw)} surely so ({len(shallow)} with the paper's trees, "
-        f"{len(sure_raw) - len(shallow)} with deep ones that learn 3,000 rows by heart)"
+        f"{len(sure_raw) - len(shallow)} with deep ones that learn few rows by heart)"
     )
     best = max(raw, key=lambda p: p.mean / abs(p.error) if p.error else 0.0)
     gain = f"; the most hopeful is {_name(best.study)}, {best.line.label}, ε = {best.epsilon:g}: "

@@ -126,8 +126,10 @@ def _show(scope: Scope, results: Results) -> Finding:
         "feature party, B",
         "bits a value",
     )
+    paired = len(study.seeds(BEST))
     global_map = {
-        e: ratio(study, base, study.values(results, ROWS["Global-map"], e)) for e in EPSILONS
+        e: ratio(study, base, study.values(results, ROWS["Global-map"], e)[:paired])
+        for e in EPSILONS
     }
     return Finding(
         _summary(study, base, results, global_map),
@@ -171,7 +173,10 @@ def _show(scope: Scope, results: Results) -> Finding:
 def _summary(
     study: Study, base: list[float], results: Results, global_map: dict[float, float]
 ) -> str:
-    local = [ratio(study, base, study.values(results, ROWS["Local-map"], e)) for e in EPSILONS]
+    paired = len(study.seeds(BEST))
+    local = [
+        ratio(study, base, study.values(results, ROWS["Local-map"], e)[:paired]) for e in EPSILONS
+    ]
     best = [ratio(study, base, study.values(results, BEST, e)) for e in EPSILONS]
     worse = study.source.better < 0
     below = sum((v < 1) == worse and v != 1 for v in local)

@@ -18,4 +18,5 @@ FILES = (
     "denoising_auto",
     "denoising_industrial",
     "denoising_speed",
+    "fuzzing",
 )

@@ -410,6 +410,8 @@ class Ledger:
 
 
 def _within(number: int, ranges: list[tuple[int, int]]) -> bool:
+    if type(number) is not int:  # the file's pages do not fit together
+        raise _damaged("A block of the ledger has no number")
     return any(after < number <= last for after, last in ranges)
 
 

@@ -23,4 +23,5 @@ FILES = (
     "hostile",
     "load",
     "leaks",
+    "fuzzing",
 )

@@ -205,6 +205,12 @@ def test_toml_that_the_reader_gives_up_on_is_a_configuration_error(tmp_path, tai
         load_job(tmp_path / "job.toml")
 
 
+def test_a_constant_that_no_float_holds_is_a_configuration_error():
+    for constant in (10**30, 10**400):
+        with pytest.raises(ConfigError, match="public constant"):
+            parse(PLAN + f"missing = {constant}\n", "b.toml")
+
+
 def test_an_unknown_setting_of_a_job_file_is_told_the_job_files_own(tmp_path):
     file = tmp_path / "job.toml"
     file.write_text('[job]\nnam = "a"\nlabel_party = "b"\nfeature_parties = ["c"]\nname = "d"\n')
@@ -344,6 +350,21 @@ def test_a_damaged_ledger_is_refused_in_words(tmp_path, statement):
         Ledger(tmp_path / "ledger", tmp_path / "key") as ledger,
     ):
         _looked_at(ledger)
+
+
+def test_a_block_without_a_number_is_refused(tmp_path):
+    """As a damaged page may show it."""
+    _ledger(
+        tmp_path,
+        "DROP TABLE charges",
+        "CREATE TABLE charges (id, reservation, key, attribute, amount, persons)",
+        "INSERT INTO charges VALUES (NULL, 1, 'k', 'age', 5, x'0000000000000000')",
+    )
+    with (
+        pytest.raises(DataError, match="no number"),
+        Ledger(tmp_path / "ledger", tmp_path / "key") as ledger,
+    ):
+        summary(ledger)
 
 
 def test_a_ledger_whose_pages_are_damaged_is_refused_in_words(tmp_path):

@@ -177,16 +177,9 @@ def _near(rng: Random, value: Any) -> Any:
     if isinstance(value, bool):
         return not value
     if isinstance(value, int):
-        return rng.choice(
-            (
-                number(rng),
-                value + 1,
-                value - 1,
-                -value,
-                value * 2,
-                value / 3 if abs(value) < 2**99 else 0,
-            )
-        )
+        fraction = value / 3 if abs(value) < 2**99 else 0.5
+        near = (value + 1, value - 1, -value, value * 2, fraction, value + 10**30)
+        return rng.choice((number(rng), *near))
     if isinstance(value, float):
         return rng.choice((number(rng), value * -1, value * 1e300, value + 1e-9, math.nan))
     if isinstance(value, str):

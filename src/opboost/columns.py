@@ -6,6 +6,7 @@ a column in and get released columns out.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -249,11 +250,12 @@ def _share(marked: int, size: int, first_row: int) -> str:
 
 
 def _is_finite(value: object) -> bool:
-    return (
-        isinstance(value, int | float | np.integer | np.floating)
-        and not isinstance(value, bool)
-        and bool(np.isfinite(value))
-    )
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number that no float holds
+        return False
 
 
 def check_release_names(columns: Iterable[PrivateColumn], others: Iterable[Hashable]) -> None:

@@ -417,6 +417,8 @@ def _unwritable(folder: Path, error: sqlite3.Error) -> OSError:
 
 
 def _within(number: int, ranges: list[tuple[int, int]]) -> bool:
+    if type(number) is not int:  # the file's pages do not fit together
+        raise _damaged("A block of the ledger has no number")
     return any(after < number <= last for after, last in ranges)
 
 

@@ -58,15 +58,17 @@ M = TypeVar("M")
 _PATIENCE = [
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 20_000),
     ("grpc.max_reconnect_backoff_ms", 1000),
     ("grpc.max_receive_message_length", LARGEST + 2**16),
     ("grpc.keepalive_time_ms", 10_000),
     ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.http2.ping_timeout_ms", 10_000),
 ]
 """How gRPC itself tries again (left alone it waits a second after the first refusal), and how large
 a message it takes in.
 
+The least backoff is also how long a connection may take to be made, which on a slow line is long.
 Questions are held for less than the ten seconds after which it asks whether the other side is still
 there: a connection that went silent without being closed ends, and is made anew.
 """
@@ -364,8 +366,8 @@ class _Visit:
         self._say(f"Answered {cuts} cuts of {len(query.columns)} columns.")
 
     def _retried(self, call: Callable[[Connection], M], seconds: float | None = None) -> M:
-        """Call, and while the label party cannot be reached, try again for a while."""
-        end = time.monotonic() + (seconds or self._config.limits.connect_seconds)
+        """Call, and when the label party cannot be reached, try again for a while from then on."""
+        end: float | None = None
         pause = 0.05
         while True:
             try:
@@ -378,6 +380,7 @@ class _Visit:
                         f"Waiting for {self._config.job.label_party} at {self._address}, "
                         f"at most {self._config.limits.connect_seconds:g} s ..."
                     )
+                end = end or time.monotonic() + (seconds or self._config.limits.connect_seconds)
                 if time.monotonic() + pause > end:
                     raise Unreachable(
                         f"The label party at {self._address} cannot be reached: {error}"

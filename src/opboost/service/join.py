@@ -59,6 +59,13 @@ _PATIENCE = [
 """How gRPC itself tries again; left alone it waits a second after the first refusal."""
 
 
+ANSWER_SECONDS = 120.0
+"""An answer that takes longer will not come: the connection is dead, whoever still holds it."""
+
+SLOWEST = 10_000
+"""Bytes a second of the slowest line on which a column's stream is still waited for."""
+
+
 class Connection:
     """One feature party's connection to the label party."""
 
@@ -66,7 +73,7 @@ class Connection:
         self, address: str, party: str, label_party: str, identity: Identity | None
     ) -> None:
         self.sent = 0
-        self._timeout = 120.0
+        self._timeout = ANSWER_SECONDS
         if identity is None:
             self._client = flight.FlightClient(f"grpc+tcp://{address}", generic_options=_PATIENCE)
         else:
@@ -96,12 +103,13 @@ class Connection:
     def put(self, job: str, number: int, file: Path) -> None:
         """One column's stream."""
         path = flight.FlightDescriptor.for_path(job, str(number))
+        timeout = self._timeout + file.stat().st_size / SLOWEST
         with (
             _spoken(),
             pa.OSFile(str(file)) as source,
             pa.ipc.open_stream(source) as stream,
         ):
-            options = flight.FlightCallOptions(timeout=3600.0, headers=self._headers)
+            options = flight.FlightCallOptions(timeout=timeout, headers=self._headers)
             writer, _ = self._client.do_put(path, stream.schema, options)
             try:
                 for batch in stream:
@@ -125,6 +133,8 @@ def _spoken() -> Iterator[None]:
                 "authority in this party's ca.pem and be for the job's label_party."
             ) from None
         raise Unreachable(words) from None
+    except flight.FlightTimedOutError as error:
+        raise Unreachable(_words(error)) from None
     except flight.FlightError as error:
         raise PeerError(f"The label party refused: {_words(error)}") from None
     except pa.ArrowException as error:
@@ -286,14 +296,19 @@ class _Visit:
         self._say(f"Answered {cuts} cuts of {len(query.columns)} columns.")
 
     def _retried(self, call: Callable[[Connection], M]) -> M:
-        """Call, and while the label party cannot be reached, try again for a while."""
-        end = time.monotonic() + self._config.limits.connect_seconds
+        """Call, and while the label party cannot be reached, try again for a while.
+
+        The while begins when it is first not reached: a dead connection is noticed only when an
+        answer is long overdue, and another may work.
+        """
+        end: float | None = None
         pause = 0.05
         while True:
             try:
                 return call(self._connected())
             except Unreachable as error:
                 self._hang_up()
+                end = end or time.monotonic() + self._config.limits.connect_seconds
                 if not self._told:
                     self._told = True
                     self._say(

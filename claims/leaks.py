@@ -18,6 +18,8 @@ def outcomes() -> tuple[Outcome, ...]:
         run_one(name, SEED, captured=True) for name in ("whole", "killed", "classes", *FAILURES)
     ]
     for one in done:
+        if not one.as_meant:
+            print(f"{one.name}: ended with {one.ended}")
         for found in one.found[:4]:
             print(f"{one.name}: {found.what} as {found.form} in {found.where}")
     return tuple(done)

@@ -398,9 +398,9 @@ def bundles(scene: Scene) -> Places:
         done = subprocess.run(
             [*command, *given, *where], capture_output=True, text=True, timeout=120
         )
-        said = scene.folder / "said" / f"{party}-{verb}.txt"
+        said = scene.folder / "said" / f"{party}-{verb}-{len(given)}.txt"
         said.write_text(done.stdout + done.stderr)
-        places.ended[f"{party} {verb}"] = done.returncode
+        places.ended[said.stem] = done.returncode
         new = sorted(set(out.glob("*")) - before) if out.exists() else []
         return {p: str(f) for f in new for p in (*PARTIES, LABEL_PARTY) if f"-{p}." in f.name} or {
             str(i): str(f) for i, f in enumerate(new)
@@ -422,6 +422,7 @@ class Outcome:
 
     name: str
     as_meant: bool
+    ended: str
     searched: int
     found: tuple[Found, ...]
 
@@ -452,7 +453,9 @@ def run_one(name: str, seed: int, *, plain: bool = True, captured: bool = False)
         size = sum(len(s) for _, s in places.wire)
         size += sum(f.stat().st_size for f in Path(folder).rglob("*") if f.is_file())
         shutil.rmtree(Path(folder) / "certs", ignore_errors=True)
-    return Outcome(name, as_meant, size, tuple(found))
+        last = {f.name: f.read_text()[-300:] for f in sorted((Path(folder) / "said").glob("*"))}
+        ended = str(places.ended) if as_meant else f"{places.ended}, last said: {last}"
+    return Outcome(name, as_meant, ended, size, tuple(found))
 
 
 def main() -> None:
@@ -469,6 +472,8 @@ def main() -> None:
             print(
                 f"{name}: {'as meant' if one.as_meant else 'NOT AS MEANT'}, {one.searched:,} bytes"
             )
+            if not one.as_meant:
+                print(f"  ended with {one.ended}")
             for found in one.found[:8]:
                 print(f"  FOUND {found.what} as {found.form} in {found.where}")
 

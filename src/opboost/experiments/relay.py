@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from contextlib import suppress
 from types import TracebackType
 
 
@@ -67,4 +68,6 @@ class Relay:
             pass
         finally:
             for end in (source, sink):
+                with suppress(OSError):  # closed by the other direction
+                    end.shutdown(socket.SHUT_RDWR)  # wakes whoever still reads from it
                 end.close()

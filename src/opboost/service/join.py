@@ -374,6 +374,7 @@ class _Visit:
                 return call(self._connected())
             except Unreachable as error:
                 self._hang_up()
+                end = end or time.monotonic() + self._config.limits.connect_seconds
                 if not self._told:
                     self._told = True
                     self._say(

@@ -7,9 +7,8 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
-from opboost.bench.relay import Relay
-
 from opboost.config.federation import load_feature
+from opboost.experiments.relay import Relay
 from opboost.experiments.scene import LABEL_PARTY
 from opboost.service.join import join
 from tests.federation import scene, serving, wait_for

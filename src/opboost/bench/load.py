@@ -1,9 +1,10 @@
 """``opboost bench load``: many feature parties send large tables to one label party at once.
 
 All parties are processes with mutual TLS.  Columns are desensitised first; then the label party is
-started anew with empty mailboxes and all parties send at the same moment, so that what is timed is
-the sending.  Beside it stand the same bytes over a bare socket and by a plain Flight call.  Rows
-are given: what finding them costs is in docs/alignment.md.
+started anew with empty mailboxes, each party is stopped when its schema has come, and all are let
+go at the same moment, so that what is timed is the sending.  Beside it stand the same bytes over a
+bare socket and by a plain Flight call.  Rows are given: what finding them costs is in
+docs/alignment.md.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -60,12 +62,10 @@ QUICK = Load(4, 50_000, 5)
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What it took.  Seconds of a party go from its schema to the answer to its last column."""
+    """What it took.  Seconds of a party go from that moment to the answer to its last column."""
 
     load: Load
     preparing: float
-    sending: float
-    """Seconds in which all columns came, from the first schema to the last answer."""
     parties: dict[str, float]
     bytes: int
     training: float
@@ -74,6 +74,11 @@ class Result:
     socket: float
     flight: float
     """Seconds for the same bytes by a bare socket, and by a plain Flight call."""
+
+    @property
+    def sending(self) -> float:
+        """Seconds in which all columns came."""
+        return max(self.parties.values())
 
     @property
     def starved(self) -> float:
@@ -106,13 +111,14 @@ def run(load: Load) -> Result:
         preparing = time.perf_counter() - started
         files = sorted(Path(folder).glob("party-*/state/*/*.arrow"))
         streams = [file.read_bytes() for file in files]
-        gate_mb, label_mb, training = _sent(scene)
-        times = {name: _sending(scene, name) for name in scene.parties}
+        gate_mb, label_mb, begun = _sent(scene)
+        ends = {name: _end(scene, name) for name in scene.parties}
+        (model,) = (scene.folder / LABEL_PARTY / "state").glob("*/manifest.json")
+        training = model.stat().st_mtime - max(ends.values())
         return Result(
             load,
             preparing,
-            max(end for _, end in times.values()) - min(begin for begin, _ in times.values()),
-            {name: end - begin for name, (begin, end) in times.items()},
+            {name: end - begun for name, end in ends.items()},
             sum(map(len, streams)),
             training,
             gate_mb,
@@ -173,21 +179,42 @@ def _prepared(scene: Scene) -> None:
 
 
 def _sent(scene: Scene) -> tuple[float, float, float]:
-    """All send at once and the job ends: peak memory of gate and label party, seconds to train."""
+    """All send at once and the job ends: peak memory of gate and label party, when it began."""
     with _serving(scene) as (process, address):
         gate = child_of(process.pid, GATE) or 0
-        peaks = [0.0, 0.0]
+        peaks, start = [0.0, 0.0], _Start(scene)
 
-        def look() -> None:
+        def look(started: Mapping[str, subprocess.Popen[str]]) -> None:
+            start.look(started)
             peaks[:] = [
                 max(known, peak_mb(number))
                 for known, number in zip(peaks, (gate, process.pid), strict=True)
             ]
 
         _joined(scene, scene.parties, address, watch=look)
-        (file,) = (scene.folder / LABEL_PARTY / "state").glob("*/manifest.json")
-        last = max(_sending(scene, name)[1] for name in scene.parties)
-        return peaks[0], peaks[1], file.stat().st_mtime - last
+        return peaks[0], peaks[1], start.at
+
+
+class _Start:
+    """Stops each party whose schema has come, and lets all go when it has the last of them."""
+
+    def __init__(self, scene: Scene) -> None:
+        (record,) = (scene.folder / LABEL_PARTY / "state").glob("*/job.json")
+        self._boxes = record.parent / "parties"
+        self._stopped: set[str] = set()
+        self.at = 0.0
+
+    def look(self, started: Mapping[str, subprocess.Popen[str]]) -> None:
+        if self.at:
+            return
+        for name, process in started.items():
+            if name not in self._stopped and (self._boxes / name / "schema").exists():
+                process.send_signal(signal.SIGSTOP)
+                self._stopped.add(name)
+        if len(self._stopped) == len(started):
+            self.at = time.time()
+            for process in started.values():
+                process.send_signal(signal.SIGCONT)
 
 
 def _joined(
@@ -195,7 +222,7 @@ def _joined(
     parties: Sequence[str],
     address: str,
     *more: str,
-    watch: Callable[[], None] = lambda: None,
+    watch: Callable[[Mapping[str, subprocess.Popen[str]]], None] = lambda started: None,
 ) -> None:
     """Start parties at the same moment and wait for them."""
     with ExitStack() as stack:
@@ -208,10 +235,10 @@ def _joined(
         end = time.monotonic() + PATIENCE
         try:
             while any(process.poll() is None for process in started.values()):
-                watch()
+                watch(started)
                 if time.monotonic() > end:
                     raise OpBoostError("The parties did not finish in time.")
-                time.sleep(0.02)
+                time.sleep(0.005)
         finally:
             for process in started.values():
                 process.kill()
@@ -221,12 +248,11 @@ def _joined(
                 raise OpBoostError(f"Party {name!r} failed: {words.strip()}")
 
 
-def _sending(scene: Scene, party: str) -> tuple[float, float]:
-    """When a party last began and ended to send, as its log says; seconds since 1970."""
+def _end(scene: Scene, party: str) -> float:
+    """When a party last ended to send, as its log says; seconds since 1970."""
     log = (scene.folder / party / "state" / "join.jsonl").read_text().splitlines()
     line = [found for text in log if (found := json.loads(text))["event"] == "sent"][-1]
-    end = datetime.fromisoformat(line["at"]).timestamp()
-    return end - line["seconds"], end
+    return datetime.fromisoformat(line["at"]).timestamp()
 
 
 _SINK = """

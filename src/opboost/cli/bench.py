@@ -153,7 +153,7 @@ def _load(console: Console, quick: bool, format: Format) -> dict[str, object]:
     for title in ("", "figure"):
         table.add_column(title, justify="right" if title else "left")
     for what, figure in (
-        ("seconds, from the first schema to the last column", f"{found.sending:.2f}"),
+        ("seconds until the last column was there", f"{found.sending:.2f}"),
         ("seconds of a party, fastest and slowest", f"{min(times):.2f} to {max(times):.2f}"),
         ("slowest over fastest", f"{found.starved:.2f}"),
         ("MB sent", f"{found.bytes / 1e6:.1f}"),
@@ -168,8 +168,8 @@ def _load(console: Console, quick: bool, format: Format) -> dict[str, object]:
         table.add_row(what, figure)
     if format is Format.text:
         paper().print(table)
-    more = {"starved": found.starved, "over_flight": found.over_flight}
-    return asdict(found) | more | {"over_socket": found.over_socket}
+    more = ("sending", "starved", "over_flight", "over_socket")
+    return asdict(found) | {name: getattr(found, name) for name in more}
 
 
 def _federated_peers(

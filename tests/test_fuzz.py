@@ -221,6 +221,11 @@ def test_an_unknown_setting_of_a_job_file_is_told_the_job_files_own(tmp_path):
         load_job(file)
 
 
+def test_a_path_with_a_zero_byte_is_a_configuration_error(tmp_path):
+    with pytest.raises(ConfigError, match="cannot be the path of a file"):
+        load_job(tmp_path / "job\0.toml")
+
+
 def test_a_name_that_no_encoding_has_is_no_public_key(tmp_path):
     new_kit("bank", tmp_path)
     plain = json.loads((tmp_path / "bank.public").read_bytes()) | {"party": "\ud800"}

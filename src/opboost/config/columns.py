@@ -291,6 +291,8 @@ def read(path: Path) -> str:
         raise ConfigError(f"{path} cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError:
         raise ConfigError(f"{path.name} is not UTF-8 text. Save it as UTF-8.") from None
+    except ValueError:  # a path with a zero byte in it
+        raise ConfigError(f"{str(path)!r} cannot be the path of a file. Correct it.") from None
 
 
 def parse(text: str, source: str) -> Plan:

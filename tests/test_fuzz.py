@@ -400,9 +400,9 @@ RECORD = {
 )
 def test_a_damaged_job_record_is_refused_by_name(tmp_path, change):
     file = tmp_path / "job.json"
-    file.write_text(json.dumps(RECORD))
+    file.write_bytes(durable.sealed(json.dumps(RECORD).encode()))
     assert JobRecord.load(tmp_path).parties == ("shop",)
-    file.write_text(json.dumps(RECORD | change))
+    file.write_bytes(durable.sealed(json.dumps(RECORD | change).encode()))
     with pytest.raises(DataError, match=r"job\.json is damaged"):
         JobRecord.load(tmp_path)
     file.write_text(json.dumps(RECORD)[:50])
@@ -419,7 +419,7 @@ def test_damaged_files_of_a_mailbox_are_refused_by_name(tmp_path):
         ("expected", b'{"rows": 1, "ids": "zz"}'),
         ("due", b"many"),
     ):
-        box.write(name, data)
+        box.write(name, durable.sealed(data))
         with pytest.raises(DataError, match=f"{name} is damaged"):
             {"points": box.points, "due": box.due}.get(name, lambda: box.expected(record))()
     box.write("receipt", b"OPBOOST")

@@ -100,9 +100,16 @@ def _outcome(stage: Stage, file: Path) -> list[str]:
         return [*complaints, f"nothing happened: {ended}"]
     if not _is_clear(words, file):
         complaints.append(f"neither named nor recovered: {words.strip()}")
-    if model.exists():
+    if model.exists() and not _needs_nothing_of(stage, file):
         complaints.append("there is a model all the same")
     return complaints
+
+
+def _needs_nothing_of(stage: Stage, file: Path) -> bool:
+    """Whether the file's party had answered: the label party makes its model without it then."""
+    party = file.relative_to(stage.home(LABEL_PARTY).parent).parts[0]
+    state = stage.home(LABEL_PARTY) / "state"
+    return party != LABEL_PARTY and any(state.glob(f"*/parties/{party}/answer"))
 
 
 def _is_clear(words: str, file: Path) -> bool:

@@ -21,6 +21,7 @@ from hardening import frames
 from hardening.attack import Attacks
 from hardening.siege import AcceptedError, Siege, disk, refused, tree
 from hardening.strangers import ended, kit_of
+from opboost import durable
 from opboost.align.keys import key_digests
 from opboost.party.alignment import Side, kept_secret
 from opboost.service.join import Connection, _spoken
@@ -181,7 +182,7 @@ def forgotten(siege: Siege) -> None:
     """Raise points that do not fit, so that the label party refuses all and the shop may begin."""
     with siege.hands() as (connection, welcome):
         job = welcome.job
-        known = json.loads((siege.job / "parties" / "shop" / "points").read_text())
+        known = json.loads(durable.unsealed(siege.job / "parties" / "shop" / "points"))
         raised = (b"\2" + b"\1" * 32) * ROWS
         tag = bytes.fromhex(known["tag"])
         connection.call("points", Points(job, "raised", tag, ROWS, 0, raised), Ack)

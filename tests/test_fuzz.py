@@ -194,8 +194,13 @@ def test_damaged_values_are_refused(tmp_path, data):
 
 @pytest.mark.parametrize(
     "tail",
-    ["[x]\ny = " + "[" * 2000, "[x]\ny = " + "9" * 5000, "[table]\ndrop = 1979-05-27"],
-    ids=["deep", "digits", "date"],
+    [
+        "[x]\ny = " + "[" * 2000,
+        "[x]\ny = " + "9" * 5000,
+        "[table]\ndrop = 1979-05-27",
+        '[table]\ndrop = ["a\\u0000"]',
+    ],
+    ids=["deep", "digits", "date", "nul"],
 )
 def test_toml_that_the_reader_gives_up_on_is_a_configuration_error(tmp_path, tail):
     with pytest.raises(ConfigError):

@@ -26,7 +26,7 @@ from random import Random
 from typing import Any
 
 from hardening.fuzz.mutate import LARGEST
-from hardening.fuzz.target import MEMORY, SECONDS, Drill, Target, judged
+from hardening.fuzz.target import SECONDS, Drill, Target, judged
 
 CHUNK = 20_000
 """Cases that a worker is given at a time."""
@@ -313,7 +313,7 @@ def _crashes(
         before = memory.peak()
         words = judged(target, drill, data)
         more = memory.peak() - before
-        if more > MEMORY + 64 * len(data):
+        if more > target.memory + 64 * len(data):
             words = words or f"takes {more:,} bytes for {len(data):,} []"
             memory.forget()
         if words:

@@ -49,6 +49,7 @@ class Target:
     share: float = 1.0
     most: int = 10**9
     seconds: float = SECONDS
+    memory: int = MEMORY
 
 
 class LawBroken(Exception):

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hardening.fuzz.mutate import number, plain, spoilt, text
-from hardening.fuzz.target import Drill, Target
+from hardening.fuzz.target import MEMORY, Drill, Target
 from opboost.config.columns import Plan, parse
 from opboost.errors import DataError
 from opboost.files.describe import describe
@@ -214,8 +214,22 @@ def _one(rng: Random, samples: list[bytes]) -> bytes:
     return rng.choices(samples, [4] + [1] * (len(samples) - 1))[0]
 
 
+PAGE = 2**31
+"""What pyarrow sets aside for a page of Parquet because the page says so, before it reads it."""
+
 TARGETS = [
-    Target(f"{kind}: {what}", "user", (DataError,), partial(_prepare, kind, use), most=most)
-    for kind, most in (("csv", 20_000), ("csv.gz", 5_000), ("parquet", 20_000))
+    Target(
+        f"{kind}: {what}",
+        "user",
+        (DataError,),
+        partial(_prepare, kind, use),
+        most=most,
+        memory=memory,
+    )
+    for kind, most, memory in (
+        ("csv", 20_000, MEMORY),
+        ("csv.gz", 5_000, MEMORY),
+        ("parquet", 20_000, PAGE),
+    )
     for what, use in (("describe", _describe), ("train", _train), ("desensitize", _desensitize))
 ]

@@ -312,9 +312,20 @@ def validated(text: str, source: str) -> ColumnsConfig:
 def toml(text: str, source: str) -> dict[str, Any]:
     """The file's plain values."""
     try:
-        return tomllib.loads(text)
+        plain = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{source} is not TOML: {in_words(error)}.") from None
+    if _has_nul(plain):
+        raise ConfigError(f"{source} holds the character NUL, which no name or path has.")
+    return plain
+
+
+def _has_nul(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any("\0" in key or _has_nul(inner) for key, inner in value.items())
+    if isinstance(value, list):
+        return any(map(_has_nul, value))
+    return isinstance(value, str) and "\0" in value
 
 
 def planned(config: ColumnsConfig, source: str) -> Plan:

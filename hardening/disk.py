@@ -8,6 +8,7 @@ do so; where it is lacking, :func:`may_mount` says it.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -74,7 +75,8 @@ def _patient(stage: Stage) -> None:
     """Let feature parties wait as long as it takes."""
     for party in stage.scene.parties:
         config = stage.scene.config(party)
-        config.write_text(config.read_text() + "\n[limits]\nconnect_seconds = 600\n")
+        text = config.read_text()
+        config.write_text(re.sub(r"connect_seconds = .*", "connect_seconds = 600", text))
 
 
 class _Disk:

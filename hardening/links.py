@@ -11,6 +11,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from hardening.stage import ALL, PARTIES, Stage, staged
 from hardening.tally import Tally, by_hand
@@ -28,10 +29,21 @@ class Link:
         self._server = socket.create_server(("127.0.0.1", 0))
         self.address = f"127.0.0.1:{self._server.getsockname()[1]}"
         self.harmed = 0
+        self._ends: list[socket.socket] = []
+        self._threads: list[threading.Thread] = []
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:
+        """End every connection, the silent ones too."""
+        self._server.shutdown(socket.SHUT_RDWR)
         self._server.close()
+        for end in self._ends:
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join(10)
+        for end in self._ends:
+            end.close()
 
     def _accept(self) -> None:
         while True:
@@ -45,9 +57,11 @@ class Link:
                 near.close()
                 continue
             fate = self._fate()
+            self._ends += [near, far]
             for source, sink in ((near, far), (far, near)):
                 ends = (source, sink, fate)
-                threading.Thread(target=self._carry, args=ends, daemon=True).start()
+                self._threads.append(threading.Thread(target=self._carry, args=ends, daemon=True))
+                self._threads[-1].start()
 
     def _carry(self, source: socket.socket, sink: socket.socket, fate: Fate) -> None:
         try:
@@ -68,7 +82,8 @@ class Link:
         finally:
             if not fate.silent or not fate.fallen:
                 for end in (source, sink):
-                    end.close()
+                    with suppress(OSError):
+                        end.shutdown(socket.SHUT_RDWR)
 
 
 class Fate:

@@ -45,6 +45,9 @@ EPSILON = 2.0
 PATIENCE = 90.0
 """Seconds in which a job must be done after the harm."""
 
+REACH = 25
+"""Seconds for which a feature party looks for a label party that is not there."""
+
 TAKEN_UP = "Taking up job"
 """What a party says when it is started again in mid-job."""
 
@@ -68,7 +71,11 @@ def _template() -> Scene:
     folder = Path(tempfile.mkdtemp(prefix="opboost-stage-"))
     tables = {p: table(2 + COLUMNS * i) for i, p in enumerate(PARTIES)}
     booster = {"num_boost_round": 6, "max_depth": 3, "nthread": 1}
-    return write_scene(folder, own, "ill", tables, bounds, epsilon=EPSILON, booster=booster)
+    made = write_scene(folder, own, "ill", tables, bounds, epsilon=EPSILON, booster=booster)
+    for party in PARTIES:
+        config = made.config(party)
+        config.write_text(f"{config.read_text()}\n[limits]\nconnect_seconds = {REACH}\n")
+    return made
 
 
 class Stage:

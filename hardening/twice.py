@@ -1,52 +1,48 @@
-"""A second start of a party whose first process is still at work."""
+"""A second start of a party whose first process is still at work.
+
+One feature party comes late, so that the others are at work for as long as it takes.
+"""
 
 from __future__ import annotations
 
 import random
-import subprocess
 
+from hardening.nursery import nursery
 from hardening.stage import ALL, PARTIES, staged
 from hardening.tally import Tally, by_hand, counted
 from opboost.experiments.scene import LABEL_PARTY
 
-MOMENTS = (
-    "bank/state/*/parties/{party}/points",
-    "bank/state/*/parties/{party}/aligned",
-    "bank/state/*/parties/{party}/sent",
-    "bank/state/*/parties/{party}/query",
-)
-
 
 def run(count: int, seed: int) -> Tally:
-    """Start a random party again at a random boundary of a job, once a job."""
+    """Start each party again in turn, a random while after it has begun to work."""
     rng = random.Random(seed)
     cases = {}
     for number in range(count):
         party = ALL[number % len(ALL)]
-        moment = rng.choice(MOMENTS).format(party=rng.choice(PARTIES))
-        cases[f"{number}: {party} at {moment}"] = _trial(party, moment)
+        late = rng.choice([p for p in PARTIES if p != party])
+        cases[f"{number}: {party}, {late} is late"] = _trial(party, late, rng.uniform(0, 1))
     return counted("second start", cases)
 
 
-def _trial(party: str, moment: str) -> list[str]:
+def _trial(party: str, late: str, pause: float) -> list[str]:
     with staged() as stage:
         for name in ALL:
-            stage.start(name)
-        stage.wait(lambda: next(stage.folder.glob(moment), None) is not None)
-        if stage.over(party):
-            return [f"{party} was over already"]
-        first = stage.processes[party].pid
+            if name != late:
+                stage.start(name)
+        stage.wait(lambda: (stage.home(party) / "state" / "lock").exists())
+        stage.wait(lambda: False, pause)
+        first, told = stage.processes[party], stage.folder / "second"
         command = stage.scene.command(party)
         if party != LABEL_PARTY:
             command += ["--connect", stage.address]
-        second = subprocess.run(command, capture_output=True, text=True, timeout=60)
-        words, complaints = second.stderr.strip(), []
+        second = nursery().start(command[command.index("opboost") + 1 :], told)
+        status, words, complaints = second.wait(60), told.read_text(), []
         clear = "Another process already works in" in words and str(stage.home(party)) in words
-        # Where the first was done meanwhile, there is no one to be in the way of.
-        if not stage.over(party) and (second.returncode != 2 or not clear):
-            complaints.append(f"the second ended with {second.returncode}: {words}")
-        if stage.processes[party].pid != first:
+        if status != 2 or not clear:
+            complaints.append(f"the second ended with {status}: {words}")
+        if first.poll() is not None:
             complaints.append("the first is gone")
+        stage.start(late)
         return complaints + (stage.finished() or stage.complaints())
 
 

@@ -18,5 +18,4 @@ FILES = (
     "denoising_auto",
     "denoising_industrial",
     "denoising_speed",
-    "fuzzing",
 )

@@ -144,7 +144,8 @@ def test_cut_short_or_longer_is_refused(certs, example, tmp_path_factory, data):
 @given(st.binary(max_size=300))
 def test_bytes_that_are_no_bundle_are_refused(certs, tmp_path_factory, data):
     folder = tmp_path_factory.mktemp("bytes")
-    assert "is no bundle of OpBoost" in refusal(certs, folder, data)
+    words = refusal(certs, folder, data)
+    assert "is no bundle of OpBoost" in words or "is a bundle of another version" in words
     refusal(certs, folder, MARK + data)
     refusal(certs, folder, MARK + len(data).to_bytes(8, "big") + data)
 

@@ -216,6 +216,7 @@ def _prepare_files(check: bool, home: Path) -> Drill:
         target.write_bytes(data)
         if check:
             check_column_file(target, schema, 0)
+        durable.seal(target)
         read_head(target)
         head, column = read_column(target)
         law(len(column.codes) == head.rows, "a column has other rows than its head")

@@ -1,8 +1,8 @@
 """A full disk at every write: a party's home on a small file system that grows by one block.
 
-The party fails for want of room, is given one block more, and is started again with the same
-command, until its job is done; so every write of the job fails once.  Mounting needs the right to
-do so; where it is lacking, :func:`may_mount` says it.
+The party fails for want of room, is given one block more than before, and is started again with
+the same command, until its job is done; so every write of the job fails once.  Mounting needs the
+right to do so; where it is lacking, :func:`may_mount` says it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def run(victim: str, *, step: int = 1) -> Tally:
             failed += 1
             words = stage.said(victim).strip().splitlines()[-1]
             if process.returncode != 1 or not _is_clear(words, stage.home(victim)):
-                why = f"at block {disk.blocks}: status {process.returncode}, {words}"
+                why = f"with {disk.room} blocks: status {process.returncode}, {words}"
                 return Tally(kind, failed, failed - 1, (why,))
             disk.grow(step)
             stage.start(victim)
@@ -80,14 +80,20 @@ def _patient(stage: Stage) -> None:
 
 
 class _Disk:
-    """A file system whose size is counted in blocks."""
+    """A file system with room for so many blocks when a party is started.
 
-    def __init__(self, place: Path, blocks: int) -> None:
-        self._place, self.blocks = place, blocks
+    What a failed attempt has written stays, so each is given more room than the one before had:
+    it comes further, to a write that was not reached yet.
+    """
+
+    def __init__(self, place: Path) -> None:
+        self._place, self.room = place, 0
 
     def grow(self, blocks: int) -> None:
-        self.blocks += blocks
-        _run("mount", "-o", f"remount,size={self.blocks * BLOCK}", str(self._place))
+        self.room += blocks
+        now = os.statvfs(self._place)
+        used = now.f_blocks - now.f_bfree
+        _run("mount", "-o", f"remount,size={(used + self.room) * BLOCK}", str(self._place))
 
 
 @contextmanager
@@ -106,7 +112,7 @@ def _small(stage: Stage, victim: str) -> Iterator[_Disk]:
     try:
         shutil.copytree(aside, home, dirs_exist_ok=True)
         os.symlink(stage.folder / f"{victim}-said", home / "said")
-        yield _Disk(home, files + 1)
+        yield _Disk(home)
     finally:
         stage.stop()
         _run("umount", "--lazy", str(home))

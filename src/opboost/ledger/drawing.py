@@ -100,8 +100,8 @@ class Drawing:
             self._alone.close()
 
     def _close(self, kind: type[BaseException] | None) -> None:
-        if kind is not None and not issubclass(kind, Exception):
-            return  # an end by force, not a refusal: the reservation stands, to be taken up again
+        if kind is not None and (not issubclass(kind, Exception) or issubclass(kind, OSError)):
+            return  # by force or for want of room, no refusal: it stands, to be taken up again
         if kind is not None:
             self._abort(kind.__name__)
             return

@@ -35,8 +35,8 @@ def figure(rows: int, columns: int, width: float, height: float, sharey: Any = F
     return Chart(drawn, [list(row) for row in axes])
 
 
-def save(chart: Chart, path: Path) -> None:
-    """Write the figure under another name and rename it into place."""
+def save(chart: Chart, path: Path, about: str = "") -> None:
+    """Write the figure under another name and rename it into place; ``about`` goes along inside."""
     from matplotlib import pyplot as plt
 
     if path.suffix not in (".png", ".svg", ".pdf"):
@@ -44,7 +44,8 @@ def save(chart: Chart, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.part")
     try:
-        chart.figure.savefig(partial, dpi=130, format=path.suffix.lstrip("."))
+        kept = {"Description": about} if about else None
+        chart.figure.savefig(partial, dpi=130, format=path.suffix.lstrip("."), metadata=kept)
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)

@@ -39,7 +39,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
     """Links to notebooks go to their pages, and examples are coloured as a Python session."""
     if page.file.src_uri == "index.md":
-        page.meta["hide"] = ["navigation", "toc"]
+        page.meta["hide"] = ["navigation"]
     linked = re.sub(r"\]\(([^):]+)\.ipynb\)", r"](\1.md)", markdown)
     for name in _PROJECT:  # from a page, the project's root is one folder up; here they are pages
         linked = linked.replace(f"](../{name}", f"]({name.lower()}")

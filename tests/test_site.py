@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 
 import pytest
-from manual.blocks import DOCS, ROOT
+from manual.blocks import DOCS, ROOT, pages
 from manual.check import problems
 from manual.picture import TARGET, digest, points, table
 
@@ -58,6 +59,13 @@ def test_the_accuracy_picture_is_drawn_from_the_table_as_it_stands():
     assert len(found) == 12
     assert all(p.paper < p.ours < p.plain for p in found)
     assert digest(rows) in TARGET.read_text(), "Run: python -m manual.picture"
+
+
+@pytest.mark.parametrize("page", [*pages(), *ROOT.glob("*.md")], ids=lambda p: p.name)
+def test_links_between_files_lead_somewhere_in_the_repository_too(page):
+    words = re.sub(r"(?m)^ {4}.*$|`[^`]*`", "", page.read_text())
+    for link in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", words):
+        assert (page.parent / link).exists(), link
 
 
 def test_every_public_name_is_in_the_reference():

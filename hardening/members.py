@@ -26,7 +26,7 @@ from opboost.align.keys import key_digests
 from opboost.party.alignment import Side, kept_secret
 from opboost.service.join import Connection, _spoken
 from opboost.wire.coding import pack_integers
-from opboost.wire.columns import FIELDS
+from opboost.wire.columns import FIELDS, Outline
 from opboost.wire.messages import (
     Ack,
     Points,
@@ -297,12 +297,12 @@ class Stream:
             return cls(release.schema.job, dict(stream.schema.metadata), list(stream))
 
     @property
-    def head(self) -> dict[str, Any]:
-        return json.loads(self.notes[b"opboost"])
+    def head(self) -> Outline:
+        return Outline.unpacked(self.notes[b"opboost"])
 
     def schema(self, notes: dict[bytes, bytes] | None = None, **change: Any) -> pa.Schema:
-        plain = json.dumps(self.head | change).encode()
-        return FIELDS.with_metadata({**self.notes, b"opboost": plain, **(notes or {})})
+        outline = self.head._replace(**change).packed()
+        return FIELDS.with_metadata({**self.notes, b"opboost": outline, **(notes or {})})
 
 
 def stream_refused(
@@ -324,8 +324,8 @@ def stream_refused(
 @MEMBERS.add("refused: .*outside its grid", stage="release")
 def codes_outside_the_declared_grid(siege: Siege) -> str:
     def off_grid(stream: Stream) -> tuple[pa.Schema, Any]:
-        steps = np.array([50, *([1] * (stream.head["symbols"] - 1))])
-        return stream.schema({b"values": pack_integers(steps)}), stream.batches
+        steps = np.array([50, *([1] * (stream.head.symbols - 1))])
+        return stream.schema(values=pack_integers(steps)), stream.batches
 
     return stream_refused(siege, "outside its grid", off_grid)
 
@@ -339,7 +339,7 @@ def a_column_with_another_number_of_rows(siege: Siege) -> str:
 
 @MEMBERS.add("refused: .*digest", stage="release")
 def a_column_with_another_digest(siege: Siege) -> str:
-    return stream_refused(siege, "digest", lambda s: (s.schema(digest="00" * 32), s.batches))
+    return stream_refused(siege, "digest", lambda s: (s.schema(digest=bytes(32)), s.batches))
 
 
 @MEMBERS.add("refused: ", stage="release")
@@ -347,7 +347,7 @@ def heads_that_do_not_hold_together(siege: Siege) -> str:
     for change, words in (
         ({"version": 7}, "version 7"),
         ({"column": 1}, "where column 0 was due"),
-        ({"rows": -1}, "no sensible numbers"),
+        ({"rows": 2**32 - 1}, "no sensible numbers"),
         ({"symbols": 2**31}, "no sensible numbers"),
         ({"symbols": 300}, "more than its grid has cells"),
     ):
@@ -425,8 +425,8 @@ def a_column_that_comes_again_with_other_codes(siege: Siege) -> str:
         connection.put(welcome.job, 1, file)
         with pa.OSFile(str(file)) as source, pa.ipc.open_stream(source) as stream:
             notes, batches = dict(stream.schema.metadata), list(stream)
-        plain = json.loads(notes[b"opboost"]) | {"digest": "00" * 32}
-        other = FIELDS.with_metadata({**notes, b"opboost": json.dumps(plain).encode()})
+        outline = Outline.unpacked(notes[b"opboost"])._replace(digest=bytes(32))
+        other = FIELDS.with_metadata({**notes, b"opboost": outline.packed()})
         return refused(
             lambda: put(connection, (welcome.job, "1"), other, batches), "came again with other"
         )

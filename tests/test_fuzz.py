@@ -53,7 +53,7 @@ from opboost.service.inbox import JobRecord, Mailbox, newest_receipt
 from opboost.service.intake import check_column_file
 from opboost.service.label_side import read_manifest
 from opboost.service.tls import Identity, check_receipt, read_identity
-from opboost.wire.columns import Head
+from opboost.wire.columns import Head, Outline
 from opboost.wire.messages import Ack, ColumnSchema, Hello, Schema, SplitQuery, decode
 from tests.fuzz_targets import bloats, dies, hangs, raises, sound, target
 
@@ -165,9 +165,10 @@ def test_a_codebook_that_would_fill_the_memory_is_not_unpacked(tmp_path):
     with pa.OSFile(str(file)) as source, pa.ipc.open_stream(source) as stream:
         notes, rows = dict(stream.schema.metadata), list(stream)
         head = Head.from_schema(stream.schema)
-    plain = json.loads(notes[b"opboost"]) | {"symbols": 2**26, "rows": 2**26}
-    notes[b"opboost"] = json.dumps(plain).encode()
-    notes[b"values"] = zlib.compress(bytes(2**20))
+    outline = Outline.unpacked(notes[b"opboost"])
+    values = b"\x18" + zlib.compress(bytes(2**20))
+    outline = outline._replace(symbols=2**26, rows=2**26, values=values)
+    notes[b"opboost"] = outline.packed()
     bomb = head.to_schema().with_metadata(notes)
     with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_stream(sink, bomb) as out:
         out.write_batch(rows[0])

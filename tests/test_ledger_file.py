@@ -314,3 +314,31 @@ def test_a_file_goes_through_the_ledger(home):
     status, _, words = desensitised("people.csv", files[2])
     assert status == 2
     assert "Add [align]" in words
+
+
+def test_a_journal_that_is_cut_short_is_noticed_at_every_place(home):
+    """SQLite leaves out what it finds no end of, and says nothing: the length is noted besides."""
+    with opened(home) as ledger:
+        ledger._db.execute("PRAGMA wal_autocheckpoint = 0")
+        release(ledger, table(40))
+        shutil.copytree(home, home.parent / "killed")  # as a kill leaves it: nothing moved over
+    journal = home.parent / "killed" / "ledger" / "ledger.sqlite-wal"
+    whole = journal.read_bytes()
+    for place in (0, 32, len(whole) // 3, len(whole) // 2, len(whole) - 1):
+        (journal.parent / "ledger.sqlite-shm").unlink(missing_ok=True)
+        journal.write_bytes(whole[:place])
+        with pytest.raises(DataError, match=r"has lost entries.*drawn anew.*Bring back a copy"):
+            opened(home.parent / "killed").close()
+    journal.write_bytes(whole)
+    with opened(home.parent / "killed") as ledger:
+        assert not verify(ledger)
+
+
+def test_a_damaged_length_is_refused_by_name(home):
+    filled(home)
+    file = home / "ledger" / "length"
+    file.write_bytes(file.read_bytes().replace(b" ", b"  ", 1))
+    with pytest.raises(DataError, match=r"length is damaged.*remove it if nothing else"):
+        opened(home)
+    file.unlink()
+    opened(home).close()

@@ -156,6 +156,7 @@ class Ledger:
         self.folder, self.caps = Path(folder), caps or Caps()
         check_place(Path(key), self.folder)
         self.folder.mkdir(parents=True, exist_ok=True)
+        self._added: Entry | None = None
         before = length.noted(self.folder)
         self._db = _opened(self.folder / "ledger.sqlite")
         try:
@@ -195,6 +196,7 @@ class Ledger:
     def writing(self) -> Iterator[None]:
         """All that is written inside lasts together, or not at all; one writer at a time."""
         self._run("BEGIN IMMEDIATE")
+        self._added = None
         try:
             yield
         except BaseException:
@@ -203,9 +205,8 @@ class Ledger:
                     self._db.execute("ROLLBACK")
             raise
         self._run("COMMIT")
-        last = self.head()
-        if last is not None:
-            length.note(self.folder, last.number, last.hash)
+        if self._added is not None:
+            length.note(self.folder, self._added.number, self._added.hash)
 
     def _holds(self, before: length.Length) -> bool:
         entry = self.entry(before.number)
@@ -220,7 +221,8 @@ class Ledger:
         digest = entry_hash(self.key, previous, number, at, kind, text)
         row = (number, at, kind, text, self.key.name, digest)
         self._run("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?)", row)
-        return Entry(number, at, kind, text, self.key.name, digest)
+        self._added = Entry(number, at, kind, text, self.key.name, digest)
+        return self._added
 
     def head(self) -> Entry | None:
         """The last entry."""

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from opboost.errors import ConfigError, DataError, PrivacyError
 from opboost.ids import id_bytes
-from opboost.ledger import Drawing, Ledger
+from opboost.ledger import Drawing, Ledger, length
 from opboost.ledger.verify import verify
 from tests.cli import run
 from tests.ledger import AGE, LEVEL, opened, release, table, values
@@ -334,11 +334,15 @@ def test_a_journal_that_is_cut_short_is_noticed_at_every_place(home):
         assert not verify(ledger)
 
 
-def test_a_damaged_length_is_refused_by_name(home):
+def test_a_damaged_length_is_passed_over_place_by_place(home):
     filled(home)
     file = home / "ledger" / "length"
-    file.write_bytes(file.read_bytes().replace(b" ", b"  ", 1))
-    with pytest.raises(DataError, match=r"length is damaged.*remove it if nothing else"):
-        opened(home)
-    file.unlink()
+    whole = file.read_bytes()
+    last, before = length.noted(file.parent), length.noted(file.parent).number - 1
+    for place in range(len(whole)):
+        file.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
+        damaged_last = place // 256 == last.number % 2
+        assert length.noted(file.parent).number == (before if damaged_last else last.number)
+    file.write_bytes(b"")
+    assert length.noted(file.parent) is None
     opened(home).close()

@@ -4,10 +4,14 @@ SQLite takes a journal that was cut short for one whose last transactions never 
 them out without a word: released cells would be drawn anew.  The file names the last entry that
 was written, so a ledger that has become shorter is noticed.  It is on the same disk, so it does
 not help when the whole folder is rolled back: receipts.py is about that.
+
+The file has two places that are written in turn, so one of them is whole at any moment, and no
+kill leaves anything half-written.  A place that is damaged is passed over: it is only a witness.
 """
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +19,7 @@ from opboost import durable
 from opboost.errors import DataError
 
 FILE = "length"
+_PLACE = 256
 
 
 class Length(NamedTuple):
@@ -26,22 +31,32 @@ class Length(NamedTuple):
 
 def note(folder: Path, number: int, digest: bytes) -> None:
     """Remember that the chain has come to an entry."""
-    durable.write(folder / FILE, durable.sealed(f"{number} {digest.hex()}".encode()), mode=0o600)
+    text = durable.sealed(f"{number} {digest.hex()}".encode()).ljust(_PLACE, b"\n")
+    file = folder / FILE
+    handle = os.open(file, os.O_WRONLY | os.O_CREAT, 0o600)
+    try:
+        with durable.naming(file):
+            os.lseek(handle, number % 2 * _PLACE, os.SEEK_SET)
+            os.write(handle, text)
+            os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def noted(folder: Path) -> Length | None:
     """How far the chain had come, if that was noted."""
     file = folder / FILE
-    if not file.exists():
+    data = file.read_bytes() if file.exists() else b""
+    places = (_read(data[start : start + _PLACE]) for start in (0, _PLACE))
+    return max((place for place in places if place is not None), default=None)
+
+
+def _read(place: bytes) -> Length | None:
+    end = place.rfind(b"\n#sha256 ")
+    if end < 0 or durable.sealed(place[:end]).ljust(_PLACE, b"\n") != place:
         return None
-    try:
-        number, digest = durable.unsealed(file).split()
-        return Length(int(number), bytes.fromhex(digest.decode()))
-    except (DataError, ValueError):
-        raise DataError(
-            f"{file} is damaged",
-            hint="Bring back a copy of it; remove it if nothing else in the folder was damaged.",
-        ) from None
+    number, digest = place[:end].split()
+    return Length(int(number), bytes.fromhex(digest.decode()))
 
 
 def shorter(folder: Path, length: Length) -> DataError:

@@ -10,7 +10,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from opboost.explorer.trial import Result
+ROWS = 3000
+"""Rows of the sample, of which a third is kept for measuring."""
+
+Way = Literal["plain", "naive", "denoised"]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One model: how it was trained, at which level (None without noise), and how good it is."""
+
+    way: Way
+    epsilon: float | None
+    score: float
+    measure: str
+    done: int
+    of: int
+    rows: int
+
 
 State = Literal["idle", "running", "done", "stopped", "failed"]
 
@@ -72,8 +89,9 @@ class Background:
 
     def _follow(self, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None
-        for line in process.stdout:
-            self._note(process, json.loads(line))
+        with process.stdout as lines:
+            for line in lines:
+                self._note(process, json.loads(line))
         failed = process.wait() != 0
         with self._lock:
             if self._process is not process or self._progress.state != "running":

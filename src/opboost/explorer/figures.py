@@ -78,7 +78,7 @@ def distances(domain: Domain) -> IntArray:
     """All distances of a small grid; the first ones and then rarer ones of a larger one."""
     if domain.size <= FEW:
         return np.arange(1, domain.size)
-    return np.unique(np.geomspace(1, domain.span, 11).round().astype(np.int64))
+    return np.unique(np.geomspace(1, domain.span, 10).round().astype(np.int64))
 
 
 def starts(mechanism: Mechanism, distance: int) -> IntArray:
@@ -88,7 +88,7 @@ def starts(mechanism: Mechanism, distance: int) -> IntArray:
         return np.arange(domain.L, domain.R - distance + 1)
     ends = [domain.L, domain.L + 1, domain.R - distance - 1, domain.R - distance]
     borders = [b + by for b in mechanism.landmarks() for by in (-1, -distance, -distance // 2)]
-    few = np.unique(np.r_[spread(domain.L, domain.R - distance, 12), ends, borders])
+    few = np.unique(np.r_[spread(domain.L, domain.R - distance, 8), ends, borders])
     return few[(few >= domain.L) & (few <= domain.R - distance)].astype(np.int64)
 
 

@@ -11,14 +11,13 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from opboost.errors import OpBoostError
-from opboost.explorer.background import Progress
+from opboost.explorer.background import Progress, Result
 from opboost.explorer.budget import LedgerView
 from opboost.explorer.charts import SHAPES, View, view
 from opboost.explorer.choice import KINDS, Choice, Form, chosen
 from opboost.explorer.declaration import as_toml
 from opboost.explorer.runs import Run
 from opboost.explorer.svg import Chart, Series, draw, short, swatch
-from opboost.explorer.trial import Result
 
 
 @lru_cache

@@ -19,13 +19,12 @@ from threadpoolctl import threadpool_limits
 
 from opboost.errors import ConfigError, DataError, OpBoostError
 from opboost.explorer import pages
-from opboost.explorer.background import Background
+from opboost.explorer.background import ROWS, Background
 from opboost.explorer.budget import LedgerView
 from opboost.explorer.choice import Form
 from opboost.explorer.declaration import as_toml
 from opboost.explorer.guard import Guard, new_token
 from opboost.explorer.runs import RunView
-from opboost.explorer.trial import ROWS
 from opboost.files.reading import column_names, table_files
 
 HOST = "127.0.0.1"

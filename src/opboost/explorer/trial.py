@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,13 +27,11 @@ from opboost.config import Plan
 from opboost.config.columns import parse
 from opboost.errors import ColumnError, DataError, OpBoostError
 from opboost.estimators.boosted import OpBoostClassifier, kind_for
+from opboost.explorer.background import ROWS, Result, Way
 from opboost.files.reading import column_names, table_files
 from opboost.files.tables import label_of, read_table
 from opboost.mechanisms import Mechanism
 from opboost.rng import SeededRng
-
-ROWS = 3000
-"""Rows of the sample, of which a third is kept for measuring."""
 
 READ = 50_000
 """Rows from whose first pieces the sample is drawn."""
@@ -48,21 +46,6 @@ TREES: dict[str, dict[str, Any]] = {
     "xgboost": {"n_estimators": 60, "max_depth": 3, "nthread": SPARE},
     "hist-gbdt": {"max_iter": 60},
 }
-
-Way = Literal["plain", "naive", "denoised"]
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """One model: how it was trained, at which level (None without noise), and how good it is."""
-
-    way: Way
-    epsilon: float | None
-    score: float
-    measure: str
-    done: int
-    of: int
-    rows: int
 
 
 def tried(source: Path, plan: Plan, label: str, *, seed: int = 0) -> Iterator[Result]:

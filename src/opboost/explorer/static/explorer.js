@@ -41,9 +41,10 @@ async function redraw() {
   if (pending) pending.abort();
   const mine = (pending = new AbortController());
   const begun = performance.now();
+  const asked = query();
   let found;
   try {
-    found = await ask(`part?${query()}`, { signal: mine.signal });
+    found = await ask(`part?${asked}`, { signal: mine.signal });
   } catch (error) {
     if (error.name !== "AbortError") {
       $("summary").textContent = "The server of this page does not answer. Is opboost explore still running?";
@@ -57,10 +58,9 @@ async function redraw() {
   if (found.html !== null) {
     place($("results"), found.html);
     $("results").offsetHeight; // laid out, so that the time told below is the whole
-    history.replaceState(null, "", `?${query()}`);
+    history.replaceState(null, "", `?${asked}`);
   }
-  document.documentElement.dataset.redraw = (performance.now() - begun).toFixed(1);
-  document.documentElement.dataset.redraws = 1 + Number(document.documentElement.dataset.redraws || 0);
+  Object.assign(document.documentElement.dataset, { drawn: asked, redraw: performance.now() - begun });
 }
 
 function showFitting() {

@@ -12,10 +12,10 @@ COMPILE = $(BIN)/uv pip compile --quiet --no-config --universal --python-version
 EPOCH = SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check audit claims lock wheel sbom clean
+.PHONY: help demo test check audit claims screenshots lock wheel sbom clean
 
 help: ## list the verbs
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(READY) ## a first look, on bundled data
 	$(BIN)/opboost demo
@@ -36,6 +36,9 @@ audit: $(READY) ## before a release: hashes as published, and known vulnerabilit
 
 claims: $(READY) ## recompute every figure that the project states -> docs/claims.json
 	$(BIN)/python -m claims
+
+screenshots: $(READY) ## the pictures of docs/explorer.md, from the tests that look at the pages
+	OPBOOST_SCREENSHOTS=docs/pictures $(BIN)/pytest -n 0 tests/test_explorer_page.py tests/test_explorer_run.py
 
 lock: $(READY) ## renew requirements/, with hashes; UPGRADE= keeps versions
 	$(BIN)/pip install --quiet uv==$(UV)

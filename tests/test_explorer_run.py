@@ -116,11 +116,13 @@ def test_a_page_follows_a_job_to_its_end(job, browser, tmp_path):
     (copy / "manifest.json").rename(tmp_path / "manifest.json")
     with live(Site(run=RunView.of(copy))) as address, page_of(browser, address) as page:
         phase = page.locator("#phase-said")
-        assert phase.text_content() == "waiting for split values"
+        assert phase.text_content() == "The model waits for the values behind its cuts."
         page.locator("#curve summary").click()
         (tmp_path / "manifest.json").rename(copy / "manifest.json")
-        page.wait_for_function("() => document.getElementById('phase-said').textContent === 'done'")
-        assert "The job is done." in page.locator("#run").text_content()
+        page.wait_for_function(
+            "() => document.getElementById('phase-said').textContent === 'The job is done.'"
+        )
+        assert page.locator("#run dd").first.text_content() == "done"
         assert page.locator("#curve details").get_attribute("open") is not None  # stays open
 
 

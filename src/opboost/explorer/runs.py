@@ -164,6 +164,8 @@ def _events(journal: Path) -> list[dict[str, Any]]:
 
 
 def _words(event: dict[str, Any]) -> str:
+    if event.get("event") == "phase":
+        return f"phase: {event.get('phase')}"
     facts = {k: v for k, v in event.items() if k not in ("at", "event", "job")}
     told = "; ".join(f"{k.replace('_', ' ')}: {_fact(v)}" for k, v in facts.items())
     return f"{event.get('event', '')} ({told})" if told else str(event.get("event", ""))

@@ -121,7 +121,7 @@ def application(site: Site) -> Starlette:
             return JSONResponse({}, 404)
         found = site.run.look()
         return JSONResponse(
-            {"html": pages.run_part(found), "phase": found.phase, "over": found.over}
+            {"html": pages.run_part(found), "words": found.meaning, "over": found.over}
         )
 
     return Starlette(

@@ -159,7 +159,7 @@ async function followRun() {
   try {
     const found = await ask("run/part");
     place(live, found.html);
-    $("phase-said").textContent = found.phase;
+    $("phase-said").textContent = found.words;
     if (found.over) return;
   } catch {
     $("phase-said").textContent = "The server of this page does not answer.";

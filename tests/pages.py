@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import threading
 import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from PIL import Image
 from playwright.sync_api import sync_playwright
 from threadpoolctl import threadpool_limits
 
@@ -68,7 +70,9 @@ def page_of(opened, address, *, width=1280, scheme="light", **more):
     assert not errors
 
 
-def photographed(page, name):
-    """A picture for the docs, if they are asked for."""
+def photographed(page, name, part=None):
+    """A picture for the docs, of the page or a part of it, if they are asked for."""
     if PICTURES:
-        page.screenshot(path=Path(PICTURES) / f"{name}.png", full_page=True)
+        taken = page.locator(part).screenshot() if part else page.screenshot(full_page=True)
+        few = Image.open(io.BytesIO(taken)).convert("RGB").quantize(128)
+        few.save(Path(PICTURES) / f"{name}.png", optimize=True)

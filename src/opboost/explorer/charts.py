@@ -194,7 +194,7 @@ def _rivals(choice: Choice, rivals: list[Rival]) -> Chart:
     best = max(hiding, key=lambda r: r.figures.order if r.figures else 0.0)
     same = "two neighbouring cells" if choice.match == "cell" else "the two ends of the grid"
     return Chart(
-        "Mechanisms at the same exact ε",
+        "Order kept by each mechanism",
         f"Every line is scaled until {same} can be told apart exactly as far as with the chosen "
         f"mechanism. Of those that hide the whole value, {best.name} keeps most order.",
         "distance in cells",

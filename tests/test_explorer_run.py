@@ -81,6 +81,18 @@ def test_a_job_is_only_read(job):
     assert {p: p.stat().st_mtime_ns for p in state.rglob("*")} == before
 
 
+def test_an_answer_that_is_due_is_told(job, tmp_path):
+    _, view, _ = job
+    copy = tmp_path / "job"
+    shutil.copytree(view.job(), copy)
+    (copy / "manifest.json").unlink()
+    (copy / "parties" / "telco" / "answer").unlink()
+    run = RunView.of(copy).look()
+    assert (run.phase, run.share) == ("waiting for split values", 0.5)
+    assert [{q.answered for q in p.questions} for p in run.parties] == [{True}, {False}]
+    assert "not yet" in pages.run_part(run)
+
+
 def test_a_damaged_curve_or_journal_takes_nothing_else_away(job, tmp_path):
     _, view, _ = job
     copy = tmp_path / "job"

@@ -8,11 +8,13 @@ from itertools import islice
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.metrics import roc_auc_score
 
+import opboost as op
 from opboost.config.columns import parse
 from opboost.errors import ColumnError, DataError
 from opboost.explorer.background import Background
-from opboost.explorer.trial import FACTORS, tried
+from opboost.explorer.trial import FACTORS, TREES, _sample, tried
 
 TOML = "[mechanism]\nepsilon = 1.5\n[columns.a]\nbounds = [0, 1]\n[columns.b]\nbounds = [0, 1]\n"
 RNG = np.random.default_rng(3)
@@ -41,6 +43,24 @@ def test_models_are_measured_without_noise_with_it_and_denoised(tmp_path, measur
     assert (plain.epsilon, naive.epsilon) == (None, 1.5 * FACTORS[0])
     assert plain.score > 0.9
     assert plain.score > naive.score + 0.03
+
+
+def test_naive_and_denoised_are_what_the_estimator_makes_of_the_same_noise(tmp_path):
+    file, plan = written(tmp_path, LABELS["AUC"]), parse(TOML, "b.toml")
+    _, naive, denoised = islice(tried(file, plan, "y"), 3)
+    sample = _sample(file, plan, "y", 0)
+    y = np.array(sample.column("y").to_pylist())
+    columns = tuple(c.scaled(FACTORS[0]) for c in plan.private)
+    for result, denoise in ((naive, False), (denoised, True)):
+        estimator = op.OpBoostClassifier(
+            columns,
+            booster_params=TREES["xgboost"],
+            denoise=denoise,
+            random_state=0,
+            noise_rng=op.SeededRng(0).child(repr(FACTORS[0])),
+        ).fit(sample.select(["a", "b"])[:154], y[:154])
+        chances = estimator.predict_proba(sample.select(["a", "b"])[154:])[:, 1]
+        assert roc_auc_score(y[154:] == "yes", chances) == result.score
 
 
 def test_what_cannot_be_tried_is_said(tmp_path):
@@ -77,6 +97,6 @@ def test_a_trial_that_is_stopped_is_gone(tmp_path):
     background.start(written(tmp_path, LABELS["AUC"]), "y", TOML)
     process = background._process
     background.stop()
-    assert process.poll() is not None
+    assert process.returncode  # killed, not waited for
     assert background.progress().state == "stopped"
     background.stop()  # twice does no harm

@@ -43,8 +43,9 @@ def live(site):
 @contextlib.contextmanager
 def browsing():
     """A real browser, headless."""
+    command = browser()
     with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=browser(), args=["--no-sandbox"])
+        opened = playwright.chromium.launch(executable_path=command, args=["--no-sandbox"])
         try:
             yield opened
         finally:

@@ -152,6 +152,7 @@ def test_a_wrong_input_is_told_beside_the_control_and_to_a_screen_reader(browser
     with page_of(browser, address) as page:
         fill(page, "epsilon", "lots")
         said = page.locator("#problem-epsilon")
+        assert said.is_visible()
         assert said.text_content() == "epsilon must be a number; got 'lots'. Write 0.64."
         control = page.locator("#epsilon")
         assert control.get_attribute("aria-invalid") == "true"

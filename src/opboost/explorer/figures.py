@@ -15,7 +15,7 @@ from opboost.explorer.rows import log_rows
 from opboost.mechanisms import Mechanism
 
 EVERY = 128
-"""Up to so many cells averages are over every value; beyond, over half as many, evenly spaced."""
+"""Up to so many cells averages are over every value; beyond, over 40, evenly spaced."""
 
 FEW = 48
 """Up to so many cells every pair at every distance is looked at; beyond, the telling ones."""
@@ -59,7 +59,7 @@ def figures(mechanism: Mechanism) -> Figures:
     (1.28, 0.848, 1.152)
     """
     domain = mechanism.domain
-    x = domain.values() if domain.size <= EVERY else spread(domain.L, domain.R, EVERY // 2)
+    x = domain.values() if domain.size <= EVERY else spread(domain.L, domain.R, 40)
     masses = np.exp(log_rows(mechanism, x))
     moved = (masses * np.abs(domain.values() - x[:, None])).sum(axis=1).mean()
     order = expected_kendall(masses, np.ones(len(x), dtype=np.int64))[0]

@@ -208,6 +208,17 @@ def test_every_width_and_scheme_fits_and_is_readable(browser, address, width, sc
             photographed(page, f"explorer-{width}")
 
 
+def test_a_page_whose_server_has_ended_says_so(browser):
+    with live(Site()) as address:
+        context = browser.new_context()
+        page = context.new_page()
+        page.goto(address)
+    page.locator("#epsilon").fill("0.1")
+    page.wait_for_selector("#results.stale")
+    assert "Is opboost explore still running?" in page.locator("#summary").text_content()
+    context.close()
+
+
 def test_the_page_works_without_scripts(browser, address):
     with page_of(browser, address, java_script_enabled=False) as page:
         page.locator("#epsilon").fill("0.1")
@@ -232,6 +243,9 @@ def test_a_change_is_redrawn_while_one_looks(browser, address, cells, most, reco
 def test_a_table_is_tried_out_in_the_background(browser, of_table):
     with page_of(browser, of_table) as page:
         assert "No column has bounds yet" in page.locator("#summary").text_content()
+        page.get_by_role("button", name="Start").click()
+        page.wait_for_selector("#trial-said:visible")
+        assert "No column has bounds yet" in page.get_by_role("alert").text_content()
         for i, (name, (lower, upper)) in enumerate(COLUMNS.items()):
             assert page.locator(f"#column-{i}").input_value() == name
             assert page.locator(f"#lower-{i}").input_value() == ""  # never from the data
@@ -243,6 +257,7 @@ def test_a_table_is_tried_out_in_the_background(browser, of_table):
         assert page.locator("#label").input_value() == "target"
         page.get_by_role("button", name="Start").click()
         page.wait_for_selector("#trial[data-state=running]")
+        assert page.locator("#trial-said").is_hidden()
         page.wait_for_selector("#trial-progress")
         fill(page, "epsilon", "0.9")  # the page goes on meanwhile
         page.wait_for_selector("#accuracy svg", timeout=120_000)

@@ -14,9 +14,16 @@ function place(target, html) {
   if (focused && $(focused)) $(focused).focus({ preventScroll: true });
 }
 
+const GONE = "The server of this page does not answer. Is opboost explore still running?";
+
 async function ask(address, options) {
-  const answer = await fetch(address, { cache: "no-store", referrerPolicy: "no-referrer", ...options });
-  if (!answer.ok) throw new Error(`the page's server said ${answer.status}`);
+  let answer;
+  try {
+    answer = await fetch(address, { cache: "no-store", referrerPolicy: "no-referrer", ...options });
+  } catch (error) {
+    throw error.name === "AbortError" ? error : new Error(GONE);
+  }
+  if (!answer.ok) throw new Error(await answer.text());
   return answer.json();
 }
 
@@ -47,7 +54,7 @@ async function redraw() {
     found = await ask(`part?${asked}`, { signal: mine.signal });
   } catch (error) {
     if (error.name !== "AbortError") {
-      $("summary").textContent = "The server of this page does not answer. Is opboost explore still running?";
+      $("summary").textContent = error.message;
       $("results").classList.add("stale");
     }
     return;
@@ -143,8 +150,9 @@ function watchTrial() {
     const body = new URLSearchParams(new FormData(form));
     body.set("label", $("label").value);
     const found = await ask("trial/start", { method: "POST", body });
-    if (found.problem) $("summary").textContent = found.problem;
-    followTrial();
+    $("trial-said").textContent = found.problem;
+    $("trial-said").hidden = !found.problem;
+    if (!found.problem) followTrial();
   });
   $("trial-stop").addEventListener("click", async () => {
     await ask("trial/stop", { method: "POST" });
@@ -161,8 +169,8 @@ async function followRun() {
     place(live, found.html);
     $("phase-said").textContent = found.words;
     if (found.over) return;
-  } catch {
-    $("phase-said").textContent = "The server of this page does not answer.";
+  } catch (error) {
+    $("phase-said").textContent = error.message;
   }
   setTimeout(followRun, 1000);
 }

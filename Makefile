@@ -13,10 +13,10 @@ COMPILE = $(BIN)/uv pip compile --quiet --no-config --universal --python-version
 EPOCH = SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check audit claims docs notebooks lock wheel sbom clean
+.PHONY: help demo test check audit claims docs notebooks screenshots lock wheel sbom clean
 
 help: ## list the verbs
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(READY) ## a first look, on bundled data
 	$(BIN)/opboost demo
@@ -44,6 +44,9 @@ docs: $(DOCS) ## the manual -> site/; every link is followed, and nothing is fet
 
 notebooks: $(DOCS) ## run docs/notebooks/ anew, and keep what they print
 	$(BIN)/python -m manual.notebooks
+
+screenshots: $(READY) ## the pictures of docs/howto/explore.md, from the tests that look at the pages
+	OPBOOST_SCREENSHOTS=docs/pictures $(BIN)/pytest -n 0 tests/test_explorer_page.py tests/test_explorer_run.py
 
 lock: $(READY) ## renew requirements/, with hashes; UPGRADE= keeps versions
 	$(BIN)/pip install --quiet uv==$(UV)

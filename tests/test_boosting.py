@@ -11,6 +11,7 @@ import pytest
 
 import opboost as op
 from opboost.boosting import Problem, make_booster
+from opboost.boosting.curve import curve
 from opboost.boosting.lightgbm_backend import TrainedLightGBM
 from opboost.boosting.sklearn_backend import TrainedSklearn
 from opboost.boosting.xgboost_backend import TrainedXGBoost
@@ -154,6 +155,23 @@ def test_early_stopping_watches_the_held_out_rows(backend):
     short = make_booster(backend, {}).train(problem)
     whole = make_booster(backend, {}).train(Problem(X, noise, "regression", seed=1))
     assert sum(map(len, short.cuts().values())) < sum(map(len, whole.cuts().values()))
+
+
+@pytest.mark.parametrize(("backend", "params"), BACKENDS, ids=IDS)
+@pytest.mark.parametrize("task", TASKS)
+def test_a_training_curve_ends_where_the_model_is(backend, params, task):
+    grid, own, y = data(task, gaps=False)
+    X = np.column_stack([grid, own]).astype(np.float32)
+    rounds = {"max_iter" if backend == "hist-gbdt" else "n_estimators": 6}
+    problem = Problem(X, y, task, len(np.unique(y)), seed=1)
+    model = make_booster(backend, {**params, **rounds}).train(problem)
+    assert model.rounds == 6
+    first, last = model.staged(X, [1, 6])
+    np.testing.assert_allclose(last, model.predict(X), rtol=1e-6, atol=1e-7)
+    assert np.abs(first - last).max() > 0.01
+    found = curve(model, problem)
+    assert found.rounds == (1, 2, 3, 4, 5, 6)
+    assert all(a > b for a, b in zip(found.loss, found.loss[1:], strict=False))
 
 
 def test_weights_change_the_model():

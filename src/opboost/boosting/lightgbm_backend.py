@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -85,7 +85,19 @@ class TrainedLightGBM:
 
     def predict(self, X: Matrix) -> FloatArray:
         """Probabilities or values."""
-        out = np.asarray(self.native.predict(_dense(X)), dtype=np.float64)
+        return self._predicted(X, None)
+
+    @property
+    def rounds(self) -> int:
+        """Boosting rounds."""
+        return int(self.native.current_iteration())
+
+    def staged(self, X: Matrix, rounds: Sequence[int]) -> Iterator[FloatArray]:
+        """Predictions of the first rounds."""
+        return (self._predicted(X, r) for r in rounds)
+
+    def _predicted(self, X: Matrix, rounds: int | None) -> FloatArray:
+        out = np.asarray(self.native.predict(_dense(X), num_iteration=rounds), dtype=np.float64)
         return np.column_stack([1 - out, out]) if self.task == "binary" else out
 
     def importance(self) -> FloatArray:

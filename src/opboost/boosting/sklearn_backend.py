@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -114,6 +114,20 @@ class TrainedSklearn:
         if self.task == "regression":
             return np.asarray(self.native.predict(data), dtype=np.float64)
         return np.asarray(self.native.predict_proba(data), dtype=np.float64)
+
+    @property
+    def rounds(self) -> int:
+        """Boosting rounds."""
+        return int(getattr(self.native, "n_iter_", 0) or len(self.native.estimators_))
+
+    def staged(self, X: Matrix, rounds: Sequence[int]) -> Iterator[FloatArray]:
+        """Predictions of the first rounds."""
+        regression = self.task == "regression"
+        stages = self.native.staged_predict if regression else self.native.staged_predict_proba
+        data = X if X.dtype.kind == "f" else X.astype(np.float32)
+        for number, found in enumerate(stages(data), start=1):
+            if number in rounds:
+                yield np.asarray(found, dtype=np.float64)
 
     def importance(self) -> FloatArray:
         """The stock importances; how often a feature is used where the estimator has none."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -99,7 +99,23 @@ class TrainedXGBoost:
 
     def predict(self, X: Matrix) -> FloatArray:
         """Probabilities or values."""
-        out = np.asarray(self.native.inplace_predict(X, validate_features=False), dtype=np.float64)
+        return self._predicted(X, 0)
+
+    @property
+    def rounds(self) -> int:
+        """Boosting rounds."""
+        return int(self.native.num_boosted_rounds())
+
+    def staged(self, X: Matrix, rounds: Sequence[int]) -> Iterator[FloatArray]:
+        """Predictions of the first rounds."""
+        return (self._predicted(X, r) for r in rounds)
+
+    def _predicted(self, X: Matrix, rounds: int) -> FloatArray:
+        """By the first rounds; 0 is all."""
+        scores = self.native.inplace_predict(
+            X, validate_features=False, iteration_range=(0, rounds)
+        )
+        out = np.asarray(scores, dtype=np.float64)
         if self.task == "binary" and out.ndim == 1:
             return np.column_stack([1 - out, out])
         return out

@@ -26,6 +26,7 @@ from opboost.cli.demo import demo
 from opboost.cli.describe import describe
 from opboost.cli.desensitize import desensitize
 from opboost.cli.doctor import doctor
+from opboost.cli.explore import explore
 from opboost.cli.join import join
 from opboost.cli.ledger import ledger
 from opboost.cli.predict import predict
@@ -42,8 +43,8 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 _verbs = (
-    demo, describe, desensitize, certify, audit, train, predict, serve, join, reproduce, bench,
-    doctor,
+    demo, explore, describe, desensitize, certify, audit, train, predict, serve, join, reproduce,
+    bench, doctor,
 )  # fmt: skip
 for verb in _verbs:
     app.command()(verb)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,20 +19,10 @@ if TYPE_CHECKING:
 ledger = typer.Typer(help="What was released, to whom, about how many.", no_args_is_help=True)
 
 
-@contextmanager
-def _opened(config: Path) -> Iterator[Ledger]:
-    from opboost.config.columns import read, validated
-    from opboost.ledger import Caps, Ledger
+def _opened(config: Path) -> Ledger:
+    from opboost.ledger.declared import declared_ledger
 
-    section = validated(read(config), config.name).ledger
-    if section is None:
-        raise ConfigError(f"{config.name} has no [ledger].")
-    folder = config.parent / section.folder
-    if not (folder / "ledger.sqlite").exists():
-        raise ConfigError(f"There is no ledger in {folder} yet.")
-    caps = Caps(section.cap_attribute, section.cap_person)
-    with Ledger(folder, config.parent / section.key, caps) as opened:
-        yield opened
+    return declared_ledger(config)
 
 
 @ledger.command()

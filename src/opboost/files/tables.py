@@ -16,15 +16,27 @@ from opboost.files.reading import csv_types, kind_of, pieces, table_files
 
 
 def read_table(
-    source: Path, private: Sequence[PrivateColumn], text: Sequence[str] = ()
+    source: Path,
+    private: Sequence[PrivateColumn],
+    text: Sequence[str] = (),
+    most: int | None = None,
 ) -> pa.Table:
-    """A whole table in memory, CSV columns as what they look like; those of ``text`` as text."""
-    tables = []
+    """A whole table in memory, CSV columns as what they look like; those of ``text`` as text.
+
+    With ``most`` the first pieces are read, until there are so many rows.
+    """
+    tables: list[pa.Table] = []
     for file in table_files(source):
-        found = list(pieces(file, csv_types(private)))
+        found = []
+        for piece in pieces(file, csv_types(private)):
+            found.append(piece)
+            if most is not None and sum(map(len, [*tables, *found])) >= most:
+                break
         if not found:
             raise DataError(f"{file.name} has no rows")
         tables.append(pa.concat_tables(found))
+        if most is not None and sum(map(len, tables)) >= most:
+            break
     table = pa.concat_tables(tables)
     if kind_of(table_files(source)[0]) == "csv":
         declared = {*(str(c.name) for c in private), *text}

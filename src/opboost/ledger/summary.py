@@ -60,7 +60,7 @@ def summary(ledger: Ledger) -> dict[str, Any]:
             "cap": ledger.caps.person,
         }
     )
-    return {"releases": lines, "spent": spent}
+    return {"releases": lines, "spent": spent, "cap_attribute": ledger.caps.attribute}
 
 
 def _level(amount: int) -> float:

@@ -24,6 +24,7 @@ from opboost._typing import IntArray
 from opboost.align.keys import Digests, Normalisation, key_digests, refuse_repeats, row_keys
 from opboost.align.matching import Common
 from opboost.align.rules import AlignRules
+from opboost.boosting.curve import curve
 from opboost.boosting.protocol import Booster, Problem, Replace, Trained
 from opboost.errors import DataError, ParameterError, PeerError, PrivacyError
 from opboost.estimators import OpBoostClassifier, OpBoostRegressor
@@ -334,6 +335,8 @@ def _once(booster: Booster, problem: Problem, folder: Path | None) -> Trained:
     shutil.rmtree(folder, ignore_errors=True)
     trained = train_by(booster, problem)
     save_trained(trained, folder)
+    if (learnt := curve(trained, problem)) is not None:
+        learnt.save(folder / "curve.json")
     return trained
 
 

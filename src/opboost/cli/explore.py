@@ -1,0 +1,55 @@
+"""``opboost explore``: local web pages to choose a mechanism by looking, and to watch a job."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from opboost.cli.common import Format, FormatOption, print_json, talk
+
+
+def explore(
+    table: Annotated[
+        Path | None, typer.Argument(help="A table to try models on; its columns are listed.")
+    ] = None,
+    ledger: Annotated[
+        Path | None,
+        typer.Option(help="TOML file with [ledger]: show what is left of the budget."),
+    ] = None,
+    job: Annotated[
+        Path | None, typer.Option(help="A job's folder, or the label party's state: watch it.")
+    ] = None,
+    port: Annotated[int, typer.Option(help="Port on 127.0.0.1; by default a free one.")] = 0,
+    open_browser: Annotated[
+        bool, typer.Option("--open/--no-open", help="Open the page in a browser.")
+    ] = True,
+    format: FormatOption = Format.text,
+) -> None:
+    """Open a local page: see what a mechanism does, what it costs, what it leaves of a model.
+
+    Only this machine is served, under an address that holds a random token.
+
+    \b
+    Examples:
+      opboost explore
+      opboost explore people.csv --ledger shop.toml
+      opboost explore --job state --no-open
+    """
+    from opboost.explorer.server import Site, serve
+
+    console = talk()
+
+    def opened(address: str) -> None:
+        if format is Format.json:
+            print_json({"address": address})
+        else:
+            typer.echo(address)
+            console.print("This page is for this machine alone. Ctrl-C ends it.")
+        if open_browser and console.is_terminal:
+            import webbrowser
+
+            webbrowser.open(address)
+
+    serve(Site.of(table, ledger, job), port=port, opened=opened)

@@ -1,0 +1,210 @@
+"""What the page draws of a choice, each with one sentence in plain words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from opboost._typing import FloatArray
+from opboost.explorer.choice import KINDS, Choice
+from opboost.explorer.figures import Figures, Person, figures, person, worst
+from opboost.explorer.matching import level, matched
+from opboost.explorer.rows import log_rows
+from opboost.explorer.svg import Chart, Series, Shape, short
+from opboost.mechanisms import LocalMap
+
+SHAPES: dict[str, Shape] = {
+    "clamp-map": "circle",
+    "global-map": "square",
+    "adj-map": "triangle",
+    "local-map": "diamond",
+    "randomized-response": "cross",
+    "piecewise": "plus",
+}
+"""A marker a mechanism, beside its colour and its dash."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rival:
+    """A mechanism at the exact level of the chosen one; no figures where no level reaches it."""
+
+    kind: str
+    figures: Figures | None
+
+    @property
+    def name(self) -> str:
+        """As it is called on the page."""
+        return KINDS[self.kind]
+
+    @property
+    def nominal(self) -> float | None:
+        """The epsilon that it takes."""
+        return self.figures.mechanism.nominal_epsilon() if self.figures else None
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """All that the page shows of a choice."""
+
+    choice: Choice
+    figures: Figures
+    person: Person
+    exact: float
+    goal: float
+    rivals: tuple[Rival, ...]
+    charts: Mapping[str, Chart]
+
+
+def view(choice: Choice) -> View:
+    """Compute and lay out everything that a choice shows."""
+    found, seen = figures(choice.mechanism), person(choice.mechanism, choice.cell)
+    goal = level(choice.mechanism, choice.match)
+    rivals = []
+    for kind, mechanism in choice.rivals().items():
+        if kind == choice.kind:
+            rivals.append(Rival(kind, found))
+            continue
+        same = matched(mechanism, goal, choice.match)
+        rivals.append(Rival(kind, figures(same) if same else None))
+    charts = {
+        "neighbours": _neighbours(choice, seen),
+        "loss": _loss(choice, found),
+        "order": _order(choice, found),
+        "belief": _belief(choice, seen),
+        "rivals": _rivals(choice, rivals),
+    }
+    exact = level(choice.mechanism, "cell")
+    return View(choice, found, seen, exact, goal, tuple(rivals), charts)
+
+
+def interval(choice: Choice, first: int, last: int) -> tuple[float, float]:
+    """The raw values from one cell to another."""
+    return choice.mapping.interval(first)[0], choice.mapping.interval(last)[1]
+
+
+def _neighbours(choice: Choice, seen: Person) -> Chart:
+    mechanism, cell = choice.mechanism, seen.cell
+    grid = mechanism.domain
+    beside = [c for c in (cell - 1, cell + 1) if c in grid]
+    logs = log_rows(mechanism, [cell, *beside])
+    rows, times = np.exp(logs), math.exp(float(worst(logs[:1], logs[1:]).max()))
+    shown = np.flatnonzero(rows.max(axis=0) > rows.max() * 1e-3)
+    first, last = (0, grid.size - 1) if grid.size <= 48 else (shown[0], shown[-1])
+    names = [f"cell {cell}", *(f"cell {c}" for c in beside)]
+    looks = ["own", *("below" if c < cell else "above" for c in beside)]
+    shapes: list[Shape] = ["circle", "square", "diamond"]
+    series = [
+        Series(name, _points(grid.L, row, first, last), look, shape)
+        for name, row, look, shape in zip(names, rows, looks, shapes, strict=False)
+    ]
+    return Chart(
+        "What may be sent for a value and for its neighbours",
+        f"Cell {cell} is sent as cell {seen.arrived} most often, with chance "
+        f"{short(seen.chance)}. Whatever is sent, it is at most {short(times)} times as likely for "
+        "this value as for a neighbour, or the other way round."
+        if math.isfinite(times)
+        else f"Cell {cell} is sent as cell {seen.arrived} most often. A neighbour lies in another "
+        "run, and the run is shown: those two can be told apart with certainty.",
+        "cell that is sent",
+        "chance",
+        series,
+    )
+
+
+def _points(lower: int, row: FloatArray, first: int, last: int) -> list[tuple[float, float]]:
+    return [(float(lower + y), float(row[y])) for y in range(first, last + 1)]
+
+
+def _loss(choice: Choice, found: Figures) -> Chart:
+    steps = [s for s in found.steps if s.loss is not None and s.bound is not None]
+    promised = [(float(s.distance), float(s.bound or 0)) for s in steps]
+    exact = [(float(s.distance), float(s.loss or 0)) for s in steps]
+    if isinstance(choice.mechanism, LocalMap) and choice.mechanism.partition.count > 1:
+        words = (
+            "Inside a run the exact loss stays below the promise. Which run a value lies in is "
+            "shown to everybody: two values in different runs have no promise at all."
+        )
+    else:
+        far = steps[-1]
+        words = (
+            f"Two neighbouring cells can be told apart by {short(steps[0].loss or 0)} at most "
+            f"(promised {short(steps[0].bound or 0)}), the two ends of the grid by "
+            f"{short(far.loss or 0)} (promised {short(far.bound or 0)})."
+        )
+    return Chart(
+        "How far two values can be told apart",
+        words,
+        "distance in cells",
+        "loss (log of the odds)",
+        [
+            Series("promised", promised, "promised"),
+            Series("exact", exact, f"k-{choice.kind}", SHAPES[choice.kind]),
+        ],
+        x_log=len(found.steps) > 1 and found.steps[-1].distance > 48,
+    )
+
+
+def _order(choice: Choice, found: Figures) -> Chart:
+    middle = found.steps[len(found.steps) // 2]
+    return Chart(
+        "How much order survives",
+        f"Of two values {middle.distance} cells apart the larger one is sent as the larger one "
+        f"with a chance of {short(middle.gamma)} at least; ties count as lost. Over a whole column "
+        f"the expected weighted Kendall is {short(found.order)} (1 is all order, 0 none).",
+        "distance in cells",
+        "γ, order kept",
+        [Series("γ", _gammas(found), f"k-{choice.kind}", SHAPES[choice.kind])],
+        y_top=1.0,
+        rule=0.5,
+        x_log=found.steps[-1].distance > 48,
+    )
+
+
+def _gammas(found: Figures) -> list[tuple[float, float]]:
+    return [(float(s.distance), s.gamma) for s in found.steps]
+
+
+def _belief(choice: Choice, seen: Person) -> Chart:
+    grid = choice.mechanism.domain
+    a, b = interval(choice, *seen.interval)
+    words = (
+        f"A person with {choice.looked_at} {short(choice.value)} lies in cell {seen.cell} and is "
+        f"mostly sent as {seen.arrived}. A receiver who held all cells for equally likely then "
+        f"believes, with {seen.inside:.0%}, that the value lies between {short(a)} and {short(b)} "
+        f"(cells {seen.interval[0]} to {seen.interval[1]})."
+    )
+    points = _points(grid.L, seen.belief, 0, grid.size - 1)
+    bars = grid.size <= 128
+    return Chart(
+        "What the receiver believes about one person",
+        words,
+        "cell of the person",
+        "belief",
+        [Series("belief", points, f"k-{choice.kind}", bars=bars)],
+        band=(float(seen.interval[0]), float(seen.interval[1])),
+    )
+
+
+def _rivals(choice: Choice, rivals: list[Rival]) -> Chart:
+    drawn = [r for r in rivals if r.figures is not None]
+    hiding = [r for r in drawn if r.figures is not None and math.isfinite(r.figures.total)]
+    best = max(hiding, key=lambda r: r.figures.order if r.figures else 0.0)
+    same = "two neighbouring cells" if choice.match == "cell" else "the two ends of the grid"
+    return Chart(
+        "Order kept by each mechanism",
+        f"Every line is scaled until {same} can be told apart exactly as far as with the chosen "
+        f"mechanism. Of those that hide the whole value, {best.name} keeps most order.",
+        "distance in cells",
+        "γ, order kept",
+        [
+            Series(r.name, _gammas(r.figures), f"k-{r.kind}", SHAPES[r.kind])
+            for r in drawn
+            if r.figures is not None
+        ],
+        y_top=1.0,
+        rule=0.5,
+        x_log=choice.mechanism.domain.span > 48,
+    )

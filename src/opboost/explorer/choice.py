@@ -1,0 +1,270 @@
+"""What a visitor chose: the form's fields, checked one by one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, get_args
+
+from opboost.domain import Domain, NumericMapping, Partition
+from opboost.errors import OpBoostError, ParameterError
+from opboost.explorer.matching import Measure
+from opboost.guarantee import Joint, checked_epsilon
+from opboost.mechanisms import (
+    AdjMap,
+    ClampMap,
+    GlobalMap,
+    LocalMap,
+    Mechanism,
+    Piecewise,
+    RandomizedResponse,
+)
+
+CELLS = 1024
+"""The largest grid that is drawn."""
+
+LEVEL = 50.0
+"""The highest level that is drawn: beyond it a release hides nothing."""
+
+KINDS = {
+    "clamp-map": "Clamp-map",
+    "global-map": "Global-map",
+    "adj-map": "Adj-map",
+    "local-map": "Local-map",
+    "randomized-response": "Randomised response",
+    "piecewise": "Piecewise",
+}
+"""The mechanisms by their names in TOML, and on the page."""
+
+DEFAULTS = {
+    "cells": "10",
+    "kind": "clamp-map",
+    "epsilon": "0.64",
+    "theta": "2",
+    "alpha": "1",
+    "value": "",
+    "look": "0",
+    "match": "cell",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The fields as they were typed; what is missing is as at the beginning.
+
+    ``columns`` are rows of name, lower and upper bound.  Rows that are all empty do not count.
+    """
+
+    fields: Mapping[str, str]
+    columns: tuple[tuple[str, str, str], ...]
+
+    @classmethod
+    def of(
+        cls,
+        fields: Mapping[str, str],
+        columns: Sequence[tuple[str, str, str]],
+        before: Sequence[tuple[str, str, str]] = (("age", "17", "90"),),
+    ) -> Form:
+        """The form that was sent, or that of a first visit."""
+        known = {name: fields.get(name, value).strip() for name, value in DEFAULTS.items()}
+        return cls(known, tuple(columns) or tuple(before))
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A form without a mistake."""
+
+    kind: str
+    mechanism: Mechanism
+    mappings: Mapping[str, NumericMapping]
+    """By column name; the others of the table are dropped."""
+    undeclared: tuple[str, ...]
+    looked_at: str
+    value: float
+    match: Measure
+
+    @property
+    def mapping(self) -> NumericMapping:
+        """That of the column that is looked at."""
+        return self.mappings[self.looked_at]
+
+    @property
+    def cell(self) -> int:
+        """The cell of the value that is looked at."""
+        return int(self.mapping.to_grid([self.value])[0])
+
+    def guarantee(self) -> Joint:
+        """The promise about one person, over all columns."""
+        return Joint(dict.fromkeys(self.mappings, self.mechanism.guarantee()))
+
+    def rivals(self) -> dict[str, Mechanism]:
+        """Every kind on the same grid, with the runs and α that were chosen where it has them."""
+        domain, epsilon = self.mechanism.domain, 1.0
+        theta = getattr(self.mechanism, "theta", min(2, domain.size))
+        calibration = getattr(self.mechanism, "calibration", None)
+        alpha = calibration[1] if calibration else 1.0
+        return {kind: _built(kind, domain, epsilon, theta, alpha) for kind in KINDS}
+
+
+@dataclass(slots=True)
+class Problems:
+    """What is wrong, by the name of the control beside which it is said."""
+
+    by_control: dict[str, str] = field(default_factory=dict)
+
+    @contextmanager
+    def at(self, control: str) -> Iterator[None]:
+        """Keep the complaint of the block, and go on."""
+        try:
+            yield
+        except OpBoostError as error:
+            self.by_control.setdefault(control, str(error))
+
+
+def chosen(form: Form) -> tuple[Choice | None, dict[str, str]]:
+    """The choice, or what is wrong with it, beside the control where it can be put right.
+
+    >>> choice, problems = chosen(Form.of({"epsilon": "-1"}, []))
+    >>> choice is None, problems["epsilon"][:40]
+    (True, 'epsilon must lie between 1e-9 and 1000; ')
+    """
+    problems, fields = Problems(), form.fields
+    mechanism = _mechanism(fields, problems)
+    grid = mechanism.domain if mechanism else Domain(1, 10)
+    mappings, undeclared = _mappings(form, grid, problems)
+    looked_at, value, match = "", 0.0, fields["match"]
+    with problems.at("look"):
+        looked_at = _looked_at(form, mappings)
+    if looked_at:
+        with problems.at("value"):
+            value = _value(fields["value"], mappings[looked_at])
+    with problems.at("match"):
+        if match not in get_args(Measure):
+            raise ParameterError(f"Compare by 'cell' or 'whole'; got {match!r}.")
+    if mechanism is None or problems.by_control:
+        return None, problems.by_control
+    measure: Any = match
+    return (
+        Choice(fields["kind"], mechanism, mappings, undeclared, looked_at, value, measure),
+        {},
+    )
+
+
+def _mechanism(fields: Mapping[str, str], problems: Problems) -> Mechanism | None:
+    kind, domain, epsilon, theta, alpha = fields["kind"], Domain(1, 10), 1.0, 1, 1.0
+    with problems.at("cells"):
+        domain = Domain(1, whole("cells", fields["cells"]))
+        if domain.size > CELLS:
+            raise ParameterError(
+                f"The page draws up to {CELLS:,} cells; got {domain.size:,}. "
+                "opboost certify takes grids of any size."
+            )
+    with problems.at("epsilon"):
+        epsilon = checked_epsilon("epsilon", number("epsilon", fields["epsilon"]))
+        if epsilon > LEVEL:
+            raise ParameterError(f"The page draws levels up to {LEVEL:g}; got {epsilon:g}.")
+    with problems.at("kind"):
+        if kind not in KINDS:
+            raise ParameterError(f"kind must be one of {', '.join(KINDS)}; got {kind!r}.")
+    if kind in ("adj-map", "local-map"):
+        with problems.at("theta"):
+            theta = whole("theta", fields["theta"])
+            Partition(domain, theta)
+    if kind == "adj-map":
+        with problems.at("alpha"):
+            alpha = checked_epsilon("alpha", number("alpha", fields["alpha"]))
+    if problems.by_control:
+        return None
+    with problems.at("kind"):
+        return _built(kind, domain, epsilon, theta, alpha)
+    return None
+
+
+def _built(kind: str, domain: Domain, epsilon: float, theta: Any, alpha: float) -> Mechanism:
+    if kind == "adj-map":
+        return AdjMap(domain, epsilon, theta=theta, alpha=alpha)
+    if kind == "local-map":
+        return LocalMap(domain, epsilon=epsilon, theta=theta)
+    plain: dict[str, Any] = {
+        "clamp-map": ClampMap,
+        "global-map": GlobalMap,
+        "randomized-response": RandomizedResponse,
+        "piecewise": Piecewise,
+    }
+    made: Mechanism = plain[kind](domain, epsilon)
+    return made
+
+
+def _mappings(
+    form: Form, grid: Domain, problems: Problems
+) -> tuple[dict[str, NumericMapping], tuple[str, ...]]:
+    mappings: dict[str, NumericMapping] = {}
+    undeclared = []
+    for i, (name, lower, upper) in enumerate(form.columns):
+        if not (name or lower or upper):
+            continue
+        if name and not (lower or upper):
+            undeclared.append(name)
+            continue
+        with problems.at(f"column-{i}"):
+            if not name.strip() or not name.isprintable():
+                raise ParameterError("A column needs a name. Write that of the table.")
+            if name in mappings or name in undeclared:
+                raise ParameterError(f"Column {name!r} is there already. Take one of them away.")
+        bounds = [math.nan, math.nan]
+        for j, (side, text) in enumerate((("lower", lower), ("upper", upper))):
+            with problems.at(f"{side}-{i}"):
+                bounds[j] = number(f"The {side} bound", text, "17" if side == "lower" else "90")
+        if not any(map(math.isnan, bounds)):
+            with problems.at(f"upper-{i}"):
+                mappings[name] = NumericMapping(grid, (bounds[0], bounds[1]))
+    return mappings, tuple(undeclared)
+
+
+def _looked_at(form: Form, mappings: Mapping[str, NumericMapping]) -> str:
+    place = whole("look", form.fields["look"])
+    names = [name for name, _, _ in form.columns]
+    if 0 <= place < len(names) and names[place] in mappings:
+        return names[place]
+    if not mappings:
+        raise ParameterError(
+            "No column has bounds yet. Declare the widest values that make sense, "
+            "from what is publicly known and not from the data."
+        )
+    return next(iter(mappings))
+
+
+def _value(text: str, mapping: NumericMapping) -> float:
+    lower, upper = mapping.bounds
+    if not text:
+        return lower + (upper - lower) / 2
+    value = number("The value", text, f"{lower:g}")
+    if not lower <= value <= upper:
+        raise ParameterError(
+            f"The value must lie between the bounds {lower:g} and {upper:g}; got {value:g}. "
+            "A release would treat it as the nearer of them."
+        )
+    return value
+
+
+def number(name: str, text: str, example: str = "0.64") -> float:
+    """A finite number as a person types it."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not math.isfinite(found):
+        raise ParameterError(f"{name} must be a number; got {text[:40]!r}. Write {example}.")
+    return found
+
+
+def whole(name: str, text: str) -> int:
+    """A whole number as a person types it."""
+    try:
+        return int(text[:20])
+    except ValueError:
+        raise ParameterError(
+            f"{name} must be a whole number; got {text[:40]!r}. Write 10."
+        ) from None

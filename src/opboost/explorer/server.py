@@ -1,0 +1,201 @@
+"""The pages over HTTP, on this machine only."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+from threadpoolctl import threadpool_limits
+
+from opboost.errors import ConfigError, DataError, OpBoostError
+from opboost.explorer import pages
+from opboost.explorer.background import ROWS, Background
+from opboost.explorer.budget import LedgerView
+from opboost.explorer.choice import Form
+from opboost.explorer.declaration import as_toml
+from opboost.explorer.guard import Guard, new_token
+from opboost.explorer.runs import RunView
+from opboost.files.reading import column_names, table_files
+
+HOST = "127.0.0.1"
+MOST_FIELDS, MOST_BYTES = 5000, 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What the pages are about: perhaps a table, a ledger, a job."""
+
+    table: Path | None = None
+    ledger: LedgerView | None = None
+    run: RunView | None = None
+    names: tuple[str, ...] = ()
+    trial: Background = field(default_factory=Background)
+
+    @classmethod
+    def of(cls, table: Path | None, ledger: Path | None, job: Path | None) -> Site:
+        """Look at what was named, so that what cannot be read is told before a page opens."""
+        names = tuple(column_names(table_files(table)[0])) if table else ()
+        book = LedgerView(ledger) if ledger else None
+        if book is not None:
+            book.summary()
+        run = RunView.of(job, book) if job else None
+        return cls(table, book, run, names)
+
+    def form(self, query: str) -> Form:
+        """The form's fields; at first the table's columns, whose bounds are to be declared."""
+        try:
+            pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=MOST_FIELDS)
+        except ValueError:
+            raise ConfigError(f"The form has more than {MOST_FIELDS:,} fields.") from None
+        by_name: dict[str, list[str]] = {}
+        for name, value in pairs:
+            by_name.setdefault(name, []).append(value)
+        three = (by_name.get(name, []) for name in ("column", "lower", "upper"))
+        rows = [(a.strip(), b.strip(), c.strip()) for a, b, c in zip(*three, strict=False)]
+        fields = {name: values[-1] for name, values in by_name.items()}
+        before = [(name, "", "") for name in self.names]
+        return Form.of(fields, rows, before) if before else Form.of(fields, rows)
+
+
+def application(site: Site) -> Starlette:
+    """The routes, behind which stands no guard yet."""
+
+    def page(request: Request) -> Response:
+        return HTMLResponse(
+            pages.explorer_page(
+                site.form(request.url.query),
+                ledger=site.ledger,
+                table=site.table.name if site.table else "",
+                names=site.names,
+                sample=ROWS,
+                progress=site.trial.progress(),
+                has_job=site.run is not None,
+            )
+        )
+
+    def part(request: Request) -> Response:
+        found = pages.part(site.form(request.url.query), site.ledger)
+        return JSONResponse(
+            {"html": found.html, "summary": found.summary, "problems": dict(found.problems)}
+        )
+
+    async def start(request: Request) -> Response:
+        try:
+            begin(await _body(request))
+        except OpBoostError as error:
+            return JSONResponse({"problem": str(error)})
+        return JSONResponse({"problem": ""})
+
+    def begin(body: str) -> None:
+        if site.table is None:
+            raise ConfigError("There is no table. Start again with: opboost explore TABLE.")
+        label = dict(parse_qsl(body)).get("label", "")
+        choice = pages.choice_of(site.form(body))
+        site.trial.start(site.table, label, as_toml(choice, label))
+
+    def stop(request: Request) -> Response:
+        site.trial.stop()
+        return JSONResponse({})
+
+    def trial(request: Request) -> Response:
+        progress = site.trial.progress()
+        return JSONResponse({"html": pages.trial_part(progress), "state": progress.state})
+
+    def run(request: Request) -> Response:
+        if site.run is None:
+            return PlainTextResponse("No job was named. Start again with --job.\n", 404)
+        return HTMLResponse(pages.run_page(site.run.look()))
+
+    def run_part(request: Request) -> Response:
+        if site.run is None:
+            return JSONResponse({}, 404)
+        found = site.run.look()
+        return JSONResponse(
+            {"html": pages.run_part(found), "words": found.meaning, "over": found.over}
+        )
+
+    return Starlette(
+        routes=[
+            Route("/", page),
+            Route("/part", part),
+            Route("/trial/start", start, methods=["POST"]),
+            Route("/trial/stop", stop, methods=["POST"]),
+            Route("/trial/part", trial),
+            Route("/run", run),
+            Route("/run/part", run_part),
+            Mount("/static", StaticFiles(packages=[("opboost.explorer", "static")])),
+        ],
+        exception_handlers={OpBoostError: _told, Exception: _defect},
+    )
+
+
+async def _body(request: Request) -> str:
+    taken = b""
+    async for piece in request.stream():
+        taken += piece
+        if len(taken) > MOST_BYTES:
+            raise ConfigError(f"The form is larger than {MOST_BYTES:,} bytes.")
+    return taken.decode(errors="replace")
+
+
+def _told(request: Request, error: Exception) -> Response:
+    """An error of ours is a sentence, without any value of a table."""
+    words = error.logged if isinstance(error, DataError) else str(error)
+    return PlainTextResponse(f"{words}\n", 400)
+
+
+def _defect(request: Request, error: Exception) -> Response:
+    return PlainTextResponse(f"{type(error).__name__}, a defect of OpBoost.\n", 500)
+
+
+def serve(
+    site: Site, *, port: int = 0, opened: Callable[[str], None] = lambda address: None
+) -> None:
+    """Answer until interrupted; ``opened`` is told the address, token included."""
+    with listening(port) as listener:
+        token = new_token()
+        server, address = prepared(site, listener, token)
+        opened(address)
+        try:
+            with threadpool_limits(1):  # small products: threads cost more than they bring
+                server.run(sockets=[listener])
+        finally:
+            site.trial.stop()
+
+
+def listening(port: int) -> socket.socket:
+    """A socket that this machine alone can reach."""
+    try:
+        return socket.create_server((HOST, port))
+    except (OSError, OverflowError) as error:
+        words = getattr(error, "strerror", None) or error
+        raise ConfigError(f"Port {port} of {HOST} cannot be used: {words}.") from None
+
+
+def prepared(site: Site, listener: socket.socket, token: str) -> tuple[uvicorn.Server, str]:
+    """The server behind its guard, and the address under which it answers."""
+    port = listener.getsockname()[1]
+    hosts: Sequence[str] = [f"{HOST}:{port}", f"localhost:{port}"]
+    app: Any = Guard(application(site), token, hosts)
+    config = uvicorn.Config(
+        app,
+        log_level="critical",
+        access_log=False,
+        lifespan="off",
+        server_header=False,
+        proxy_headers=False,
+        ws="none",
+        h11_max_incomplete_event_size=MOST_BYTES,
+        timeout_graceful_shutdown=2,
+    )
+    return uvicorn.Server(config), f"http://{HOST}:{port}/{token}/{'run' if site.run else ''}"

@@ -1,0 +1,157 @@
+"""Accuracy against ε on a sample of a table: without noise, on noisy rows as they came, denoised.
+
+Nothing leaves the machine.  But whoever looks at the outcome looks at private rows: a choice that
+is made by it is not covered by the guarantee.
+
+``python -m opboost.explorer.trial`` is the process of its own in which a page runs this: a JSON
+object in, a JSON object a line out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from opboost.boosting import Problem, Task, make_booster
+from opboost.columns import PrivateColumn
+from opboost.config import Plan
+from opboost.config.columns import parse
+from opboost.errors import ColumnError, DataError, OpBoostError
+from opboost.estimators.boosted import OpBoostClassifier, kind_for
+from opboost.explorer.background import ROWS, Result, Way
+from opboost.files.reading import column_names, table_files
+from opboost.files.tables import label_of, read_table
+from opboost.mechanisms import Mechanism
+from opboost.rng import SeededRng
+
+READ = 50_000
+"""Rows from whose first pieces the sample is drawn."""
+
+FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
+"""Levels that are tried, as multiples of the one that was chosen."""
+
+SPARE = max(1, (os.cpu_count() or 1) - 1)
+"""Threads, of which the page keeps one for itself."""
+
+TREES: dict[str, dict[str, Any]] = {
+    "xgboost": {"n_estimators": 60, "max_depth": 3, "nthread": SPARE},
+    "hist-gbdt": {"max_iter": 60},
+}
+
+
+def tried(source: Path, plan: Plan, label: str, *, seed: int = 0) -> Iterator[Result]:
+    """Train and measure, one model at a time; scores are of plain rows that were kept out."""
+    private = [c for c in plan.private if c.name != label]
+    sample = _sample(source, plan, label, seed)
+    y, names = label_of(sample, label), [str(c.name) for c in private]
+    kind = kind_for(y, "auto")
+    classes = np.unique(y) if kind is OpBoostClassifier else np.zeros(0)
+    X, cut = sample.select(names), 2 * len(y) // 3
+    if len(y) < 60 or (len(classes) and set(classes) != set(np.unique(y[:cut]))):
+        raise DataError(
+            f"{len(y)} rows without gaps are too few to try anything",
+            hint="Give 60 or more, with some of every class.",
+        )
+    task: Task = "regression" if not len(classes) else "multiclass"
+    task = "binary" if len(classes) == 2 else task
+    booster = "xgboost" if find_spec("xgboost") else "hist-gbdt"
+    score = _Score(task, classes, y[cut:])
+    of, done = 1 + 2 * len(FACTORS), 1
+
+    def result(way: Way, level: float | None, predicted: Any) -> Result:
+        return Result(way, level, score.of(predicted), score.name, done, of, len(y))
+
+    numbers = np.column_stack([X.column(n).to_numpy() for n in names]).astype(np.float32)
+    coded = np.searchsorted(classes, y) if len(classes) else y.astype(np.float64)
+    problem = Problem(numbers[:cut], coded[:cut], task, len(classes), seed=seed)
+    plain = make_booster(booster, TREES[booster]).train(problem)
+    yield result("plain", None, plain.predict(numbers[cut:]))
+    for factor in FACTORS:
+        columns = tuple(c.scaled(factor) for c in private)
+        level = factor * _level(private[0])
+        for way in ("naive", "denoised"):
+            estimator = kind(
+                columns,
+                booster=booster,
+                booster_params=TREES[booster],
+                denoise=way == "denoised",
+                random_state=seed,
+                noise_rng=SeededRng(seed).child(repr(factor)),
+            ).fit(X[:cut], y[:cut])
+            done += 1
+            rest = X[cut:]
+            predicted = (
+                estimator.predict_proba(rest)
+                if isinstance(estimator, OpBoostClassifier)
+                else estimator.predict(rest)
+            )
+            yield result("naive" if way == "naive" else "denoised", level, predicted)
+
+
+def _level(column: PrivateColumn) -> float:
+    mechanism = column.mechanism
+    nominal = mechanism.nominal_epsilon() if isinstance(mechanism, Mechanism) else mechanism.epsilon
+    return 1.0 if nominal is None else nominal
+
+
+def _sample(source: Path, plan: Plan, label: str, seed: int) -> pa.Table:
+    names = column_names(table_files(source)[0])
+    wanted = [*(str(c.name) for c in plan.private if c.name != label), label]
+    for name in wanted:
+        if name not in names:
+            raise ColumnError(name, "is not in the table", hint=f"It has {', '.join(names)}.")
+    if len(wanted) < 2:
+        raise DataError("No column but the label has bounds", hint="Declare one more.")
+    private = [c for c in plan.private if c.name != label]
+    table = read_table(source, private, most=READ).select(wanted).drop_null()
+    order = np.random.default_rng(seed).permutation(len(table))[:ROWS]
+    return table.take(pa.array(order))
+
+
+@dataclass(frozen=True, slots=True)
+class _Score:
+    """AUC for two classes, accuracy for more, R² for numbers."""
+
+    task: str
+    classes: np.ndarray[Any, Any]
+    truth: np.ndarray[Any, Any]
+
+    @property
+    def name(self) -> str:
+        return {"binary": "AUC", "multiclass": "accuracy", "regression": "R²"}[self.task]
+
+    def of(self, predicted: Any) -> float:
+        from sklearn.metrics import r2_score, roc_auc_score
+
+        if self.task == "regression":
+            return float(r2_score(self.truth, predicted))
+        if self.task == "binary":
+            return float(roc_auc_score(self.truth == self.classes[1], predicted[:, 1]))
+        return float((self.classes[predicted.argmax(axis=1)] == self.truth).mean())
+
+
+def main() -> None:
+    """Read what is to be tried, and tell the results as they come."""
+    if hasattr(os, "nice"):
+        os.nice(10)  # the page comes first
+    asked = json.load(sys.stdin)
+    try:
+        plan = parse(asked["toml"], "the page")
+        for result in tried(Path(asked["table"]), plan, asked["label"]):
+            print(json.dumps(asdict(result)), flush=True)
+    except OpBoostError as error:
+        words = error.logged if isinstance(error, DataError) else str(error)
+        print(json.dumps({"problem": words}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

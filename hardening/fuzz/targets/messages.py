@@ -151,7 +151,8 @@ def _repacked(rng: Random, value: bytes) -> bytes:
         items = json.loads(zlib.decompress(value))
     except (zlib.error, ValueError):  # spoilt before
         return spoilt(rng, value)
-    if rng.random() < 0.5 and all(isinstance(i, str) for i in items):
+    described = isinstance(items, list) and all(isinstance(i, str) for i in items)
+    if described and rng.random() < 0.5:
         items = _field(rng, pa.list_(pa.string()), items)
         return zlib.compress(json.dumps(items).encode())
     return zlib.compress(spoilt_json(rng, json.dumps(items).encode()))

@@ -70,7 +70,7 @@ def desensitize(
                 report = (lambda n, base=used: progress(base + n)) if progress else None
                 for piece in pieces(file, csv_types(plan.private), report, width):
                     fresh = draw or _fresh_draw(plan, own, pool)
-                    writer.write(_released(piece, plan, fresh, seen, counts))
+                    writer.write(released(piece, plan, fresh, seen, counts))
                     seen += piece.num_rows
             if not seen:
                 raise DataError(f"{file.name} has no rows")
@@ -117,9 +117,10 @@ def _fresh_draw(plan: Plan, rng: Rng | None, pool: ThreadPoolExecutor) -> Draw:
     return draw
 
 
-def _released(
+def released(
     piece: pa.Table, plan: Plan, draw: Draw, start: int, counts: dict[str, int]
 ) -> pa.Table:
+    """The piece with its private columns desensitised and undeclared ones gone."""
     columns, outside = draw(piece, start)
     out: dict[str, list[OutColumn]] = {}
     for column, released, beyond in zip(plan.private, columns, outside, strict=True):

@@ -146,5 +146,5 @@ class _RowBits:
 def masked(key: bytes, blocks: Words) -> Words:
     """AES-256 of each pair of words: different pairs stay different."""
     cipher = Cipher(algorithms.AES256(key), modes.ECB()).encryptor()
-    sealed = cipher.update(np.ascontiguousarray(blocks, dtype="<u8").data.cast("B"))
+    sealed = cipher.update(np.asarray(blocks, dtype="<u8").tobytes())
     return np.array(np.frombuffer(sealed, dtype="<u8").reshape(blocks.shape), dtype=np.uint64)

@@ -41,16 +41,21 @@ def desensitize(
     drawing: Drawing | None = None,
     ids: Sequence[str] = (),
 ) -> Summary:
-    """Desensitise a file, or every file of a folder, into ``target``.
+    """Desensitise a file, or every file of a folder or pattern, into ``target``.
 
     Columns of a piece are drawn in parallel.  The target appears when it is whole.  With a
     ``drawing`` noise comes through the ledger, for the people that the columns ``ids`` name; the
     release is committed there before the target appears.
     """
     files = table_files(source)
-    folder = source.is_dir()
+    folder = not source.is_file()
     if not folder:
         kind_of(target)
+    elif len({f.name for f in files}) < len(files):
+        raise DataError(
+            f"Two of the {len(files)} files have the same name",
+            hint="Each becomes a file of the target under its name: desensitise them one by one.",
+        )
     for file in files:
         plan.check_names(column_names(file))
     counts = dict.fromkeys((str(c.name) for c in plan.private), 0)

@@ -3,11 +3,13 @@
 import secrets
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opboost as op
+from opboost.ids import id_array, id_bytes
 from opboost.mechanisms import WithMissing
 from opboost.mechanisms.base import CHUNK, law_of
 from opboost.prf import RowRng, derived, row_names
@@ -31,8 +33,12 @@ def ids_of(count):
     return [str(i).encode() for i in range(count)]
 
 
+def named(ids, secret=SECRET):
+    return row_names(secret, pa.array(ids, pa.large_binary()))
+
+
 def rng_of(ids, x, *purpose, secret=SECRET):
-    return RowRng(secret, row_names(secret, ids), np.asarray(x), purpose or ("age",))
+    return RowRng(secret, named(ids, secret), np.asarray(x), purpose or ("age",))
 
 
 def sample(m, ids, x, *purpose, secret=SECRET):
@@ -149,8 +155,31 @@ def test_words_are_uniform_and_never_the_same_twice():
 
 @given(st.lists(st.binary(max_size=40), min_size=2, unique=True))
 def test_different_ids_have_different_names(ids):
-    names = row_names(SECRET, ids)
+    names = named(ids)
     assert len({bytes(n) for n in names}) == len(ids)
+    whole = pa.array([b"first", *ids], pa.large_binary())
+    assert (row_names(SECRET, whole.slice(1)) == names).all()
+
+
+ids_of_a_table = st.lists(
+    st.one_of(st.text(max_size=20), st.sampled_from(["NA", " 7", "7 ", "nan", "é", "a b"])),
+    min_size=1,
+    max_size=5,
+)
+
+
+@given(st.one_of(ids_of_a_table, st.lists(st.integers(-(2**62), 2**62), min_size=1)))
+def test_the_ids_of_an_arrow_table_are_those_of_a_list(ids):
+    def either(make):
+        try:
+            return list(make())
+        except op.DataError as refused:
+            return str(refused)
+
+    table = pa.table({"id": ids})
+    assert either(lambda: id_bytes([ids], ["id"])) == either(
+        lambda: id_array(table, ["id"]).to_pylist()
+    )
 
 
 def test_purposes_are_kept_apart():

@@ -19,6 +19,7 @@ import hashlib
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
@@ -46,23 +47,29 @@ def derived(secret: bytes, *purpose: str) -> bytes:
     return HKDF(algorithm=SHA256(), length=32, salt=None, info=info).derive(secret)
 
 
-def row_names(secret: bytes, ids: list[bytes]) -> Words:
+def row_names(secret: bytes, ids: pa.LargeBinaryArray) -> Words:
     """Two words for each row's ID: different IDs, different words.
 
     A short ID is padded and followed by its length, which no other ID gives.  A longer one becomes
     120 bits of BLAKE2b under the secret: two of a billion meet with a chance below 10**-18.
 
-    >>> row_names(bytes(32), [b"7", b"8", b"a much longer identifier"]).shape
-    (3, 2)
+    >>> row_names(bytes(32), pa.array([b"7", b"a much longer identifier"], pa.large_binary())).shape
+    (2, 2)
     """
+    _, offsets, data = ids.buffers()
+    places = np.frombuffer(offsets, dtype=np.int64)[ids.offset : ids.offset + len(ids) + 1]
+    text = np.frombuffer(data or b"", dtype=np.uint8)
+    sizes = np.diff(places)
+    blocks = np.zeros((len(ids), SHORT + 1), dtype=np.uint8)
+    blocks[:, SHORT] = np.minimum(sizes, SHORT)
+    for at in range(min(SHORT, int(sizes.max(initial=0)))):
+        here = sizes > at
+        blocks[here, at] = text[places[:-1][here] + at]
     key = derived(secret, "long IDs")
-    blocks = [
-        i.ljust(SHORT, b"\0") + bytes([len(i)])
-        if len(i) <= SHORT
-        else hashlib.blake2b(i, key=key, digest_size=SHORT).digest() + b"\xff"
-        for i in ids
-    ]
-    return np.frombuffer(b"".join(blocks), dtype="<u8").reshape(-1, 2)
+    for row in np.flatnonzero(sizes > SHORT).tolist():
+        digest = hashlib.blake2b(ids[row].as_py(), key=key, digest_size=SHORT).digest()
+        blocks[row] = np.frombuffer(digest + b"\xff", dtype=np.uint8)
+    return blocks.view("<u8").astype(np.uint64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,9 +83,10 @@ class RowRng:
     >>> import numpy as np, secrets
     >>> from opboost import ClampMap, Domain
     >>> m, secret = ClampMap(Domain(1, 10), epsilon=0.64), secrets.token_bytes(32)
-    >>> ids, cells = [b"ann", b"bob", b"eve"], np.array([3, 3, 7])
-    >>> y = m.sample(cells, RowRng(secret, row_names(secret, ids), cells, ("age", repr(m))))
-    >>> back = RowRng(secret, row_names(secret, ids[::-1]), cells[::-1], ("age", repr(m)))
+    >>> ids, cells = pa.array([b"ann", b"bob", b"eve"], pa.large_binary()), np.array([3, 3, 7])
+    >>> names = row_names(secret, ids)
+    >>> y = m.sample(cells, RowRng(secret, names, cells, ("age", repr(m))))
+    >>> back = RowRng(secret, names[::-1], cells[::-1], ("age", repr(m)))
     >>> m.sample(cells[::-1], back).tolist() == y.tolist()[::-1]
     True
     """

@@ -21,7 +21,7 @@ from opboost.files.desensitize import released
 from opboost.files.reading import CELLS
 from opboost.files.writing import TableWriter
 from opboost.frames import OutColumn, hidden
-from opboost.ids import id_bytes
+from opboost.ids import id_array
 from opboost.prf import RowRng, row_names
 from opboost.scale.vault import put_people, put_rows, read_secret
 from opboost.specs import column_to_dict
@@ -99,17 +99,16 @@ class _Part:
     def __init__(self, block: Block, secret: bytes) -> None:
         self._block, self.secret = block, secret
         self.outside = dict.fromkeys((str(c.name) for c in block.plan.private), 0)
-        self.people: list[bytes] = []
+        self.people: list[pa.LargeBinaryArray] = []
         self.names: list[Words] = []
         self.rows = 0
 
     def released(self, piece: pa.Table) -> pa.Table:
         """Some more rows, desensitised."""
-        ids = self._block.ids
-        people = id_bytes([piece.column(name).to_pylist() for name in ids], ids)
+        people = id_array(piece, self._block.ids)
         self.names.append(row_names(self.secret, people))
         if self._block.people:
-            self.people += people
+            self.people.append(people)
         out = released(piece, self._block.plan, self._draw, self.rows, self.outside)
         self.rows += piece.num_rows
         return out

@@ -221,9 +221,9 @@ class Release:
         with self._drawing(self._charge) as drawing:
             for number in range(self._parts):
                 people = vault.people_of(self.folder, number, secret)
-                if people:
+                if len(people):
                     chosen = self.block.chosen(secret, row_names(secret, people))
-                    drawing.charge(number, people, chosen)
+                    drawing.charge(number, people.to_pylist(), chosen)
             drawing.remarks["output"] = _digest(manifest.parts)
 
     @property

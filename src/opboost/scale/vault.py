@@ -17,19 +17,21 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from opboost import durable
 from opboost._typing import Words
 from opboost.errors import PrivacyError
-from opboost.ids import framed
 from opboost.prf import SECRET_BYTES, derived, masked
 
 SECRET = "secret"
 ROWS = "part-{:05d}.rows"
 PEOPLE = "part-{:05d}.people"
 _NONCE = 12
+_PEOPLE = pa.schema([("id", pa.large_binary())])
+_NOBODY = pa.array([], pa.large_binary())
 
 
 def make_secret(folder: Path) -> None:
@@ -70,14 +72,20 @@ def rows_of(folder: Path, number: int) -> Words:
     return np.frombuffer((folder / ROWS.format(number)).read_bytes(), dtype="<u8").reshape(-1, 2)
 
 
-def put_people(folder: Path, number: int, secret: bytes, people: Sequence[bytes]) -> None:
+def put_people(
+    folder: Path, number: int, secret: bytes, people: Sequence[pa.LargeBinaryArray]
+) -> None:
     """Put aside the IDs of a part, sealed with the secret."""
-    nonce = secrets.token_bytes(_NONCE)
-    sealed = AESGCM(derived(secret, "people")).encrypt(nonce, framed(people), b"%d" % number)
+    stream = pa.BufferOutputStream()
+    with pa.ipc.new_stream(stream, _PEOPLE) as writer:
+        for ids in people:
+            writer.write_batch(pa.record_batch([ids], _PEOPLE))
+    plain, nonce = stream.getvalue().to_pybytes(), secrets.token_bytes(_NONCE)
+    sealed = AESGCM(derived(secret, "people")).encrypt(nonce, plain, b"%d" % number)
     durable.write(folder / PEOPLE.format(number), nonce + sealed, mode=0o600)
 
 
-def people_of(folder: Path, number: int, secret: bytes) -> list[bytes]:
+def people_of(folder: Path, number: int, secret: bytes) -> pa.LargeBinaryArray:
     """The IDs of a part."""
     path = folder / PEOPLE.format(number)
     data = path.read_bytes()
@@ -87,12 +95,8 @@ def people_of(folder: Path, number: int, secret: bytes) -> list[bytes]:
         )
     except (InvalidTag, ValueError):
         raise durable.damaged(path) from None
-    found, at = [], 0
-    while at < len(plain):
-        size = int.from_bytes(plain[at : at + 4], "big")
-        found.append(plain[at + 4 : at + 4 + size])
-        at += 4 + size
-    return found
+    with pa.ipc.open_stream(plain) as stream:
+        return pa.concat_arrays([_NOBODY, *stream.read_all().column("id").chunks])
 
 
 def destroy(folder: Path) -> None:

@@ -147,6 +147,34 @@ def test_parts_that_are_missing_damaged_or_of_nobody_are_refused(tmp_path):
         assert release.commit().rows == 200
 
 
+def test_what_was_put_aside_must_be_whole_when_people_are_charged(tmp_path):
+    with (
+        charge_to(tmp_path).ledger as ledger,
+        release_of(tmp_path / "out", 1, Charge(ledger, "bank")) as release,
+    ):
+        release.block.write(0, [TABLE.slice(0, 100), TABLE.slice(100)])
+        for name, cut in (("part-00000.rows", 16), ("part-00000.people", 1)):
+            file = release.folder / name
+            whole = file.read_bytes()
+            file.write_bytes(whole[:-cut])
+            with pytest.raises(op.DataError, match="is damaged"):
+                release.commit()
+            file.write_bytes(whole)
+        people = release.folder / "part-00000.people"
+        first = 4 + int.from_bytes(whole[:4], "big")
+        people.write_bytes(whole[:first])
+        with pytest.raises(op.DataError, match="is damaged"):
+            release.commit()
+        people.write_bytes(whole)
+        assert release.commit().rows == 300
+        assert ledger.most_spent_in_all()[0] == 300
+
+
+def test_ids_must_be_in_the_table(tmp_path):
+    with pytest.raises(op.ColumnError, match="'key' holds the IDs and is not in the table"):
+        desensitize(files(tmp_path / "raw"), PLAN, tmp_path / "out", ids="key", workers=1)
+
+
 def test_another_table_or_plan_does_not_take_a_release_up(tmp_path):
     with release_of(tmp_path / "out", 2) as release:
         release.block.write(0, [THIRDS[0]])

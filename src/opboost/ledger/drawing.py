@@ -98,7 +98,7 @@ class Drawing:
         return drawn
 
     def charge(self, part: int, ids: Sequence[bytes], chosen: BoolArray) -> None:
-        """Charge people for noise that is drawn elsewhere; a part that was charged is passed over.
+        """Charge people for noise that is drawn elsewhere; a part charged before is passed over.
 
         ``chosen`` says which columns of each row are released.  What is stored elsewhere is the
         memory of such noise: the ledger holds what it cost, not what it was.

@@ -16,14 +16,14 @@ from opboost import durable
 from opboost._typing import BoolArray, Words
 from opboost.columns import PrivateColumn
 from opboost.config import Plan
-from opboost.errors import DataError
+from opboost.errors import ColumnError, DataError
 from opboost.files.desensitize import released
 from opboost.files.reading import CELLS
 from opboost.files.writing import TableWriter
 from opboost.frames import OutColumn, hidden
 from opboost.ids import id_array
 from opboost.prf import RowRng, row_names
-from opboost.scale.vault import put_people, put_rows, read_secret
+from opboost.scale.vault import Aside, read_secret
 from opboost.specs import column_to_dict
 
 PARTS = "parts"
@@ -57,20 +57,18 @@ class Block:
 
     def write(self, number: int, tables: Iterable[pa.Table]) -> Receipt:
         """Desensitise the rows of a part and store them; what is repeated is the same bytes."""
-        work = _Part(self, read_secret(self.folder))
-        path = part_path(self.folder, number)
+        secret, path = read_secret(self.folder), part_path(self.folder, number)
         pieces = self._cut(tables)
         first = next(pieces, None)
-        if first is None:
-            path.unlink(missing_ok=True)
-        else:
-            with durable.placing(path) as place, TableWriter(place, path.name) as writer:
-                for piece in chain([first], pieces):
-                    writer.write(work.released(piece))
+        with Aside(self.folder, number, secret, self.people) as aside:
+            work = _Part(self, secret, aside)
+            if first is None:
+                path.unlink(missing_ok=True)
+            else:
+                with durable.placing(path) as place, TableWriter(place, path.name) as writer:
+                    for piece in chain([first], pieces):
+                        writer.write(work.released(piece))
         receipt = Receipt(work.rows, _digest(path, work.rows), work.outside)
-        put_rows(self.folder, number, work.secret, work.names)
-        if self.people:
-            put_people(self.folder, number, work.secret, work.people)
         durable.write(self.folder / RECEIPT.format(number), durable.sealed(_json(asdict(receipt))))
         return receipt
 
@@ -79,6 +77,9 @@ class Block:
         width = sum(len(c.release_names()) for c in self.plan.private) + len(self.plan.public)
         for table in tables:
             self.plan.check_names(table.column_names)
+            for name in self.ids:
+                if name not in table.column_names:
+                    raise ColumnError(name, "holds the IDs and is not in the table")
             rows = max(1024, CELLS // max(1, width, table.num_columns))
             for start in range(0, table.num_rows, rows):
                 yield table.slice(start, rows)
@@ -96,30 +97,26 @@ class Block:
 class _Part:
     """A part in the making: who its rows are about, and their noise."""
 
-    def __init__(self, block: Block, secret: bytes) -> None:
-        self._block, self.secret = block, secret
+    def __init__(self, block: Block, secret: bytes, aside: Aside) -> None:
+        self._block, self._secret, self._aside = block, secret, aside
         self.outside = dict.fromkeys((str(c.name) for c in block.plan.private), 0)
-        self.people: list[pa.LargeBinaryArray] = []
-        self.names: list[Words] = []
         self.rows = 0
 
     def released(self, piece: pa.Table) -> pa.Table:
         """Some more rows, desensitised."""
-        people = id_array(piece, self._block.ids)
-        self.names.append(row_names(self.secret, people))
-        if self._block.people:
-            self.people.append(people)
+        ids = id_array(piece, self._block.ids)
+        self._names = row_names(self._secret, ids)
+        self._aside.add(ids, self._names)
         out = released(piece, self._block.plan, self._draw, self.rows, self.outside)
         self.rows += piece.num_rows
         return out
 
     def _draw(self, piece: pa.Table, start: int) -> tuple[list[list[OutColumn]], list[int]]:
-        names = self.names[-1]
-        chosen = self._block.chosen(self.secret, names)
+        chosen = self._block.chosen(self._secret, self._names)
         out, outside = [], []
         for column, wanted in zip(self._block.plan.private, chosen.T, strict=True):
             prepared = column.prepare(piece, start)
-            rng = RowRng(self.secret, names, column.states(prepared), purpose(column))
+            rng = RowRng(self._secret, self._names, column.states(prepared), purpose(column))
             drawn = column.release(prepared, rng)
             out.append(drawn if wanted.all() else [hidden(c, ~wanted) for c in drawn])
             outside.append(prepared.outside)

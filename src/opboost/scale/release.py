@@ -19,6 +19,7 @@ import shutil
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -191,7 +192,12 @@ class Release:
         with Unique(self.folder) as rows:
             for number, receipt in made.items():
                 check_part(self.folder, number, receipt)
-                rows.add(vault.rows_of(self.folder, number))
+                found = 0
+                for piece in vault.rows_of(self.folder, number):
+                    rows.add(piece)
+                    found += len(piece)
+                if found != receipt.rows:
+                    raise durable.damaged(self.folder / vault.ROWS.format(number))
             twice = rows.repeats()
         if twice:
             raise DataError(
@@ -214,16 +220,17 @@ class Release:
         return Manifest(self.id, total, str(promise), promise.total, parts)
 
     def _pay(self, manifest: Manifest) -> None:
-        """Charge each person once, part by part; what was charged before a crash stays so."""
+        """Charge each person once, piece by piece; what was charged before a crash stays so."""
         if self._charge is None or _paid(self._charge.ledger, self._job):
             return
         secret = vault.read_secret(self.folder)
         with self._drawing(self._charge) as drawing:
-            for number in range(self._parts):
-                people = vault.people_of(self.folder, number, secret)
-                if len(people):
-                    chosen = self.block.chosen(secret, row_names(secret, people))
-                    drawing.charge(number, people.to_pylist(), chosen)
+            pieces = (vault.people_of(self.folder, n, secret) for n in range(self._parts))
+            for number, people in enumerate(chain.from_iterable(pieces)):
+                chosen = self.block.chosen(secret, row_names(secret, people))
+                drawing.charge(number, people.to_pylist(), chosen)
+            if drawing.rows != manifest.rows:
+                raise durable.damaged(self.folder)
             drawing.remarks["output"] = _digest(manifest.parts)
 
     @property

@@ -13,8 +13,11 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import ExitStack
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +27,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from opboost import durable
 from opboost._typing import Words
 from opboost.errors import PrivacyError
+from opboost.ids import framed
 from opboost.prf import SECRET_BYTES, derived, masked
 
 SECRET = "secret"
@@ -31,7 +35,7 @@ ROWS = "part-{:05d}.rows"
 PEOPLE = "part-{:05d}.people"
 _NONCE = 12
 _PEOPLE = pa.schema([("id", pa.large_binary())])
-_NOBODY = pa.array([], pa.large_binary())
+_PIECE = 1 << 24
 
 
 def make_secret(folder: Path) -> None:
@@ -60,43 +64,69 @@ def read_secret(folder: Path) -> bytes:
     return secret
 
 
-def put_rows(folder: Path, number: int, secret: bytes, names: Sequence[Words]) -> None:
-    """Put aside which rows a part holds, under names that only the secret ties to IDs."""
-    whole = np.concatenate([np.empty((0, 2), dtype=np.uint64), *names])
-    data = masked(derived(secret, "rows"), whole).astype("<u8").tobytes()
-    durable.write(folder / ROWS.format(number), data, mode=0o600)
+class Aside:
+    """Who the rows of a part are about, put aside piece by piece while the part is made.
+
+    Rows stand under names that only the secret ties to IDs; IDs, where a ledger will ask for them,
+    are sealed with it.  The files appear when the block ends well.
+    """
+
+    def __init__(self, folder: Path, number: int, secret: bytes, people: bool) -> None:
+        self._folder, self._number, self._people = folder, number, people
+        self._rows_key = derived(secret, "rows")
+        self._box = AESGCM(derived(secret, "people"))
+        self._pieces = 0
+
+    def __enter__(self) -> Aside:
+        with ExitStack() as stack:
+            rows, people = (self._folder / kind.format(self._number) for kind in (ROWS, PEOPLE))
+            self._rows = stack.enter_context(durable.writing(rows, mode=0o600))
+            if self._people:
+                self._sealed = stack.enter_context(durable.writing(people, mode=0o600))
+            self._files = stack.pop_all()
+        return self
+
+    def add(self, ids: pa.LargeBinaryArray, names: Words) -> None:
+        """Put aside some more rows."""
+        self._rows.write(masked(self._rows_key, names).astype("<u8").tobytes())
+        if self._people:
+            stream = pa.BufferOutputStream()
+            with pa.ipc.new_stream(stream, _PEOPLE) as writer:
+                writer.write_batch(pa.record_batch([ids], _PEOPLE))
+            nonce, about = secrets.token_bytes(_NONCE), _about(self._number, self._pieces)
+            sealed = self._box.encrypt(nonce, stream.getvalue().to_pybytes(), about)
+            self._sealed.write(framed([nonce + sealed]))
+        self._pieces += 1
+
+    def __exit__(self, *error: Any) -> None:
+        self._files.__exit__(*error)
 
 
-def rows_of(folder: Path, number: int) -> Words:
-    """The rows of a part, by such names."""
-    return np.frombuffer((folder / ROWS.format(number)).read_bytes(), dtype="<u8").reshape(-1, 2)
+def _about(part: int, piece: int) -> bytes:
+    return b"%d %d" % (part, piece)
 
 
-def put_people(
-    folder: Path, number: int, secret: bytes, people: Sequence[pa.LargeBinaryArray]
-) -> None:
-    """Put aside the IDs of a part, sealed with the secret."""
-    stream = pa.BufferOutputStream()
-    with pa.ipc.new_stream(stream, _PEOPLE) as writer:
-        for ids in people:
-            writer.write_batch(pa.record_batch([ids], _PEOPLE))
-    plain, nonce = stream.getvalue().to_pybytes(), secrets.token_bytes(_NONCE)
-    sealed = AESGCM(derived(secret, "people")).encrypt(nonce, plain, b"%d" % number)
-    durable.write(folder / PEOPLE.format(number), nonce + sealed, mode=0o600)
+def rows_of(folder: Path, number: int) -> Iterator[Words]:
+    """The rows of a part by their names, a piece at a time."""
+    with (folder / ROWS.format(number)).open("rb") as file:
+        while data := file.read(_PIECE):
+            yield np.frombuffer(data, dtype="<u8").reshape(-1, 2)
 
 
-def people_of(folder: Path, number: int, secret: bytes) -> pa.LargeBinaryArray:
-    """The IDs of a part."""
-    path = folder / PEOPLE.format(number)
-    data = path.read_bytes()
-    try:
-        plain = AESGCM(derived(secret, "people")).decrypt(
-            data[:_NONCE], data[_NONCE:], b"%d" % number
-        )
-    except (InvalidTag, ValueError):
-        raise durable.damaged(path) from None
-    with pa.ipc.open_stream(plain) as stream:
-        return pa.concat_arrays([_NOBODY, *stream.read_all().column("id").chunks])
+def people_of(folder: Path, number: int, secret: bytes) -> Iterator[pa.LargeBinaryArray]:
+    """The IDs of a part, a piece at a time, as they were put aside."""
+    path, box = folder / PEOPLE.format(number), AESGCM(derived(secret, "people"))
+    with path.open("rb") as file:
+        for piece in count():
+            if not (size := file.read(4)):
+                return
+            data = file.read(int.from_bytes(size, "big"))
+            try:
+                plain = box.decrypt(data[:_NONCE], data[_NONCE:], _about(number, piece))
+            except (InvalidTag, ValueError):
+                raise durable.damaged(path) from None
+            with pa.ipc.open_stream(plain) as stream:
+                yield stream.read_next_batch().column(0)
 
 
 def destroy(folder: Path) -> None:

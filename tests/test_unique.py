@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opboost import unique
@@ -11,6 +11,7 @@ from opboost.unique import Unique
 pieces = st.lists(st.lists(st.tuples(st.integers(0, 2**64 - 1), st.integers(0, 3)), max_size=20))
 
 
+@settings(max_examples=30)
 @given(pieces)
 def test_repeats_are_those_of_a_set(pieces):
     with Unique() as names:

@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+DOCS := $(VENV)/.docs
 UV := 0.13.7
 UPGRADE := --upgrade
 # For every platform, for the oldest Python that is supported, from the public index alone.
@@ -12,10 +13,10 @@ COMPILE = $(BIN)/uv pip compile --quiet --no-config --universal --python-version
 EPOCH = SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check audit claims lock wheel sbom clean
+.PHONY: help demo test check audit claims docs notebooks lock wheel sbom clean
 
 help: ## list the verbs
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(READY) ## a first look, on bundled data
 	$(BIN)/opboost demo
@@ -37,10 +38,18 @@ audit: $(READY) ## before a release: hashes as published, and known vulnerabilit
 claims: $(READY) ## recompute every figure that the project states -> docs/claims.json
 	$(BIN)/python -m claims
 
+docs: $(DOCS) ## the manual -> site/; every link is followed, and nothing is fetched from elsewhere
+	NO_MKDOCS_2_WARNING=1 PYTHONPATH=. $(BIN)/mkdocs build --quiet --strict
+	$(BIN)/python -m manual.check site
+
+notebooks: $(DOCS) ## run docs/notebooks/ anew, and keep what they print
+	$(BIN)/python -m manual.notebooks
+
 lock: $(READY) ## renew requirements/, with hashes; UPGRADE= keeps versions
 	$(BIN)/pip install --quiet uv==$(UV)
 	$(COMPILE) --extra boost --output-file requirements/runtime.txt pyproject.toml
 	$(COMPILE) --extra dev --constraints requirements/runtime.txt --output-file requirements/dev.txt pyproject.toml
+	$(COMPILE) --extra docs --constraints requirements/dev.txt --output-file requirements/docs.txt pyproject.toml
 
 wheel: $(READY) ## the last commit as wheel and sdist -> dist/, the same bytes wherever it is built
 	rm -rf build/commit dist/opboost-*
@@ -53,11 +62,15 @@ sbom: $(READY) ## what a deployment is made of -> dist/opboost.cdx.json (Cyclone
 	$(EPOCH) $(BIN)/python -m supply.sbom dist/opboost.cdx.json
 
 clean: ## remove what the other verbs made
-	rm -rf $(VENV) build dist demo-out .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) build dist site demo-out .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 
 $(READY): requirements/dev.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "OpBoost needs Python 3.11 or newer; set PYTHON=...")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r requirements/dev.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(DOCS): $(READY) requirements/docs.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r requirements/docs.txt
 	@touch $@

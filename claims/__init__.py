@@ -27,7 +27,15 @@ FILES = (
     "load",
     "leaks",
     "fuzzing",
+    "reproduction",
 )
 
-NOT_TAKEN = ("faults", "faults_boundaries", "faults_damage", "faults_moments", "fuzzing")
+NOT_TAKEN = (
+    "faults",
+    "faults_boundaries",
+    "faults_damage",
+    "faults_moments",
+    "fuzzing",
+    "reproduction",
+)
 """Files whose figures no commit has recorded yet; ``make claims`` runs them like the others."""

@@ -1,8 +1,9 @@
-"""A full disk at every write: a party's home on a small file system that grows by one block.
+"""A full disk at every block: a party's home on a small file system.
 
-The party fails for want of room, is given one block more than before, and is started again with
-the same command, until its job is done; so every write of the job fails once.  Mounting needs the
-right to do so; where it is lacking, :func:`may_mount` says it.
+In the first job the party has no room at all, in the next one block of 4 kB, and so on, until a job
+needs no more: so each block that a job takes is once the one that is lacking.  The party fails for
+want of room, is given plenty, and is started again with the same command.  Mounting needs the right
+to do so; where it is lacking, :func:`may_mount` says it.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hardening.stage import ALL, Stage, staged
-from hardening.tally import Tally, by_hand
+from hardening.tally import Tally, by_hand, counted
 from opboost.experiments.scene import LABEL_PARTY
 
 BLOCK = 4096
-MOST = 400
-"""Blocks after which a party that still fails is given up."""
+MOST = 4000
+"""Blocks that are plenty."""
 
 
 def may_mount() -> bool:
@@ -35,35 +36,35 @@ def may_mount() -> bool:
 
 
 def run(victim: str, *, step: int = 1) -> Tally:
-    """One job during which the victim's disk is full at every ``step``-th block that it needs."""
-    kind = f"full disk of {victim}"
-    with staged() as stage, _small(stage, victim) as disk:
+    """A job for each ``step``-th block that the victim needs, with a disk that is full there."""
+    cases: dict[str, list[str]] = {}
+    for room in range(0, MOST, step):
+        found = _trial(victim, room)
+        if found is None:
+            break
+        cases[f"room for {room} blocks"] = found
+    return counted(f"full disk of {victim}", cases)
+
+
+def _trial(victim: str, room: int) -> list[str] | None:
+    """What is wrong with a job whose disk was full once; nothing when it had room enough."""
+    with staged() as stage, _small(stage, victim, room) as disk:
         _patient(stage)
         for party in ALL:
             stage.start(party)
-        failed = 0
-        while failed < MOST // step:
-            process = stage.processes[victim]
-            stage.wait(lambda: any(stage.over(party) for party in ALL), 120)
-            stage.wait(lambda process=process: process.poll() is not None, 30)
-            if process.poll() is None:
-                why = "; ".join(stage.finished(1))
-                return Tally(kind, failed + 1, failed, (f"{victim} did not end: {why}",))
-            if process.returncode == 0:
-                break
-            failed += 1
-            words = stage.said(victim).strip().splitlines()[-1]
-            if process.returncode != 1 or not _is_clear(words, stage.home(victim)):
-                why = f"with {disk.room} blocks: status {process.returncode}, {words}"
-                return Tally(kind, failed, failed - 1, (why,))
-            disk.grow(step)
-            stage.start(victim)
-        complaints = stage.finished() or stage.complaints()
-        if not failed:
-            complaints.append("the disk was never full")
-        if complaints:
-            return Tally(kind, max(failed, 1), 0, tuple(complaints))
-        return Tally(kind, failed, failed)
+        process = stage.processes[victim]
+        stage.wait(lambda: any(stage.over(party) for party in ALL), 120)
+        stage.wait(lambda: process.poll() is not None, 30)
+        if process.poll() == 0:
+            return None
+        if process.poll() is None:
+            return [f"{victim} did not end: {'; '.join(stage.finished(1))}"]
+        words = stage.said(victim).strip().splitlines()[-1]
+        if process.returncode != 1 or not _is_clear(words, stage.home(victim)):
+            return [f"status {process.returncode}, {words}"]
+        _run("mount", "-o", f"remount,size={MOST * BLOCK}", str(disk))
+        stage.start(victim)
+        return stage.finished() or stage.complaints()
 
 
 def _is_clear(words: str, home: Path) -> bool:
@@ -79,26 +80,9 @@ def _patient(stage: Stage) -> None:
         config.write_text(re.sub(r"connect_seconds = .*", "connect_seconds = 600", text))
 
 
-class _Disk:
-    """A file system with room for so many blocks when a party is started.
-
-    What a failed attempt has written stays, so each is given more room than the one before had:
-    it comes further, to a write that was not reached yet.
-    """
-
-    def __init__(self, place: Path) -> None:
-        self._place, self.room = place, 0
-
-    def grow(self, blocks: int) -> None:
-        self.room += blocks
-        now = os.statvfs(self._place)
-        used = now.f_blocks - now.f_bfree
-        _run("mount", "-o", f"remount,size={(used + self.room) * BLOCK}", str(self._place))
-
-
 @contextmanager
-def _small(stage: Stage, victim: str) -> Iterator[_Disk]:
-    """The party's home on a file system that has room for its own tables and no more."""
+def _small(stage: Stage, victim: str, room: int) -> Iterator[Path]:
+    """The party's home on a file system that has its own tables, and room for so many blocks."""
     home = stage.home(victim)
     aside = stage.folder / f"{victim}-before"
     home.rename(aside)
@@ -106,13 +90,13 @@ def _small(stage: Stage, victim: str) -> Iterator[_Disk]:
     # What the party says is kept elsewhere: it is the harness's file, not the party's.
     (stage.folder / f"{victim}-said").touch()
     files = sum(-(-f.stat().st_size // BLOCK) for f in aside.rglob("*") if f.is_file())
-    problem = _mounted(home, (files + 1) * BLOCK)
+    problem = _mounted(home, (files + 1 + room) * BLOCK)
     if problem:
         raise RuntimeError(f"No file system can be mounted here: {problem}")
     try:
         shutil.copytree(aside, home, dirs_exist_ok=True)
         os.symlink(stage.folder / f"{victim}-said", home / "said")
-        yield _Disk(home)
+        yield home
     finally:
         stage.stop()
         _run("umount", "--lazy", str(home))

@@ -19,13 +19,15 @@ from pathlib import Path
 from typing import TypeVar
 
 from hardening.attack import Attack
+from hardening.floods import FLOODS
 from hardening.forgeries import FORGERIES, Carrier
 from hardening.labels import LIES, Houses
 from hardening.members import MEMBERS
 from hardening.siege import Outcome, Siege
 from hardening.strangers import STRANGERS
+from hardening.streams import STREAMS
 
-CATALOGUE: tuple[Attack, ...] = (*STRANGERS, *MEMBERS)
+CATALOGUE: tuple[Attack, ...] = (*STRANGERS, *MEMBERS, *STREAMS, *FLOODS)
 CROWD = 1000
 """Connections of those attacks that open many."""
 

@@ -6,7 +6,6 @@ answered at one step.
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from opboost.align.keys import Normalisation, key_digests, row_keys
 from opboost.align.matching import packed
 from opboost.party.alignment import Side, kept_secret, proof_of_rows
 from opboost.service.tls import Identity
+from opboost.wire.columns import Outline
 from opboost.wire.messages import (
     Ack,
     Aligned,
@@ -83,7 +83,7 @@ class Impostor(flight.FlightServerBase):
             list(self.lies["codes"](self, b""))
         for _ in reader:
             pass
-        self.seen.columns.append(json.loads(reader.schema.metadata[b"opboost"])["symbols"])
+        self.seen.columns.append(Outline.unpacked(reader.schema.metadata[b"opboost"]).symbols)
 
     def honest(self, step: str, body: bytes) -> bytes:
         """What a label party answers that has the same people."""

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 import os
 import time
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.flight as flight
 from tests.federation import ROWS, as_identity
 
 import opboost as op
-from hardening import frames
 from hardening.attack import Attacks
-from hardening.siege import AcceptedError, Siege, disk, refused, tree
-from hardening.strangers import ended, kit_of
+from hardening.siege import AcceptedError, Siege, refused
+from hardening.strangers import kit_of
 from opboost import durable
 from opboost.align.keys import key_digests
 from opboost.party.alignment import Side, kept_secret
 from opboost.service.join import Connection, _spoken
-from opboost.wire.coding import pack_integers
-from opboost.wire.columns import FIELDS
 from opboost.wire.messages import (
     Ack,
     Points,
@@ -50,9 +44,6 @@ def tried(siege: Siege, step: str, message: Any, words: str) -> str:
 def raw_action(connection: Connection, step: str, body: bytes) -> None:
     with _spoken():
         list(connection._client.do_action(flight.Action(step, body)))
-
-
-# Messages
 
 
 @MEMBERS.add("refused: .*altered|no message of OpBoost")
@@ -255,284 +246,3 @@ def an_end_before_all_is_there(siege: Siege) -> str:
 def split_values_that_nobody_asked_for(siege: Siege) -> str:
     answer = SplitValues(siege.release.schema.job, bytes(32), ())
     return tried(siege, "answer", answer, "nobody asked for")
-
-
-# Columns
-
-
-def put(
-    connection: Connection,
-    path: tuple[str, str],
-    schema: pa.Schema,
-    batches: Iterable[pa.RecordBatch],
-    compression: str | None = None,
-) -> None:
-    """A stream as the attacker likes it."""
-    write = pa.ipc.IpcWriteOptions(compression=compression)
-    options = flight.FlightCallOptions(write_options=write)
-    with _spoken():
-        writer, _ = connection._client.do_put(
-            flight.FlightDescriptor.for_path(*path), schema, options
-        )
-        try:
-            for batch in batches:
-                writer.write_batch(batch)
-            writer.done_writing()
-        finally:
-            writer.close()
-
-
-@dataclasses.dataclass(frozen=True)
-class Stream:
-    """The first column of the honest release, taken apart."""
-
-    job: str
-    notes: dict[bytes, bytes]
-    batches: list[pa.RecordBatch]
-
-    @classmethod
-    def of(cls, siege: Siege) -> Stream:
-        release = siege.release
-        with pa.OSFile(str(release.files[0])) as file, pa.ipc.open_stream(file) as stream:
-            return cls(release.schema.job, dict(stream.schema.metadata), list(stream))
-
-    @property
-    def head(self) -> dict[str, Any]:
-        return json.loads(self.notes[b"opboost"])
-
-    def schema(self, notes: dict[bytes, bytes] | None = None, **change: Any) -> pa.Schema:
-        plain = json.dumps(self.head | change).encode()
-        return FIELDS.with_metadata({**self.notes, b"opboost": plain, **(notes or {})})
-
-
-def stream_refused(
-    siege: Siege, words: str, make: Callable[[Stream], tuple[pa.Schema, Any]], **more: Any
-) -> str:
-    """A stream in the place of the first column, which must be refused and leave nothing."""
-    stream = Stream.of(siege)
-    box = siege.job / "parties" / "shop"
-    with siege.hands() as (connection, _):
-        siege.announced(connection)
-        before = disk(box)
-        schema, batches = make(stream)
-        said = refused(lambda: put(connection, (stream.job, "0"), schema, batches, **more), words)
-    if disk(box) != before:
-        raise AcceptedError("Something of the stream was kept.")
-    return said
-
-
-@MEMBERS.add("refused: .*outside its grid", stage="release")
-def codes_outside_the_declared_grid(siege: Siege) -> str:
-    def off_grid(stream: Stream) -> tuple[pa.Schema, Any]:
-        steps = np.array([50, *([1] * (stream.head["symbols"] - 1))])
-        return stream.schema({b"values": pack_integers(steps)}), stream.batches
-
-    return stream_refused(siege, "outside its grid", off_grid)
-
-
-@MEMBERS.add("refused: .*568 rows", stage="release")
-def a_column_with_another_number_of_rows(siege: Siege) -> str:
-    return stream_refused(
-        siege, "568 rows, the schema 569", lambda s: (s.schema(rows=ROWS - 1), s.batches)
-    )
-
-
-@MEMBERS.add("refused: .*digest", stage="release")
-def a_column_with_another_digest(siege: Siege) -> str:
-    return stream_refused(siege, "digest", lambda s: (s.schema(digest="00" * 32), s.batches))
-
-
-@MEMBERS.add("refused: ", stage="release")
-def heads_that_do_not_hold_together(siege: Siege) -> str:
-    for change, words in (
-        ({"version": 7}, "version 7"),
-        ({"column": 1}, "where column 0 was due"),
-        ({"rows": -1}, "no sensible numbers"),
-        ({"symbols": 2**31}, "no sensible numbers"),
-        ({"symbols": 300}, "more than its grid has cells"),
-    ):
-        stream_refused(siege, words, lambda s, c=change: (s.schema(**c), s.batches))
-    stream_refused(siege, "other fields", lambda s: (pa.schema([("data", pa.int64())]), []))
-    return stream_refused(
-        siege, "holds what no head", lambda s: (s.schema({b"more": b"x"}), s.batches)
-    )
-
-
-@MEMBERS.add("refused: .*(ended after|damaged|impossible)", stage="release")
-def a_column_that_is_damaged_or_cut(siege: Siege) -> str:
-    junk = pa.record_batch([pa.array([os.urandom(800)], pa.binary())], schema=FIELDS)
-    stream_refused(siege, "damaged|impossible", lambda s: (s.schema(), [junk]))
-    return stream_refused(siege, "ended after 0 of its 569 rows", lambda s: (s.schema(), []))
-
-
-@MEMBERS.add("refused: .*goes on after its last row", stage="release")
-def an_endless_stream(siege: Siege) -> str:
-    def endless(stream: Stream) -> tuple[pa.Schema, Any]:
-        def go_on() -> Iterable[pa.RecordBatch]:
-            end = time.monotonic() + 30
-            while time.monotonic() < end:
-                yield from stream.batches
-
-        return stream.schema(), go_on()
-
-    return stream_refused(siege, "goes on after its last row", endless)
-
-
-@MEMBERS.add("refused: .*memory", stage="release")
-def a_decompression_bomb(siege: Siege) -> str:
-    """46 kB of zstd that unpack to 1.5 GB."""
-    bomb = pa.record_batch([pa.array([bytes(1_500_000_000)], pa.binary())], schema=FIELDS)
-    return stream_refused(siege, "more memory", lambda s: (s.schema(), [bomb]), compression="zstd")
-
-
-@MEMBERS.add("refused: .*(impossible length|memory)", stage="release")
-def small_bombs_one_after_the_other(siege: Siege) -> str:
-    """Each fits into the memory that there is; 100 MB at a time."""
-    bomb = pa.record_batch([pa.array([bytes(100_000_000)], pa.binary())], schema=FIELDS)
-    for _ in range(5):
-        said = stream_refused(
-            siege,
-            "impossible length|more memory",
-            lambda s: (s.schema(), [bomb]),
-            compression="zstd",
-        )
-    return said
-
-
-@MEMBERS.add("refused: A column's stream names this job", stage="release")
-def a_column_in_another_place(siege: Siege) -> str:
-    stream = Stream.of(siege)
-    with siege.hands() as (connection, _):
-        siege.announced(connection)
-        for path in ((OTHER_JOB, "0"), ("..", "0"), (stream.job, "../../x"), (stream.job, "-1")):
-            said = refused(
-                lambda p=path: put(connection, p, stream.schema(), stream.batches),
-                "names this job and the column's number",
-            )
-        refused(
-            lambda: put(connection, (stream.job, "7"), stream.schema(column=7), stream.batches),
-            "olumn",
-        )
-    return said
-
-
-@MEMBERS.add("refused: Column 1 came again with other codes", stage="release")
-def a_column_that_comes_again_with_other_codes(siege: Siege) -> str:
-    """Repeated as it was, nothing happens.  It is the second: other attacks need the first."""
-    with siege.hands() as (connection, welcome):
-        file = siege.announced(connection).files[1]
-        connection.put(welcome.job, 1, file)
-        connection.put(welcome.job, 1, file)
-        with pa.OSFile(str(file)) as source, pa.ipc.open_stream(source) as stream:
-            notes, batches = dict(stream.schema.metadata), list(stream)
-        plain = json.loads(notes[b"opboost"]) | {"digest": "00" * 32}
-        other = FIELDS.with_metadata({**notes, b"opboost": json.dumps(plain).encode()})
-        return refused(
-            lambda: put(connection, (welcome.job, "1"), other, batches), "came again with other"
-        )
-
-
-@MEMBERS.add("refused: .*'telco'", stage="release")
-def messages_of_this_job_played_again(siege: Siege) -> str:
-    """One's own change nothing; another party's are not taken from this one."""
-    with siege.hands() as (connection, welcome):
-        release = siege.announced(connection)
-        before = tree(siege.job / "parties" / "shop")
-        siege.announced(connection)
-        siege.announced(connection)
-        if tree(siege.job / "parties" / "shop") != before:
-            raise AcceptedError("Messages that came again changed something.")
-        theirs = dataclasses.replace(release.schema, party="telco")
-        refused(lambda: connection.call("schema", theirs, Ack), "in the name of 'telco'")
-        receipt = siege.identity("telco").sign(welcome.job, release.receipt.entry, bytes(32))
-        return refused(lambda: connection.call("receipt", receipt, Ack), "receipt is not one of")
-
-
-# Too much
-
-
-@MEMBERS.add("cut off: A message is larger than any")
-def a_huge_message(siege: Siege) -> str:
-    """700 MB in one message, where the gate has 512: it is cut off before it is all there."""
-    with siege.hands() as (connection, _):
-        return refused(
-            lambda: raw_action(connection, "hello", bytes(700_000_000)),
-            "hung up|[Ss]tream removed|[Cc]onnection reset|[Bb]roken pipe",
-        )
-
-
-@MEMBERS.add("refused: A message of .* bytes is too large")
-def a_large_message(siege: Siege) -> str:
-    """Ten times as large as any message of ours."""
-    with siege.hands() as (connection, _):
-        return refused(lambda: raw_action(connection, "hello", bytes(40_000_000)), "too large")
-
-
-@MEMBERS.add("flood: Party 'shop' has 16 calls open already")
-def a_flood_of_calls(siege: Siege) -> str:
-    with siege.hands() as (connection, welcome):
-
-        def poll(_: int) -> str:
-            try:
-                connection.call("poll", Poll(welcome.job), Ack)
-            except op.PeerError as error:
-                return str(error)
-            return "held"
-
-        with ThreadPoolExecutor(60) as pool:
-            said = list(pool.map(poll, range(60)))
-    turned_away = [words for words in said if "calls open already" in words]
-    if len(turned_away) < 20:
-        raise AcceptedError(f"{len(turned_away)} of 60 calls were turned away.")
-    return turned_away[0]
-
-
-@MEMBERS.add("cut off: The party has more than 16 connections")
-def many_connections_of_a_party(siege: Siege) -> str:
-    """Whole Flight channels, each idle after its hello."""
-    with contextlib.ExitStack() as stack:
-        for _ in range(siege.crowd):
-            with contextlib.suppress(op.PeerError):
-                stack.enter_context(siege.hands())
-    return f"(16 of {siege.crowd} connections stay open)"
-
-
-@MEMBERS.add("flood: Party 'shop' has 16 calls open already")
-def a_reader_that_does_not_read(siege: Siege) -> str:
-    """Hundreds of calls over HTTP/2 by hand, whose answers may not be sent."""
-    with siege.hands() as (_, welcome):
-        job = encode(Poll(welcome.job))
-    kit = siege.made.folder / "certs" / "shop"
-    with frames.connected(siege.address, kit, buffer=4096) as end:
-        end.sendall(frames.opening(window=0))
-        for number in range(300):
-            end.sendall(frames.action(1 + 2 * number, "aligned", job))
-        time.sleep(2.0)
-    return "(16 calls wait, the others were refused)"
-
-
-@MEMBERS.add("cut off: Calls were begun and not gone on with")
-def a_thousand_calls_that_never_say_which(siege: Siege) -> str:
-    """Begun over one connection, none of them gone on with: each would hold a thread."""
-    kit = siege.made.folder / "certs" / "shop"
-    with frames.connected(siege.address, kit) as end:
-        end.sendall(frames.opening())
-        with contextlib.suppress(OSError):
-            end.sendall(b"".join(frames.headers(1 + 2 * n, "DoPut") for n in range(1000)))
-        end.settimeout(9.0)
-        return ended(end)
-
-
-@MEMBERS.add("cut off|refused")
-def a_sender_that_crawls(siege: Siege) -> str:
-    """A message that comes by a byte a second keeps its own connection busy, nobody else's."""
-    kit = siege.made.folder / "certs" / "shop"
-    with frames.connected(siege.address, kit) as end:
-        end.sendall(frames.opening())
-        message = frames.action(1, "hello", bytes(1000))
-        for byte in message[:3]:
-            end.sendall(bytes([byte]))
-            time.sleep(0.5)
-        end.sendall(message[3:-1])
-        time.sleep(1.0)
-    return "(nothing was taken in)"

@@ -55,7 +55,7 @@ class Nursery:
 
     def __init__(self) -> None:
         command = [sys.executable, "-m", "hardening.nursery"]
-        environment = {**os.environ, "OMP_WAIT_POLICY": "PASSIVE"}
+        environment = {**os.environ, "OMP_WAIT_POLICY": "PASSIVE", "COLUMNS": "80"}
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -70,11 +70,22 @@ class Nursery:
         threading.Thread(target=self._listen, daemon=True).start()
         atexit.register(self._process.kill)
 
-    def start(self, command: Sequence[str], said: Path) -> Process:
-        """Run the command line; its words are added to a file."""
+    def start(
+        self,
+        command: Sequence[str],
+        said: Path,
+        folder: Path | None = None,
+        all_said: bool = False,
+    ) -> Process:
+        """Run the command line; its words, and with ``all_said`` its data, are added to a file."""
         assert self._process.stdin is not None
         with self._news:
-            order = {"arguments": list(command), "said": str(said)}
+            order = {
+                "arguments": list(command),
+                "said": str(said),
+                "folder": str(folder or ""),
+                "all_said": all_said,
+            }
             self._process.stdin.write(json.dumps(order) + "\n")
             self._process.stdin.flush()
             if not self._news.wait_for(lambda: self._started, 60):
@@ -105,6 +116,9 @@ def _tell(news: dict[str, int]) -> None:
 
 def _load() -> None:
     import opboost.cli
+    import opboost.estimators
+    import opboost.files.desensitize
+    import opboost.files.training
     import opboost.party.label
     import opboost.service.join
     import opboost.service.serve  # noqa: F401
@@ -120,8 +134,10 @@ def _become(order: dict[str, object]) -> None:
 
     null = os.open(os.devnull, os.O_RDWR)
     said = os.open(str(order["said"]), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-    for number, handle in ((0, null), (1, null), (2, said)):
+    for number, handle in ((0, null), (1, said if order["all_said"] else null), (2, said)):
         os.dup2(handle, number)
+    if order["folder"]:
+        os.chdir(str(order["folder"]))
     sys.argv = ["opboost", *order["arguments"]]  # type: ignore[misc]
     status = 1
     try:
@@ -134,6 +150,7 @@ def _become(order: dict[str, object]) -> None:
 
         traceback.print_exc()
     finally:
+        sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)
 

@@ -3,7 +3,7 @@
 pip-audit alone calls a package that the index does not know "no known vulnerabilities found"; here
 it counts as not audited, and so does a service that cannot be reached.
 
-    python -m supply.audit                         every package of both locks, asked of the index
+    python -m supply.audit                         every package of the locks, asked of the index
     python -m supply.audit --osv-url URL LOCK      one lock, asked of an OSV service
     python -m supply.audit --must-answer           fails when it could not be audited, for releases
 """
@@ -21,7 +21,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
-from supply.lock import DEV, RUNTIME
+from supply.lock import DEV, DOCS, RUNTIME
 
 EXEMPT = Path(__file__).parent / "exempt.toml"
 SECONDS = 240
@@ -152,7 +152,7 @@ def judge(
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m supply.audit", description=__doc__)
-    parser.add_argument("locks", nargs="*", type=Path, default=[RUNTIME, DEV])
+    parser.add_argument("locks", nargs="*", type=Path, default=[RUNTIME, DEV, DOCS])
     parser.add_argument("--osv-url", help="ask this OSV service instead of the package index")
     parser.add_argument("--exempt", type=Path, default=EXEMPT)
     parser.add_argument("--must-answer", action="store_true", help="fail when not audited")

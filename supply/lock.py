@@ -12,6 +12,7 @@ from pip_requirements_parser import RequirementsFile
 ROOT = Path(__file__).parent.parent
 RUNTIME = ROOT / "requirements" / "runtime.txt"
 DEV = ROOT / "requirements" / "dev.txt"
+DOCS = ROOT / "requirements" / "docs.txt"
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from packaging.utils import parse_sdist_filename as sdist
 from packaging.utils import parse_wheel_filename as wheel
 from pip._internal.models.index import PyPI
 
-from supply.lock import DEV, RUNTIME, Pin, read
+from supply.lock import DEV, DOCS, RUNTIME, Pin, read
 
 INDEX = PyPI.simple_url
 FILE = re.compile(r'/([^/"#]+)#(sha256)=([0-9a-f]{64})')
@@ -39,7 +39,8 @@ def published(pin: Pin, index: str = INDEX) -> set[str]:
 
 
 def main(index: str = INDEX) -> int:
-    pins = list({(pin.name, pin.version): pin for pin in read(RUNTIME) + read(DEV)}.values())
+    locked = [pin for lock in (RUNTIME, DEV, DOCS) for pin in read(lock)]
+    pins = list({(pin.name, pin.version): pin for pin in locked}.values())
     with ThreadPoolExecutor(8) as pool:
         theirs = list(pool.map(lambda pin: published(pin, index), pins))
     wrong = [pin for pin, files in zip(pins, theirs, strict=True) if files != set(pin.hashes)]

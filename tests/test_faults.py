@@ -45,7 +45,7 @@ def test_a_party_that_is_killed_at_random_moments_goes_on(victim):
 
 
 @pytest.mark.skipif(not disk.may_mount(), reason="no file system may be mounted here")
-@pytest.mark.parametrize(("victim", "step"), [("bank", 9), ("shop", 12)])
+@pytest.mark.parametrize(("victim", "step"), [("bank", 16), ("shop", 20)])
 def test_a_full_disk_is_told_and_survived(victim, step):
     survived(disk.run(victim, step=step))
 

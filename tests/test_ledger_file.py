@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from opboost.errors import ConfigError, DataError, PrivacyError
 from opboost.ids import id_bytes
-from opboost.ledger import Drawing, Ledger
+from opboost.ledger import Drawing, Ledger, length
 from opboost.ledger.verify import verify
 from tests.cli import run
 from tests.ledger import AGE, LEVEL, opened, release, table, values
@@ -314,3 +314,35 @@ def test_a_file_goes_through_the_ledger(home):
     status, _, words = desensitised("people.csv", files[2])
     assert status == 2
     assert "Add [align]" in words
+
+
+def test_a_journal_that_is_cut_short_is_noticed_at_every_place(home):
+    """SQLite leaves out what it finds no end of, and says nothing: the length is noted besides."""
+    with opened(home) as ledger:
+        ledger._db.execute("PRAGMA wal_autocheckpoint = 0")
+        release(ledger, table(40))
+        shutil.copytree(home, home.parent / "killed")  # as a kill leaves it: nothing moved over
+    journal = home.parent / "killed" / "ledger" / "ledger.sqlite-wal"
+    whole = journal.read_bytes()
+    for place in (0, 32, len(whole) // 3, len(whole) // 2, len(whole) - 1):
+        (journal.parent / "ledger.sqlite-shm").unlink(missing_ok=True)
+        journal.write_bytes(whole[:place])
+        with pytest.raises(DataError, match=r"has lost entries.*drawn anew.*Bring back a copy"):
+            opened(home.parent / "killed").close()
+    journal.write_bytes(whole)
+    with opened(home.parent / "killed") as ledger:
+        assert not verify(ledger)
+
+
+def test_a_damaged_length_is_passed_over_place_by_place(home):
+    filled(home)
+    file = home / "ledger" / "length"
+    whole = file.read_bytes()
+    last, before = length.noted(file.parent), length.noted(file.parent).number - 1
+    for place in range(len(whole)):
+        file.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
+        damaged_last = place // 256 == last.number % 2
+        assert length.noted(file.parent).number == (before if damaged_last else last.number)
+    file.write_bytes(b"")
+    assert length.noted(file.parent) is None
+    opened(home).close()

@@ -112,25 +112,21 @@ def test_a_fair_cipher_encrypts_each_value_once():
 
 @pytest.mark.parametrize("method", ["Global-map", "Local-map", "Clamp-map"])
 def test_party_b_sends_an_eighth_of_the_paper(method):
-    """All three sets together, on the paper's data where they are here, else on as many rows."""
+    """Each set by itself, on the paper's data where they are here, else on as many rows."""
     bundled = not datasets.available()
     chosen = tab_comun_perform.METHODS[method]
     params = {"n_estimators": 8, "max_depth": 3, "eta": 0.1}
-    ours, paper = 0, 0
     for name in tab_comun_perform.SETS:
         table = cost_tables.cost_table(name, bundled)
         found = traffic.job_traffic(table, chosen, 0.08, "xgboost", params)
         printed = tab_comun_perform.printed(
             "b", "XGBoost", name, method if method in COMUN else "Global-map"
         )
-        ours, paper = ours + found["b"], paper + printed
         assert found["b"] > found["codes"] > found["entropy"] > 0
         assert found["a"] > 0
         assert found["b"] < 1.5 * found["entropy"] + 8_000
         assert found["cuts"] <= 9 * table.private.num_columns
-        if method == "Clamp-map":
-            assert found["b"] <= printed / 8
-    assert ours <= paper / 8
+        assert found["b"] <= printed / 8, name
 
 
 def test_printed_cells_are_found_by_their_names():

@@ -17,7 +17,7 @@ from cyclonedx.model.bom import Bom
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from supply.audit import Answer, Exemption, Finding, ask, exemptions, judge, main
-from supply.lock import DEV, ROOT, RUNTIME, Pin, read
+from supply.lock import DEV, DOCS, ROOT, RUNTIME, Pin, read
 from supply.published import published
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -78,8 +78,9 @@ def service(answer):
     [
         (RUNTIME, PROJECT["dependencies"] + EXTRAS["boost"]),
         (DEV, PROJECT["dependencies"] + EXTRAS["dev"]),
+        (DOCS, PROJECT["dependencies"] + EXTRAS["docs"]),
     ],
-    ids=["runtime", "dev"],
+    ids=["runtime", "dev", "docs"],
 )
 def test_a_lock_satisfies_the_ranges_of_the_project(lock, wanted):
     pins = read(lock)
@@ -89,7 +90,7 @@ def test_a_lock_satisfies_the_ranges_of_the_project(lock, wanted):
         assert all(line.specifier.contains(version) for version in versions), line
 
 
-@pytest.mark.parametrize("lock", [RUNTIME, DEV], ids=["runtime", "dev"])
+@pytest.mark.parametrize("lock", [RUNTIME, DEV, DOCS], ids=["runtime", "dev", "docs"])
 def test_a_lock_has_hashes_of_public_files_and_nothing_else(lock):
     for pin in read(lock):
         assert all(re.fullmatch(r"sha256:[0-9a-f]{64}", text) for text in pin.hashes), pin.name
@@ -100,13 +101,14 @@ def test_a_lock_has_hashes_of_public_files_and_nothing_else(lock):
 
 def test_the_locks_agree_and_a_deployment_has_no_development_tools():
     runtime = {pin.name: pin for pin in read(RUNTIME)}
-    for pin in read(DEV):
-        if pin.name in runtime:
-            assert (pin.version, pin.hashes) == (
-                runtime[pin.name].version,
-                runtime[pin.name].hashes,
+    develop = {pin.name: pin for pin in read(DEV)}
+    for below, above in ((runtime, develop), (develop, {pin.name: pin for pin in read(DOCS)})):
+        for name in below.keys() & above.keys():
+            assert (above[name].version, above[name].hashes) == (
+                below[name].version,
+                below[name].hashes,
             )
-    tools = {canonicalize_name(Requirement(line).name) for line in EXTRAS["dev"]}
+    tools = {canonicalize_name(Requirement(line).name) for line in EXTRAS["dev"] + EXTRAS["docs"]}
     tools -= {canonicalize_name(Requirement(line).name) for line in EXTRAS["boost"]}
     assert not tools & set(runtime)
 

@@ -19,7 +19,7 @@ from opboost.ordinals import Codebook
 from opboost.party.checks import check_head
 from opboost.wire import envelope
 from opboost.wire.coding import Coder, pack_integers, unpack_integers
-from opboost.wire.columns import FIELDS, PIECE, Head, Reader, batch, digest, pieces
+from opboost.wire.columns import FIELDS, PIECE, Head, Outline, Reader, batch, digest, pieces
 from opboost.wire.messages import (
     KINDS,
     Ack,
@@ -267,9 +267,17 @@ def test_any_bytes_unpack_or_are_refused(junk, count):
 def test_a_packed_list_never_inflates_beyond_its_size():
     import zlib
 
-    bomb = zlib.compress(bytes(10**7), 9)
+    bomb = b"\x18" + zlib.compress(bytes(10**7), 9)
     with pytest.raises(WireError, match=r"another length"):
         unpack_integers(bomb, 10)
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1), max_size=300), st.sampled_from([8, 16, 32, 63]))
+def test_packed_lists_are_the_same_again_and_short(values, bits):
+    values = np.array([v % 2**bits - 2 ** (bits - 1) for v in values], dtype=np.int64)
+    packed = pack_integers(values)
+    assert np.array_equal(unpack_integers(packed, len(values)), values)
+    assert len(packed) <= 1 + -(-bits // 8) * len(values)
 
 
 @pytest.mark.parametrize("change", [-1, 1, 2**62])
@@ -334,21 +342,41 @@ def test_a_batch_of_another_form_is_refused():
 
 
 @pytest.mark.parametrize(
+    ("notes", "words"),
+    [
+        ({b"opboost": b"\x01"}, "cannot be read"),
+        ({b"opboost": b""}, "version"),
+        ({b"more": b"x" * 100}, "no head of ours"),
+    ],
+)
+def test_a_head_of_another_form_is_refused(notes, words):
+    schema = stream(np.array([0, 1] * 9, dtype=np.uint8), [3, 7])[0].to_schema()
+    with pytest.raises(WireError, match=words):
+        Head.from_schema(schema.with_metadata({**schema.metadata, **notes}))
+
+
+@pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({b"opboost": b"{}"}, "cannot be read"),
-        ({b"opboost": b'{"version": 9}'}, "version 9"),
-        ({b"frequencies": b"junk"}, "unpacked"),
-        ({b"more": b"x" * 100}, "no head of ours"),
-        ({b"values": pack_integers(np.array([1, -5]))}, "cannot be read"),
-        ({b"values": pack_integers(np.array([2**62, 2**62]))}, "beyond any grid"),
+        ({"version": 9}, "version 9"),
+        ({"frequencies": b"junk"}, "unpacked"),
+        ({"values": pack_integers(np.array([1, -5]))}, "cannot be read"),
+        ({"values": pack_integers(np.array([2**62, 2**62]))}, "beyond any grid"),
+        ({"values": pack_integers(np.array([1, 2, 3]))}, "another length"),
+        ({"rows": 2**31}, "no sensible numbers"),
+        ({"symbols": 0}, "more symbols than rows"),
+        ({"symbols": 20}, "more symbols than rows"),
     ],
 )
 def test_a_head_that_lies_is_refused(change, words):
-    head, _ = stream(np.array([0, 1] * 9, dtype=np.uint8), [3, 7])
-    schema = head.to_schema()
+    schema = stream(np.array([0, 1] * 9, dtype=np.uint8), [3, 7])[0].to_schema()
+    outline = Outline.unpacked(schema.metadata[b"opboost"])._replace(**change)
     with pytest.raises(WireError, match=words):
-        Head.from_schema(schema.with_metadata({**schema.metadata, **change}))
+        Head.from_schema(schema.with_metadata({b"opboost": outline.packed()}))
+    whole = schema.metadata[b"opboost"]
+    for cut in (whole[:-1], whole + b"x"):
+        with pytest.raises(WireError, match="longer or shorter"):
+            Head.from_schema(schema.with_metadata({b"opboost": cut}))
 
 
 @pytest.mark.parametrize(

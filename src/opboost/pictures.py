@@ -35,8 +35,12 @@ def figure(rows: int, columns: int, width: float, height: float, sharey: Any = F
     return Chart(drawn, [list(row) for row in axes])
 
 
-def save(chart: Chart, path: Path) -> None:
-    """Write the figure under another name and rename it into place."""
+def save(chart: Chart, path: Path, about: str = "") -> None:
+    """Write the figure under another name and rename it into place; ``about`` goes along inside.
+
+    An SVG has no date, so that the same chart gives the same bytes.
+    """
+    import matplotlib
     from matplotlib import pyplot as plt
 
     if path.suffix not in (".png", ".svg", ".pdf"):
@@ -44,7 +48,11 @@ def save(chart: Chart, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.part")
     try:
-        chart.figure.savefig(partial, dpi=130, format=path.suffix.lstrip("."))
+        kind = path.suffix.lstrip(".")
+        kept = {"Subject" if kind == "pdf" else "Description": about} if about else {}
+        dateless = {"Date": None} if kind == "svg" else {}
+        with matplotlib.rc_context({"svg.hashsalt": "opboost"}):
+            chart.figure.savefig(partial, dpi=130, format=kind, metadata={**kept, **dateless})
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)

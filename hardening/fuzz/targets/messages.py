@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import zlib
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -118,6 +119,8 @@ def _field(rng: Random, kind: pa.DataType, value: Any) -> Any:
         if isinstance(value, str) and value[:1] == "{" and way < 0.9:
             return spoilt_json(rng, value.encode()).decode(errors="replace")
         return text(rng).encode(errors="replace").decode()
+    if pa.types.is_binary(kind) and value and value[:1] == b"\x78" and way < 0.9:
+        return _repacked(rng, value)
     if pa.types.is_binary(kind):
         return spoilt(rng, value or b"\0")[:100_000]
     if pa.types.is_boolean(kind):
@@ -138,6 +141,20 @@ def _field(rng: Random, kind: pa.DataType, value: Any) -> Any:
             rng.shuffle(items)
         return items
     return _struct(rng, kind, value or {})
+
+
+def _repacked(rng: Random, value: bytes) -> bytes:
+    """A packed list, spoilt before it is packed."""
+    if rng.random() < 0.02:
+        return zlib.compress(bytes(2**24))
+    try:
+        items = json.loads(zlib.decompress(value))
+    except (zlib.error, ValueError):  # spoilt before
+        return spoilt(rng, value)
+    if rng.random() < 0.5 and all(isinstance(i, str) for i in items):
+        items = _field(rng, pa.list_(pa.string()), items)
+        return zlib.compress(json.dumps(items).encode())
+    return zlib.compress(spoilt_json(rng, json.dumps(items).encode()))
 
 
 def _struct(rng: Random, kind: Any, row: dict[str, Any]) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from opboost.party.checks import check_answer
 from opboost.party.spool import Spool, read_values
 from opboost.service.intake import check_column_file
 from opboost.wire.coding import Coder, pack_integers, unpack_integers
-from opboost.wire.columns import FIELDS, PIECE, Head, batch
+from opboost.wire.columns import FIELDS, PIECE, Head, Outline, batch
 from opboost.wire.messages import (
     ColumnSchema,
     Cuts,
@@ -61,6 +61,12 @@ def parts(data: bytes) -> list[bytes]:
     return found
 
 
+def inflated(packed: bytes) -> tuple[bytes, bytes]:
+    """A packed list's first byte as if it were deflated, and what would be."""
+    width, rest = packed[0] & 15, packed[1:]
+    return bytes([16 + width]), zlib.decompress(rest) if packed[0] > 16 else rest
+
+
 def _lists(home: Path) -> Drill:
     numbers = np.random.default_rng(0)
     lists = [numbers.integers(1, 1000, n) for n in (1, 2, 10, 500)]
@@ -69,8 +75,8 @@ def _lists(home: Path) -> Drill:
     def make(rng: Random) -> bytes:
         data, count = rng.choice(packed)
         if rng.random() < 0.5:
-            raw = zlib.decompress(data)
-            data = zlib.compress(spoilt(rng, raw) if rng.random() < 0.9 else raw * 500)
+            form, raw = inflated(data)
+            data = form + zlib.compress(spoilt(rng, raw) if rng.random() < 0.9 else raw * 500)
         else:
             data = spoilt(rng, data)
         if rng.random() < 0.3:
@@ -157,6 +163,31 @@ def _read(data: bytes) -> tuple[pa.Schema, list[pa.RecordBatch]]:
         return stream.schema, list(stream)
 
 
+def _spoilt_outline(rng: Random, data: bytes) -> bytes:
+    """The numbers of a head with bytes spoilt, or one number at a border."""
+    if rng.random() < 0.3:
+        return spoilt(rng, data)
+    field = rng.choice(("column", "rows", "symbols"))
+    number = rng.choice((0, 1, 2, 9, 10, 11, 255, 2**16, 2**31 - 1, 2**31, 2**32 - 1))
+    outline = Outline.unpacked(data)._replace(**{field: number})
+    if rng.random() < 0.3:
+        outline = outline._replace(gaps=not outline.gaps)
+    return outline.packed()
+
+
+def _spoilt_list(rng: Random, outline: Outline) -> Outline:
+    """One of a head's lists spoilt, before or after it is packed, or one that fills the memory."""
+    name = rng.choice(("frequencies", "values"))
+    packed: bytes = getattr(outline, name)
+    if rng.random() < 0.05:
+        bomb = b"\x18" + zlib.compress(bytes(2**24))
+        return outline._replace(**{name: bomb, "symbols": 2**21, "rows": 2**21})
+    if rng.random() < 0.2 or not packed:
+        return outline._replace(**{name: spoilt(rng, packed or b"\0")})
+    form, raw = inflated(packed)
+    return outline._replace(**{name: form + zlib.compress(spoilt(rng, raw))})
+
+
 def spoilt_stream(rng: Random, data: bytes, others: list[bytes]) -> bytes:
     """A column's stream with other bytes, another head, or other pieces."""
     way = rng.random()
@@ -165,16 +196,9 @@ def spoilt_stream(rng: Random, data: bytes, others: list[bytes]) -> bytes:
     schema, batches = _read(data)
     notes = dict(schema.metadata)
     if way < 0.6:
-        notes[b"opboost"] = spoilt_json(rng, notes[b"opboost"])
+        notes[b"opboost"] = _spoilt_outline(rng, notes[b"opboost"])
     elif way < 0.75:
-        name = rng.choice([b"frequencies", b"values"])
-        raw = spoilt(rng, zlib.decompress(notes[name]))
-        notes[name] = zlib.compress(raw) if rng.random() < 0.8 else spoilt(rng, notes[name])
-        if rng.random() < 0.05:
-            notes[name] = zlib.compress(bytes(2**24))
-            notes[b"opboost"] = json.dumps(
-                json.loads(notes[b"opboost"]) | {"symbols": 2**21, "rows": 2**21}
-            ).encode()
+        notes[b"opboost"] = _spoilt_list(rng, Outline.unpacked(notes[b"opboost"])).packed()
     elif way < 0.9:
         words = batches[0].column(0)[0].as_py()
         piece = spoilt(rng, words) if rng.random() < 0.9 else bytes(2**18)
@@ -198,9 +222,9 @@ def _redigested(schema: pa.Schema, piece: bytes, batches: list[pa.RecordBatch]) 
         codes = head.coder.decode(piece, min(PIECE, head.rows))
     except WireError:
         return _stream(schema, batches)
-    plain = json.loads(schema.metadata[b"opboost"])
-    plain["digest"] = hashlib.sha256(codes.astype("<u4").tobytes()).hexdigest()
-    notes = {**schema.metadata, b"opboost": json.dumps(plain).encode()}
+    digest = hashlib.sha256(codes.astype("<u4").tobytes()).digest()
+    outline = Outline.unpacked(schema.metadata[b"opboost"])._replace(digest=digest)
+    notes = {**schema.metadata, b"opboost": outline.packed()}
     return _stream(schema.with_metadata(notes), batches)
 
 

@@ -25,6 +25,7 @@ from opboost.cli.data import data
 from opboost.cli.demo import demo
 from opboost.cli.describe import describe
 from opboost.cli.desensitize import desensitize
+from opboost.cli.doctor import doctor
 from opboost.cli.join import join
 from opboost.cli.ledger import ledger
 from opboost.cli.predict import predict
@@ -37,12 +38,12 @@ app = typer.Typer(
     name="opboost",
     help="Vertical federated gradient boosting by order-preserving desensitization.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
 _verbs = (
     demo, describe, desensitize, certify, audit, train, predict, serve, join, reproduce, bench,
+    doctor,
 )  # fmt: skip
 for verb in _verbs:
     app.command()(verb)

@@ -43,6 +43,11 @@ def audit(
     """Attack each mechanism by drawing from it; print what that proves beside what is promised.
 
     Exit status 3 if a bound exceeds what is promised or certified, or draws depend on each other.
+
+    \b
+    Examples:
+      opboost audit -c b.toml
+      opboost audit -c b.toml --samples 100000 --pairs 10
     """
     from opboost.auditing import audit as attack
     from opboost.config import load

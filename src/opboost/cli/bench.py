@@ -36,7 +36,14 @@ def bench(
     ] = 600.0,
     format: FormatOption = Format.text,
 ) -> None:
-    """Time this library and its peers in one run; sampling on one core."""
+    """Time this library and its peers in one run; sampling on one core.
+
+    \b
+    Examples:
+      opboost bench sampling --quick --no-peers
+      opboost bench federation --repeats 3
+      opboost bench all --format json
+    """
     if name not in (*NAMES, "all"):
         raise ParameterError(f"No benchmark is called {name!r}. There are: {', '.join(NAMES)}.")
     console = talk()

@@ -44,7 +44,14 @@ def align(
     ] = False,
     format: FormatOption = Format.text,
 ) -> None:
-    """Begin a job (label party), or find the rows that the parties have in common."""
+    """Begin a job (label party), or find the rows that the parties have in common.
+
+    \b
+    Examples:
+      opboost bundle align -c bank.toml --to out
+      opboost bundle align -c shop.toml in/credit-1.bundle --to out
+      opboost bundle align -c bank.toml --to out --again
+    """
     from opboost.config.federation import is_label_party, load_label
 
     if is_label_party(config):
@@ -65,7 +72,12 @@ def align(
 def export(
     config: ConfigOption, given: Given, to: ToOption, format: FormatOption = Format.text
 ) -> None:
-    """Feature party: desensitise once, and write codes for the label party."""
+    """Feature party: desensitise once, and write codes for the label party.
+
+    \b
+    Example:
+      opboost bundle export -c shop.toml in/credit-3.bundle --to out
+    """
     _feature(config, "export", given, to, format)
 
 
@@ -73,7 +85,12 @@ def export(
 def split_query(
     config: ConfigOption, given: AllGiven, to: ToOption, format: FormatOption = Format.text
 ) -> None:
-    """Label party: train, and write the questions for the values behind the cuts."""
+    """Label party: train, and write the questions for the values behind the cuts.
+
+    \b
+    Example:
+      opboost bundle split-query -c bank.toml in/credit-4.bundle --to out
+    """
     _label(config, "split-query", given, to, format)
 
 
@@ -81,7 +98,12 @@ def split_query(
 def answer(
     config: ConfigOption, given: Given, to: ToOption, format: FormatOption = Format.text
 ) -> None:
-    """Feature party: answer the label party's question, once."""
+    """Feature party: answer the label party's question, once.
+
+    \b
+    Example:
+      opboost bundle answer -c shop.toml in/credit-5.bundle --to out
+    """
     _feature(config, "answer", given, to, format)
 
 
@@ -97,7 +119,13 @@ def finish(
     ] = None,
     format: FormatOption = Format.text,
 ) -> None:
-    """Label party: put the values into the model, and write it; or write predictions."""
+    """Label party: put the values into the model, and write it; or write predictions.
+
+    \b
+    Examples:
+      opboost bundle finish -c bank.toml in/credit-6.bundle
+      opboost bundle finish -c bank-predict.toml in/new-4.bundle --model m.opboost -o answers.csv
+    """
     from opboost.config.federation import load_label
     from opboost.files.writing import check_new
     from opboost.service.bundle_label import predict

@@ -25,6 +25,11 @@ def certify(
     """Compute what each column's mechanism does, beside what is promised.
 
     Exit status 3 if a promise does not cover.
+
+    \b
+    Examples:
+      opboost certify -c b.toml
+      opboost certify -c b.toml --png loss.png --format json
     """
     from opboost.certify import certify as compute
     from opboost.certify import draw

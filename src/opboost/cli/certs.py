@@ -19,7 +19,13 @@ def new(
     days: Annotated[int, typer.Option(min=1, help="How long the certificate is good.")] = 397,
     format: FormatOption = Format.text,
 ) -> None:
-    """Make a party's kit: ca.pem, cert.pem and keys.  The authority is made with the first."""
+    """Make a party's kit: ca.pem, cert.pem and keys.  The authority is made with the first.
+
+    \b
+    Examples:
+      opboost certs new bank --dir certs
+      opboost certs new shop --dir certs --days 90
+    """
     from opboost.service.certs import new_kit
 
     kit = new_kit(name, dir, days=days)
@@ -46,6 +52,11 @@ def encryption(
 
     An encryption key that is there is kept; its public half is certified anew, which is also what a
     renewed certificate needs.
+
+    \b
+    Examples:
+      opboost certs encryption certs/bank
+      opboost certs encryption certs/bank --key /secure/bank.key
     """
     from opboost.service.certs import add_encryption
 

@@ -18,7 +18,13 @@ def show(
     verify: Annotated[bool, typer.Option("--verify", help="Compare checksums too.")] = False,
     format: FormatOption = Format.text,
 ) -> None:
-    """List the data sets, and which are here."""
+    """List the data sets, and which are here.
+
+    \b
+    Examples:
+      opboost data list
+      opboost data list --verify --format json
+    """
     from opboost.experiments import sources
 
     folder = sources.target()
@@ -63,7 +69,11 @@ def fetch(
     """Download data sets from their publishers, check them, and keep them as CSV tables.
 
     They go into the folder that OPBOOST_DATA names, else into your cache folder.
-    Examples: opboost data fetch adult casp · opboost data fetch salaries --file Salaries.csv
+
+    \b
+    Examples:
+      opboost data fetch adult casp
+      opboost data fetch salaries --file Salaries.csv
     """
     from opboost.errors import ParameterError
     from opboost.experiments import sources
@@ -91,7 +101,12 @@ def fetch(
 
 @data.command()
 def path(format: FormatOption = Format.text) -> None:
-    """Print the folder where data sets lie, or would lie."""
+    """Print the folder where data sets lie, or would lie.
+
+    \b
+    Example:
+      opboost data path
+    """
     from opboost.experiments import sources
 
     if format is Format.json:

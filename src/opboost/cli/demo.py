@@ -34,7 +34,14 @@ def demo(
     ] = None,
     format: FormatOption = Format.text,
 ) -> None:
-    """Train one model over three processes: a label party and two feature parties over mTLS."""
+    """Train one model over three processes: a label party and two feature parties over mTLS.
+
+    \b
+    Examples:
+      opboost demo
+      opboost demo --epsilon 1.28 --cells 20 --out demo-out
+      opboost demo --mechanisms --seed 1
+    """
     from opboost.domain import Domain
     from opboost.mechanisms import ClampMap
 

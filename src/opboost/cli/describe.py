@@ -19,7 +19,13 @@ def describe(
     ] = None,
     format: FormatOption = Format.text,
 ) -> None:
-    """List columns, kinds, and which bounds are missing.  Shows no smallest or largest value."""
+    """List columns, kinds, and which bounds are missing.  Shows no smallest or largest value.
+
+    \b
+    Examples:
+      opboost describe people.csv
+      opboost describe people.csv -c b.toml --format json
+    """
     from opboost.config import load
     from opboost.files.describe import describe as look
 

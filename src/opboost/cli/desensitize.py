@@ -63,6 +63,13 @@ def desensitize(
     With [ledger] in the configuration each cell is noised once, the release is recorded and caps
     hold; without it a second run is a second release.  With --engine the table is desensitised in
     parts, into a folder, by workers that may be killed: run again, it goes on with the same noise.
+
+    \b
+    Examples:
+      opboost desensitize people.csv -c b.toml -o released.csv
+      opboost desensitize tables/ -c shop.toml -o released/ --to bank
+      opboost desensitize tables/ -c shop.toml -o released/ --engine local
+      opboost desensitize people.csv -c b.toml -o trial.parquet --seed 1
     """
     from opboost.config import load
     from opboost.config.columns import read, validated

@@ -28,7 +28,13 @@ def join(
     insecure_plaintext_on_loopback: PlaintextOption = False,
     format: FormatOption = Format.text,
 ) -> None:
-    """Desensitise once, send codes, answer the split query.  Opens no port."""
+    """Desensitise once, send codes, answer the split query.  Opens no port.
+
+    \b
+    Examples:
+      opboost join -c shop.toml
+      opboost join -c shop.toml --leave --connect bank.example:8815
+    """
     from opboost.config.federation import load_feature
     from opboost.service.join import join as run
 

@@ -39,7 +39,13 @@ def _opened(config: Path) -> Iterator[Ledger]:
 
 @ledger.command()
 def show(config: ConfigOption, format: FormatOption = Format.text) -> None:
-    """Releases and answers, and the most that was spent on one person."""
+    """Releases and answers, and the most that was spent on one person.
+
+    \b
+    Examples:
+      opboost ledger show -c shop.toml
+      opboost ledger show -c shop.toml --format json
+    """
     from opboost.ledger.summary import summary
 
     with _opened(config) as opened:
@@ -76,7 +82,13 @@ def verify(
     ] = None,
     format: FormatOption = Format.text,
 ) -> None:
-    """Check every entry and every block; exit status 3 if anything is wrong."""
+    """Check every entry and every block; exit status 3 if anything is wrong.
+
+    \b
+    Examples:
+      opboost ledger verify -c shop.toml
+      opboost ledger verify -c shop.toml --receipts receipts/
+    """
     from opboost.ledger.verify import verify as run
 
     with _opened(config) as opened:
@@ -120,7 +132,13 @@ def export(
     out: Annotated[Path | None, typer.Option("--out", "-o", help="File; else stdout.")] = None,
     format: FormatOption = Format.json,
 ) -> None:
-    """Every entry as JSON (or CSV with --format text); no handles of people."""
+    """Every entry as JSON (or CSV with --format text); no handles of people.
+
+    \b
+    Examples:
+      opboost ledger export -c shop.toml -o ledger.json
+      opboost ledger export -c shop.toml --format text
+    """
     with _opened(config) as opened:
         lines = [_line(e) for e in opened.entries()]
     if out is not None:

@@ -39,7 +39,14 @@ def predict(
     insecure_plaintext_on_loopback: PlaintextOption = False,
     format: FormatOption = Format.text,
 ) -> None:
-    """Predict for the rows of a table: CSV to standard output, or a file."""
+    """Predict for the rows of a table: CSV to standard output, or a file.
+
+    \b
+    Examples:
+      opboost predict m.opboost new.csv
+      opboost predict m.opboost new.csv --desensitize --out answers.csv
+      opboost predict m.opboost new.csv --with-peers -c bank-predict.toml -o answers.csv
+    """
     from opboost.files.writing import check_new
 
     if out is not None:

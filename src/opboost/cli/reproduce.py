@@ -39,8 +39,12 @@ def reproduce(
 ) -> None:
     """Reproduce tables and figures of the paper; what was measured before is not run again.
 
-    Examples: opboost reproduce tab:op-prob-t · opboost reproduce all --quick ·
-    opboost reproduce fig:adult_class --table loans.csv --label default
+    \b
+    Examples:
+      opboost reproduce list
+      opboost reproduce all --quick
+      opboost reproduce tab:op-prob-t
+      opboost reproduce fig:adult_class --table loans.csv --label default -c loans.toml
     """
     from opboost.experiments import datasets
     from opboost.experiments.reproduce import MODULES, STATEMENTS, artefact

@@ -33,7 +33,14 @@ def serve(
     insecure_plaintext_on_loopback: PlaintextOption = False,
     format: FormatOption = Format.text,
 ) -> None:
-    """Wait for the feature parties, train, ask for split values, write the model."""
+    """Wait for the feature parties, train, ask for split values, write the model.
+
+    \b
+    Examples:
+      opboost serve -c bank.toml
+      opboost serve -c bank.toml --status
+      opboost serve -c bank.toml --again --metrics 127.0.0.1:9100
+    """
     if status:
         _show(_status(config), format)
         return

@@ -21,7 +21,13 @@ def train(
     ] = "auto",
     format: FormatOption = Format.text,
 ) -> None:
-    """Desensitise the private columns, train, and save the model with what it needs."""
+    """Desensitise the private columns, train, and save the model with what it needs.
+
+    \b
+    Examples:
+      opboost train people.csv --label paid_back -c b.toml -o m.opboost
+      opboost train houses.parquet --label price --task regress -c b.toml -o m.opboost
+    """
     from opboost.config import load
     from opboost.files.training import train as run
 

@@ -3,7 +3,7 @@
 An entry's hash is ``HMAC(key, previous hash, number, time, kind, body)``; a body names the
 SHA-256 of each block of data that was written with it.  So one changed bit anywhere does not
 verify, and without the key nobody can make a chain that does.  Cutting off the end leaves a valid,
-shorter chain: receipts.py is about that.
+shorter chain: length.py and receipts.py are about that.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import numpy as np
 
 from opboost._typing import BoolArray, IntArray, Words
 from opboost.errors import DataError, ParameterError, PrivacyError, in_words
+from opboost.ledger import length
 from opboost.ledger.keys import Key, Persons, check_place, read_keys
 
 UNIT = 10**9
@@ -155,8 +156,12 @@ class Ledger:
         self.folder, self.caps = Path(folder), caps or Caps()
         check_place(Path(key), self.folder)
         self.folder.mkdir(parents=True, exist_ok=True)
+        self._added: Entry | None = None
+        before = length.noted(self.folder)
         self._db = _opened(self.folder / "ledger.sqlite")
         try:
+            if before and not self._holds(before):
+                raise length.shorter(self.folder, before)
             self._keys = read_keys(Path(key), self.folder, new=self.head() is None)
             self._by_name = {k.name: k for k in self._keys}
             self._check_keys()
@@ -191,6 +196,7 @@ class Ledger:
     def writing(self) -> Iterator[None]:
         """All that is written inside lasts together, or not at all; one writer at a time."""
         self._run("BEGIN IMMEDIATE")
+        self._added = None
         try:
             yield
         except BaseException:
@@ -199,6 +205,12 @@ class Ledger:
                     self._db.execute("ROLLBACK")
             raise
         self._run("COMMIT")
+        if self._added is not None:
+            length.note(self.folder, self._added.number, self._added.hash)
+
+    def _holds(self, before: length.Length) -> bool:
+        entry = self.entry(before.number)
+        return entry is not None and entry.hash == before.hash
 
     def append(self, kind: str, body: dict[str, Any]) -> Entry:
         """Chain a new entry; only within :meth:`writing`."""
@@ -209,7 +221,8 @@ class Ledger:
         digest = entry_hash(self.key, previous, number, at, kind, text)
         row = (number, at, kind, text, self.key.name, digest)
         self._run("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?)", row)
-        return Entry(number, at, kind, text, self.key.name, digest)
+        self._added = Entry(number, at, kind, text, self.key.name, digest)
+        return self._added
 
     def head(self) -> Entry | None:
         """The last entry."""

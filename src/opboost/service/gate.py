@@ -15,7 +15,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -38,6 +37,7 @@ from opboost.service.intake import (
     check_their_points,
     taken_schema,
 )
+from opboost.service.limits import allow_files, full_stack, limit_memory
 from opboost.service.logs import LINES, Log
 from opboost.service.tls import CLAIMED
 from opboost.wire.coding import warm_up
@@ -442,41 +442,6 @@ class _ClaimFactory(flight.ServerMiddlewareFactory):  # type: ignore[misc]
 class _Claim(flight.ServerMiddleware):  # type: ignore[misc]
     def __init__(self, party: str) -> None:
         self.party = party
-
-
-def limit_memory(megabytes: int) -> None:
-    """Let this process use so much more than it does now; allocations beyond fail cleanly."""
-    try:
-        import resource
-
-        now = next(
-            int(line.split()[1]) * 1024
-            for line in Path("/proc/self/status").read_text().splitlines()
-            if line.startswith("VmData:")
-        )
-    except (ImportError, OSError, StopIteration):
-        return
-    resource.setrlimit(resource.RLIMIT_DATA, (now + megabytes * 2**20,) * 2)
-
-
-def allow_files(count: int) -> None:
-    """Let this process hold so many files and connections, as far as it may."""
-    with suppress(ImportError, OSError, ValueError):
-        import resource
-
-        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        wanted = count if hard == resource.RLIM_INFINITY else min(count, hard)
-        if soft != resource.RLIM_INFINITY and soft < wanted:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-
-
-def full_stack() -> None:
-    """Let the first thread's stack grow as far as it may; the others keep the size they have."""
-    with suppress(ImportError, OSError, ValueError):
-        import resource
-
-        hard = resource.getrlimit(resource.RLIMIT_STACK)[1]
-        resource.setrlimit(resource.RLIMIT_STACK, (hard, hard))
 
 
 def main() -> None:

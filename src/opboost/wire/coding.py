@@ -125,22 +125,47 @@ def _precision(symbols: int) -> int:
 
 
 def pack_integers(values: IntArray) -> bytes:
-    """Integers, best small ones, as a few bytes each: planes of bytes, deflated."""
-    planes = np.ascontiguousarray(values, dtype="<i8").view(np.uint8).reshape(-1, 8).T
-    return zlib.compress(planes.tobytes(), 9)
+    """Integers, best small ones, as a few bytes each.
+
+    The first byte says how many bytes an integer has.  Where it is 16 more, planes of those bytes
+    follow, deflated: that is shorter for long lists.
+    """
+    width = next(w for w in (1, 2, 4, 8) if w == 8 or _fits(values, w))
+    planes = values.astype(f"<i{width}").view(np.uint8).reshape(-1, width).T.tobytes()
+    deflated = zlib.compress(planes, 9)
+    if len(deflated) < len(planes):
+        return bytes([16 + width]) + deflated
+    return bytes([width]) + planes
 
 
 def unpack_integers(data: bytes, count: int) -> IntArray:
     """The ``count`` integers again; never inflates beyond their size."""
+    form = data[0] if data else 0
+    width = form & 15
+    if form not in (1, 2, 4, 8, 17, 18, 20, 24):
+        raise WireError("A packed list cannot be unpacked.")
+    planes = bytes(data[1:]) if form < 16 else _inflated(data[1:], width * count)
+    if len(planes) != width * count:
+        raise WireError("A packed list has another length than stated.")
+    rows = np.frombuffer(planes, dtype=np.uint8).reshape(width, count)
+    return np.ascontiguousarray(rows.T).view(f"<i{width}").reshape(count).astype(np.int64)
+
+
+def _fits(values: IntArray, width: int) -> bool:
+    most = 1 << (8 * width - 1)
+    return not len(values) or bool(-most <= values.min() and values.max() < most)
+
+
+def _inflated(data: bytes, size: int) -> bytes:
+    """What was deflated, up to one byte more than ``size``."""
     unpacker = zlib.decompressobj()
     try:
-        planes = unpacker.decompress(data, 8 * count + 1)
+        found = unpacker.decompress(data, size + 1)
     except zlib.error:
         raise WireError("A packed list cannot be unpacked.") from None
-    if len(planes) != 8 * count or not unpacker.eof or unpacker.unused_data:
+    if not unpacker.eof or unpacker.unused_data:
         raise WireError("A packed list has another length than stated.")
-    rows = np.frombuffer(planes, dtype=np.uint8).reshape(8, count)
-    return np.ascontiguousarray(rows.T).view("<i8").reshape(count).astype(np.int64)
+    return found
 
 
 def warm_up() -> None:

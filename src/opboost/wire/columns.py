@@ -9,9 +9,10 @@ and how large each piece is, so an endless or inflated stream ends early.
 from __future__ import annotations
 
 import hashlib
-import json
+import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +27,46 @@ PIECE = 2**18
 """Rows of one piece."""
 
 FIELDS = pa.schema([pa.field("data", pa.binary(), nullable=False)])
+_NOTE = b"opboost"
+
+
+class Outline(NamedTuple):
+    """A head before its lists are unpacked; so the numbers are checked before anything grows.
+
+    >>> Outline.unpacked(Outline(0, 150, 10, False, bytes(32), b"f", b"v").packed()).rows
+    150
+    """
+
+    column: int
+    rows: int
+    symbols: int
+    gaps: bool
+    digest: bytes
+    frequencies: bytes
+    values: bytes = b""
+    version: int = VERSION
+
+    def packed(self) -> bytes:
+        """As bytes."""
+        lengths = len(self.frequencies), len(self.values)
+        fixed = struct.pack(_FIXED, self.version, *self[:4], self.digest, *lengths)
+        return fixed + self.frequencies + self.values
+
+    @classmethod
+    def unpacked(cls, data: bytes) -> Outline:
+        """From a peer's bytes."""
+        if data[:1] != bytes([VERSION]):
+            raise WireError(f"A column is of version {data[0] if data else '?'}, not {VERSION}.")
+        fixed = struct.unpack_from(_FIXED, data)
+        version, column, rows, symbols, gaps, digest, frequencies, values = fixed
+        lists = data[struct.calcsize(_FIXED) :]
+        if len(lists) != frequencies + values:
+            raise WireError("A column's head is longer or shorter than it says.")
+        first, second = lists[:frequencies], lists[frequencies:]
+        return cls(column, rows, symbols, gaps, digest, first, second, version)
+
+
+_FIXED = "<B3I?32sII"
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,22 +102,20 @@ class Head:
 
     def to_schema(self) -> pa.Schema:
         """The head as the schema of a stream."""
-        plain = {
-            "version": VERSION,
-            "column": self.column,
-            "rows": self.rows,
-            "gaps": self.gaps,
-            "symbols": self.symbols,
-            "digest": self.digest.hex(),
-            "codebook": self.codebook is not None,
-        }
-        notes = {b"opboost": json.dumps(plain).encode()}
-        notes[b"frequencies"] = pack_integers(self.coder.frequencies)
+        values = b""
         if self.codebook is not None:
-            values = self.codebook.values.astype(np.int64)
-            steps = np.append(values[:1], values[1:] - values[:-1])
-            notes[b"values"] = pack_integers(steps)
-        return FIELDS.with_metadata(notes)
+            cells = self.codebook.values.astype(np.int64)
+            values = pack_integers(np.append(cells[:1], cells[1:] - cells[:-1]))
+        outline = Outline(
+            self.column,
+            self.rows,
+            self.symbols,
+            self.gaps,
+            self.digest,
+            pack_integers(self.coder.frequencies),
+            values,
+        )
+        return FIELDS.with_metadata({_NOTE: outline.packed()})
 
     @classmethod
     def from_schema(cls, schema: pa.Schema, most: int = 2**31) -> Head:
@@ -88,30 +127,26 @@ class Head:
         if not schema.equals(FIELDS, check_metadata=False):
             raise WireError("A column's stream has other fields than one of bytes.")
         notes = schema.metadata or {}
-        if set(notes) - {b"opboost", b"frequencies", b"values"}:
+        if set(notes) - {_NOTE}:
             raise WireError("A column's head holds what no head of ours does.")
         try:
-            plain = json.loads(notes[b"opboost"])
-            if plain["version"] != VERSION:
-                raise WireError(f"A column is of version {plain['version']!r}, not {VERSION}.")
-            numbers = [plain[name] for name in ("column", "rows", "symbols")]
-            if not all(type(n) is int and 0 <= n < 2**31 for n in numbers):
+            outline = Outline.unpacked(notes[_NOTE])
+            column, rows, symbols, gaps = outline[:4]
+            if max(column, rows, symbols) >= 2**31:
                 raise WireError("A column's head holds no sensible numbers.")
-            column, rows, symbols = numbers
             if not 0 < symbols <= rows + 1:
                 raise WireError("A column has more symbols than rows.")
             if symbols > most:
                 raise WireError(f"A column has {symbols:,} codes, more than its grid has cells.")
-            coder = Coder.unpacked(symbols, notes[b"frequencies"])
+            coder = Coder.unpacked(symbols, outline.frequencies)
             book = None
-            gaps = plain["gaps"] is True
-            if plain["codebook"] is True and symbols > gaps:
-                steps = unpack_integers(notes[b"values"], symbols - gaps)
+            if outline.values and symbols > gaps:
+                steps = unpack_integers(outline.values, symbols - gaps)
                 if np.abs(steps.astype(np.float64)).sum() > 2.0**62:
                     raise WireError("A codebook goes beyond any grid.")
                 book = Codebook(np.cumsum(steps))
-            return cls(column, rows, gaps, coder, book, bytes.fromhex(plain["digest"]))
-        except (KeyError, TypeError, ValueError, RecursionError, DataError) as error:
+            return cls(column, rows, gaps, coder, book, outline.digest)
+        except (KeyError, ValueError, struct.error, DataError) as error:
             raise WireError(f"A column's head cannot be read ({type(error).__name__}).") from None
 
 

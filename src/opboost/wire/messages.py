@@ -25,13 +25,15 @@ them by what they are for; all are had from here.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import fields
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 from opboost.errors import WireError
 from opboost.wire.envelope import seal, unseal
 from opboost.wire.matching import MOST_POINTS, Aligned, Points, PointsQuery, Rows, Step
 from opboost.wire.meeting import Ack, Farewell, Hello, Poll, Welcome
+from opboost.wire.packing import packed, unpacked
 from opboost.wire.release import MOST_COLUMNS, Books, ColumnSchema, Receipt, Schema
 from opboost.wire.rules import PARTY_NAME, Units, check, check_job, check_party, job_number
 from opboost.wire.splits import Cuts, SplitQuery, SplitValues, Values
@@ -85,12 +87,6 @@ KINDS: dict[str, Any] = {
         Farewell,
     )
 }
-_PARTS: dict[str, Any] = {
-    Schema.KIND: ColumnSchema,
-    SplitQuery.KIND: Cuts,
-    SplitValues.KIND: Values,
-}
-
 M = TypeVar("M")
 
 
@@ -104,33 +100,60 @@ def decode(data: bytes, *expected: type[M]) -> M:
     kind, row = unseal(data, {m.KIND: m.ARROW for m in expected})  # type: ignore[attr-defined]
     if None in row.values():
         raise WireError(f"A {kind} lacks a field.")
-    part = _PARTS.get(kind)
-    if part is not None:
-        row["columns"] = tuple(_part(part, spec) for spec in row["columns"])
+    if kind in _COLUMNS:
+        row["columns"] = tuple(_COLUMNS[kind].read(row["columns"]))
     elif "columns" in row:
         row["columns"] = tuple(row["columns"])
     made: M = KINDS[kind](**row)
     return made
 
 
-def _part(part: Any, spec: Any) -> Any:
-    if part is ColumnSchema:
-        check(isinstance(spec, str), "A column's description is text.")
-        return ColumnSchema(spec)
-    values = {k: tuple(v) if isinstance(v, list) else v for k, v in (spec or {}).items()}
-    flat = [x for v in values.values() for x in (v if isinstance(v, tuple) else (v,))]
-    check(bool(values) and None not in flat, "A list of columns has a gap.")
-    return part(**values)
-
-
 def _row(message: Any) -> dict[str, Any]:
     row = {f.name: getattr(message, f.name) for f in fields(message)}
-    if message.KIND in _PARTS:
-        row["columns"] = [_part_row(part) for part in message.columns]
+    if message.KIND in _COLUMNS:
+        row["columns"] = _COLUMNS[message.KIND].write(row["columns"])
     return row
 
 
-def _part_row(part: Any) -> Any:
-    if isinstance(part, ColumnSchema):
-        return part.spec
-    return {f.name: getattr(part, f.name) for f in fields(part)}
+class _Form(NamedTuple):
+    """How a message's list of columns is written and read."""
+
+    write: Callable[[Any], Any]
+    read: Callable[[Any], Iterator[Any]]
+
+
+def _read_schemas(data: bytes) -> Iterator[ColumnSchema]:
+    for spec in unpacked(data, MOST_COLUMNS):
+        check(isinstance(spec, str), "A column's description is text.")
+        yield ColumnSchema(spec)
+
+
+def _read_cuts(rows: list[Any]) -> Iterator[Cuts]:
+    for row in rows:
+        check(row is not None and None not in row.values(), "A list of columns has a gap.")
+        check(None not in row["codes"], "A list of columns has a gap.")
+        yield Cuts(row["column"], tuple(row["codes"]))
+
+
+def _read_values(data: bytes) -> Iterator[Values]:
+    for item in unpacked(data, MOST_COLUMNS):
+        check(isinstance(item, list) and len(item) == 3, "Split values name column and units.")
+        column, units, values = item
+        check(type(column) is int and type(units) is str, "Split values name column and units.")
+        check(
+            isinstance(values, list) and all(type(v) is float for v in values),
+            "A split value is a number.",
+        )
+        yield Values(column, cast("Units", units), tuple(values))
+
+
+_COLUMNS: dict[str, _Form] = {
+    Schema.KIND: _Form(lambda many: packed([c.spec for c in many]), _read_schemas),
+    SplitQuery.KIND: _Form(
+        lambda many: [{"column": c.column, "codes": c.codes} for c in many], _read_cuts
+    ),
+    SplitValues.KIND: _Form(
+        lambda many: packed([[v.column, v.units, [float(x) for x in v.values]] for v in many]),
+        _read_values,
+    ),
+}

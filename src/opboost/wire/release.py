@@ -6,8 +6,6 @@ import json
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-import pyarrow as pa
-
 from opboost.columns import PrivateColumn
 from opboost.domain import NumericMapping
 from opboost.errors import OpBoostError, WireError, in_words
@@ -96,7 +94,7 @@ class Schema:
         ids=BYTES,
         codebook=TEXT,
         units=TEXT,
-        columns=pa.list_(TEXT),
+        columns=BYTES,
         columns_per_row=INT,
     )
 

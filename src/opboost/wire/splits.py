@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from opboost.wire.rules import BYTES, FLOAT, INT, TEXT, Units, arrow, check, check_job
+from opboost.wire.rules import BYTES, INT, TEXT, Units, arrow, check, check_job
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +73,7 @@ class SplitValues:
     ARROW: ClassVar = arrow(
         job=TEXT,
         query=BYTES,
-        columns=pa.list_(
-            pa.struct([("column", INT), ("units", TEXT), ("values", pa.list_(FLOAT))])
-        ),
+        columns=BYTES,
     )
 
     def __post_init__(self) -> None:

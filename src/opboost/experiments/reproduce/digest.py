@@ -11,7 +11,18 @@ from opboost.experiments.reproduce.writing import markdown
 
 def digest(all_shown: Sequence[Shown], about: str) -> str:
     """A line on the run, the table of headlines, and what was found artefact by artefact."""
-    lines = [about, "", "## In figures", "", markdown(headlines(all_shown)), "", "## In words"]
+    short = [f"- {s.finding.short}" for s in all_shown if s.finding and s.finding.short]
+    minute = ["## In a minute", "", *short, ""] if short else []
+    lines = [
+        about,
+        "",
+        *minute,
+        "## In figures",
+        "",
+        markdown(headlines(all_shown)),
+        "",
+        "## In words",
+    ]
     for shown in all_shown:
         lines += ["", f"### {shown.artefact.title} (`{shown.artefact.label}`)", ""]
         if shown.finding is None:

@@ -94,13 +94,14 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """All that is shown of an artefact."""
+    """All that is shown of an artefact; ``short`` is for those who read nothing else."""
 
     summary: str
     headlines: tuple[Headline, ...] = ()
     panels: tuple[Panel, ...] = ()
     grids: tuple[Grid, ...] = ()
     notes: tuple[Note, ...] = ()
+    short: str = ""
 
 
 @dataclass(frozen=True, slots=True)

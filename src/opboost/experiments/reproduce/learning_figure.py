@@ -112,6 +112,7 @@ def show(source: Source, scope: Scope, results: Results) -> Finding:
         _panels(study, scope, results),
         tuple(grids),
         (*source.notes(), *_notes(study)),
+        _short(study, results),
     )
 
 
@@ -284,6 +285,18 @@ def _summary(study: Study, results: Results) -> str:
         f"({found[EXACT[0]]:.4g} at equal exact ε), Clamp-map {found[CLAMP]:.4g}, "
         f"ours at its best {found[BEST]:.4g}{share}; plain {raw:.4g}. Local privacy at the same "
         f"total: Piecewise {found[TOTAL[0]]:.4g}, FederBoost's way {found[TOTAL[1]]:.4g}."
+    )
+
+
+def _short(study: Study, results: Results) -> str:
+    paired, source = len(study.seeds(BEST)), study.source
+    found = [study.mean(results, line, AT, first=paired) for line in (GLOBAL, BEST, *TOTAL)]
+    local = max(found[2:], key=lambda value: source.better * value)
+    raw = statistics.fmean(study.plain(results, False)[:paired])
+    return (
+        f"{source.title}, {source.measure} at ε = {AT:g} a unit: the paper's Global-map "
+        f"{found[0]:.3g}, ours {found[1]:.3g}, no noise {raw:.3g}; local privacy of the same total "
+        f"{local:.3g}."
     )
 
 

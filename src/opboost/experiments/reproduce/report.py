@@ -109,7 +109,21 @@ def _summary(all_shown: Sequence[Shown]) -> str:
             lines.append(f"<li>{_name(s)}: {escape(s.finding.summary)}</li>")
     grid = headlines(all_shown)
     table = _table(grid, "words") if grid.rows else ""
-    return f"<h3>In a minute</h3><ul>{''.join(lines)}</ul>{table}"
+    return (
+        f"{_minute(all_shown)}<h3>One by one</h3><ul>{''.join(lines)}</ul>"
+        f"<h3>In figures</h3>{table}"
+    )
+
+
+def _minute(all_shown: Sequence[Shown]) -> str:
+    """What a busy person reads: few artefacts, a sentence each, and how many failed."""
+    short = [
+        f"<li>{escape(s.finding.short)}</li>" for s in all_shown if s.finding and s.finding.short
+    ]
+    failed = sum(s.finding is None for s in all_shown)
+    if failed:
+        short.append(f'<li><span class="bad">{failed} of {len(all_shown)} FAILED.</span></li>')
+    return f"<h3>In a minute</h3><ul>{''.join(short)}</ul>" if short else ""
 
 
 def _name(s: Shown) -> str:

@@ -98,6 +98,9 @@ def _show(scope: Scope, results: Results) -> Finding:
         f"{_mean(age, 'prior alone'):.0%}; of Clamp-map no attack gets more than "
         f"{_mean(low, 'best possible'):.0%} at ε = {LOW:g} a unit, but "
         f"{_mean(high, 'best possible'):.0%} at {HIGH:g}: noise protects as far as ε is small.",
+        short=f"Attackers get {_best(age)[1]:.0%} of ages within one cell from order-preserving "
+        f"encryption; of Clamp-map {_mean(low, 'best possible'):.0%} at ε = {LOW:g} and "
+        f"{_mean(high, 'best possible'):.0%} at {HIGH:g}.",
         headlines=tuple(
             Headline(
                 f"{_title(scope, 'age')} recovered within ±1, ε = {e:g} "

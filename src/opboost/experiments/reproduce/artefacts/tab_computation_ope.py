@@ -72,6 +72,8 @@ def _show(scope: Scope, results: Results) -> Finding:
         summary=f"Desensitising is at least {least:,.0f} times as fast as encrypting every row "
         f"(the paper: {min(paper):.0f} to {max(paper):.0f} times); against a cipher that encrypts "
         f"each of the 100 values once, {_against(found, once)}.",
+        short=f"Desensitising takes 1/{least:,.0f} of the time of order-preserving encryption, row "
+        "by row (pyope).",
         headlines=(
             Headline(
                 "100,000 values encrypted, every row, s",

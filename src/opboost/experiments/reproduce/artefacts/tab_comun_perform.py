@@ -88,6 +88,8 @@ def _show(scope: Scope, results: Results) -> Finding:
         f"paper's bytes over the three sets, by method; Clamp-map "
         f"{max(clamp[n] / paper[n] for n in SETS):.3f} of Global-map's at most. "
         + (f"Above an eighth: {', '.join(above)}." if above else "Each is below an eighth."),
+        short=f"Party B sends {min(shares.values()):.2f} to {max(shares.values()):.2f} of the "
+        "bytes that the paper prints.",
         headlines=(
             *(
                 Headline(

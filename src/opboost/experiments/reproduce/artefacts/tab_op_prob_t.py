@@ -62,6 +62,8 @@ def _show(scope: Scope, results: Results) -> Finding:
     return Finding(
         summary=f"{same} of {cells} printed figures come back to all four digits once the table's "
         "slips are made on purpose; the theorems' own formulas and the exact minimum stand beside.",
+        short=f"{same} of {cells} figures of the table of order probabilities come back to all "
+        "digits.",
         headlines=tuple(
             Headline(
                 f"γ(45), {m}",

@@ -1,0 +1,58 @@
+"""``opboost doctor``: is this machine, and this party's file, ready to work?"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from opboost.cli.common import Format, FormatOption, paper, print_json, talk
+
+if TYPE_CHECKING:
+    from opboost.doctor import Finding
+
+
+def doctor(
+    config: Annotated[
+        Path | None, typer.Option("--config", "-c", help="Also look at this party's file.")
+    ] = None,
+    format: FormatOption = Format.text,
+) -> None:
+    """Look at versions, AES, threads, disk and, with -c, a party's file and certificates.
+
+    Writes nothing and calls nobody.  Exit status 1 if something is wrong; warnings are no failure.
+
+    \b
+    Examples:
+      opboost doctor
+      opboost doctor -c shop.toml --format json
+    """
+    from opboost.doctor import State, examine_machine, examine_party
+
+    folder = config.absolute().parent if config else Path.cwd()
+    found = list(examine_machine(folder))
+    if config is not None:
+        found += examine_party(config)
+    wrong = sum(f.state is State.wrong for f in found)
+    if format is Format.json:
+        print_json({"well": not wrong, "findings": [asdict(f) for f in found]})
+    else:
+        _print(found)
+    if config is None:
+        talk().print("Certificates and folders: opboost doctor -c FILE, with a party's file.")
+    if wrong:
+        talk().print(f"opboost: {wrong} thing{'s are' if wrong > 1 else ' is'} wrong.")
+        raise typer.Exit(1)
+
+
+def _print(found: list[Finding]) -> None:
+    table = Table()
+    table.add_column("what")
+    table.add_column("state")
+    table.add_column("found, and what to do", overflow="fold")
+    for f in found:
+        table.add_row(f.what, f.state, f"{f.found}\n-> {f.next_step}" if f.next_step else f.found)
+    paper().print(table)

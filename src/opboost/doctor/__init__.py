@@ -1,0 +1,11 @@
+"""What is well and what is not: the machine, and what a party's file names.
+
+``machine.py`` looks at packages, processor, threads and disk; ``party.py`` at a configuration, its
+keys and its certificates.  Nothing is written, and nobody is called.
+"""
+
+from opboost.doctor.finding import Finding, State
+from opboost.doctor.machine import examine_machine
+from opboost.doctor.party import examine_party
+
+__all__ = ["Finding", "State", "examine_machine", "examine_party"]

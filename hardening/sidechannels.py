@@ -11,6 +11,7 @@ import numpy as np
 
 import opboost as op
 from hardening.auditor import SOUND
+from opboost.rng import Bits
 
 
 class CountedSource:
@@ -23,9 +24,9 @@ class CountedSource:
         self._counts["words"] += draws * (stop - start)
         return self._source.words(draws, start, stop)
 
-    def bits(self, count: int) -> int:
+    def further(self, row: int) -> Bits:
         self._counts["further"] += 1
-        return self._source.bits(count)
+        return self._source.further(row)
 
 
 @dataclass(frozen=True)

@@ -87,6 +87,9 @@ class ScriptedSource:
         self._at += draws
         return out
 
+    def further(self, row):
+        return self
+
     def bits(self, count):
         return self._bits.pop(0) & ((1 << count) - 1)
 

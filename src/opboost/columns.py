@@ -127,6 +127,13 @@ class PrivateColumn:
         except (DataError, ParameterError) as error:
             raise ColumnError.of(self.name, error) from None
 
+    def states(self, prepared: Prepared) -> IntArray:
+        """A number for what a row's draw depends on: its cell, or that a flagged one is missing."""
+        states = prepared.cells.astype(np.int64) << 1
+        if self.flagged() is not None:
+            states = np.where(prepared.missing, 1, states)
+        return states
+
     def release(self, prepared: Prepared, rng: Rng | None = None) -> list[OutColumn]:
         """Desensitise once; a seeded generator gives a row noise by its value, not by its place."""
         if isinstance(rng, SeededRng):

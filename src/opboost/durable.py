@@ -110,6 +110,19 @@ def writing(
     flush(path.parent)
 
 
+@contextmanager
+def placing(path: Path) -> Iterator[Path]:
+    """A name to write a file under, which takes the place of ``path`` when the block ends well."""
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+    try:
+        yield partial
+        flush(partial)
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+    flush(path.parent)
+
+
 def read_json(path: Path, kind: Any, *, seal: bool = False) -> Any:
     """What a JSON file of one's own holds, as a value of ``kind``; a damaged one is refused.
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from opboost.errors import DataError
 
@@ -20,6 +22,33 @@ def id_bytes(columns: Sequence[Sequence[Any]], names: Sequence[str]) -> list[byt
         _refuse_gaps(columns[0], names[0])
         return parts[0]
     return [framed(row) for row in zip(*parts, strict=True)]
+
+
+def id_array(table: Any, names: Sequence[str]) -> pa.LargeBinaryArray:
+    """The IDs of an Arrow table, the same bytes as :func:`id_bytes` gives, without Python's loops.
+
+    >>> id_array(pa.table({"id": [7, 80]}), ["id"]).to_pylist()
+    [b'7', b'80']
+    """
+    if len(names) == 1:
+        column = table.column(names[0]).combine_chunks()
+        if pa.types.is_integer(column.type) and not column.null_count:
+            return column.cast(pa.large_string()).cast(pa.large_binary())
+        if _plain_text(column):
+            return column.cast(pa.large_binary())
+    slow = id_bytes([table.column(name).to_pylist() for name in names], names)
+    return pa.array(slow, pa.large_binary())
+
+
+def _plain_text(column: pa.Array) -> bool:
+    """Whether all are IDs beyond doubt: printable ASCII, no space at an end, no word for a gap."""
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return False
+    if column.null_count or not len(column):
+        return False
+    sound = pc.match_substring_regex(column, r"^[!-~]([ -~]*[!-~])?$")
+    words = pc.is_in(pc.ascii_lower(column), value_set=pa.array(sorted(NO_ID), column.type))
+    return bool(pc.all(sound).as_py()) and not pc.any(words).as_py()
 
 
 def framed(parts: Iterable[bytes]) -> bytes:

@@ -28,6 +28,14 @@ REKEY_BYTES = 2**30
 _ZEROS = memoryview(bytes(BUFFER_BYTES))
 
 
+class Bits(Protocol):
+    """Uniform random bits beyond those of the words, for the rare draw that needs more."""
+
+    def bits(self, count: int) -> int:
+        """A uniform integer of ``count`` bits."""
+        ...
+
+
 class Source(Protocol):
     """An open stream of uniform random bits."""
 
@@ -38,8 +46,8 @@ class Source(Protocol):
         """
         ...
 
-    def bits(self, count: int) -> int:
-        """A uniform integer of ``count`` bits."""
+    def further(self, row: int) -> Bits:
+        """Bits beyond the words of one row."""
         ...
 
 
@@ -90,6 +98,9 @@ class _SecureSource:
 
     def words(self, draws: int, start: int, stop: int) -> Words:
         return _keystream().take(draws * (stop - start)).reshape(draws, stop - start)
+
+    def further(self, row: int) -> Bits:
+        return self
 
     def bits(self, count: int) -> int:
         # Rare, and while words are in use: straight from the operating system.
@@ -146,6 +157,9 @@ class _SeededSource:
     def words(self, draws: int, start: int, stop: int) -> Words:
         shape = (draws, stop - start)
         return self._generator.integers(0, 2**64, size=shape, dtype=np.uint64)
+
+    def further(self, row: int) -> Bits:
+        return self
 
     def bits(self, count: int) -> int:
         return int.from_bytes(self._generator.bytes(-(-count // 8)), "little") >> (-count % 8)
@@ -214,7 +228,7 @@ class KeyedRng:
 
 class _KeyedSource:
     def __init__(self, seeded: SeededRng, keys: Words) -> None:
-        self._tail = seeded.open()
+        self._tail = _SeededSource(seeded.seed, seeded.path)
         self._salt = self._tail.bits(64)
         self._keys = keys
         self._draws: dict[int, int] = {}
@@ -225,8 +239,8 @@ class _KeyedSource:
         order = np.arange(first, first + draws, dtype=np.uint64)[:, None] ^ np.uint64(self._salt)
         return mixed(mixed(order) ^ self._keys[None, start:stop])
 
-    def bits(self, count: int) -> int:
-        return self._tail.bits(count)
+    def further(self, row: int) -> Bits:
+        return self._tail
 
 
 def row_keys(values: FloatArray | IntArray) -> Words:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,17 +17,41 @@ from opboost.cli.common import (
     FormatOption,
     bytes_progress,
     print_json,
+    steps_progress,
     talk,
 )
 from opboost.errors import ConfigError, PrivacyError
 
+if TYPE_CHECKING:
+    from opboost.config import Plan
+    from opboost.config.columns import ColumnsConfig
+    from opboost.config.sections import LedgerSection
+    from opboost.ledger import Ledger
+
+
+class Engine(Enum):
+    """Who desensitises the parts of a table."""
+
+    local = "local"
+    dask = "dask"
+    spark = "spark"
+
 
 def desensitize(
-    table: Annotated[Path, typer.Argument(help="CSV or Parquet file, or a folder of them.")],
+    table: Annotated[
+        Path, typer.Argument(help="CSV or Parquet file, a folder of them, or a 'pattern*'.")
+    ],
     config: ConfigOption,
     out: Annotated[Path, typer.Option("--out", "-o", help="File or folder to make.")],
     seed: Annotated[
         int | None, typer.Option(help="Repeatable noise: protects nothing, for trying only.")
+    ] = None,
+    engine: Annotated[
+        Engine | None,
+        typer.Option(help="Make a folder of parts: by processes here, on Dask, or on Spark."),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="With an engine that is started here: how many.")
     ] = None,
     to: Annotated[
         str, typer.Option(help="Who will get the file; recorded in the ledger.")
@@ -34,60 +61,42 @@ def desensitize(
     """Desensitise a table in bounded memory.  The output appears when it is whole.
 
     With [ledger] in the configuration each cell is noised once, the release is recorded and caps
-    hold; without it a second run is a second release.
+    hold; without it a second run is a second release.  With --engine the table is desensitised in
+    parts, into a folder, by workers that may be killed: run again, it goes on with the same noise.
 
     \b
     Examples:
       opboost desensitize people.csv -c b.toml -o released.csv
       opboost desensitize tables/ -c shop.toml -o released/ --to bank
+      opboost desensitize tables/ -c shop.toml -o released/ --engine local
       opboost desensitize people.csv -c b.toml -o trial.parquet --seed 1
     """
     from opboost.config import load
     from opboost.config.columns import read, validated
-    from opboost.files.desensitize import desensitize as run
-    from opboost.files.reading import table_files
     from opboost.guarantee import NoGuarantee
-    from opboost.ledger import Caps, Drawing, Ledger
-    from opboost.rng import SeededRng
 
     plan = load(config)
     sections = validated(read(config), config.name)
-    size = sum(f.stat().st_size for f in table_files(table))
-    rng = None if seed is None else SeededRng(seed)
-    with ExitStack() as stack:
-        drawing = None
-        if sections.ledger is not None:
-            if seed is not None:
-                raise PrivacyError(
-                    "Seeded noise protects nothing and does not go through a ledger."
-                )
-            if not sections.align.ids():
-                raise ConfigError(
-                    f"{config.name} has a [ledger], which remembers people. "
-                    'Add [align] with id = "customer_id".'
-                )
-            folder, key = (config.parent / p for p in (sections.ledger.folder, sections.ledger.key))
-            caps = Caps(sections.ledger.cap_attribute, sections.ledger.cap_person)
-            drawing = Drawing(
-                stack.enter_context(Ledger(folder, key, caps)),
-                plan.private,
-                plan.attributes,
-                job=f"file {out.name}",
-                recipient=to,
-                budget=plan.budget,
-                new_attributes=sections.ledger.new_attributes,
-                people=sections.ledger.people or ", ".join(sections.align.ids()),
-            )
-        progress = stack.enter_context(bytes_progress("desensitising", size))
-        ids = sections.align.ids()
-        summary = run(table, plan, out, rng=rng, progress=progress, drawing=drawing, ids=ids)
+    ids = sections.align.ids()
+    if sections.ledger is not None and seed is not None:
+        raise PrivacyError("Seeded noise protects nothing and does not go through a ledger.")
+    if not ids and (sections.ledger is not None or engine is not None):
+        why = "has a [ledger], which remembers people" if sections.ledger else "names no people"
+        raise ConfigError(f'{config.name} {why}. Add [align] with id = "customer_id".')
+    if engine is not None and seed is not None:
+        raise PrivacyError("Noise of an engine's release is never seeded. Leave --seed out.")
+    with _ledger(sections.ledger, config) as ledger:
+        if engine is None:
+            done = _streamed(table, plan, out, sections, seed, to, ledger)
+        else:
+            done = _in_parts(table, plan, out, sections, engine, workers, to, ledger)
     promise = plan.guarantee() if seed is None else NoGuarantee("seeded")
     if format is Format.json:
         print_json(
             {
                 "out": str(out),
-                "files": summary.files,
-                "rows": summary.rows,
+                "files": done.files,
+                "rows": done.rows,
                 "guarantee": str(promise),
                 "total": promise.total,
             }
@@ -95,13 +104,105 @@ def desensitize(
     else:
         typer.echo(str(promise))
     console = talk()
-    if drawing is not None:
-        console.print(
-            f"Ledger: entry {drawing.entry.number}, {drawing.new_cells:,} cells drawn and "
-            f"charged, {drawing.old_cells:,} known already"
-        )
-    console.print(f"{summary.rows:,} rows in {summary.files} file(s) -> {out}")
-    clamped = {name: n for name, n in summary.outside.items() if n}
+    if done.remark:
+        console.print(done.remark)
+    console.print(f"{done.rows:,} rows in {done.files} file(s) -> {out}")
+    clamped = {name: n for name, n in done.outside.items() if n}
     if clamped:
         listed = ", ".join(f"{name} {n:,}" for name, n in clamped.items())
         console.print(f"Clamped to their bounds (known to you alone): {listed}")
+
+
+@dataclass(frozen=True)
+class _Done:
+    files: int
+    rows: int
+    outside: dict[str, int]
+    remark: str
+
+
+@contextmanager
+def _ledger(section: LedgerSection | None, config: Path) -> Iterator[Ledger | None]:
+    """The ledger that the configuration names."""
+    from opboost.ledger import Caps, Ledger
+
+    if section is None:
+        yield None
+        return
+    folder, key = (config.parent / p for p in (section.folder, section.key))
+    with Ledger(folder, key, Caps(section.cap_attribute, section.cap_person)) as ledger:
+        yield ledger
+
+
+def _streamed(
+    table: Path,
+    plan: Plan,
+    out: Path,
+    sections: ColumnsConfig,
+    seed: int | None,
+    to: str,
+    ledger: Ledger | None,
+) -> _Done:
+    """One process, a piece after the other."""
+    from opboost.files.desensitize import desensitize as run
+    from opboost.files.reading import table_files
+    from opboost.ledger import Drawing
+    from opboost.rng import SeededRng
+
+    ids, drawing = sections.align.ids(), None
+    if ledger is not None and sections.ledger is not None:
+        drawing = Drawing(
+            ledger,
+            plan.private,
+            plan.attributes,
+            job=f"file {out.name}",
+            recipient=to,
+            budget=plan.budget,
+            new_attributes=sections.ledger.new_attributes,
+            people=sections.ledger.people or ", ".join(ids),
+        )
+    size = sum(f.stat().st_size for f in table_files(table))
+    rng = None if seed is None else SeededRng(seed)
+    with bytes_progress("desensitising", size) as progress:
+        summary = run(table, plan, out, rng=rng, progress=progress, drawing=drawing, ids=ids)
+    remark = ""
+    if drawing is not None:
+        remark = (
+            f"Ledger: entry {drawing.entry.number}, {drawing.new_cells:,} cells drawn and "
+            f"charged, {drawing.old_cells:,} known already"
+        )
+    return _Done(summary.files, summary.rows, summary.outside, remark)
+
+
+def _in_parts(
+    table: Path,
+    plan: Plan,
+    out: Path,
+    sections: ColumnsConfig,
+    engine: Engine,
+    workers: int | None,
+    to: str,
+    ledger: Ledger | None,
+) -> _Done:
+    """Many workers, each as often as need be."""
+    from opboost.scale import Charge
+    from opboost.scale import desensitize as run
+
+    charge = None
+    if ledger is not None and sections.ledger is not None:
+        new, people = sections.ledger.new_attributes, sections.ledger.people or ""
+        charge = Charge(ledger, to, tuple(new), people)
+    with steps_progress() as progress:
+        made = run(
+            table,
+            plan,
+            out,
+            ids=sections.align.ids(),
+            engine=engine.value,
+            workers=workers,
+            charge=charge,
+            progress=lambda done, parts: progress("desensitising", done, parts),
+        )
+    manifest = made.manifest
+    remark = "" if made.fresh else f"Release {manifest.release} is there already: nothing was drawn"
+    return _Done(len(manifest.parts), manifest.rows, made.outside, remark)

@@ -41,16 +41,21 @@ def desensitize(
     drawing: Drawing | None = None,
     ids: Sequence[str] = (),
 ) -> Summary:
-    """Desensitise a file, or every file of a folder, into ``target``.
+    """Desensitise a file, or every file of a folder or pattern, into ``target``.
 
     Columns of a piece are drawn in parallel.  The target appears when it is whole.  With a
     ``drawing`` noise comes through the ledger, for the people that the columns ``ids`` name; the
     release is committed there before the target appears.
     """
     files = table_files(source)
-    folder = source.is_dir()
+    folder = not source.is_file()
     if not folder:
         kind_of(target)
+    elif len({f.name for f in files}) < len(files):
+        raise DataError(
+            f"Two of the {len(files)} files have the same name",
+            hint="Each becomes a file of the target under its name: desensitise them one by one.",
+        )
     for file in files:
         plan.check_names(column_names(file))
     counts = dict.fromkeys((str(c.name) for c in plan.private), 0)
@@ -70,7 +75,7 @@ def desensitize(
                 report = (lambda n, base=used: progress(base + n)) if progress else None
                 for piece in pieces(file, csv_types(plan.private), report, width):
                     fresh = draw or _fresh_draw(plan, own, pool)
-                    writer.write(_released(piece, plan, fresh, seen, counts))
+                    writer.write(released(piece, plan, fresh, seen, counts))
                     seen += piece.num_rows
             if not seen:
                 raise DataError(f"{file.name} has no rows")
@@ -117,9 +122,10 @@ def _fresh_draw(plan: Plan, rng: Rng | None, pool: ThreadPoolExecutor) -> Draw:
     return draw
 
 
-def _released(
+def released(
     piece: pa.Table, plan: Plan, draw: Draw, start: int, counts: dict[str, int]
 ) -> pa.Table:
+    """The piece with its private columns desensitised and undeclared ones gone."""
     columns, outside = draw(piece, start)
     out: dict[str, list[OutColumn]] = {}
     for column, released, beyond in zip(plan.private, columns, outside, strict=True):

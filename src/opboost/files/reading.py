@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from glob import glob
 from pathlib import Path
 
 import pyarrow as pa
@@ -27,15 +28,26 @@ _UNREADABLE = (pa.ArrowException, OSError, UnicodeDecodeError)
 
 
 def table_files(path: Path) -> list[Path]:
-    """The files of a table: the file itself, or those of a folder in the order of their names."""
+    """The files of a table: one file, those of a folder, or those of a pattern such as 2024-*.csv.
+
+    Files of a folder or pattern come in the order of their names.
+    """
     if path.is_file():
         kind_of(path)
         return [path]
-    if not path.is_dir():
+    if path.is_dir():
+        files = sorted(p for p in path.iterdir() if p.name.endswith(_SUFFIXES) and p.is_file())
+        if not files:
+            raise DataError(f"The folder {path} holds no CSV or Parquet file")
+        return files
+    if not any(mark in str(path) for mark in "*?["):
         raise DataError(f"{path} does not exist", hint="Give a CSV or Parquet file, or a folder.")
-    files = sorted(p for p in path.iterdir() if p.name.endswith(_SUFFIXES) and p.is_file())
+    files = [Path(name) for name in sorted(glob(str(path), recursive=True))]
+    files = [f for f in files if f.name.endswith(_SUFFIXES) and f.is_file()]
     if not files:
-        raise DataError(f"The folder {path} holds no CSV or Parquet file")
+        raise DataError(
+            f"No CSV or Parquet file is called like {path}", hint="Correct the pattern."
+        )
     return files
 
 
@@ -64,15 +76,17 @@ def pieces(
     types: Mapping[str, pa.DataType] | None = None,
     progress: Callable[[int], None] | None = None,
     width: int = 0,
+    groups: Sequence[int] | None = None,
 ) -> Iterator[pa.Table]:
     """The rows of a file, a piece at a time.
 
     ``types`` are the types of a CSV file's columns (Parquet has its own); all others are text.
     ``progress`` is told how many bytes of the file have been used up.  ``width`` is how many
-    columns will be made of a piece: more columns, shorter pieces.
+    columns will be made of a piece: more columns, shorter pieces.  ``groups`` are the row groups
+    of a Parquet file that are wanted.
     """
     whole = (
-        _parquet_pieces(path, progress, width)
+        _parquet_pieces(path, progress, width, groups)
         if kind_of(path) == "parquet"
         else _csv_pieces(path, types or {}, progress)
     )
@@ -95,13 +109,16 @@ def _parquet(path: Path) -> pa.parquet.ParquetFile:
 
 
 def _parquet_pieces(
-    path: Path, progress: Callable[[int], None] | None, width: int
+    path: Path,
+    progress: Callable[[int], None] | None,
+    width: int,
+    groups: Sequence[int] | None,
 ) -> Iterator[pa.Table]:
     with _parquet(path) as file:
         rows = max(1024, CELLS // max(1, width, len(file.schema_arrow.names)))
         size, total, done = path.stat().st_size, max(1, file.metadata.num_rows), 0
         try:
-            for batch in file.iter_batches(batch_size=rows):
+            for batch in file.iter_batches(batch_size=rows, row_groups=groups):
                 batch.validate(full=True)  # Parquet's text need not be text
                 yield pa.Table.from_batches([batch])
                 done += batch.num_rows
@@ -109,6 +126,12 @@ def _parquet_pieces(
                     progress(size * done // total)
         except _UNREADABLE as error:
             raise DataError(f"{path.name} is damaged after row {done}: {in_words(error)}") from None
+
+
+def groups(path: Path) -> list[int]:
+    """How many rows each row group of a Parquet file has."""
+    with _parquet(path) as file:
+        return [file.metadata.row_group(g).num_rows for g in range(file.num_row_groups)]
 
 
 def _csv_reader(path: Path) -> pa.csv.CSVStreamingReader:

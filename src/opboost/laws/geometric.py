@@ -17,7 +17,7 @@ from opboost._typing import Words
 from opboost.exact import Decay, quotient_bounds
 from opboost.kernels.geometric import BASE, DIGIT_BITS
 from opboost.laws.uniform import LazyUniform, word_floor
-from opboost.rng import Source
+from opboost.rng import Bits
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,7 +44,7 @@ class Geometric:
         whole_low, whole_high = self.decay.power(BASE * step, bits)
         return quotient_bounds((one - high, one - low), (one - whole_high, one - whole_low), bits)
 
-    def exact(self, words: list[int], source: Source) -> int:
+    def exact(self, words: list[int], source: Bits) -> int:
         """The draw that these words begin, decided with as many more bits as it takes."""
         total = 0
         for level, word in enumerate(words):

@@ -12,7 +12,7 @@ from opboost.domain import Domain
 from opboost.exact import float_above, log_ratio
 from opboost.kernels.uniform import draw_keep
 from opboost.laws.uniform import LazyUniform, word_floor
-from opboost.rng import Source
+from opboost.rng import Bits, Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +42,11 @@ class KeepLaw:
         keep = np.uint64(word_floor(self._keep_bounds))
         lower, size = np.int64(self.outputs.L), np.uint64(self.outputs.size)
         if draw_keep(x, lower, size, keep, words, out, undecided):
-            for i in np.flatnonzero(undecided):
-                out[i] = self.exact(int(x[i]), words[:, i].tolist(), source)
+            for i in np.flatnonzero(undecided).tolist():
+                out[i] = self.exact(int(x[i]), words[:, i].tolist(), source.further(start + i))
         return out
 
-    def exact(self, x: int, words: list[int], source: Source) -> int:
+    def exact(self, x: int, words: list[int], source: Bits) -> int:
         """The draw that these words begin, decided with as many more bits as it takes."""
         if LazyUniform(words[0], source).below(self._keep_bounds):
             return x

@@ -12,7 +12,7 @@ from opboost.exact import Decay, float_above, quotient_bounds
 from opboost.kernels.geometric import draw_laplace
 from opboost.laws.geometric import geometric_of
 from opboost.laws.uniform import LazyUniform, word_floor
-from opboost.rng import Source
+from opboost.rng import Bits, Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +32,11 @@ class LaplaceLaw:
         lower, upper = np.int64(self.outputs.L), np.int64(self.outputs.R)
         right = np.uint64(word_floor(self._right))
         if draw_laplace(x, lower, upper, words, right, law.thresholds, law.guides, out, undecided):
-            for i in np.flatnonzero(undecided):
-                out[i] = self.exact(int(x[i]), words[:, i].tolist(), source)
+            for i in np.flatnonzero(undecided).tolist():
+                out[i] = self.exact(int(x[i]), words[:, i].tolist(), source.further(start + i))
         return out
 
-    def exact(self, x: int, words: list[int], source: Source) -> int:
+    def exact(self, x: int, words: list[int], source: Bits) -> int:
         """The draw that these words begin, decided with as many more bits as it takes."""
         on_right = LazyUniform(words[0], source).below(self._right)
         distance = geometric_of(self.decay).exact(words[1:], source)

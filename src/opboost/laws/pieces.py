@@ -19,7 +19,7 @@ from opboost.exact import float_above, log_ratio
 from opboost.kernels.pieces import draw_pieces
 from opboost.laws.base import loss
 from opboost.laws.uniform import LazyUniform, word_floor
-from opboost.rng import Source
+from opboost.rng import Bits, Source
 
 _HALF = Fraction(1, 2)
 
@@ -71,17 +71,17 @@ class PiecesLaw:
         guard = np.uint64(self.domain.span + 2 * int(outside) + 16)
         centre = np.uint64(word_floor(self._centre))
         if draw_pieces(x - self.domain.L, centre, line, guard, words, out, undecided):
-            for i in np.flatnonzero(undecided):
-                out[i] = self._offset(int(x[i]), words[:, i].tolist(), source)
+            for i in np.flatnonzero(undecided).tolist():
+                out[i] = self._offset(int(x[i]), words[:, i].tolist(), source.further(start + i))
         out += self.domain.L
         return np.clip(out, self.domain.L, self.domain.R) if self.clipped else out
 
-    def exact(self, x: int, words: list[int], source: Source) -> int:
+    def exact(self, x: int, words: list[int], source: Bits) -> int:
         """The draw that these words begin, decided with as many more bits as it takes."""
         y = self.domain.L + self._offset(x, words, source)
         return self.domain.clamp(y) if self.clipped else y
 
-    def _offset(self, x: int, words: list[int], source: Source) -> int:
+    def _offset(self, x: int, words: list[int], source: Bits) -> int:
         """The cell in which the point falls, counted from L and not clipped."""
         before = (x - self.domain.L) * self.stretch
         in_window = LazyUniform(words[0], source).below(self._centre)

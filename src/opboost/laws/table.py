@@ -20,7 +20,7 @@ from opboost.domain import Domain
 from opboost.exact import float_above, log_ratio
 from opboost.kernels.alias import THRESHOLD_BITS, draw_alias, flagged_rows
 from opboost.laws.base import loss
-from opboost.rng import Source
+from opboost.rng import Bits, Source
 
 
 def rounded_rows(
@@ -70,10 +70,10 @@ class TableLaw:
         lower = self.inputs.L
         if draw_alias(x, lower, self.outputs.L, alias.packed, alias.column_bits, words, out):
             for i in flagged_rows(x, lower, alias.packed, alias.column_bits, words):
-                out[i] = self.exact(int(x[i]), int(words[i]), source)
+                out[i] = self.exact(int(x[i]), int(words[i]), source.further(start + i))
         return out
 
-    def exact(self, x: int, word: int, source: Source) -> int:
+    def exact(self, x: int, word: int, source: Bits) -> int:
         """The draw that this word begins, decided by all bits of the table."""
         alias = self._alias
         column = word >> (64 - alias.column_bits)
@@ -84,11 +84,14 @@ class TableLaw:
         keep = coin < alias.thresholds[row][column]
         return self.outputs.L + (column if keep else alias.aliases[row][column])
 
-    def draw_inverse(self, x: IntArray, source: Source) -> IntArray:
+    def draw_inverse(self, x: IntArray, source: Source, start: int) -> IntArray:
         """The textbook way: a uniform integer of all bits, looked up in the cumulative weights."""
         cumulative = [list(accumulate(row)) for row in self.weights]
         draws = (
-            bisect_right(cumulative[int(v) - self.inputs.L], source.bits(self.bits)) for v in x
+            bisect_right(
+                cumulative[int(v) - self.inputs.L], source.further(start + i).bits(self.bits)
+            )
+            for i, v in enumerate(x)
         )
         offsets = np.fromiter(draws, dtype=np.int64, count=len(x))
         return np.asarray(self.outputs.L + offsets, dtype=self.outputs.dtype())

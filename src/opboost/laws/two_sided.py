@@ -14,7 +14,7 @@ from opboost.kernels.geometric import draw_two_sided
 from opboost.laws.base import loss
 from opboost.laws.geometric import geometric_of
 from opboost.laws.uniform import LazyUniform
-from opboost.rng import Source
+from opboost.rng import Bits, Source
 
 _BITS = 256
 
@@ -79,15 +79,14 @@ def draw_within(
     if draw_two_sided(
         x, lower, upper, words, law.powers, law.thresholds, law.guides, out, undecided
     ):
-        for i in np.flatnonzero(undecided):
-            out[i] = exact_within(
-                decay, int(x[i]), int(lower[i]), int(upper[i]), words[:, i].tolist(), source
-            )
+        for i in np.flatnonzero(undecided).tolist():
+            ends, more = (int(lower[i]), int(upper[i])), source.further(start + i)
+            out[i] = exact_within(decay, int(x[i]), *ends, words[:, i].tolist(), more)
     return out
 
 
 def exact_within(
-    decay: Decay, x: int, lower: int, upper: int, words: list[int], source: Source
+    decay: Decay, x: int, lower: int, upper: int, words: list[int], source: Bits
 ) -> int:
     """The draw that these words begin, decided with as many more bits as it takes."""
     value = min(max(x, lower), upper)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from opboost.rng import Source
+from opboost.rng import Bits
 
 Bounds = Callable[[int], tuple[int, int]]
 """A real number r by bounds: ``low <= r * 2**bits <= high`` for any ``bits``."""
@@ -24,7 +24,7 @@ def word_floor(real: Bounds) -> int:
 class LazyUniform:
     """A uniform real in [0, 1): its first 64 bits are given, further ones drawn when needed."""
 
-    def __init__(self, word: int, source: Source) -> None:
+    def __init__(self, word: int, source: Bits) -> None:
         self._value, self._bits, self._source = int(word), 64, source
 
     def to(self, bits: int) -> int:

@@ -12,23 +12,25 @@ import json
 from collections.abc import Sequence
 from contextlib import ExitStack
 from fractions import Fraction
+from functools import cached_property
 from math import ceil, isinf
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 
-from opboost._typing import BoolArray, IntArray, Words
+from opboost._typing import BoolArray
 from opboost.budget import Budget
 from opboost.columns import Prepared, PrivateColumn
 from opboost.durable import alone
 from opboost.errors import DataError, PrivacyError
 from opboost.frames import OutColumn, hidden
 from opboost.ledger.keys import Persons
+from opboost.ledger.packing import from_bytes, to_bytes, width_of
 from opboost.ledger.store import UNBOUNDED, UNIT, Entry, Ledger
 from opboost.ledger.verify import verify
-from opboost.mechanisms import UnaryEncoding
 from opboost.specs import column_to_dict
+from opboost.unique import Unique
 
 
 class Drawing:
@@ -57,8 +59,8 @@ class Drawing:
         self._amounts = [_amount(c) for c in columns]
         self._about = {"job": job, "recipient": recipient}
         self._people = people
-        self._seen: list[Words] = []
         self.rows = self.new_cells = self.old_cells = 0
+        self.remarks: dict[str, str] = {}
 
     def __enter__(self) -> Drawing:
         with ExitStack() as stack:
@@ -69,8 +71,15 @@ class Drawing:
                 self._check_attributes()
                 self._number = self._reserve().number
                 self._before = self._ledger.last_blocks()
+            self._seen = stack.enter_context(Unique(self._ledger.folder))
             self._alone = stack.pop_all()
         return self
+
+    def check(self) -> None:
+        """Refuse now what would be refused in the end: a damaged ledger, unknown attributes."""
+        with alone(self._ledger.folder):
+            self._check_whole()
+            self._check_attributes()
 
     def draw(self, ids: Sequence[bytes], prepared: Sequence[Prepared]) -> list[list[OutColumn]]:
         """The released columns of some rows, each row's ID beside it."""
@@ -87,6 +96,33 @@ class Drawing:
                 self._ledger.append("draw", {"reservation": self._number, "blocks": blocks})
         self.rows += len(ids)
         return drawn
+
+    def charge(self, part: int, ids: Sequence[bytes], chosen: BoolArray) -> None:
+        """Charge people for noise that is drawn elsewhere; a part charged before is passed over.
+
+        ``chosen`` says which columns of each row are released.  What is stored elsewhere is the
+        memory of such noise: the ledger holds what it cost, not what it was.
+        """
+        persons = {key.name: key.persons(ids) for key in self._ledger.keys}
+        self._check_once(persons[self._ledger.key.name])
+        self.rows += len(ids)
+        self.new_cells += int(chosen.sum())
+        if part in self._charged_parts:
+            return
+        with self._ledger.writing():
+            blocks: list[dict[str, Any]] = []
+            self._piece = self._ledger.last_blocks()
+            for j, rows in enumerate(chosen.T):
+                if rows.any():
+                    self._charge(j, {name: p.where(rows) for name, p in persons.items()}, blocks)
+            body = {"reservation": self._number, "part": part, "blocks": blocks}
+            self._ledger.append("draw", body)
+
+    @cached_property
+    def _charged_parts(self) -> set[int]:
+        """The parts that an earlier run of this reservation charged for."""
+        bodies = [e.body for e in self._ledger.entries("draw")]
+        return {b["part"] for b in bodies if b["reservation"] == self._number and "part" in b}
 
     def __exit__(
         self,
@@ -106,13 +142,13 @@ class Drawing:
             self._abort(kind.__name__)
             return
         try:
-            _refuse_twice(np.concatenate(self._seen))
+            _refuse_twice(self._seen.repeats())
         except DataError as twice:
             self._abort(type(twice).__name__)
             raise
         figures = {"rows": self.rows, "new_cells": self.new_cells, "old_cells": self.old_cells}
         with self._ledger.writing():
-            body = {"reservation": self._number, **self._about, **figures}
+            body = {"reservation": self._number, **self._about, **figures, **self.remarks}
             self.entry: Entry = self._ledger.append("commit", body)
 
     def _abort(self, reason: str) -> None:
@@ -181,8 +217,8 @@ class Drawing:
 
     def _check_once(self, persons: Persons) -> None:
         """Refuse an ID that stands twice: that person would be released twice."""
-        self._seen.append(persons.charged)
-        _refuse_twice(persons.charged)
+        self._seen.add(persons.words[:, 2:])
+        _refuse_twice(len(persons) - len(np.unique(persons.charged)))
 
     def _chosen(self, persons: dict[str, Persons], blocks: list[dict[str, Any]]) -> BoolArray:
         """Which columns of each row are released: drawn once a person, without a look at values."""
@@ -215,26 +251,26 @@ class Drawing:
         blocks: list[dict[str, Any]],
     ) -> list[OutColumn]:
         column, attribute, mechanism = self._columns[j], self._attributes[j], self._mechanisms[j]
-        states = _states(column, prepared)
+        states = column.states(prepared)
         cells = {
             k.name: k.cells(attribute, mechanism, persons[k.name], states)
             for k in self._ledger.keys
         }
-        width = _width(column)
+        width = width_of(column)
         found, drawn = self._ledger.remembered(
             attribute, mechanism, cells, width, upto=self._before
         )
         fresh = chosen & ~found
         if fresh.any():
             self._charge(j, {name: p.where(fresh) for name, p in persons.items()}, blocks)
-            drawn[fresh] = _to_bytes(column, column.release(prepared.where(fresh)), width)
+            drawn[fresh] = to_bytes(column, column.release(prepared.where(fresh)), width)
             new = cells[self._ledger.key.name][fresh]
             blocks.append(
                 self._ledger.add_noise(self._number, attribute, mechanism, new, drawn[fresh])
             )
         self.new_cells += int(fresh.sum())
         self.old_cells += int((chosen & found).sum())
-        out = _from_bytes(column, drawn)
+        out = from_bytes(column, drawn)
         return out if chosen.all() else [hidden(c, ~chosen) for c in out]
 
     def _charge(self, j: int, persons: dict[str, Persons], blocks: list[dict[str, Any]]) -> None:
@@ -262,9 +298,7 @@ class Drawing:
         blocks.append(self._ledger.add_charge(self._number, attribute, amount, charged))
 
 
-def _refuse_twice(people: Words) -> None:
-    ordered = np.sort(people)
-    twice = int((ordered[1:] == ordered[:-1]).sum())
+def _refuse_twice(twice: int) -> None:
     if twice:
         raise DataError(
             f"{twice:,} rows repeat an ID of an earlier row",
@@ -297,41 +331,3 @@ def _amount(column: PrivateColumn) -> int:
 def _decimal(level: float) -> Fraction:
     """A level as people write it: 5.76 is 576/100, so that a cap of 5.76 has room for it."""
     return Fraction(repr(float(level)))
-
-
-def _states(column: PrivateColumn, prepared: Prepared) -> IntArray:
-    """A number for what a row's draw depends on: its cell, and, where it is flagged, the gap."""
-    states = prepared.cells.astype(np.int64) << 1
-    if column.flagged() is not None:
-        states = np.where(prepared.missing, 1, states)
-    return states
-
-
-def _width(column: PrivateColumn) -> int:
-    """Bytes of one draw."""
-    if isinstance(column.mechanism, UnaryEncoding):
-        return -(-len(column.mechanism.categories) // 8)
-    return -(-(column.mechanism.domain.size + 1).bit_length() // 8)
-
-
-def _to_bytes(column: PrivateColumn, out: list[OutColumn], width: int) -> np.ndarray[Any, Any]:
-    if isinstance(column.mechanism, UnaryEncoding):
-        bits = np.column_stack([c.values for c in out]).astype(np.bool_)
-        return np.packbits(bits, axis=1)
-    steps = out[0].values.astype(np.int64) - column.mechanism.domain.L + 1
-    if out[0].missing is not None:
-        steps = np.where(out[0].missing, 0, steps)
-    whole = np.ascontiguousarray(steps, dtype="<i8").view(np.uint8).reshape(-1, 8)
-    return np.ascontiguousarray(whole[:, :width])
-
-
-def _from_bytes(column: PrivateColumn, drawn: np.ndarray[Any, Any]) -> list[OutColumn]:
-    if isinstance(column.mechanism, UnaryEncoding):
-        bits = np.unpackbits(drawn, axis=1, count=len(column.mechanism.categories))
-        return [OutColumn(n, bits[:, k]) for k, n in enumerate(column.release_names())]
-    whole = np.zeros((len(drawn), 8), dtype=np.uint8)
-    whole[:, : drawn.shape[1]] = drawn
-    steps = whole.view("<i8").reshape(-1)
-    domain = column.mechanism.domain
-    values = np.maximum(steps - 1 + domain.L, domain.L).astype(domain.dtype())
-    return [OutColumn(column.name, values, steps == 0 if column.flagged() else None)]

@@ -128,7 +128,7 @@ class Mechanism(ABC):
                 piece = flat[start : min(start + CHUNK, end)]
                 if sampler == "inverse":
                     assert isinstance(law, TableLaw)
-                    out[start : start + len(piece)] = law.draw_inverse(piece, source)
+                    out[start : start + len(piece)] = law.draw_inverse(piece, source, start)
                 else:
                     out[start : start + len(piece)] = law.draw(piece, source, start)
 

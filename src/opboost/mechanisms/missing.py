@@ -90,8 +90,8 @@ class WithMissing:
             stop = min(start + CHUNK, n)
             words = source.words(1, start, stop)[0]
             if draw_coins(np.uint64(lie >> rest), words, out[start:stop]):
-                for i in np.flatnonzero(words == np.uint64(lie >> rest)):
-                    out[start + i] = source.bits(rest) < lie & ((1 << rest) - 1)
+                for i in np.flatnonzero(words == np.uint64(lie >> rest)).tolist():
+                    out[start + i] = source.further(start + i).bits(rest) < lie & ((1 << rest) - 1)
         return out
 
     def loss(self, x: int | None, y: int | None) -> float:

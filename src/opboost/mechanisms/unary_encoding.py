@@ -104,7 +104,7 @@ class UnaryEncoding:
         own = np.arange(len(self.categories)) == position[:, None]
         for i, j in np.argwhere(np.where(own, *high) == words.T):
             threshold = on if own[i, j] else off
-            out[i, j] = source.bits(rest) < threshold & ((1 << rest) - 1)
+            out[i, j] = source.further(start + i).bits(rest) < threshold & ((1 << rest) - 1)
 
     def loss(self, a: Hashable, b: Hashable) -> float:
         """The exact worst log-ratio between two categories, rounded up."""

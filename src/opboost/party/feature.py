@@ -23,7 +23,8 @@ from opboost._typing import BoolArray, IntArray
 from opboost.align.keys import Digests, Normalisation, key_digests, row_keys
 from opboost.align.rules import AlignRules
 from opboost.columns import PrivateColumn
-from opboost.config import BoosterSection, Plan, load
+from opboost.config import Plan
+from opboost.config.schema import plan_of
 from opboost.domain import NumericMapping, RawUnits
 from opboost.errors import (
     ColumnError,
@@ -113,7 +114,7 @@ class FeatureParty:
         progress: Progress | None = None,
     ) -> None:
         self.name = check_party(name)
-        self.plan = _plan(schema)
+        self.plan = plan_of(schema)
         self._table = Path(table) if isinstance(table, str | Path) else table
         self._ids = [] if ids is None else [ids] if isinstance(ids, str) else list(ids)
         self._recipient = recipient
@@ -459,15 +460,3 @@ def _listed(table: Any, name: str) -> list[Any]:
         return found
     values: list[Any] = np.asarray(column(table, name)).tolist()
     return values
-
-
-def _plan(schema: Plan | str | Path | Sequence[PrivateColumn]) -> Plan:
-    if isinstance(schema, Plan):
-        return schema
-    if isinstance(schema, str | Path):
-        return load(Path(schema))
-    columns = tuple(schema)
-    if not columns or not all(isinstance(c, PrivateColumn) for c in columns):
-        raise ParameterError("A schema is a TOML file, its plan, or op.PrivateColumn values.")
-    names = tuple(str(c.name) for c in columns)
-    return Plan("schema", columns, (), (), None, BoosterSection(), names)

@@ -108,12 +108,20 @@ class _Draft:
 
     def _codes(self, rows: int, values: IntArray, order: IntArray | None) -> Iterator[IntArray]:
         """The codes, piece by piece; a gap is the symbol after the last value."""
-        draws = np.memmap(self._path, dtype=np.int64, mode="r", shape=(rows,))
         kind = np.min_scalar_type(max(1, len(values)))
         for piece in pieces(rows):
-            part = np.asarray(draws[piece if order is None else order[piece]])
+            part = self._draws(piece) if order is None else self._draws_at(rows, order[piece])
             codes = np.searchsorted(values, part)
             yield np.where(part == self.GAP, len(values), codes).astype(kind)
+
+    def _draws(self, piece: slice) -> IntArray:
+        """Some rows as they were added; read, not mapped, so that memory stays free of them."""
+        count = piece.stop - piece.start
+        return np.fromfile(self._path, np.int64, count, offset=8 * piece.start)
+
+    def _draws_at(self, rows: int, places: IntArray) -> IntArray:
+        draws = np.memmap(self._path, dtype=np.int64, mode="r", shape=(rows,))
+        return np.asarray(draws[places])
 
 
 def _counted(values: IntArray) -> tuple[IntArray, IntArray]:

@@ -1,0 +1,23 @@
+"""What a library's user may hand in as a schema."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from opboost.columns import PrivateColumn
+from opboost.config import BoosterSection, Plan, load
+from opboost.errors import ParameterError
+
+
+def plan_of(schema: Plan | str | Path | Sequence[PrivateColumn]) -> Plan:
+    """The plan that a schema stands for: itself, a TOML file's, or that of private columns."""
+    if isinstance(schema, Plan):
+        return schema
+    if isinstance(schema, str | Path):
+        return load(Path(schema))
+    columns = tuple(schema)
+    if not columns or not all(isinstance(c, PrivateColumn) for c in columns):
+        raise ParameterError("A schema is a TOML file, its plan, or op.PrivateColumn values.")
+    names = tuple(str(c.name) for c in columns)
+    return Plan("schema", columns, (), (), None, BoosterSection(), names)

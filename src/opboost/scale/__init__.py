@@ -1,0 +1,11 @@
+"""Releases that are larger than a machine, made by workers that may die and tasks that repeat.
+
+``release.py`` is the life of a release from its secret to its manifest, ``block.py`` what one task
+does, ``vault.py`` what is destroyed in the end.  ``inputs.py`` cuts files into tasks;
+``processes.py``, ``on_dask.py`` and ``on_spark.py`` work on them; ``run.py`` puts all together.
+"""
+
+from opboost.scale.release import Charge, Manifest, Release, read_manifest
+from opboost.scale.run import Result, desensitize
+
+__all__ = ["Charge", "Manifest", "Release", "Result", "desensitize", "read_manifest"]

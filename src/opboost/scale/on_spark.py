@@ -1,0 +1,103 @@
+"""A Spark DataFrame, or a table in files, by the executors of a Spark session."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from opboost.errors import DataError
+from opboost.files.reading import table_files
+from opboost.scale.block import Block
+from opboost.scale.inputs import fingerprint, slices
+from opboost.scale.work import Outcome, attempt, attempt_slice
+
+_ANSWER = "number long, refused binary"
+
+
+class SparkFiles:
+    """A table in files that every executor can read."""
+
+    def __init__(self, path: Path, session: Any) -> None:
+        self._files = [f.absolute() for f in table_files(path)]
+        self._slices, self._session = slices(self._files), session
+
+    @property
+    def parts(self) -> int:
+        """Slices of the files."""
+        return len(self._slices)
+
+    @property
+    def source(self) -> object:
+        """The files, as they are now."""
+        return fingerprint(self._files)
+
+    def run(self, block: Block, numbers: Sequence[int]) -> Iterator[Outcome]:
+        """Make these parts, one task each."""
+        if not numbers:
+            return
+        wanted, parts = list(numbers), self._slices
+        frame = self._session.range(0, len(wanted), numPartitions=len(wanted))
+
+        def make(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                for row in batch.column(0).to_pylist():
+                    number = wanted[row]
+                    yield _answer(number, attempt_slice(block, number, parts[number]))
+
+        yield from _answers(frame, make, wanted)
+
+
+class SparkFrame:
+    """The partitions of a DataFrame."""
+
+    def __init__(self, frame: Any) -> None:
+        self._frame = frame
+
+    @property
+    def parts(self) -> int:
+        """The DataFrame's partitions."""
+        return int(self._frame.rdd.getNumPartitions())
+
+    @property
+    def source(self) -> object:
+        """Its columns; that its rows are the same is for the caller to see to."""
+        return list(self._frame.columns)
+
+    def run(self, block: Block, numbers: Sequence[int]) -> Iterator[Outcome]:
+        """Make all parts in one pass; those that are there already are not made again."""
+        if not numbers:
+            return
+
+        def make(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            from pyspark import TaskContext
+
+            number = TaskContext.get().partitionId()
+            tables = (pa.Table.from_batches([batch]) for batch in batches)
+            yield _answer(number, attempt(block, number, lambda: tables))
+
+        yield from _answers(self._frame, make, range(self.parts))
+
+
+Make = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def _answers(frame: Any, make: Make, expected: Sequence[int]) -> Iterator[Outcome]:
+    answers = frame.mapInArrow(make, _ANSWER).collect()
+    if sorted(a.number for a in answers) != sorted(expected):
+        raise DataError(
+            f"Spark made {len(answers)} partitions where {len(expected)} were announced",
+            hint="Write the DataFrame to Parquet first and desensitise that.",
+        )
+    yield from (None if a.refused is None else pickle.loads(a.refused) for a in answers)
+
+
+def _answer(number: int, outcome: Outcome) -> pa.RecordBatch:
+    refused = None if outcome is None else pickle.dumps(outcome)
+    return pa.RecordBatch.from_arrays(
+        [pa.array([number], pa.int64()), pa.array([refused], pa.binary())],
+        names=["number", "refused"],
+    )

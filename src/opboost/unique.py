@@ -1,0 +1,76 @@
+"""Whether a name stands twice among more names than memory holds."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from opboost._typing import IntArray, Words
+
+BUCKETS = 256
+"""Names are compared within a bucket, so a 256th of them is in memory at a time."""
+
+SMALL = 1 << 23
+"""Bytes that are kept in memory before a file is made."""
+
+_NAME = 16
+
+
+class Unique:
+    """Names of 128 pseudo-random bits, put aside as they come and compared in the end.
+
+    Law: ``repeats()`` is how many of the names added so far equal one that was added before.
+    Cost: 16 bytes of disk a name; memory for a 256th of them.
+
+    >>> import numpy as np
+    >>> with Unique() as names:
+    ...     names.add(np.array([[1, 2], [3, 4]], dtype=np.uint64))
+    ...     names.add(np.array([[3, 5], [1, 2]], dtype=np.uint64))
+    ...     names.repeats()
+    1
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        place = None if folder is None else str(folder)
+        self._file = tempfile.SpooledTemporaryFile(SMALL, dir=place)  # noqa: SIM115
+        self._borders: list[IntArray] = []
+        self._size = 0
+
+    def add(self, names: Words) -> None:
+        """Put aside some names, two words each."""
+        bucket = (names[:, 0] >> np.uint64(56)).astype(np.uint8)
+        ordered = names[np.argsort(bucket, kind="stable")]
+        borders = np.cumsum(np.r_[0, np.bincount(bucket, minlength=BUCKETS)])
+        self._file.write(ordered.astype("<u8").tobytes())
+        self._borders.append(self._size + borders)
+        self._size += len(ordered)
+
+    def repeats(self) -> int:
+        """How many names repeat an earlier one."""
+        found = 0
+        for bucket in range(BUCKETS):
+            names = np.concatenate(
+                [np.empty((0, 2), dtype="<u8"), *(self._read(b, bucket) for b in self._borders)]
+            )
+            names = names[np.argsort(names[:, 0])]
+            same = names[1:, 0] == names[:-1, 0]
+            alike = names[np.r_[same, False] | np.r_[False, same]] if same.any() else names[:0]
+            found += len(alike) - len(np.unique(alike, axis=0))
+        return found
+
+    def _read(self, borders: IntArray, bucket: int) -> Words:
+        first, last = int(borders[bucket]), int(borders[bucket + 1])
+        self._file.seek(first * _NAME)
+        return np.frombuffer(self._file.read((last - first) * _NAME), dtype="<u8").reshape(-1, 2)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
+
+    def __enter__(self) -> Unique:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()

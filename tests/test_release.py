@@ -1,0 +1,347 @@
+"""A release in parts: one noise and one charge, wherever it is cut short."""
+
+import multiprocessing
+import os
+import signal
+import stat
+import time
+from threading import Thread
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pandas.testing import assert_frame_equal
+
+import opboost as op
+from opboost import durable
+from opboost.config.columns import parse
+from opboost.files.tables import read_table
+from opboost.ledger import Ledger
+from opboost.ledger.store import UNIT
+from opboost.ledger.verify import verify
+from opboost.scale import Charge, desensitize, read_manifest
+from opboost.scale.vault import SECRET
+from tests.releases import (
+    PLAN,
+    charge_to,
+    files,
+    kinds,
+    made,
+    people,
+    release_of,
+    rows_of,
+    with_secret,
+)
+
+TABLE = people()
+AGE_ALONE = parse(
+    "[mechanism]\nepsilon = 0.64\n[columns.age]\nbounds = [17, 90]\n"
+    '[table]\npublic = ["id"]\ndrop = ["name", "pay", "city"]',
+    "b.toml",
+)
+HALVES = [TABLE.slice(0, 150), TABLE.slice(150)]
+THIRDS = [TABLE.slice(0, 100), TABLE.slice(100, 100), TABLE.slice(200, 100)]
+
+
+def test_what_is_stored_does_not_depend_on_how_the_rows_are_cut(tmp_path):
+    one = with_secret(tmp_path / "one")
+    made(one, [TABLE])
+    for name, tables in {
+        "thirds": THIRDS,
+        "uneven": [TABLE.slice(0, 1), TABLE.slice(1, 250), TABLE.slice(251)],
+        "shuffled": [TABLE.take(np.random.default_rng(0).permutation(300))],
+        "with an empty part": [TABLE.slice(0, 0), TABLE, TABLE.slice(0, 0)],
+    }.items():
+        target = with_secret(tmp_path / name)
+        assert made(target, tables).rows == 300
+        assert_frame_equal(rows_of(target), rows_of(one))
+
+
+def test_a_task_that_is_repeated_writes_the_same_bytes(tmp_path):
+    with release_of(tmp_path / "out", 1) as release:
+        release.block.write(0, [TABLE])
+        first = (release.folder / "parts" / "part-00000.parquet").read_bytes()
+        release.block.write(0, [TABLE])
+        assert (release.folder / "parts" / "part-00000.parquet").read_bytes() == first
+        changed = TABLE.set_column(2, "age", pa.array(np.full(300, 60.0)))
+        release.block.write(0, [changed])
+        assert (release.folder / "parts" / "part-00000.parquet").read_bytes() != first
+
+
+def test_two_releases_have_unrelated_noise_and_leave_no_secret(tmp_path):
+    for name in ("a", "b"):
+        made(tmp_path / name, THIRDS)
+    assert (rows_of(tmp_path / "a")["pay"] != rows_of(tmp_path / "b")["pay"]).mean() > 0.9
+    names = {p.name for p in (tmp_path / "a").iterdir()}
+    assert names == {"_manifest.json", *(f"part-0000{n}.parquet" for n in range(3))}
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_the_secret_is_one_s_own_while_it_lasts(tmp_path):
+    with release_of(tmp_path / "out", 1) as release:
+        secret = release.folder / SECRET
+        assert stat.S_IMODE(secret.stat().st_mode) == 0o600
+        assert len(secret.read_bytes()) == 32
+        secret.chmod(0o644)
+        with pytest.raises(op.PrivacyError, match="can be read by others"):
+            release.block.write(0, [TABLE])
+        secret.chmod(0o600)
+        before = secret.read_bytes()
+        held = os.open(secret, os.O_RDONLY)
+        release.block.write(0, [TABLE])
+        release.commit()
+        assert os.read(held, 32) != before, "unlinked, but not overwritten"
+        os.close(held)
+        with pytest.raises(op.PrivacyError, match="destroyed"):
+            release.block.write(0, [TABLE])
+
+
+def test_the_output_is_read_like_any_table(tmp_path):
+    made(tmp_path / "out", THIRDS)
+    table = read_table(tmp_path / "out", ())
+    assert table.column_names[:3] == ["id", "age", "pay"]
+    assert table.num_rows == 300
+    assert set(table["age"].to_pylist()) <= set(range(1, 11))
+
+
+def test_a_repeated_id_is_refused_within_and_across_parts(tmp_path):
+    twice = pa.concat_tables([TABLE.slice(0, 10), TABLE.slice(5, 10)])
+    for name, tables in {
+        "within": [twice],
+        "across": [TABLE.slice(0, 10), TABLE.slice(9, 1)],
+    }.items():
+        with pytest.raises(op.DataError, match="repeat an ID of another row"):
+            made(tmp_path / name, tables)
+        assert not (tmp_path / name).exists()
+
+
+def test_a_number_and_its_text_are_one_person(tmp_path):
+    plain = parse(
+        '[mechanism]\nepsilon = 0.64\n[columns.age]\nbounds = [0, 9]\n[table]\npublic = ["id"]',
+        "b.toml",
+    )
+    tables = [pa.table({"id": [7], "age": [1]}), pa.table({"id": ["7"], "age": [1]})]
+    with pytest.raises(op.DataError, match="1 rows repeat an ID"):
+        made(tmp_path / "out", tables, plan=plain)
+
+
+def test_parts_that_are_missing_damaged_or_of_nobody_are_refused(tmp_path):
+    with release_of(tmp_path / "out", 2) as release:
+        release.block.write(0, [THIRDS[0]])
+        with pytest.raises(op.DataError, match="1 of 2 parts are missing"):
+            release.commit()
+        release.block.write(1, [THIRDS[1]])
+        part = release.folder / "parts" / "part-00001.parquet"
+        whole = part.read_bytes()
+        part.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+        with pytest.raises(op.DataError, match=r"part-00001.parquet is damaged"):
+            release.commit()
+        part.write_bytes(whole)
+        stray = part.with_name("part-00009.parquet")
+        stray.write_bytes(whole)
+        with pytest.raises(op.DataError, match=r"files of no part: part-00009.parquet"):
+            release.commit()
+        stray.unlink()
+        assert release.commit().rows == 200
+
+
+def test_what_was_put_aside_must_be_whole_when_people_are_charged(tmp_path):
+    with (
+        charge_to(tmp_path).ledger as ledger,
+        release_of(tmp_path / "out", 1, Charge(ledger, "bank")) as release,
+    ):
+        release.block.write(0, [TABLE.slice(0, 100), TABLE.slice(100)])
+        for name, cut in (("part-00000.rows", 16), ("part-00000.people", 1)):
+            file = release.folder / name
+            whole = file.read_bytes()
+            file.write_bytes(whole[:-cut])
+            with pytest.raises(op.DataError, match="is damaged"):
+                release.commit()
+            file.write_bytes(whole)
+        people = release.folder / "part-00000.people"
+        first = 4 + int.from_bytes(whole[:4], "big")
+        people.write_bytes(whole[:first])
+        with pytest.raises(op.DataError, match="is damaged"):
+            release.commit()
+        people.write_bytes(whole)
+        assert release.commit().rows == 300
+        assert ledger.most_spent_in_all()[0] == 300
+
+
+def test_ids_must_be_in_the_table(tmp_path):
+    with pytest.raises(op.ColumnError, match="'key' holds the IDs and is not in the table"):
+        desensitize(files(tmp_path / "raw"), PLAN, tmp_path / "out", ids="key", workers=1)
+
+
+def test_another_table_or_plan_does_not_take_a_release_up(tmp_path):
+    with release_of(tmp_path / "out", 2) as release:
+        release.block.write(0, [THIRDS[0]])
+    with pytest.raises(op.PrivacyError, match="another table or configuration"):
+        made(tmp_path / "out", THIRDS)
+    (release.folder / SECRET).unlink()
+    with pytest.raises(op.PrivacyError, match="gone before it was whole"):
+        made(tmp_path / "out", THIRDS[:2])
+
+
+def test_without_ids_and_over_a_stored_release_it_is_refused(tmp_path):
+    with pytest.raises(op.ParameterError, match="IDs are needed"):
+        desensitize(files(tmp_path / "raw"), PLAN, tmp_path / "out", ids=[])
+    made(tmp_path / "out", THIRDS)
+    with pytest.raises(op.DataError, match="exists already"):
+        made(tmp_path / "out", THIRDS)
+
+
+def test_only_some_columns_of_a_row_are_released_and_charged_if_the_budget_says_so(tmp_path):
+    sampled = parse(
+        "[mechanism]\nepsilon = 0.64\n"
+        "[columns.age]\nbounds = [0, 99]\n[columns.pay]\nbounds = [0, 99]\n"
+        '[budget]\nsplit = "sampled"\ncolumns_per_row = 1\n[table]\npublic = ["id"]',
+        "b.toml",
+    )
+    table = pa.table({"id": range(500), "age": [7] * 500, "pay": [8] * 500})
+    charge = charge_to(tmp_path)
+    made(tmp_path / "out", [table], charge, sampled)
+    rows = rows_of(tmp_path / "out")
+    assert (rows[["age", "pay"]].notna().sum(axis=1) == 1).all()
+    assert 180 < rows["age"].notna().sum() < 320
+    charged = {name: count for name, count, _ in charge.ledger.most_spent()}
+    assert charged == {c: int(rows[c].notna().sum()) for c in ("age", "pay")}
+    charge.ledger.close()
+
+
+def assert_paid_once(home):
+    with Ledger(home / "ledger", home / "keys" / "ledger.key") as ledger:
+        assert verify(ledger) == []
+        assert kinds(ledger).count("commit") == 1
+        assert kinds(ledger).count("reserve") == 1
+        assert kinds(ledger).count("draw") == 2
+        for name, count, most in ledger.most_spent():
+            column = next(c for c in PLAN.private if c.name == name)
+            assert count == 300
+            assert most == pytest.approx(column.guarantee().total * UNIT)
+
+
+class Killed(BaseException):
+    """Not an Exception: like an end by force, it is no refusal."""
+
+
+def stopping_at(monkeypatch, where, name, step, after=lambda *args: True):
+    """Let the process end at the so-manieth step; returns how to see whether it was reached."""
+    real, count = getattr(where, name), 0
+
+    def stopped(*args, **more):
+        nonlocal count
+        result = real(*args, **more)
+        count += after(*args)
+        if count == step:
+            count += 1
+            raise Killed
+        return result
+
+    monkeypatch.setattr(where, name, stopped)
+    return lambda: count > step
+
+
+@pytest.mark.parametrize("kind", ["file", "ledger"])
+def test_a_release_that_is_cut_short_anywhere_goes_on_with_the_same_noise_and_one_charge(
+    tmp_path, kind
+):
+    expected = with_secret(tmp_path / "expected")
+    made(expected, HALVES)
+    step = 0
+    while True:
+        step += 1
+        home = tmp_path / f"{step}"
+        home.mkdir()
+        target = with_secret(home / "out")
+        with pytest.MonkeyPatch.context() as patched:
+            if kind == "file":
+                reached = stopping_at(patched, durable, "flush", step)
+            else:
+                commits = lambda ledger, words, *more: words == "COMMIT"  # noqa: E731
+                reached = stopping_at(patched, Ledger, "_run", step, commits)
+            cut = False
+            try:
+                with charge_to(home).ledger as ledger:
+                    made(target, HALVES, Charge(ledger, "bank"))
+            except Killed:
+                cut = True
+        if cut and not target.exists():
+            with charge_to(home).ledger as ledger:
+                made(target, HALVES, Charge(ledger, "bank"))
+        assert_frame_equal(rows_of(target), rows_of(expected))
+        assert_paid_once(home)
+        if not reached():
+            break
+    assert step > (15 if kind == "file" else 5)
+
+
+def test_a_release_is_charged_before_it_appears_and_known_afterwards(tmp_path):
+    raw, charge = files(tmp_path / "raw"), charge_to(tmp_path)
+    first = desensitize(raw, PLAN, tmp_path / "out", ids="id", workers=1, charge=charge)
+    before = kinds(charge.ledger)
+    again = desensitize(raw, PLAN, tmp_path / "out", ids="id", workers=1, charge=charge)
+    assert (first.fresh, again.fresh) == (True, False)
+    assert first.manifest == again.manifest == read_manifest(tmp_path / "out")
+    assert kinds(charge.ledger) == before == ["reserve", *["draw"] * 4, "commit"]
+    charge.ledger.close()
+
+
+def test_a_cap_holds_for_a_release_in_parts(tmp_path):
+    charge = charge_to(tmp_path, attribute=10)
+    made(tmp_path / "first", [TABLE], charge, AGE_ALONE)
+    with pytest.raises(op.PrivacyError, match="300 people would go beyond it"):
+        made(tmp_path / "second", [TABLE], charge, AGE_ALONE)
+    assert not (tmp_path / "second").exists()
+    assert kinds(charge.ledger)[-1] == "abort"
+    charge.ledger.close()
+
+
+def test_an_attribute_that_the_ledger_does_not_know_is_refused_before_any_work(tmp_path):
+    charge = charge_to(tmp_path)
+    made(tmp_path / "first", [TABLE], charge, AGE_ALONE)
+    with pytest.raises(op.PrivacyError, match="which this ledger has never seen"):
+        release_of(tmp_path / "second", 1, charge).__enter__()
+    charge.ledger.close()
+
+
+def end_a_child_by_force():
+    while not multiprocessing.active_children():
+        time.sleep(0.01)
+    os.kill(multiprocessing.active_children()[0].pid, signal.SIGKILL)
+
+
+def test_processes_make_the_same_release_though_one_is_killed(tmp_path):
+    raw = files(tmp_path / "raw")
+    with_secret(tmp_path / "a"), with_secret(tmp_path / "b")
+    killer = Thread(target=end_a_child_by_force)
+    killer.start()
+    with pytest.raises(OSError, match="A worker process ended by force"):
+        desensitize(raw / "*.parquet", PLAN, tmp_path / "b", ids="id", workers=2)
+    killer.join()
+    for name, workers, table in (("a", 1, raw), ("b", 2, raw / "*.parquet")):
+        told = []
+        target = tmp_path / name
+        made_ = desensitize(
+            table, PLAN, target, ids="id", workers=workers, progress=lambda *p, t=told: t.append(p)
+        )
+        assert made_.manifest.rows == 400
+        assert told[-1] == (4, 4)
+    assert_frame_equal(rows_of(tmp_path / "a"), rows_of(tmp_path / "b"))
+
+
+def test_a_refusal_comes_back_from_a_task_with_its_words(tmp_path):
+    raw = files(tmp_path / "raw", parts=2)
+    bad = people(5, 900).set_column(4, "city", pa.array(["north"] * 4 + ["west"]))
+    pq.write_table(bad, raw / "9.parquet")
+    with pytest.raises(op.ColumnError, match=r"'city'.*west"):
+        desensitize(raw, PLAN, tmp_path / "out", ids="id", workers=1)
+
+
+def test_a_table_in_memory_and_an_unknown_engine_are_refused(tmp_path):
+    with pytest.raises(op.ParameterError, match="got DataFrame"):
+        desensitize(pd.DataFrame(), PLAN, tmp_path / "out", ids="id")
+    with pytest.raises(op.ParameterError, match="'local', 'dask' or 'spark'; got 'ray'"):
+        desensitize("x.csv", PLAN, tmp_path / "out", ids="id", engine="ray")

@@ -12,9 +12,10 @@ import numpy as np
 import xgboost as xgb
 
 from opboost._typing import FloatArray
-from opboost.boosting.protocol import Matrix, Problem, Replace, Task
+from opboost.boosting.external import external_matrix
+from opboost.boosting.protocol import Blocks, Matrix, Problem, Replace, Task
 from opboost.boosting.soundness import check_tree, unsound
-from opboost.errors import DataError
+from opboost.errors import DataError, ParameterError
 
 _OBJECTIVES: dict[Task, str] = {
     "binary": "binary:logistic",
@@ -40,7 +41,7 @@ class XGBoost:
             params.setdefault("num_class", problem.classes)
         if problem.seed is not None:
             params.setdefault("seed", problem.seed)
-        data = self._matrix(problem.X, problem.y, problem.weight, params)
+        data = self._matrix(problem, params)
         evals = []
         if problem.eval_set is not None:
             held_out = xgb.DMatrix(problem.eval_set[0], problem.eval_set[1])
@@ -55,15 +56,20 @@ class XGBoost:
         )
         if problem.early_stopping is not None:
             booster = booster[: booster.best_iteration + 1]
+        if isinstance(problem.X, Blocks):
+            booster.reset()  # let go of the rows on disk
         return TrainedXGBoost(booster, problem.task, problem.X.shape[1])
 
-    def _matrix(
-        self, X: Matrix, y: Any, weight: FloatArray | None, params: Mapping[str, Any]
-    ) -> xgb.DMatrix:
-        bins = int(params.get("max_bin", 256))
-        if params.get("tree_method", "hist") in ("hist", "auto"):
-            return xgb.QuantileDMatrix(X, y, weight=weight, max_bin=bins)
-        return xgb.DMatrix(X, y, weight=weight)
+    def _matrix(self, problem: Problem, params: Mapping[str, Any]) -> xgb.DMatrix:
+        y, weight, bins = problem.y, problem.weight, int(params.get("max_bin", 256))
+        binned = params.get("tree_method", "hist") in ("hist", "auto")
+        if isinstance(problem.X, Blocks):
+            if not binned:
+                raise ParameterError("memory='external' needs XGBoost's tree_method='hist'.")
+            return external_matrix(problem.X, y, weight, bins)
+        if binned:
+            return xgb.QuantileDMatrix(problem.X, y, weight=weight, max_bin=bins)
+        return xgb.DMatrix(problem.X, y, weight=weight)
 
 
 @dataclass(frozen=True, slots=True)

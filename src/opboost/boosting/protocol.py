@@ -57,6 +57,10 @@ class Problem:
     feature_names: list[str] = field(default_factory=list)
     seed: int | None = None
 
+    def rows(self, here: slice) -> Matrix:
+        """Some rows, wherever they are."""
+        return self.X.read(here) if isinstance(self.X, Blocks) else self.X[here]
+
     @property
     def matrix(self) -> Matrix:
         """The rows, for boosters that need them all in memory."""

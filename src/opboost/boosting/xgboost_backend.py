@@ -35,12 +35,7 @@ class XGBoost:
 
     def train(self, problem: Problem) -> TrainedXGBoost:
         """Train on a quantile matrix where the tree method bins, on plain rows where not."""
-        params = {"objective": _OBJECTIVES[problem.task], **self.params}
-        rounds = int(params.pop("n_estimators", params.pop("num_boost_round", 80)))
-        if problem.task == "multiclass":
-            params.setdefault("num_class", problem.classes)
-        if problem.seed is not None:
-            params.setdefault("seed", problem.seed)
+        params, rounds = settings(problem, self.params)
         data = self._matrix(problem, params)
         evals = []
         if problem.eval_set is not None:
@@ -70,6 +65,17 @@ class XGBoost:
         if binned:
             return xgb.QuantileDMatrix(problem.X, y, weight=weight, max_bin=bins)
         return xgb.DMatrix(problem.X, y, weight=weight)
+
+
+def settings(problem: Problem, params: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
+    """XGBoost's own parameters for a problem, and how many rounds."""
+    found = {"objective": _OBJECTIVES[problem.task], **params}
+    rounds = int(found.pop("n_estimators", found.pop("num_boost_round", 80)))
+    if problem.task == "multiclass":
+        found.setdefault("num_class", problem.classes)
+    if problem.seed is not None:
+        found.setdefault("seed", problem.seed)
+    return found, rounds
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ def unfit_for(memory: Memory, booster: object, denoise: object) -> str | None:
         return None
     if memory != "external":
         return f"memory is 'internal' or 'external'; got {memory!r}"
-    if booster != "xgboost":
+    if isinstance(booster, str) and booster != "xgboost":
         return f"memory = 'external' needs booster 'xgboost', which reads blocks; got {booster!r}"
     if denoise is True:
         return (

@@ -7,10 +7,17 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-import dask.array as da
 import numpy as np
-from dask import delayed
-from xgboost import dask as dxgb
+
+try:
+    import dask.array as da
+    from dask import delayed
+    from xgboost import dask as dxgb
+except ImportError as error:
+    raise ImportError(
+        f"Training on Dask needs a package that is not installed ({error.name}). "
+        "Install it: pip install 'opboost[dask]'."
+    ) from None
 
 from opboost.boosting.protocol import CODES, Problem
 from opboost.boosting.xgboost_backend import TrainedXGBoost, settings

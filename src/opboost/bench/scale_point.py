@@ -74,9 +74,8 @@ class Point:
         """A label that follows from the first column, more or less: a byte a row."""
         y = np.empty(self.rows, dtype=np.uint8)
         for start in range(0, self.rows, BLOCK):
-            raw = _raw(start, 0, min(BLOCK, self.rows - start))
-            noise = np.random.default_rng([start, 1 << 20]).random(len(raw), dtype=np.float32)
-            y[start : start + len(raw)] = raw + noise > 1
+            size = min(BLOCK, self.rows - start)
+            y[start : start + size] = raw(start, 0, size) + raw(start, self.columns, size) > 1
         return y
 
 
@@ -138,7 +137,7 @@ def release(point: Point, folder: Path) -> dict[str, Any]:
         spool = Spool(home)
         for start in range(0, point.rows, BLOCK):
             size = min(BLOCK, point.rows - start)
-            table = {c.name: _raw(start, int(str(c.name)[1:]), size) for c in private}
+            table = {c.name: raw(start, int(str(c.name)[1:]), size) for c in private}
             with clock.on("desensitise"):
                 out = [c.release(c.prepare(pa.table(table), start))[0] for c in private]
             with clock.on("put aside"):
@@ -172,7 +171,7 @@ def train(point: Point, folder: Path) -> dict[str, Any]:
     return {"seconds": {"unpack and rewrite": rest, **clock.seconds}}
 
 
-def _raw(start: int, column: int, size: int) -> FloatArray:
+def raw(start: int, column: int, size: int) -> FloatArray:
     """Raw values of some rows; the same whenever they are asked for."""
     return np.random.default_rng([start, column]).random(size)
 

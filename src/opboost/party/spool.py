@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -71,6 +71,7 @@ class _Draft:
         self._path = path
         self._file: BinaryIO = path.open("wb")
         self._counts: dict[int, int] = {}
+        self._gaps = 0
 
     def add(self, column: OutColumn) -> None:
         values = column.values.astype(np.int64)
@@ -87,7 +88,7 @@ class _Draft:
     ) -> None:
         with durable.naming(self._path):
             self._file.close()
-        gaps = self._counts.pop(self.GAP, 0)
+        gaps = self._gaps = self._counts.pop(self.GAP, 0)
         values = np.array(sorted(self._counts), dtype=np.int64)
         counts = [self._counts[v] for v in values.tolist()]
         coder = Coder.of_counts(np.array([*counts, gaps] if gaps else counts, dtype=np.int64))
@@ -109,11 +110,26 @@ class _Draft:
     def _codes(self, rows: int, values: IntArray, order: IntArray | None) -> Iterator[IntArray]:
         """The codes, piece by piece; a gap is the symbol after the last value."""
         draws = np.memmap(self._path, dtype=np.int64, mode="r", shape=(rows,))
-        kind = np.min_scalar_type(max(1, len(values)))
+        code = _lookup(values, np.min_scalar_type(max(1, len(values))))
         for piece in pieces(rows):
             part = np.asarray(draws[piece if order is None else order[piece]])
-            codes = np.searchsorted(values, part)
-            yield np.where(part == self.GAP, len(values), codes).astype(kind)
+            if not self._gaps:
+                yield code(part)
+                continue
+            gap = part == self.GAP
+            codes = code(np.where(gap, values[:1], part)) if len(values) else gap.astype(np.uint8)
+            codes[gap] = len(values)
+            yield codes
+
+
+def _lookup(values: IntArray, kind: np.dtype[Any]) -> Callable[[IntArray], IntArray]:
+    """The place of a value among ``values``: by a table where they are close, else by search."""
+    if not len(values) or values[-1] - values[0] >= FEW:
+        return lambda part: np.searchsorted(values, part).astype(kind)
+    low = values[0]
+    table = np.zeros(values[-1] - low + 1, dtype=kind)
+    table[values - low] = np.arange(len(values))
+    return lambda part: table[part - low]
 
 
 def _counted(values: IntArray) -> tuple[IntArray, IntArray]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.metrics import roc_auc_score
 
 import opboost as op
 from opboost.boosting import protocol
@@ -160,3 +161,34 @@ def test_one_machine_says_that_it_trains_in_memory(tmp_path):
     )
     with pytest.raises(ConfigError, match="label party of a job"):
         train(table, load(plan), "y")
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_shares_of_the_rows_grow_their_part_of_the_trees():
+    party = shop()
+    some, every = {"rows_a_tree": 1100}, {"rows_a_tree": 10 * ROWS}
+    whole, same, shared = (
+        trained(party, "two", memory="external", booster_params=PARAMS | more, ask="if-needed")
+        for more in ({}, every, some)
+    )
+    assert cuts(same) == cuts(whole)
+    assert cuts(shared) != cuts(whole)
+    assert shared.model_.num_boosted_rounds() == PARAMS["n_estimators"]
+    rows = OWN.join(THEIRS)
+    score = roc_auc_score(LABELS["two"], shared.predict_proba(rows)[:, 1])
+    assert score > roc_auc_score(LABELS["two"], whole.predict_proba(rows)[:, 1]) - 0.03
+
+
+def test_shares_are_dealt_without_a_row_twice(tmp_path):
+    for rows, of in ((10, 3), (7, 7), (1000, 4), (5, 1)):
+        blocks = [protocol.Blocks((rows, 2), None, tmp_path, (k, of)) for k in range(of)]
+        seen = [r for share in blocks for here in share for r in range(here.start, here.stop)]
+        assert sorted(seen) == list(range(rows))
+        assert all(list(share) for share in blocks)
+
+
+def test_shares_are_for_rows_on_disk():
+    with pytest.raises(ParameterError, match="rows_a_tree is for rows on disk"):
+        trained(shop(), "two", booster_params={"rows_a_tree": 100})
+    with pytest.raises(ParameterError, match="must be 1 or more"):
+        trained(shop(), "two", booster_params={"rows_a_tree": 0}, memory="external")

@@ -57,6 +57,7 @@ class Point:
     parties: int = 1
     cells: int = 10
     memory: Memory = "external"
+    rows_a_tree: int | None = None
 
     @property
     def values(self) -> int:
@@ -152,6 +153,8 @@ def train(point: Point, folder: Path) -> dict[str, Any]:
     """Play the label party: unpack the streams, train, and rewrite."""
     clock = Clock()
     params = {"n_estimators": point.trees, "max_depth": 3, "eta": 0.1}
+    if point.rows_a_tree is not None:
+        params["rows_a_tree"] = point.rows_a_tree
     bank = LabelParty(
         None,
         point.label(),

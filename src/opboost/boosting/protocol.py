@@ -28,18 +28,21 @@ CODES = 2**24
 class Blocks:
     """Rows that stay on disk: the same blocks, in the same order, whenever they are read.
 
-    ``folder`` is where a booster may keep what it makes of them while it trains.
+    ``folder`` is where a booster may keep what it makes of them while it trains.  ``share`` is
+    (k, of): every of-th block beginning with the k-th.
     """
 
     shape: tuple[int, int]
     read: Callable[[slice], Matrix]
     folder: Path
+    share: tuple[int, int] = (0, 1)
 
     def __iter__(self) -> Iterator[slice]:
         """The rows of each block."""
         rows, columns = self.shape
-        step = max(1, CODES // max(1, columns))
-        for start in range(0, rows, step):
+        first, of = self.share
+        step = max(1, min(CODES // max(1, columns), rows // of))
+        for start in range(first * step, rows, of * step):
             yield slice(start, min(start + step, rows))
 
 

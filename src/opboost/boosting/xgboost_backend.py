@@ -12,7 +12,7 @@ import numpy as np
 import xgboost as xgb
 
 from opboost._typing import FloatArray
-from opboost.boosting.external import external_matrix
+from opboost.boosting.external import ROWS_A_TREE, train_external
 from opboost.boosting.protocol import Blocks, Matrix, Problem, Replace, Task
 from opboost.boosting.soundness import check_tree, unsound
 from opboost.errors import DataError, ParameterError
@@ -29,6 +29,7 @@ class XGBoost:
     """``xgboost.train``; every parameter passes through.
 
     ``n_estimators`` (default 80) is the number of rounds, as in its scikit-learn interface.
+    ``rows_a_tree`` bounds the memory of training from disk, see ``external.py``.
     """
 
     params: dict[str, Any]
@@ -36,7 +37,12 @@ class XGBoost:
     def train(self, problem: Problem) -> TrainedXGBoost:
         """Train on a quantile matrix where the tree method bins, on plain rows where not."""
         params, rounds = settings(problem, self.params)
-        data = self._matrix(problem, params)
+        if isinstance(problem.X, Blocks):
+            booster = train_external(problem, problem.X, params, rounds)
+            return TrainedXGBoost(booster, problem.task, problem.X.shape[1])
+        if ROWS_A_TREE in params:
+            raise ParameterError(f"{ROWS_A_TREE} is for rows on disk: memory='external'.")
+        data = self._matrix(problem.X, problem.y, problem.weight, params)
         evals = []
         if problem.eval_set is not None:
             held_out = xgb.DMatrix(problem.eval_set[0], problem.eval_set[1])
@@ -51,20 +57,15 @@ class XGBoost:
         )
         if problem.early_stopping is not None:
             booster = booster[: booster.best_iteration + 1]
-        if isinstance(problem.X, Blocks):
-            booster.reset()  # let go of the rows on disk
         return TrainedXGBoost(booster, problem.task, problem.X.shape[1])
 
-    def _matrix(self, problem: Problem, params: Mapping[str, Any]) -> xgb.DMatrix:
-        y, weight, bins = problem.y, problem.weight, int(params.get("max_bin", 256))
-        binned = params.get("tree_method", "hist") in ("hist", "auto")
-        if isinstance(problem.X, Blocks):
-            if not binned:
-                raise ParameterError("memory='external' needs XGBoost's tree_method='hist'.")
-            return external_matrix(problem.X, y, weight, bins)
-        if binned:
-            return xgb.QuantileDMatrix(problem.X, y, weight=weight, max_bin=bins)
-        return xgb.DMatrix(problem.X, y, weight=weight)
+    def _matrix(
+        self, X: Matrix, y: Any, weight: FloatArray | None, params: Mapping[str, Any]
+    ) -> xgb.DMatrix:
+        bins = int(params.get("max_bin", 256))
+        if params.get("tree_method", "hist") in ("hist", "auto"):
+            return xgb.QuantileDMatrix(X, y, weight=weight, max_bin=bins)
+        return xgb.DMatrix(X, y, weight=weight)
 
 
 def settings(problem: Problem, params: Mapping[str, Any]) -> tuple[dict[str, Any], int]:

@@ -109,10 +109,16 @@ class _Draft:
 
     def _codes(self, rows: int, values: IntArray, order: IntArray | None) -> Iterator[IntArray]:
         """The codes, piece by piece; a gap is the symbol after the last value."""
-        draws = np.memmap(self._path, dtype=np.int64, mode="r", shape=(rows,))
+        draws = None
+        if order is not None:
+            draws = np.memmap(self._path, dtype=np.int64, mode="r", shape=(rows,))
         code = _lookup(values, np.min_scalar_type(max(1, len(values))))
         for piece in pieces(rows):
-            part = np.asarray(draws[piece if order is None else order[piece]])
+            if draws is None or order is None:
+                count = piece.stop - piece.start
+                part = np.fromfile(self._path, np.int64, count, offset=8 * piece.start)
+            else:
+                part = np.asarray(draws[order[piece]])
             if not self._gaps:
                 yield code(part)
                 continue

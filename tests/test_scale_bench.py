@@ -57,12 +57,12 @@ def test_theorems_stand_beside_what_was_measured():
 
 
 def test_what_nobody_measured_follows_from_constants():
-    of = OnPaper.of(made(10**6), rows=10**9, columns=2, parties=10, trees=40, cores=2)
+    of = OnPaper.of(made(10**6), rows=10**9, columns=2, parties=10, trees=40)
     assert of.party_hours == pytest.approx(10**9 * 2 * 2e-8 / 3600)
     assert of.party_gb == pytest.approx(1.0)
     assert of.all_tb == pytest.approx(0.01)
     assert of.unpack_core_hours == pytest.approx(2e10 * 1e-8 / 3600)
-    assert of.train_core_hours == pytest.approx(2e10 * 40 * 6e-9 / 3600)
+    assert of.train_core_hours == pytest.approx(2e10 * 40 * 3e-9 / 3600)
     assert of.label_tb == pytest.approx((2e10 + 4e10) / 1e12)
 
 

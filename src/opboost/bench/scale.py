@@ -1,8 +1,9 @@
 """``opboost bench scale``: time and memory against rows, columns, trees, parties and cells.
 
 Every point is two fresh processes, one that plays the feature parties and one that plays the label
-party, so that each has its own peak of memory.  Raw columns are made in pieces on the fly and not
-timed.  Feature parties are played one after the other; they would run side by side.
+party, so that each has its own peak of memory.  Seconds are of one processor, which other work on
+the machine changes little.  Raw columns are made in pieces on the fly and not timed.  Feature
+parties are played one after the other; they would run side by side.
 """
 
 from __future__ import annotations
@@ -178,14 +179,14 @@ class OnPaper:
     @classmethod
     def of(
         cls, m: Measured, *, rows: int = 10**10, columns: int = 10, parties: int = 1000,
-        trees: int = 80, cores: int = 2,
+        trees: int = 80,
     ) -> OnPaper:  # fmt: skip
         """``columns`` are those of each party; XGBoost's time is taken as one of (row, column,
         tree), and its memory as 40 bytes a row beside a byte a code."""
         mine, every = rows * columns, rows * columns * parties
         a_value = m.feature_seconds / m.point.values
         unpack = m.trained["unpack and rewrite"] / m.point.values
-        step = m.trained["XGBoost"] / (m.point.values * m.point.trees) * cores
+        step = m.trained["XGBoost"] / (m.point.values * m.point.trees)
         sent = m.bytes / m.point.values
         return cls(
             rows,

@@ -29,8 +29,8 @@ from opboost.ledger import Ledger
 from opboost.party.feature import FeatureParty
 from opboost.wire.coding import Coder, warm_up
 
-WHOLE = Point(10_000_000, 20, trees=80)
-QUICK = Point(1_000_000, 20, trees=20)
+WHOLE = Point(10_000_000, 20, trees=80, threads=None)
+QUICK = Point(1_000_000, 20, trees=20, threads=None)
 SAMPLE = 2**22
 """Values on which a limit is measured."""
 

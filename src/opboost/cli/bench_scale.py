@@ -126,7 +126,7 @@ def _points(found: Sequence[Measured]) -> Table:
             f"{m.label_mb:.0f}",
         )
     table.caption = (
-        "seconds by stage, the fastest try; MB: peak of the process, of which "
+        "seconds of one processor by stage, the fastest try; MB: peak of the process, of which "
         f"{found[0].start_mb:.0f} before it sees a row"
     )
     return table

@@ -92,7 +92,7 @@ def run(point: Point = QUICK, folder: Path | None = None) -> Whole:
     seconds = released["seconds"] | trained["seconds"]
     stages = (
         ("desensitise", "AES-256-CTR, 8 bytes a value", least["aes"]),
-        ("put aside", "8 bytes a value to the disk and back", least["disk"]),
+        ("put aside", "2 bytes a value to the disk and back", least["disk"]),
         ("code and write", "the entropy coder alone", least["encode"]),
         ("unpack and rewrite", "the decoder alone", least["decode"]),
         ("XGBoost", "XGBoost on codes in memory", inside["seconds"]["XGBoost"]),
@@ -142,7 +142,7 @@ def limits(point: Point, folder: Path) -> dict[str, float]:
     def disk() -> None:
         file = folder / "sample"
         with file.open("wb") as target:
-            for _ in range(SAMPLE // a_block):
+            for _ in range(2 * SAMPLE // len(zeros)):
                 target.write(zeros)
         with file.open("rb") as source:
             while source.readinto(out):

@@ -28,6 +28,7 @@ FILES = (
     "leaks",
     "fuzzing",
     "reproduction",
+    "scale",
 )
 
 NOT_TAKEN = (
@@ -37,5 +38,6 @@ NOT_TAKEN = (
     "faults_moments",
     "fuzzing",
     "reproduction",
+    "scale",
 )
 """Files whose figures no commit has recorded yet; ``make claims`` runs them like the others."""

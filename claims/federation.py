@@ -55,7 +55,7 @@ def worst_over_entropy() -> list[float]:
 
 
 def _ratio(file: Path) -> float:
-    from opboost.party.channel import read_column
+    from opboost.wire.stored import read_column
 
     _, column = read_column(file)
     counts = np.bincount(column.codes, minlength=len(read_values(file)))

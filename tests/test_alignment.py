@@ -17,10 +17,10 @@ from opboost.align.keys import key_digests
 from opboost.align.matching import Common, packed
 from opboost.errors import DataError, ParameterError, PeerError, PrivacyError, WireError
 from opboost.party.alignment import Side, kept_secret, proof_of_rows
-from opboost.party.channel import read_column
 from opboost.party.checks import ids_digest
 from opboost.service.aligning import Talk
 from opboost.wire.messages import Ack, Aligned, Points, Welcome
+from opboost.wire.stored import read_column
 
 GRID = op.Domain(1, 10)
 JOB = "20260102T030405Z-01020304"

@@ -40,7 +40,6 @@ from opboost.ledger import Ledger
 from opboost.ledger.keys import read_keys
 from opboost.ledger.summary import summary
 from opboost.ledger.verify import verify
-from opboost.party.channel import read_head
 from opboost.party.spool import read_values
 from opboost.service.certs import _tls, new_kit
 from opboost.service.conversation import STEPS, Conversation, Pair
@@ -51,6 +50,7 @@ from opboost.service.label_side import read_manifest
 from opboost.service.tls import Identity, check_receipt, read_identity
 from opboost.wire.columns import Head, Outline
 from opboost.wire.messages import Ack, ColumnSchema, Hello, Schema, SplitQuery, decode
+from opboost.wire.stored import read_head
 from tests.fuzz_targets import bloats, dies, hangs, raises, sound, target
 
 PLAN = "[mechanism]\nepsilon = 1.0\n[columns.age]\nbounds = [0, 100]\n"

@@ -47,7 +47,7 @@ def split(count):
 
 def released(parties):
     """What the label party may know: the values behind the codes, from each party's own files."""
-    from opboost.party.channel import read_column
+    from opboost.wire.stored import read_column
 
     found = {}
     for p in parties:

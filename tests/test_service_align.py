@@ -16,8 +16,8 @@ import opboost as op
 from opboost.align.keys import Normalisation, key_digests, row_keys
 from opboost.experiments.scene import LABEL_PARTY, run_scene, started_process, write_scene
 from opboost.party.alignment import Side, kept_secret
-from opboost.party.channel import read_column
 from opboost.wire.messages import Ack, Aligned, Points, PointsQuery, Poll
+from opboost.wire.stored import read_column
 from tests.cli import run
 from tests.federation import identity_of, joined, serving, shaken_hands, stop, wait_for
 

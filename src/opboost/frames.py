@@ -177,6 +177,13 @@ def taken(table: Any, rows: IntArray) -> Any:
     return nw.from_native(table, eager_only=True)[rows, :].to_native()
 
 
+def part(table: Any, rows: slice) -> Any:
+    """A run of rows, without a copy where the table's kind allows it."""
+    if not is_frame(table):
+        return np.asarray(table)[rows]
+    return nw.from_native(table, eager_only=True)[rows, :].to_native()
+
+
 def _name(column: OutColumn | Hashable) -> Any:
     return column.name if isinstance(column, OutColumn) else column
 

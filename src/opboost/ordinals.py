@@ -7,7 +7,9 @@ A tree parts rows at a cut; the value that stands for the cut parts them in the 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -106,19 +108,59 @@ class CodedColumn:
         return self.book.decode(self.codes)
 
 
+PIECE = 2**20
+"""Rows that are looked at at a time: what is needed beside a column stays small."""
+
+
 def encode(values: ArrayLike) -> tuple[IntArray, Codebook]:
     """Dense codes of a column in the narrowest type, and their codebook.  Cost: O(n + range)."""
     column = np.asarray(values)
     if column.dtype.kind not in "iu" or column.ndim != 1 or not column.size:
         raise DataError(f"encode takes a column of integers; got {column.dtype}, {column.shape}")
-    low, high = int(column.min()), int(column.max())
-    if high - low < max(1024, 4 * column.size):
-        # A column on a small grid: count instead of sorting.
-        steps = (column.astype(np.int64) - low) if column.dtype.itemsize < 8 else column - low
-        present = np.zeros(high - low + 1, dtype=np.bool_)
-        present[steps] = True
-        distinct: IntArray = np.flatnonzero(present) + low
-        rank = (np.cumsum(present) - 1).astype(np.min_scalar_type(len(distinct) - 1))
-        return rank[steps], Codebook(distinct)
-    distinct, codes = np.unique(column, return_inverse=True)
-    return codes.astype(np.min_scalar_type(len(distinct) - 1)), Codebook(distinct)
+    found, codes = numbered(column)
+    return codes, Codebook(found.astype(np.int64) if found.dtype.itemsize < 8 else found)
+
+
+def distinct(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The different values of a column, rising, in its type."""
+    return numbered(values)[0] if _is_narrow(values) else np.unique(values)
+
+
+def numbered(values: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], IntArray]:
+    """The different values of a column, rising, and the place of each row's among them.
+
+    Integers on a small range are counted, others sorted.
+
+    >>> found, codes = numbered(np.array(["no", "yes", "no"]))
+    >>> found.tolist(), codes.tolist(), codes.dtype.name
+    (['no', 'yes'], [0, 1, 0], 'uint8')
+    """
+    if not _is_narrow(values):
+        found, codes = np.unique(values, return_inverse=True)
+        return found, codes.astype(_kind(len(found)))
+    low, high = int(values.min()), int(values.max())
+    present = np.zeros(high - low + 1, dtype=np.bool_)
+    for piece in _pieces(values):
+        present[piece - low] = True
+    places = np.flatnonzero(present)
+    rank = (np.cumsum(present) - 1).astype(_kind(len(places)))
+    out = np.empty(len(values), dtype=rank.dtype)
+    for start, piece in enumerate(_pieces(values)):
+        out[start * PIECE : start * PIECE + len(piece)] = rank[piece - low]
+    return (places + low).astype(values.dtype), out
+
+
+def _is_narrow(values: np.ndarray[Any, Any]) -> bool:
+    if values.dtype.kind not in "iub" or not values.size:
+        return False
+    return int(values.max()) - int(values.min()) < max(1024, 4 * values.size)
+
+
+def _pieces(values: np.ndarray[Any, Any]) -> Iterator[IntArray]:
+    for start in range(0, len(values), PIECE):
+        piece = values[start : start + PIECE]
+        yield piece if piece.dtype.itemsize == 8 else piece.astype(np.int64)
+
+
+def _kind(count: int) -> np.dtype[Any]:
+    return np.min_scalar_type(max(0, count - 1))

@@ -24,7 +24,6 @@ from opboost.align.rules import AlignRules
 from opboost.errors import DataError, PeerError, WireError
 from opboost.frames import OutColumn
 from opboost.party.alignment import Shown
-from opboost.party.channel import read_column, read_head
 from opboost.party.checks import check_answer
 from opboost.party.spool import Spool, read_values
 from opboost.service.intake import check_column_file
@@ -40,6 +39,7 @@ from opboost.wire.messages import (
     Values,
     encode,
 )
+from opboost.wire.stored import read_column, read_head
 
 ROWS = 400
 MOST = 2**17

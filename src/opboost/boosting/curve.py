@@ -12,7 +12,7 @@ import numpy as np
 
 from opboost import durable
 from opboost._typing import FloatArray
-from opboost.boosting.protocol import Matrix, Problem, Trained
+from opboost.boosting.protocol import Blocks, Matrix, Problem, Trained
 
 POINTS, ROWS = 25, 4000
 """Rounds at which the loss is computed, and rows that it is computed on, at most."""
@@ -63,8 +63,9 @@ def curve(trained: Trained, problem: Problem) -> Curve | None:
     """
     if not isinstance(trained, Staged) or trained.rounds < 1:
         return None
-    step = -(-len(problem.y) // ROWS)
-    X, y = problem.X[::step], problem.y[::step]
+    on_disk = isinstance(problem.X, Blocks)  # then rows side by side are read, not every n-th
+    here = slice(0, ROWS) if on_disk else slice(None, None, -(-len(problem.y) // ROWS))
+    X, y = problem.rows(here), problem.y[here]
     rounds = sorted({int(r) for r in np.linspace(1, trained.rounds, POINTS)})
     losses = [_loss(problem.task, predicted, y) for predicted in trained.staged(X, rounds)]
     measure = "squared error" if problem.task == "regression" else "log loss"

@@ -38,7 +38,7 @@ class LightGBM:
             params.setdefault("num_class", problem.classes)
         if problem.seed is not None:
             params.setdefault("seed", problem.seed)
-        data = lgb.Dataset(_dense(problem.X), problem.y, weight=problem.weight, params=params)
+        data = lgb.Dataset(_dense(problem.matrix), problem.y, weight=problem.weight, params=params)
         valid: list[lgb.Dataset] = []
         callbacks: list[Any] = []
         if problem.eval_set is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -20,11 +20,37 @@ Replace = Callable[[float], float]
 """A cut of one feature to the value that stands for it."""
 
 
+CODES = 2**24
+"""So many codes are read from disk at a time: larger blocks train faster, smaller need less."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """Rows that stay on disk: the same blocks, in the same order, whenever they are read.
+
+    ``folder`` is where a booster may keep what it makes of them while it trains.  ``share`` is
+    (k, of): every of-th block beginning with the k-th.
+    """
+
+    shape: tuple[int, int]
+    read: Callable[[slice], Matrix]
+    folder: Path
+    share: tuple[int, int] = (0, 1)
+
+    def __iter__(self) -> Iterator[slice]:
+        """The rows of each block."""
+        rows, columns = self.shape
+        first, of = self.share
+        step = max(1, min(CODES // max(1, columns), rows // of))
+        for start in range(first * step, rows, of * step):
+            yield slice(start, min(start + step, rows))
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """What is to be learned.  ``X`` holds codes and own features; labels are 0..classes−1."""
 
-    X: Matrix
+    X: Matrix | Blocks
     y: np.ndarray[Any, Any]
     task: Task
     classes: int = 0
@@ -33,6 +59,19 @@ class Problem:
     early_stopping: int | None = None
     feature_names: list[str] = field(default_factory=list)
     seed: int | None = None
+
+    def rows(self, here: slice) -> Matrix:
+        """Some rows, wherever they are."""
+        return self.X.read(here) if isinstance(self.X, Blocks) else self.X[here]
+
+    @property
+    def matrix(self) -> Matrix:
+        """The rows, for boosters that need them all in memory."""
+        if isinstance(self.X, Blocks):
+            raise ParameterError(
+                "This booster holds all rows in memory. memory='external' needs booster='xgboost'."
+            )
+        return self.X
 
 
 class Trained(Protocol):

@@ -38,7 +38,7 @@ class GradientBoosting:
 
     def train(self, problem: Problem) -> TrainedSklearn:
         """Fit; missing values are refused, as the stock estimator refuses them."""
-        if problem.X.dtype.kind == "f" and np.isnan(problem.X).any():
+        if problem.matrix.dtype.kind == "f" and np.isnan(problem.matrix).any():
             raise DataError(
                 "scikit-learn's GradientBoosting takes no missing values",
                 hint="Use booster='hist-gbdt', 'xgboost' or 'lightgbm'.",
@@ -52,7 +52,7 @@ class GradientBoosting:
         if problem.early_stopping is not None:
             params.setdefault("n_iter_no_change", problem.early_stopping)
         model = kind(**params)
-        model.fit(problem.X.astype(np.float32), problem.y, sample_weight=problem.weight)
+        model.fit(problem.matrix.astype(np.float32), problem.y, sample_weight=problem.weight)
         return TrainedSklearn(model, problem.task)
 
 
@@ -77,7 +77,8 @@ class HistGradientBoosting:
             X, y = problem.eval_set
             held_out = {"X_val": X.astype(np.float64), "y_val": y}
         model = kind(**params)
-        model.fit(problem.X.astype(np.float64), problem.y, sample_weight=problem.weight, **held_out)
+        rows = problem.matrix.astype(np.float64)
+        model.fit(rows, problem.y, sample_weight=problem.weight, **held_out)
         return TrainedSklearn(model, problem.task)
 
 

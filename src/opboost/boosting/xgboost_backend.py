@@ -12,9 +12,10 @@ import numpy as np
 import xgboost as xgb
 
 from opboost._typing import FloatArray
-from opboost.boosting.protocol import Matrix, Problem, Replace, Task
+from opboost.boosting.external import ROWS_A_TREE, train_external
+from opboost.boosting.protocol import Blocks, Matrix, Problem, Replace, Task
 from opboost.boosting.soundness import check_tree, unsound
-from opboost.errors import DataError
+from opboost.errors import DataError, ParameterError
 
 _OBJECTIVES: dict[Task, str] = {
     "binary": "binary:logistic",
@@ -28,18 +29,19 @@ class XGBoost:
     """``xgboost.train``; every parameter passes through.
 
     ``n_estimators`` (default 80) is the number of rounds, as in its scikit-learn interface.
+    ``rows_a_tree`` bounds the memory of training from disk, see ``external.py``.
     """
 
     params: dict[str, Any]
 
     def train(self, problem: Problem) -> TrainedXGBoost:
         """Train on a quantile matrix where the tree method bins, on plain rows where not."""
-        params = {"objective": _OBJECTIVES[problem.task], **self.params}
-        rounds = int(params.pop("n_estimators", params.pop("num_boost_round", 80)))
-        if problem.task == "multiclass":
-            params.setdefault("num_class", problem.classes)
-        if problem.seed is not None:
-            params.setdefault("seed", problem.seed)
+        params, rounds = settings(problem, self.params)
+        if isinstance(problem.X, Blocks):
+            booster = train_external(problem, problem.X, params, rounds)
+            return TrainedXGBoost(booster, problem.task, problem.X.shape[1])
+        if ROWS_A_TREE in params:
+            raise ParameterError(f"{ROWS_A_TREE} is for rows on disk: memory='external'.")
         data = self._matrix(problem.X, problem.y, problem.weight, params)
         evals = []
         if problem.eval_set is not None:
@@ -64,6 +66,17 @@ class XGBoost:
         if params.get("tree_method", "hist") in ("hist", "auto"):
             return xgb.QuantileDMatrix(X, y, weight=weight, max_bin=bins)
         return xgb.DMatrix(X, y, weight=weight)
+
+
+def settings(problem: Problem, params: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
+    """XGBoost's own parameters for a problem, and how many rounds."""
+    found = {"objective": _OBJECTIVES[problem.task], **params}
+    rounds = int(found.pop("n_estimators", found.pop("num_boost_round", 80)))
+    if problem.task == "multiclass":
+        found.setdefault("num_class", problem.classes)
+    if problem.seed is not None:
+        found.setdefault("seed", problem.seed)
+    return found, rounds
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from opboost.bench.sampling import Result, Timing
 
-NAMES = ("sampling", "train", "federation", "load", "peers")
+NAMES = ("sampling", "train", "federation", "load", "peers", "scale")
 
 
 def bench(
@@ -34,6 +34,12 @@ def bench(
     limit: Annotated[
         float, typer.Option(min=1, help="Seconds that a peer may take to install, and to run.")
     ] = 600.0,
+    rows: Annotated[
+        list[int] | None, typer.Option(min=1000, help="scale: rows to measure; repeat it.")
+    ] = None,
+    whole: Annotated[
+        bool, typer.Option("--end-to-end", help="scale: a whole job beside its parts' limits.")
+    ] = False,
     format: FormatOption = Format.text,
 ) -> None:
     """Time this library and its peers in one run; sampling on one core.
@@ -58,6 +64,13 @@ def bench(
         report["load"] = _load(console, quick, format)
     if name in ("peers", "all"):
         report["peers"] = _federated_peers(console, peers, quick, all_peers, limit, format)
+    if name in ("scale", "all"):
+        from opboost.cli.bench_scale import end_to_end, scale
+
+        if whole:
+            report["end to end"] = end_to_end(console, rows or (), quick, format)
+        else:
+            report["scale"] = scale(console, rows or (), quick, min(repeats, 3), format)
     if format is Format.json:
         print_json({"machine": _machine(), **report})
     else:

@@ -24,13 +24,40 @@ class TableSection(Section):
     drop: list[str] = Field(default_factory=list)
 
 
+Memory = Literal["internal", "external"]
+"""Where rows are while a model is trained: in memory, or in files that are read in blocks."""
+
+
+def unfit_for(memory: Memory, booster: object, denoise: object) -> str | None:
+    """Why a booster cannot train from disk; None if it can, or need not."""
+    if memory == "internal":
+        return None
+    if memory != "external":
+        return f"memory is 'internal' or 'external'; got {memory!r}"
+    if isinstance(booster, str) and booster != "xgboost":
+        return f"memory = 'external' needs booster 'xgboost', which reads blocks; got {booster!r}"
+    if denoise is True:
+        return (
+            "memory = 'external' trains on rows as they came, and denoise = true holds all rows in "
+            "memory. Write denoise = false, or memory = 'internal'"
+        )
+    return None
+
+
 class BoosterSection(Section):
-    """``[booster]``: which library trains, and its own parameters."""
+    """``[booster]``: which library trains, its own parameters, and where rows are meanwhile."""
 
     kind: Literal["xgboost", "lightgbm", "gbdt", "hist-gbdt"] = "xgboost"
     seed: int | None = None
     denoise: Literal["auto"] | bool = "auto"
+    memory: Memory = "internal"
     params: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _fits(self) -> BoosterSection:
+        if problem := unfit_for(self.memory, self.kind, self.denoise):
+            raise ValueError(problem)
+        return self
 
 
 class PartySection(Section):

@@ -18,6 +18,7 @@ from opboost.estimators.boosted_base import Books, BoostedBase
 from opboost.estimators.denoising import Choice
 from opboost.estimators.features import Released
 from opboost.estimators.targets import Target, as_codes, as_column, as_numbers, as_weights
+from opboost.ordinals import distinct, numbered
 from opboost.rng import Rng
 
 __all__ = ["Books", "OpBoostClassifier", "OpBoostRegressor", "kind_for"]
@@ -117,7 +118,7 @@ class OpBoostClassifier(ClassifierMixin, BoostedBase):  # type: ignore[misc]
     def _target(self, y: Any, sample_weight: Any) -> tuple[Target, np.ndarray[Any, Any]]:
         labels = as_column(y)
         check_classification_targets(labels)
-        classes, coded = np.unique(labels, return_inverse=True)
+        classes, coded = numbered(labels)
         if not len(classes):
             raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
         if len(classes) < 2:
@@ -194,7 +195,7 @@ def kind_for(
 ) -> type[OpBoostClassifier] | type[OpBoostRegressor]:
     """Which estimator a label needs: text, truth values and two different numbers are classes."""
     kinds = {"classify": OpBoostClassifier, "regress": OpBoostRegressor}
-    classes = y.dtype.kind in "OUSb" or len(np.unique(y)) == 2
+    classes = y.dtype.kind in "OUSb" or len(distinct(y)) == 2
     kinds["auto"] = OpBoostClassifier if classes else OpBoostRegressor
     if task not in kinds:
         raise ParameterError(f"task must be 'auto', 'classify' or 'regress'; got {task!r}.")

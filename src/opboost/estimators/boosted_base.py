@@ -28,6 +28,7 @@ from opboost.frames import column_names
 from opboost.guarantee import Joint, NoGuarantee
 from opboost.ordinals import Codebook, CodedColumn
 from opboost.rng import Rng, SecureRng
+from opboost.wire.stored import StoredColumn
 
 Books = Mapping[int, Codebook | None]
 """The codebook of each feature that has an order; None where it is withheld."""
@@ -119,9 +120,7 @@ class BoostedBase(BaseEstimator):  # type: ignore[misc]
         finds values where codebooks do not tell; ``train`` may know the model already.
         """
         booster = make_booster(self.booster, self.booster_params)
-        seed = None
-        if self.random_state is not None:
-            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        seed = self._seed()
         own = layout.own_values(table, len(target.y))
         rows = learnable(
             layout,
@@ -155,8 +154,55 @@ class BoostedBase(BaseEstimator):  # type: ignore[misc]
         self.verdict_ = rows.verdict
         self._posterior = rows.posterior
         trained = (train or train_by)(booster, problem)
+        self._finish(layout, trained, books, values)
+
+    def _learn_stored(
+        self,
+        layout: Layout,
+        table: Any,
+        stored: Mapping[Hashable, Sequence[StoredColumn]],
+        target: Target,
+        *,
+        train: Callable[[Booster, Problem], Trained] | None,
+        values: Callable[[Trained, Books], Mapping[int, Replace]] | None,
+    ) -> None:
+        """The same for columns that stay on disk: rows as they came, a block at a time."""
+        if self.denoise is not False:
+            self._not_denoised("rows stay on disk")
+        booster = make_booster(self.booster, self.booster_params)
+        blocks, books = layout.blocks(stored, table, len(target.y))
+        problem = Problem(
+            blocks,
+            target.y,
+            target.task,
+            target.classes,
+            target.weight,
+            feature_names=layout.names(),
+            seed=self._seed(),
+        )
+        self._say(f"{blocks.shape[0]:,} rows, {blocks.shape[1]} features; training from disk")
+        self.denoised_, self.verdict_, self._posterior = False, None, None
+        trained = (train or train_by)(booster, problem)
+        self._finish(layout, trained, books, values)
+
+    def _finish(
+        self,
+        layout: Layout,
+        trained: Trained,
+        books: Books,
+        values: Callable[[Trained, Books], Mapping[int, Replace]] | None,
+    ) -> None:
+        """Put values in the place of cuts."""
         self.trained_: Trained = trained.replaced((values or _from_books)(trained, books))
         self._layout = layout
+
+    def _seed(self) -> int | None:
+        if self.random_state is None:
+            return None
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _not_denoised(self, why: str) -> None:
+        print(f"{type(self).__name__}: denoising is off, because {why}.", file=sys.stderr)
 
     def _may_denoise(
         self, released: Mapping[Hashable, Sequence[Released]], sent: float | None
@@ -171,7 +217,7 @@ class BoostedBase(BaseEstimator):  # type: ignore[misc]
             why = "parties release different shares of their columns a row"
         else:
             return True
-        print(f"{type(self).__name__}: denoising is off, because {why}.", file=sys.stderr)
+        self._not_denoised(why)
         return False
 
     def _settle(self, release: Desensitizer, times: int, promise: Joint | NoGuarantee) -> None:
@@ -192,15 +238,19 @@ class BoostedBase(BaseEstimator):  # type: ignore[misc]
         released: dict[Hashable, Sequence[Released]],
         promise: Joint,
         *,
+        stored: Mapping[Hashable, Sequence[StoredColumn]] | None = None,
         sent: float | None = 1.0,
         train: Callable[[Booster, Problem], Trained] | None = None,
         values: Callable[[Trained, Books], Mapping[int, Replace]] | None = None,
     ) -> None:
-        """Train on columns that others released, beside the label party's own."""
+        """Train on columns that others released, in memory or on disk, beside one's own."""
         check_sizes(columns)
         names = [] if own is None else column_names(own)
         layout = Layout(columns, tuple(OwnColumn.of(own, n) for n in names))
-        self._learn(layout, own, released, target, sent=sent, train=train, values=values)
+        if stored is not None:
+            self._learn_stored(layout, own, stored, target, train=train, values=values)
+        else:
+            self._learn(layout, own, released, target, sent=sent, train=train, values=values)
         everything = (*names, *(c.name for c in columns))
         release = Desensitizer.of_columns(columns, everything, named=True, rng=SecureRng())
         self._settle(release, 1, promise)

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from opboost._typing import BoolArray, IntArray
-from opboost.boosting.protocol import Matrix, Replace
+from opboost.boosting.protocol import Blocks, Matrix, Replace
 from opboost.columns import LARGEST, Prepared, PrivateColumn
 from opboost.domain import NumericMapping, RawUnits
 from opboost.errors import ColumnError
-from opboost.frames import OutColumn, as_numbers, categories, column
+from opboost.frames import OutColumn, as_numbers, categories, column, part
 from opboost.mechanisms import UnaryEncoding
 from opboost.ordinals import Codebook, CodedColumn, encode
+from opboost.wire.stored import StoredColumn
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +102,22 @@ class Layout:
                 blocks.append(_released_bits(private, out))
             place += blocks[-1].shape[1]
         return _stacked([*blocks, own]), books
+
+    def blocks(
+        self, stored: Mapping[Hashable, Sequence[StoredColumn]], table: Any, rows: int
+    ) -> tuple[Blocks, dict[int, Codebook | None]]:
+        """The same as :meth:`training`, for columns that stay on disk: a block at a time."""
+
+        def coded(here: slice) -> tuple[Matrix, dict[int, Codebook | None]]:
+            own = None if table is None else part(table, here)
+            released: dict[Hashable, Sequence[Released]] = {
+                name: [c.rows(here) for c in columns] for name, columns in stored.items()
+            }
+            return self.coded(released, self.own_values(own, here.stop - here.start))
+
+        _, books = coded(slice(0, 1))
+        folder = next(c.file.parent for columns in stored.values() for c in columns)
+        return Blocks((rows, len(self.names())), lambda here: coded(here)[0], folder), books
 
     def released_values(
         self, table: Any, released: Mapping[Hashable, Sequence[OutColumn]]

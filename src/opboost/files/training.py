@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from opboost._typing import FloatArray
 from opboost.config import Plan
-from opboost.errors import ColumnError, DataError
+from opboost.errors import ColumnError, ConfigError, DataError
 from opboost.estimators import OpBoostClassifier, OpBoostRegressor
 from opboost.estimators.boosted import kind_for
 from opboost.files.reading import column_names, table_files
@@ -24,6 +24,11 @@ def train(
     source: Path, plan: Plan, label: str, task: str = "auto"
 ) -> OpBoostClassifier | OpBoostRegressor:
     """Fit the plan's booster on a file; private columns are desensitised on the way."""
+    if plan.booster.memory == "external":
+        raise ConfigError(
+            f"{plan.source}: memory = 'external' is for the label party of a job, whose codes lie "
+            "on disk. Leave it out of [booster] here: one machine trains in memory."
+        )
     names = column_names(table_files(source)[0])
     if label not in names:
         raise ColumnError(label, "is to be the label but is not in the table")

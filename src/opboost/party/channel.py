@@ -10,16 +10,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Protocol
 
-import numpy as np
-import pyarrow as pa
-
 from opboost import durable
-from opboost._typing import IntArray
 from opboost.align.psi import at_once
-from opboost.errors import WireError
 from opboost.ordinals import CodedColumn
 from opboost.party.alignment import Match, Side
-from opboost.wire.columns import Head, Reader
+from opboost.wire.columns import Head
 from opboost.wire.messages import (
     Aligned,
     Points,
@@ -30,6 +25,7 @@ from opboost.wire.messages import (
     decode,
     encode,
 )
+from opboost.wire.stored import read_column
 
 
 class Channel(Protocol):
@@ -66,6 +62,10 @@ class Channel(Protocol):
 
     def columns(self) -> Iterator[tuple[Head, CodedColumn]]:
         """The released columns, in the order of their numbers."""
+        ...
+
+    def files(self) -> Iterator[Path]:
+        """The same columns as the files that hold their streams, for rows that stay on disk."""
         ...
 
     def ask(self, query: SplitQuery) -> None:
@@ -186,9 +186,13 @@ class MemoryChannel:
 
     def columns(self) -> Iterator[tuple[Head, CodedColumn]]:
         """The released columns."""
+        return map(read_column, self.files())
+
+    def files(self) -> Iterator[Path]:
+        """The files of the released columns."""
         for file in self._files:
             self.sent += file.stat().st_size - durable.SEAL  # which stays at home
-            yield read_column(file)
+            yield file
 
     def ask(self, query: SplitQuery) -> None:
         """Put the split query to the party."""
@@ -204,34 +208,3 @@ class MemoryChannel:
     def _counted(self, data: bytes) -> bytes:
         self.sent += len(data)
         return data
-
-
-def read_column(file: Path) -> tuple[Head, CodedColumn]:
-    """A column from the file that holds its stream."""
-    durable.check_seal(file)
-    try:
-        with pa.OSFile(str(file)) as source, pa.ipc.open_stream(source) as stream:
-            head = Head.from_schema(stream.schema)
-            reader = Reader(head)
-            pieces = [reader.take(batch) for batch in stream]
-        reader.finish()
-    except (pa.ArrowException, OSError) as error:
-        raise WireError(f"A column's file cannot be read ({type(error).__name__}).") from None
-    return head, coded_column(head, np.concatenate(pieces))
-
-
-def read_head(file: Path) -> Head:
-    """The head of a column's stream in a file."""
-    try:
-        with pa.OSFile(str(file)) as source, pa.ipc.open_stream(source) as stream:
-            return Head.from_schema(stream.schema)
-    except (pa.ArrowException, OSError) as error:
-        raise WireError(f"A column's file cannot be read ({type(error).__name__}).") from None
-
-
-def coded_column(head: Head, symbols: IntArray) -> CodedColumn:
-    """Symbols of a stream as codes and gaps."""
-    if not head.gaps:
-        return CodedColumn(symbols, head.codebook)
-    missing = symbols == head.values
-    return CodedColumn(np.where(missing, 0, symbols), head.codebook, missing)

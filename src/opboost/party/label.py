@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import secrets
 import shutil
-from collections.abc import Hashable, Sequence
-from contextlib import suppress
+import tempfile
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from copy import copy
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,6 +25,7 @@ from opboost.align.matching import Common
 from opboost.align.rules import AlignRules
 from opboost.boosting.curve import curve
 from opboost.boosting.protocol import Booster, Problem, Replace, Trained
+from opboost.config.sections import Memory, unfit_for
 from opboost.errors import DataError, ParameterError, PeerError, PrivacyError
 from opboost.estimators import OpBoostClassifier, OpBoostRegressor
 from opboost.estimators.boosted import Books, kind_for
@@ -34,14 +34,15 @@ from opboost.estimators.denoising import train as train_by
 from opboost.estimators.features import OwnColumn, Released
 from opboost.estimators.saving import load_trained, save_trained
 from opboost.frames import column_names, taken
-from opboost.ordinals import Codebook
+from opboost.ordinals import Codebook, distinct
 from opboost.party.alignment import Side, common_to_all, kept_secret, proof_of_rows
+from opboost.party.asking import Question
 from opboost.party.channel import Channel
-from opboost.party.checks import check_answer, check_private, check_schema, ids_digest
+from opboost.party.checks import check_private, check_schema, ids_digest
 from opboost.party.offers import Offer, named_apart, own_names, promise, seed, sent
 from opboost.party.predicting import Predicted, check_own, of_model
-from opboost.wire.columns import Head
-from opboost.wire.messages import Cuts, SplitQuery, Welcome, job_number
+from opboost.wire.messages import Welcome, job_number
+from opboost.wire.stored import StoredColumn
 
 Estimator = OpBoostClassifier | OpBoostRegressor
 
@@ -61,6 +62,8 @@ class LabelParty:
         align: As for ``op.FeatureParty``.  With ``"psi"`` the model is trained on the rows that all
             parties have.
         ask: ``"if-needed"`` sends no split query where a release already tells everything.
+        memory: ``"external"`` leaves what came on disk and trains XGBoost from there, a block at a
+            time, on rows as they came: ``denoise="auto"`` does not denoise then.
 
     ``train`` returns an ordinary fitted estimator: it predicts, explains itself and is saved like
     one that was trained on one machine.  ``predict`` uses it for rows of which others hold a part.
@@ -79,7 +82,11 @@ class LabelParty:
         ids: Sequence[Any] | None = None,
         ask: Literal["always", "if-needed"] = "always",
         align: AlignRules | Literal["psi", "given"] = "given",
+        memory: Memory = "internal",
     ) -> None:
+        if problem := unfit_for(memory, booster, denoise):
+            raise ParameterError(f"{problem}.")
+        self._memory = memory
         self._own, self._y = features, None if y is None else np.asarray(y)
         sized = next((part for part in (self._y, features, ids) if part is not None), None)
         if sized is None:
@@ -88,7 +95,8 @@ class LabelParty:
             raise ParameterError(
                 f"The label has {len(sized):,} rows, the label party's features {len(features):,}."
             )
-        self._places: IntArray = np.arange(len(sized))
+        self._count = len(sized)
+        self._places: IntArray | None = None  # all rows, in the order of the table
         self._rules, self._ask = AlignRules.of(align), ask
         self._ids = self._keys(ids)
         self._kind = None if self._y is None else kind_for(self._y, task)
@@ -122,9 +130,25 @@ class LabelParty:
         offers = [self._offer(channel, welcome) for channel in channels]
         names = [] if self._own is None else column_names(self._own)
         offers = named_apart(offers, own_names(OwnColumn.of(self._own, n) for n in names))
+        with self._aside(state) as disk:
+            return self._trained(channels, offers, state, disk)
+
+    def _trained(
+        self,
+        channels: Sequence[Channel],
+        offers: list[Offer],
+        state: Path | None,
+        disk: Path | None,
+    ) -> Estimator:
+        """Train on what came: in memory, or unpacked onto the disk."""
+        assert self._kind is not None
         released: dict[Hashable, Sequence[Released]] = {}
+        stored: dict[Hashable, Sequence[StoredColumn]] = {}
         for offer in offers:
-            released |= offer.received()
+            if disk is None:
+                released |= offer.received()
+            else:
+                stored |= offer.stored(disk)
         private = tuple(c for offer in offers for c in offer.private)
         settings = dict(self._settings)
         if settings["random_state"] is None:  # the same codes, the same model
@@ -137,6 +161,7 @@ class LabelParty:
             private,
             released,
             promise(offers),
+            stored=None if disk is None else stored,
             sent=sent(offers),
             train=lambda booster, problem: _once(booster, problem, folder),
             values=lambda trained, books: self._values(offers, trained, _kept(books, folder)),
@@ -190,7 +215,8 @@ class LabelParty:
             for channel in channels:
                 channel.refuse("What came is not what the model was trained on.")
             raise
-        found = Predicted.of(model, self._own, released, self._places, promise(offers))
+        places = np.arange(self._count) if self._places is None else self._places
+        found = Predicted.of(model, self._own, released, places, promise(offers))
         for channel in channels:
             channel.close()
         return found
@@ -234,7 +260,7 @@ class LabelParty:
         rows = Common.of(digests, common_to_all(matches)).rows(digests)
         try:
             self._rules.check_common(len(rows))
-            if self._y is not None and len(np.unique(self._y[rows])) < 2:
+            if self._y is not None and len(distinct(self._y[rows])) < 2:
                 raise DataError("The label holds one value only in the rows that all parties have")
         except (PrivacyError, DataError):
             if state is not None:
@@ -255,17 +281,29 @@ class LabelParty:
         made = copy(self)
         made._own = None if self._own is None else taken(self._own, rows)
         made._y = None if self._y is None else self._y[rows]
-        made._rules, made._places = None, self._places[rows]
+        made._rules, made._places, made._count = None, rows, len(rows)
         made._ids = [bytes(d) for d in digests[rows]]
         return made
+
+    @contextmanager
+    def _aside(self, state: Path | None) -> Iterator[Path | None]:
+        """A folder for codes and bins while a model is trained from disk; a kill leaves a ``.part``
+        that the next run takes away."""
+        if self._memory == "internal":
+            yield None
+            return
+        if state is not None:
+            state.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=state, prefix=".training-", suffix=".part") as folder:
+            yield Path(folder)
 
     def _keys(self, ids: Sequence[Any] | None) -> Sequence[bytes] | None:
         if ids is None:
             if self._rules is not None:
                 raise ParameterError("Rows are matched by their IDs. Give ids=[...].")
             return None
-        if len(ids) != len(self._places):
-            raise ParameterError(f"There are {len(ids):,} IDs for {len(self._places):,} rows.")
+        if len(ids) != self._count:
+            raise ParameterError(f"There are {len(ids):,} IDs for {self._count:,} rows.")
         if all(isinstance(i, bytes) for i in ids):
             return ids
         rule = self._rules.normalisation if self._rules else Normalisation()
@@ -275,21 +313,21 @@ class LabelParty:
         """Where the model in codes is kept: other settings, another model."""
         if state is None:
             return None
-        settings = repr(sorted(self._settings.items(), key=lambda item: item[0]))
+        settings = repr([*sorted(self._settings.items(), key=lambda i: i[0]), self._memory])
         return state / f"trained-{hashlib.sha256(settings.encode()).hexdigest()[:8]}"
 
     def _offer(self, channel: Channel, welcome: Welcome) -> Offer:
         schema = channel.open(welcome)
         check_private(schema.private())
         digest = ids_digest(welcome.nonce, self._ids)
-        check_schema(schema, channel.party, welcome.job, len(self._places), digest)
+        check_schema(schema, channel.party, welcome.job, self._count, digest)
         return Offer(channel, schema, schema.private())
 
     def _values(self, offers: list[Offer], trained: Trained, books: Books) -> dict[int, Replace]:
         """Ask every party for the values behind the cuts of its columns."""
         questions, feature = [], 0
         for offer in offers:
-            question = _Question.of(offer, trained, books, feature)
+            question = Question.of(offer, trained, books, feature)
             feature += question.width
             needed = any(books[f] is None for f in question.numbers)
             if self._ask == "always" or needed:
@@ -353,94 +391,3 @@ def _kept(books: Books, folder: Path | None) -> Books:
         return {f: None if v is None else Codebook(np.array(v, np.int64)) for f, v in found.items()}
     except (DataError, OverflowError):
         raise durable.damaged(file) from None
-
-
-@dataclass(frozen=True, slots=True)
-class _Question:
-    """What one party is asked: codes by column, and where the answers belong in the model."""
-
-    offer: Offer
-    left_up_to: bool
-    width: int
-    numbers: dict[int, int]
-    codes: dict[int, tuple[int, ...]]
-    books: Books
-
-    @classmethod
-    def of(cls, offer: Offer, trained: Trained, books: Books, first: int) -> _Question:
-        """The question about a party whose first feature is ``first``."""
-        numbers, feature, number = {}, first, 0
-        for column in offer.private:
-            if column.has_order:
-                numbers[feature] = number
-            feature += len(column.feature_names())
-            number += len(column.release_names())
-        cuts = trained.cuts()
-        codes = {
-            f: _wire_codes(cuts.get(f, []), books[f], offer.heads[number], trained.left_up_to)
-            for f, number in numbers.items()
-        }
-        return cls(offer, trained.left_up_to, feature - first, numbers, codes, books)
-
-    def query(self, job: str) -> SplitQuery:
-        """The message: each column's codes, rising, those that stand for a value."""
-        columns = [
-            Cuts(number, self.codes[feature])
-            for feature, number in self.numbers.items()
-            if self.codes[feature]
-        ]
-        return SplitQuery(job, self.left_up_to, tuple(columns))
-
-    def answered(self) -> dict[int, Replace]:
-        """What replaces cuts of columns whose codebook is withheld; the whole answer is checked."""
-        query = self.query(self.offer.schema.job)
-        books = {number: head.codebook for number, head in enumerate(self.offer.heads)}
-        try:
-            cells = check_answer(query, self.offer.channel.answer(), self.offer.private, books)
-        except PeerError as error:
-            raise PeerError(f"Party {self.offer.channel.party!r}: {error}") from None
-        asked = {cuts.column: cuts.codes for cuts in query.columns}
-        return {
-            feature: _Answered(
-                dict(zip(asked[number], cells[number], strict=True)),
-                self.offer.heads[number].values,
-                self.left_up_to,
-            )
-            for feature, number in self.numbers.items()
-            if number in asked and self.books[feature] is None
-        }
-
-
-def _wire_codes(
-    cuts: Sequence[float], book: Codebook | None, head: Head, left_up_to: bool
-) -> tuple[int, ...]:
-    """The codes, as they were sent, at which a feature's cuts lie.
-
-    A model that was trained on draws has codes of its own: their values lead to those of the wire.
-    """
-    first = 0 if left_up_to else 1
-    if book is None or head.codebook is None:
-        round_ = math.floor if left_up_to else math.ceil
-        codes = {round_(cut) for cut in cuts if math.isfinite(cut)}
-    else:
-        value_of = book.last_of if left_up_to else book.value_of
-        values = [v for v in map(value_of, cuts) if math.isfinite(v)]
-        codes = set(np.flatnonzero(np.isin(head.codebook.values, values)).tolist())
-    return tuple(sorted(c for c in codes if first <= c < head.values))
-
-
-@dataclass(frozen=True, slots=True)
-class _Answered:
-    """A cut between codes to the value behind it."""
-
-    values: dict[int, float]
-    count: int
-    left_up_to: bool
-
-    def __call__(self, cut: float) -> float:
-        if not math.isfinite(cut):
-            return cut
-        code = math.floor(cut) if self.left_up_to else math.ceil(cut)
-        if code < (0 if self.left_up_to else 1):
-            return -math.inf
-        return self.values[code] if code < self.count else math.inf

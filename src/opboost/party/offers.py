@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, count
+from pathlib import Path
 from typing import Any
 
 from opboost.columns import PrivateColumn
@@ -17,6 +18,7 @@ from opboost.party.channel import Channel
 from opboost.party.checks import check_head
 from opboost.wire.columns import Head
 from opboost.wire.messages import Schema
+from opboost.wire.stored import StoredColumn, read_head, unpack_column
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +39,25 @@ class Offer:
             check_head(head, self.schema, self.private, number)
             self.heads.append(head)
             found[numbers[number]].append(column)
-        came = len(self.heads)
-        if came != len(numbers):
-            raise PeerError(f"Party {self.channel.party!r} sent {came} of {len(numbers)} columns.")
+        self._check_count(len(numbers))
         return dict(found)
+
+    def stored(self, folder: Path) -> dict[Hashable, Sequence[StoredColumn]]:
+        """The same, unpacked into files of a folder instead of memory."""
+        numbers = [c.name for c in self.private for _ in c.release_names()]
+        found: dict[Hashable, list[StoredColumn]] = {c.name: [] for c in self.private}
+        for number, file in enumerate(self.channel.files()):
+            check_head(read_head(file), self.schema, self.private, number)
+            column = unpack_column(file, folder / f"{self.channel.party}-{number:05d}.codes")
+            self.heads.append(column.head)
+            found[numbers[number]].append(column)
+        self._check_count(len(numbers))
+        return dict(found)
+
+    def _check_count(self, due: int) -> None:
+        came = len(self.heads)
+        if came != due:
+            raise PeerError(f"Party {self.channel.party!r} sent {came} of {due} columns.")
 
 
 def named_apart(offers: list[Offer], own: list[str]) -> list[Offer]:

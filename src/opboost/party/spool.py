@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -63,31 +63,38 @@ class Spool:
 
 
 class _Draft:
-    """The draws of one column so far: 8 bytes a row, gaps as the smallest integer."""
-
-    GAP = np.iinfo(np.int64).min
+    """The draws of one column so far, in a type with room for gaps as its smallest integer."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file: BinaryIO = path.open("wb")
         self._counts: dict[int, int] = {}
+        self._gaps = 0
+        self._kind: np.dtype[Any] | None = None
 
     def add(self, column: OutColumn) -> None:
-        values = column.values.astype(np.int64)
+        if self._kind is None:
+            self._kind = _ROOMY.get(column.values.dtype.itemsize, np.dtype(np.int64))
+        values = column.values.astype(self._kind, casting="safe")
         if column.missing is not None:
-            values[column.missing] = self.GAP
+            values[column.missing] = self._gap
         distinct, counts = _counted(values)
         for value, count in zip(distinct.tolist(), counts.tolist(), strict=True):
             self._counts[value] = self._counts.get(value, 0) + count
         with durable.naming(self._path):
             self._file.write(values.tobytes())
 
+    @property
+    def _gap(self) -> int:
+        """What stands for a row without a value."""
+        return int(np.iinfo(self._kind or np.int64).min)
+
     def write(
         self, number: int, rows: int, target: Path, *, withheld: bool, order: IntArray | None
     ) -> None:
         with durable.naming(self._path):
             self._file.close()
-        gaps = self._counts.pop(self.GAP, 0)
+        gaps = self._gaps = self._counts.pop(self._gap, 0)
         values = np.array(sorted(self._counts), dtype=np.int64)
         counts = [self._counts[v] for v in values.tolist()]
         coder = Coder.of_counts(np.array([*counts, gaps] if gaps else counts, dtype=np.int64))
@@ -108,27 +115,46 @@ class _Draft:
 
     def _codes(self, rows: int, values: IntArray, order: IntArray | None) -> Iterator[IntArray]:
         """The codes, piece by piece; a gap is the symbol after the last value."""
-        kind = np.min_scalar_type(max(1, len(values)))
+        assert self._kind is not None
+        draws = None
+        if order is not None:
+            draws = np.memmap(self._path, dtype=self._kind, mode="r", shape=(rows,))
+        code = _lookup(values, np.min_scalar_type(max(1, len(values))))
         for piece in pieces(rows):
-            part = self._draws(piece) if order is None else self._draws_at(rows, order[piece])
-            codes = np.searchsorted(values, part)
-            yield np.where(part == self.GAP, len(values), codes).astype(kind)
+            if draws is None or order is None:
+                count = piece.stop - piece.start
+                begin = piece.start * self._kind.itemsize
+                part = np.fromfile(self._path, self._kind, count, offset=begin)
+            else:
+                part = np.asarray(draws[order[piece]])
+            if not self._gaps:
+                yield code(part)
+                continue
+            gap = part == self._gap
+            codes = code(np.where(gap, values[:1], part)) if len(values) else gap.astype(np.uint8)
+            codes[gap] = len(values)
+            yield codes
 
-    def _draws(self, piece: slice) -> IntArray:
-        """Some rows as they were added; read, not mapped, so that memory stays free of them."""
-        count = piece.stop - piece.start
-        return np.fromfile(self._path, np.int64, count, offset=8 * piece.start)
 
-    def _draws_at(self, rows: int, places: IntArray) -> IntArray:
-        draws = np.memmap(self._path, dtype=np.int64, mode="r", shape=(rows,))
-        return np.asarray(draws[places])
+_ROOMY: dict[int, np.dtype[Any]] = {1: np.dtype(np.int16), 2: np.dtype(np.int32)}
+"""By the bytes of a column's values: a type that holds them, and a mark for gaps."""
+
+
+def _lookup(values: IntArray, kind: np.dtype[Any]) -> Callable[[IntArray], IntArray]:
+    """The place of a value among ``values``: by a table where they are close, else by search."""
+    if not len(values) or values[-1] - values[0] >= FEW:
+        return lambda part: np.searchsorted(values, part).astype(kind)
+    low = values[0]
+    table = np.zeros(values[-1] - low + 1, dtype=kind)
+    table[values - low] = np.arange(len(values))
+    return lambda part: table[part - low]
 
 
 def _counted(values: IntArray) -> tuple[IntArray, IntArray]:
     low, high = int(values.min()), int(values.max())
     if high - low >= FEW:
         return np.unique(values, return_counts=True)
-    counts = np.bincount(values - low)
+    counts = np.bincount(values.astype(np.int64) - low)
     present = np.flatnonzero(counts)
     return present + low, counts[present]
 

@@ -3,6 +3,9 @@
 ``release.py`` is the life of a release from its secret to its manifest, ``block.py`` what one task
 does, ``vault.py`` what is destroyed in the end.  ``inputs.py`` cuts files into tasks;
 ``processes.py``, ``on_dask.py`` and ``on_spark.py`` work on them; ``run.py`` puts all together.
+
+``dask_training.py`` and ``spark_training.py`` are boosters that train on the codes of a release on
+many machines; a label party takes them in the place of ``booster="xgboost"``.
 """
 
 from opboost.scale.release import Charge, Manifest, Release, read_manifest

@@ -26,7 +26,6 @@ import pyarrow.flight as flight
 from opboost import durable
 from opboost.align.points import piece_count
 from opboost.errors import OpBoostError, PeerError, WireError
-from opboost.party.channel import read_head
 from opboost.party.checks import check_head, check_schema, most_symbols
 from opboost.service.doorkeeper import Doorkeeper
 from opboost.service.gate_process import DISK
@@ -56,6 +55,7 @@ from opboost.wire.messages import (
     decode,
     encode,
 )
+from opboost.wire.stored import read_head
 
 CALLS = 16
 """Calls that one party may have open at a time."""

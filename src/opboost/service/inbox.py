@@ -31,7 +31,6 @@ from opboost.align.psi import at_once
 from opboost.errors import PeerError, WireError
 from opboost.ordinals import CodedColumn
 from opboost.party.alignment import Match, Side
-from opboost.party.channel import read_column
 from opboost.wire.columns import Head
 from opboost.wire.messages import (
     MOST_POINTS,
@@ -47,6 +46,7 @@ from opboost.wire.messages import (
     decode,
     encode,
 )
+from opboost.wire.stored import read_column
 
 Way = Literal["network", "bundles"]
 """How a job's messages travel."""
@@ -342,8 +342,11 @@ class InboxChannel:
 
     def columns(self) -> Iterator[tuple[Head, CodedColumn]]:
         """The columns from their files."""
-        for number in self._box.columns():
-            yield read_column(self._box.column(number))
+        return map(read_column, self.files())
+
+    def files(self) -> Iterator[Path]:
+        """The files of the columns."""
+        return map(self._box.column, self._box.columns())
 
     def ask(self, query: SplitQuery) -> None:
         """Leave the query for the party to fetch."""

@@ -8,7 +8,6 @@ import pyarrow as pa
 
 from opboost import durable
 from opboost.errors import DataError, PeerError, WireError
-from opboost.party.channel import read_head
 from opboost.party.checks import (
     check_answer,
     check_head,
@@ -22,6 +21,7 @@ from opboost.service.tls import check_receipt
 from opboost.wire.columns import Head, Reader
 from opboost.wire.envelope import is_compressed
 from opboost.wire.messages import Points, Receipt, Schema, SplitQuery, SplitValues, decode
+from opboost.wire.stored import read_head
 
 
 def check_their_points(record: JobRecord, points: Points) -> None:

@@ -21,6 +21,7 @@ from opboost.errors import ColumnError, ConfigError, DataError
 from opboost.files.reading import column_names, table_files
 from opboost.files.tables import label_of, read_table
 from opboost.guarantee import Joint, NoGuarantee
+from opboost.ordinals import distinct
 from opboost.party.checks import ids_digest
 from opboost.service.inbox import JobRecord, Mailbox, Way, jobs, status
 from opboost.service.manifest import versions
@@ -50,7 +51,7 @@ def read_data(config: LabelConfig) -> Data:
     column = config.label.column
     table = _read(config, [column, *config.drop])
     y = label_of(table, column)
-    if len(np.unique(y)) < 2:
+    if len(distinct(y)) < 2:
         # Known now, before any party has spent privacy on it.
         raise ColumnError(column, "is the label and holds one value only")
     return _as_data(config, table.drop_columns([column, *config.drop]), y)
@@ -151,6 +152,7 @@ def label_party(config: LabelConfig, data: Data) -> LabelParty:
         ids=data.ids,
         ask=config.label.ask,
         align=config.job.alignment(config.align),
+        memory=config.booster.memory,
     )
 
 

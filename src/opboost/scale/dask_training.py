@@ -1,0 +1,121 @@
+"""XGBoost on a Dask cluster: workers hold the codes, the label party gets an ordinary model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+try:
+    import dask.array as da
+    from dask import delayed
+    from xgboost import dask as dxgb
+except ImportError as error:
+    raise ImportError(
+        f"Training on Dask needs a package that is not installed ({error.name}). "
+        "Install it: pip install 'opboost[dask]'."
+    ) from None
+
+from opboost.boosting.protocol import CODES, Problem
+from opboost.boosting.xgboost_backend import TrainedXGBoost, settings
+from opboost.errors import ParameterError
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+
+@dataclass(frozen=True)
+class DaskXGBoost:
+    """A booster for ``op.LabelParty`` and the estimators: ``xgboost.dask`` on a client's cluster.
+
+    Every worker holds about as many rows, as codes of one or two bytes.  With
+    ``memory="external"`` the label party reads them from disk a block at a time and passes them on.
+
+    Args:
+        client: A ``distributed.Client``.
+        params: XGBoost's own parameters, as ``booster_params``.
+        parts: Runs of rows a worker; more of them are smaller messages.
+
+    The same rows on the same number of workers give the same trees.  XGBoost promises no more than
+    best effort over different numbers: sums of gradients are rounded in another order.  On codes
+    all workers bin alike, so trees differ only where two splits are equally good.
+
+    >>> import numpy as np, opboost as op
+    >>> from distributed import Client
+    >>> from opboost.scale.dask_training import DaskXGBoost
+    >>> codes = np.random.default_rng(0).integers(0, 10, (500, 2))
+    >>> m = op.ClampMap(op.Domain(0, 9), epsilon=2.0)
+    >>> with Client(processes=False, n_workers=1, dashboard_address=":0") as client:
+    ...     booster = DaskXGBoost(client, {"n_estimators": 5})
+    ...     clf = op.OpBoostClassifier(m, bounds=(-0.5, 9.5), booster=booster, denoise=False)
+    ...     model = clf.fit(codes, codes[:, 0] > 4).model_
+    >>> model.num_boosted_rounds()
+    5
+    """
+
+    client: Client = field(repr=False)
+    params: dict[str, Any] = field(default_factory=dict)
+    parts: int = 2
+
+    def train(self, problem: Problem) -> TrainedXGBoost:
+        """Spread the rows over the workers, train there, and bring the model home."""
+        params, rounds = settings(problem, self.params)
+        if params.get("tree_method", "hist") not in ("hist", "auto"):
+            raise ParameterError("On a cluster XGBoost bins: leave tree_method at 'hist'.")
+        parts = _Parts(self.client, problem.X.shape, self.parts)
+        data = dxgb.DaskQuantileDMatrix(
+            self.client,
+            parts.spread(problem.rows),
+            parts.spread(_of(problem.y)),
+            weight=None if problem.weight is None else parts.spread(_of(problem.weight)),
+            max_bin=int(params.get("max_bin", 256)),
+        )
+        evals = []
+        if problem.eval_set is not None:
+            X, y = problem.eval_set
+            held = _Parts(self.client, X.shape, self.parts)
+            matrix = dxgb.DaskDMatrix(self.client, held.spread(_of(X)), held.spread(_of(y)))
+            evals = [(matrix, "eval")]
+        out = dxgb.train(
+            self.client,
+            params,
+            data,
+            num_boost_round=rounds,
+            evals=evals,
+            early_stopping_rounds=problem.early_stopping,
+            verbose_eval=False,
+        )
+        booster = out["booster"]
+        if problem.early_stopping is not None:
+            booster = booster[: booster.best_iteration + 1]
+        return TrainedXGBoost(booster, problem.task, problem.X.shape[1])
+
+
+class _Parts:
+    """Runs of rows, as many for each worker, none larger than a block."""
+
+    def __init__(self, client: Client, shape: tuple[int, ...], a_worker: int) -> None:
+        rows, columns = shape
+        self._client = client
+        self._workers = sorted(client.scheduler_info(n_workers=-1)["workers"])
+        least = -(-rows * max(1, columns) // CODES)
+        a_worker = max(a_worker, -(-least // len(self._workers)))
+        edges = np.linspace(0, rows, min(rows, a_worker * len(self._workers)) + 1).astype(int)
+        self._runs = [slice(a, b) for a, b in pairwise(edges.tolist())]
+
+    def spread(self, read: Callable[[slice], np.ndarray[Any, Any]]) -> da.Array:
+        """The rows as an array whose parts lie with the workers, one after the other sent there."""
+        arrays = []
+        for number, run in enumerate(self._runs):
+            part = read(run)
+            worker = self._workers[number % len(self._workers)]
+            sent = self._client.scatter(part, workers=[worker], hash=False)
+            arrays.append(da.from_delayed(delayed(sent), part.shape, part.dtype))
+        return da.concatenate(arrays)
+
+
+def _of(rows: np.ndarray[Any, Any]) -> Callable[[slice], np.ndarray[Any, Any]]:
+    return lambda here: rows[here]

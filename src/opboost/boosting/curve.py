@@ -64,7 +64,8 @@ def curve(trained: Trained, problem: Problem) -> Curve | None:
     if not isinstance(trained, Staged) or trained.rounds < 1:
         return None
     on_disk = isinstance(problem.X, Blocks)  # then rows side by side are read, not every n-th
-    here = slice(0, ROWS) if on_disk else slice(None, None, -(-len(problem.y) // ROWS))
+    count = len(problem.y)
+    here = slice(0, min(ROWS, count)) if on_disk else slice(None, None, -(-count // ROWS))
     X, y = problem.rows(here), problem.y[here]
     rounds = sorted({int(r) for r in np.linspace(1, trained.rounds, POINTS)})
     losses = [_loss(problem.task, predicted, y) for predicted in trained.staged(X, rounds)]

@@ -49,6 +49,7 @@ from opboost.service.intake import check_column_file
 from opboost.service.label_side import read_manifest
 from opboost.service.tls import Identity, check_receipt, read_identity
 from opboost.wire.columns import Head, Outline
+from opboost.wire.envelope import seal
 from opboost.wire.messages import Ack, ColumnSchema, Hello, Schema, SplitQuery, decode
 from opboost.wire.stored import read_head
 from tests.fuzz_targets import bloats, dies, hangs, raises, sound, target
@@ -385,6 +386,36 @@ def test_a_ledger_whose_pages_are_damaged_is_refused_in_words(tmp_path):
         Ledger(tmp_path / "ledger", tmp_path / "key") as ledger,
     ):
         summary(ledger)
+
+
+def test_half_a_character_is_no_column():
+    message = Schema("shop", JOB, 9, bytes(32), "full", "raw", (ColumnSchema("{}"),), 0)
+    row = {f: getattr(message, f) for f in message.ARROW.names}
+    row["columns"] = zlib.compress(b'["\\ud800"]')
+    with pytest.raises(WireError, match="description is text"):
+        decode(seal(Schema.KIND, Schema.ARROW, row), Schema)
+
+
+def test_dates_that_python_has_not_are_looked_at(tmp_path):
+    file = tmp_path / "dates.parquet"
+    _parquet(file, pa.array([2**31 - 1, -(2**31)], pa.int32()).cast(pa.date32()))
+    assert [c.kind for c in describe(file)] == ["date"]
+
+
+def test_a_ledger_of_another_format_is_damaged_and_not_full(tmp_path):
+    _ledger(tmp_path)
+    file = tmp_path / "ledger" / "ledger.sqlite"
+    data = bytearray(file.read_bytes())
+    data[47] = 9  # the schema format number: https://www.sqlite.org/fileformat2.html
+    file.write_bytes(data)
+    with pytest.raises(DataError, match="Bring back a copy"):
+        _looked_at(Ledger(tmp_path / "ledger", tmp_path / "key"))
+
+
+def test_charges_to_nobody_are_none(tmp_path):
+    _ledger(tmp_path, "UPDATE charges SET persons = x''")
+    with Ledger(tmp_path / "ledger", tmp_path / "key") as ledger:
+        assert {most for *_, most in ledger.most_spent()} == {0}
 
 
 RECORD = {

@@ -73,6 +73,7 @@ def test_a_tree_that_leads_xgboost_astray_is_refused(saved, tmp_path, name, valu
         (b"\nend of trees", b"\nend of tre", "cut short"),
         (b"\nend of parameters", b"", "cut short"),
         (b"leaf_value=", b"leaf_valu=", "Error"),
+        (b"objective=binary sigmoid:1", b"objective=", "objective has no name"),
     ],
 )
 def test_a_text_that_ends_lightgbm_is_refused(saved, tmp_path, old, new, words):

@@ -149,7 +149,7 @@ def _repacked(rng: Random, value: bytes) -> bytes:
         return zlib.compress(bytes(2**24))
     try:
         items = json.loads(zlib.decompress(value))
-    except (zlib.error, ValueError):  # spoilt before
+    except (zlib.error, ValueError, RecursionError):  # spoilt before
         return spoilt(rng, value)
     described = isinstance(items, list) and all(isinstance(i, str) for i in items)
     if described and rng.random() < 0.5:

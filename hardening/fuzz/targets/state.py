@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -20,6 +21,8 @@ from opboost import durable
 from opboost.errors import DataError, OpBoostError, PeerError, PrivacyError
 from opboost.ordinals import Codebook
 from opboost.party.label import _kept
+from opboost.scale import Manifest, block
+from opboost.scale import read_manifest as read_release
 from opboost.service.conversation import STEPS, Conversation, Entry, Pair
 from opboost.service.feature_side import signed_receipt
 from opboost.service.inbox import JobRecord, Mailbox, jobs, newest_receipt, status
@@ -42,6 +45,8 @@ SEALED = (
     "books.json",
     "binding.json",
     "*.values",
+    "_manifest.json",
+    "part-*.json",
 )
 """Files that end with a digest of the rest."""
 
@@ -78,8 +83,6 @@ def _prepare(files: list[Kept], use: Callable[[Path], Any], home: Path) -> Drill
 
 
 def _record_files() -> list[Kept]:
-    from dataclasses import asdict
-
     about = {"tag": "00" * 16, "total": 50, "bytes": 3}
     return [
         ("job.json", json.dumps(asdict(RECORD)).encode()),
@@ -111,8 +114,6 @@ def _look(job: Path) -> None:
 
 
 def _chain_files() -> list[Kept]:
-    from dataclasses import asdict
-
     chain = [Entry(1, "bank", "ab" * 32), Entry(2, "shop", "cd" * 32)]
     return [("bundles/shop.json", json.dumps([asdict(e) for e in chain]).encode())]
 
@@ -168,6 +169,18 @@ def _prepare_party(home: Path) -> Drill:
     return Drill(make, feed)
 
 
+def _release_files() -> list[Kept]:
+    manifest = Manifest("ab" * 16, 3, "0.64-dLDP", 5.76, {"part-00000.parquet": "cd" * 32})
+    receipt = block.Receipt(3, "ab" * 32, {"age": 1})
+    made = (("_manifest.json", manifest), (block.RECEIPT.format(0), receipt))
+    return [(name, json.dumps(asdict(value)).encode()) for name, value in made]
+
+
+def _released(folder: Path) -> None:
+    read_release(folder)
+    block.read_receipt(folder, 0)
+
+
 class _Signer:
     """Stands in for a certificate, which is no part of what is read here."""
 
@@ -179,6 +192,7 @@ ERRORS: tuple[type[OpBoostError], ...] = (DataError, PeerError, PrivacyError)
 TARGETS = [
     Target("job's state", "user", ERRORS, partial(_prepare, _record_files(), _look), share=1),
     Target("chain of bundles", "user", ERRORS, partial(_prepare, _chain_files(), _chain), share=2),
+    Target("release in parts", "user", ERRORS, partial(_prepare, _release_files(), _released)),
     Target("codebooks of a model", "user", ERRORS, partial(_prepare, _trained_files(), _books)),
     Target("feature party's state", "user", ERRORS, _prepare_party, most=30_000),
 ]

@@ -162,6 +162,7 @@ _HEAD = (
 )
 _PER_SPLIT = ("split_gain", "threshold", "internal_value", "internal_weight", "internal_count")
 _PER_LEAF = ("leaf_value", "leaf_weight", "leaf_count")
+_OBJECTIVE = re.compile(r"[a-z0-9_]+( [a-z0-9_]+(:\S+)?)*")
 _PARAMETER = re.compile(r"\[[a-z0-9_]+: [^\[\]]*\]")
 
 
@@ -176,6 +177,8 @@ def _check(text: str, features: int) -> None:
     head = _fields(blocks[0].removeprefix("tree\n"), _HEAD)
     if int(whole_numbers([head["max_feature_idx"]], 1, "max_feature_idx")[0]) != features - 1:
         raise unsound("it has another number of features than its estimator")
+    if not _OBJECTIVE.fullmatch(head.get("objective", "custom")):
+        raise unsound("its objective has no name")
     names, infos = head["feature_names"].split(" "), head["feature_infos"].split(" ")
     if len(names) != features or len(infos) != features:
         raise unsound("its features have other names")

@@ -67,9 +67,12 @@ class _Look:
         if pa.types.is_nested(column.type):
             self.values = None
         if self.values is not None:
-            self.values |= set(pc.unique(column).to_pylist()) - {None}
-            if len(self.values) > FEW:
+            try:
+                self.values |= set(pc.unique(column).to_pylist()) - {None}
+            except (OverflowError, ValueError):  # dates that no calendar of Python's has
                 self.values = None
+        if self.values is not None and len(self.values) > FEW:
+            self.values = None
 
     def result(self, name: str, declared: str) -> ColumnLook:
         order = ("text", "date", "number", "whole number", "true/false")

@@ -371,7 +371,7 @@ class Ledger:
             if not _within(number, dropped):
                 people.append(_charged(number, amount, blob))
                 amounts.append(np.full(len(people[-1]), amount))
-        if not people:
+        if not any(map(len, people)):
             return 0, 0
         _, place = np.unique(np.concatenate(people), return_inverse=True)
         charged = np.concatenate(amounts)
@@ -414,15 +414,26 @@ class Ledger:
     def _run(self, statement: str, values: tuple[Any, ...] = ()) -> sqlite3.Cursor:
         try:
             return self._db.execute(statement, values)
-        except sqlite3.OperationalError as error:
-            raise _unwritable(self.folder, error) from None
         except _UNREADABLE as error:
+            if _is_place(error):
+                raise _unwritable(self.folder, error) from None
             raise _damaged(
                 f"The ledger in {self.folder} cannot be written: {in_words(error)}"
             ) from None
 
 
-def _unwritable(folder: Path, error: sqlite3.Error) -> OSError:
+_PLACES = (
+    *(sqlite3.SQLITE_PERM, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READONLY),
+    *(sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN),
+)
+"""SQLite's complaints about the disk or the folder; the others are about the file's content."""
+
+
+def _is_place(error: Exception) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _PLACES
+
+
+def _unwritable(folder: Path, error: Exception) -> OSError:
     return OSError(
         f"The ledger in {folder} cannot be written: {error}. Make room, or give this user the "
         "right to write there, and run the same command again."
@@ -441,9 +452,9 @@ def _opened(file: Path) -> sqlite3.Connection:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
         db.executescript(f"BEGIN IMMEDIATE; {_TABLES} {_FROZEN} COMMIT;")
-    except sqlite3.OperationalError as error:
-        raise _unwritable(file.parent, error) from None
     except _UNREADABLE as error:
+        if _is_place(error):
+            raise _unwritable(file.parent, error) from None
         raise DataError(
             f"{file} is not a ledger that can be read: {in_words(error)}",
             hint="Bring back a copy of it.",

@@ -33,7 +33,7 @@ from opboost.errors import WireError
 from opboost.wire.envelope import seal, unseal
 from opboost.wire.matching import MOST_POINTS, Aligned, Points, PointsQuery, Rows, Step
 from opboost.wire.meeting import Ack, Farewell, Hello, Poll, Welcome
-from opboost.wire.packing import packed, unpacked
+from opboost.wire.packing import is_text, packed, unpacked
 from opboost.wire.release import MOST_COLUMNS, Books, ColumnSchema, Receipt, Schema
 from opboost.wire.rules import PARTY_NAME, Units, check, check_job, check_party, job_number
 from opboost.wire.splits import Cuts, SplitQuery, SplitValues, Values
@@ -124,7 +124,7 @@ class _Form(NamedTuple):
 
 def _read_schemas(data: bytes) -> Iterator[ColumnSchema]:
     for spec in unpacked(data, MOST_COLUMNS):
-        check(isinstance(spec, str), "A column's description is text.")
+        check(isinstance(spec, str) and is_text(spec), "A column's description is text.")
         yield ColumnSchema(spec)
 
 

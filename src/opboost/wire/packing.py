@@ -21,6 +21,15 @@ def packed(items: list[Any]) -> bytes:
     return zlib.compress(text.encode(), 9)
 
 
+def is_text(words: str) -> bool:
+    """Whether characters can be written again: JSON also has halves of some.
+
+    >>> is_text("größer"), is_text(json.loads('"\\\\ud800"'))
+    (True, False)
+    """
+    return not any("\ud800" <= c <= "\udfff" for c in words)
+
+
 def unpacked(data: bytes, most: int) -> list[Any]:
     """What a peer packed: ``most`` items, and never more than the largest message inflated."""
     unpacker = zlib.decompressobj()

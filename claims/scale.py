@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 
 from claims.claim import Claim
 from opboost.bench.scale import Measured, growth, measure, points, run
 from opboost.bench.scale_point import Point
 
+ROOT = Path(__file__).parent.parent
 ROWS = (100_000, 300_000, 1_000_000, 3_000_000)
 ROUNDS = 3
 HUGE = Point(100_000_000, 10, trees=20, rows_a_tree=10_000_000)
@@ -27,8 +32,20 @@ def huge(rows_a_tree: int | None = HUGE.rows_a_tree) -> Measured:
     return measure(replace(HUGE, rows_a_tree=rows_a_tree))
 
 
+def on_spark() -> float:
+    """Tests that passed on a real Spark session: they need ``opboost[spark]`` and Java 17."""
+    files = ("tests/test_scale_spark.py", "tests/test_training_spark.py")
+    command = [sys.executable, "-m", "pytest", "-n", "0", "-o", "addopts=", "-rN", *files]
+    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    passed = re.search(r"(\d+) passed", found.stdout)
+    if found.returncode or passed is None or "skipped" in found.stdout:
+        raise RuntimeError(found.stdout[-400:])
+    return float(passed[1])
+
+
 HERE = "docs/scale.md, Measured"
 CLAIMS = [
+    Claim("tests on a real Spark session: passed", "docs/scale.md", "at least", 4, on_spark),
     Claim("growth of time in rows × columns: exponent", HERE, "at most", 1.05,
           lambda: growth(found())),
     Claim("growth of the feature party's time: exponent", HERE, "at most", 1.05,

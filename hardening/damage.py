@@ -107,7 +107,8 @@ def _outcome(stage: Stage, file: Path) -> list[str]:
 
 def _needs_nothing_of(stage: Stage, file: Path) -> bool:
     """Whether the file's party had answered: the label party makes its model without it then."""
-    party = file.relative_to(stage.home(LABEL_PARTY).parent).parts[0]
+    folder = file.relative_to(stage.home(LABEL_PARTY).parent).parts[0]
+    party = file.stem if folder == "keys" else folder
     state = stage.home(LABEL_PARTY) / "state"
     return party != LABEL_PARTY and any(state.glob(f"*/parties/{party}/answer"))
 

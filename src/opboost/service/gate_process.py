@@ -27,6 +27,10 @@ DISK = 28
 """How the gate's process ends when the disk takes nothing more."""
 
 
+TRIES = 10
+"""How often the gate is started before it is open: one that always dies at once is given up."""
+
+
 class _DiedAtOnce(PeerError):
     """The gate's process ended before it was open."""
 
@@ -79,8 +83,8 @@ class GateProcess:
         return address
 
     def _opened(self) -> str:
-        """Start it again, a few times, if it was killed before it was open."""
-        for _ in range(3):
+        """Start it again if it was killed before it was open."""
+        for _ in range(TRIES - 1):
             with suppress(_DiedAtOnce):
                 return self._say()
             self._log.write("gate died", status=self._process.poll())

@@ -6,10 +6,12 @@ import base64
 import gzip
 import hashlib
 import io
+import re
 import sqlite3
 import struct
 import tempfile
 import zipfile
+import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -154,8 +156,20 @@ def unpacked(name: str, data: bytes, depth: int = DEPTH) -> Iterator[tuple[str, 
         inner += _of_arrow(data)
     else:
         inner += _of_frames(data)
+    inner += _of_deflated(data)
     for part, piece in inner:
         yield from unpacked(f"{name}!{part}", piece, depth - 1)
+
+
+def _of_deflated(data: bytes) -> Iterator[tuple[str, bytes]]:
+    """What zlib packed, wherever it begins: lists inside our messages are packed so."""
+    for header in re.finditer(rb"\x78[\x01\x5e\x9c\xda]", data):
+        try:
+            found = zlib.decompressobj().decompress(data[header.start() :], 1 << 24)
+        except zlib.error:
+            continue
+        if len(found) >= 8:
+            yield f"deflated at {header.start()}", found
 
 
 def _of_zip(data: bytes) -> Iterator[tuple[str, bytes]]:

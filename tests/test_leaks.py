@@ -5,10 +5,12 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import re
 import sqlite3
 import subprocess
 import sys
 import zipfile
+import zlib
 
 import numpy as np
 import pyarrow as pa
@@ -76,6 +78,7 @@ CONTAINERS = {
     "arrow": arrow,
     "parquet": parquet,
     "sqlite": sqlite,
+    "zlib in a message": lambda data: arrow(b"columns" + zlib.compress(data, 9) + b"rest"),
 }
 
 
@@ -113,7 +116,7 @@ def test_the_search_finds_short_forms_and_nothing_in_noise():
 def test_a_planted_leak_is_found_on_the_wire_and_at_the_label_party_and_nothing_else():
     one = run_one("planted", 1)
     assert one.as_meant
-    assert {"wire of shop, bodies", "bank"} <= {f.where.split("/")[0] for f in one.found}
+    assert {"wire of shop, bodies", "bank"} <= {re.split("[/!]", f.where)[0] for f in one.found}
     assert {f.what for f in one.found} == {"odd value"}
 
 

@@ -7,6 +7,8 @@ Python package of that name brings along; the other parties' goes on as it did.
 from __future__ import annotations
 
 import importlib.util
+import subprocess
+import sys
 from pathlib import Path
 
 from hardening.kills import begun_and_killed
@@ -23,12 +25,22 @@ WITHIN, BEFORE = "-12h", "-3d"
 
 
 def library() -> Path | None:
-    """Where libfaketime is; None where it is not installed."""
+    """Where libfaketime is; None where it is not installed, or stops programs from sleeping."""
     found = importlib.util.find_spec("libfaketime")
     own = [Path(p) for p in found.submodule_search_locations or ()] if found else []
-    for file in [f for place in own for f in place.rglob("libfaketime.so.1")]:
-        return file
-    return next((f for place in PLACES for f in Path("/").glob(place[1:])), None)
+    files = [f for place in own for f in place.rglob("libfaketime.so.1")]
+    files += [f for place in PLACES for f in Path("/").glob(place[1:])]
+    return next((f for f in files if _lets_sleep(f)), None)
+
+
+def _lets_sleep(preload: Path) -> bool:
+    """Version 0.9.10 refuses to sleep until a moment of a clock that it does not change."""
+    command = [sys.executable, "-c", "import time; time.sleep(0.001)"]
+    return not subprocess.run(command, env=_faked(preload, WITHIN), capture_output=True).returncode
+
+
+def _faked(preload: Path, how: str) -> dict[str, str]:
+    return {"LD_PRELOAD": str(preload), "FAKETIME": how, "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
 
 
 def set_back(victim: str) -> Tally:
@@ -40,14 +52,10 @@ def set_back(victim: str) -> Tally:
 def _trial(victim: str, how: str) -> list[str]:
     preload = library()
     if preload is None:
-        return ["libfaketime is not installed (Debian: libfaketime; PyPI: libfaketime)"]
+        return ["no libfaketime that lets programs sleep is installed (PyPI: libfaketime)"]
     with staged() as stage:
         begun_and_killed(stage, victim)
-        stage.environment = {
-            "LD_PRELOAD": str(preload),
-            "FAKETIME": how,
-            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-        }
+        stage.environment = _faked(preload, how)
         process = stage.start(victim)
         if how == BEFORE:
             if process.wait(60) != 4 or "is not valid before" not in stage.said(victim):

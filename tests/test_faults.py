@@ -56,7 +56,7 @@ def test_cut_half_open_and_slow_connections_are_survived():
     survived(links.slow(1, 1))
 
 
-@pytest.mark.skipif(clock.library() is None, reason="libfaketime is not installed")
+@pytest.mark.skipif(clock.library() is None, reason="no libfaketime that lets programs sleep")
 def test_a_clock_that_is_set_back_breaks_nothing():
     survived(clock.set_back("shop"))
 

@@ -40,6 +40,7 @@ class GateProcess:
 
     def __init__(self) -> None:
         self._setting: dict[str, object] = {}
+        self._log: Log | None = None
         self._ended = threading.Event()
         self._process = self._started()
 
@@ -87,7 +88,7 @@ class GateProcess:
         for _ in range(TRIES - 1):
             with suppress(_DiedAtOnce):
                 return self._say()
-            self._log.write("gate died", status=self._process.poll())
+            self._tell(self._process.poll())
             self._close()
             self._process = self._started()
         return self._say()
@@ -127,7 +128,7 @@ class GateProcess:
                 continue
             now = time.monotonic()
             deaths = [d for d in deaths if now - d < 60] + [now]
-            self._log.write("gate died", status=code, deaths_in_a_minute=len(deaths))
+            self._tell(code, deaths_in_a_minute=len(deaths))
             if self._ended.wait(min(5.0, 0.1 * 2 ** (len(deaths) - 1))):
                 return
             self._close()
@@ -145,9 +146,15 @@ class GateProcess:
                     self._refused.write("refused", party="?", step="tls", why=why)
 
     def stop(self) -> None:
-        """End it."""
+        """End it; one that was killed at the last moment is told of, too."""
         self._ended.set()
         self._close()
+        if self._process.returncode not in (0, DISK):
+            self._tell(self._process.returncode)
+
+    def _tell(self, status: int | None, **more: int) -> None:
+        if self._log is not None:
+            self._log.write("gate died", status=status, **more)
 
     def _close(self) -> None:
         for pipe in (self._process.stdin, self._process.stdout):

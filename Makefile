@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DOCS := $(VENV)/.docs
 UV := 0.13.7
+# Tests of real processes wait more than they work: two more than there are cores.
+WORKERS = $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 2)')
 UPGRADE := --upgrade
 # For every platform, for the oldest Python that is supported, from the public index alone.
 COMPILE = $(BIN)/uv pip compile --quiet --no-config --universal --python-version 3.11 --fork-strategy fewest \
@@ -22,7 +24,7 @@ demo: $(READY) ## a first look, on bundled data
 	$(BIN)/opboost demo
 
 test: $(READY) ## the whole test suite, doctests included
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n $(WORKERS)
 
 check: $(READY) ## lint, format, types, layers and known vulnerabilities
 	$(BIN)/ruff check .

@@ -49,7 +49,7 @@ def run(victim: str, *, step: int = 1) -> Tally:
 def _trial(victim: str, room: int) -> list[str] | None:
     """What is wrong with a job whose disk was full once; nothing when it had room enough."""
     with staged() as stage, _small(stage, victim, room) as disk:
-        _patient(stage)
+        patient(stage)
         for party in ALL:
             stage.start(party)
         process = stage.processes[victim]
@@ -72,7 +72,7 @@ def _is_clear(words: str, home: Path) -> bool:
     return str(home) in words and "Make room" in words
 
 
-def _patient(stage: Stage) -> None:
+def patient(stage: Stage) -> None:
     """Let feature parties wait as long as it takes."""
     for party in stage.scene.parties:
         config = stage.scene.config(party)

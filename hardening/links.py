@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
+from hardening.disk import patient
 from hardening.stage import ALL, PARTIES, Stage, staged
 from hardening.tally import Tally, by_hand
 
@@ -167,6 +168,7 @@ def _job(fates: Callable[[str], Callable[[], Fate]]) -> tuple[int, list[str]]:
 def _over(stage: Stage, links: dict[str, Link]) -> tuple[int, list[str]]:
     for party, link in links.items():
         stage.where[party] = link.address
+    patient(stage)
     for party in ALL:
         stage.start(party)
     complaints = stage.finished(180) or stage.complaints()

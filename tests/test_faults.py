@@ -41,7 +41,7 @@ def test_a_party_that_is_killed_at_a_boundary_goes_on(victim, boundary):
 
 @pytest.mark.parametrize("victim", ["bank", "shop"])
 def test_a_party_that_is_killed_at_random_moments_goes_on(victim):
-    survived(kills.at_random(victim, 3, 7))
+    survived(kills.at_random(victim, 2, 7))
 
 
 @pytest.mark.skipif(not disk.may_mount(), reason="no file system may be mounted here")
@@ -51,7 +51,7 @@ def test_a_full_disk_is_told_and_survived(victim, step):
 
 
 def test_cut_half_open_and_slow_connections_are_survived():
-    survived(links.cut(4, 1))
+    survived(links.cut(2, 1))
     survived(links.half_open(1, 1))
     survived(links.slow(1, 1))
 
@@ -66,7 +66,7 @@ def test_a_second_start_is_refused_and_the_first_unharmed():
 
 
 def test_damaged_files_are_recovered_or_refused_by_name():
-    survived(damage.run(5, 3))
+    survived(damage.run(2, 3))
 
 
 def test_a_seal_shows_every_change(tmp_path):

@@ -35,6 +35,7 @@ def test_close_is_about_words_and_numbers():
 def test_a_notebook_prints_what_is_kept_in_it(path, monkeypatch):
     monkeypatch.chdir(FOLDER.parent)
     plt.switch_backend("agg")
+    plt.close("all")  # what other tests drew
     names = {"__name__": "__main__"}
     for cell in json.loads(path.read_text())["cells"]:
         if cell["cell_type"] != "code":

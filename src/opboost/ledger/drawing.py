@@ -59,7 +59,7 @@ class Drawing:
         self._amounts = [_amount(c) for c in columns]
         self._about = {"job": job, "recipient": recipient}
         self._people = people
-        self.rows = self.new_cells = self.old_cells = 0
+        self.rows = self._cells = 0
         self.remarks: dict[str, str] = {}
 
     def __enter__(self) -> Drawing:
@@ -106,7 +106,7 @@ class Drawing:
         persons = {key.name: key.persons(ids) for key in self._ledger.keys}
         self._check_once(persons[self._ledger.key.name])
         self.rows += len(ids)
-        self.new_cells += int(chosen.sum())
+        self._cells += int(chosen.sum())
         if part in self._charged_parts:
             return
         with self._ledger.writing():
@@ -146,8 +146,11 @@ class Drawing:
         except DataError as twice:
             self._abort(type(twice).__name__)
             raise
-        figures = {"rows": self.rows, "new_cells": self.new_cells, "old_cells": self.old_cells}
         with self._ledger.writing():
+            # What an earlier run drew before it was killed was drawn for this release, too.
+            self.new_cells = self._ledger.cells_charged(self._number)
+            self.old_cells = max(self._cells - self.new_cells, 0)
+            figures = {"rows": self.rows, "new_cells": self.new_cells, "old_cells": self.old_cells}
             body = {"reservation": self._number, **self._about, **figures, **self.remarks}
             self.entry: Entry = self._ledger.append("commit", body)
 
@@ -268,8 +271,7 @@ class Drawing:
             blocks.append(
                 self._ledger.add_noise(self._number, attribute, mechanism, new, drawn[fresh])
             )
-        self.new_cells += int(fresh.sum())
-        self.old_cells += int((chosen & found).sum())
+        self._cells += int(chosen.sum())
         out = from_bytes(column, drawn)
         return out if chosen.all() else [hidden(c, ~chosen) for c in out]
 

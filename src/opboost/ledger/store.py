@@ -24,6 +24,7 @@ import numpy as np
 from opboost._typing import BoolArray, IntArray, Words
 from opboost.errors import DataError, ParameterError, PrivacyError, in_words
 from opboost.ledger import length
+from opboost.ledger.database import UNREADABLE, damaged, is_place, opened, unwritable
 from opboost.ledger.keys import Key, Persons, check_place, read_keys
 
 UNIT = 10**9
@@ -32,35 +33,8 @@ UNIT = 10**9
 UNBOUNDED = 2**62
 """What counts as spent once something was released without a bound (Local-map shows the run)."""
 
-_UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError, OverflowError)
-"""What SQLite makes of a damaged file; its own complaint may hold bytes that are no text."""
-
 Draws = np.ndarray[Any, np.dtype[np.uint8]]
 """One row of bytes a draw."""
-
-_TABLES = """
-CREATE TABLE IF NOT EXISTS entries (
-    number INTEGER PRIMARY KEY, at TEXT NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL,
-    key TEXT NOT NULL, hash BLOB NOT NULL
-);
-CREATE TABLE IF NOT EXISTS charges (
-    id INTEGER PRIMARY KEY, reservation INTEGER NOT NULL, key TEXT NOT NULL,
-    attribute TEXT NOT NULL, amount INTEGER NOT NULL, persons BLOB NOT NULL
-);
-CREATE TABLE IF NOT EXISTS noise (
-    id INTEGER PRIMARY KEY, reservation INTEGER NOT NULL, key TEXT NOT NULL,
-    attribute TEXT NOT NULL, mechanism TEXT NOT NULL, width INTEGER NOT NULL,
-    cells BLOB NOT NULL, drawn BLOB NOT NULL
-);
-CREATE INDEX IF NOT EXISTS charges_of ON charges (attribute);
-CREATE INDEX IF NOT EXISTS noise_of ON noise (attribute, mechanism);
-"""
-_FROZEN = "".join(
-    f"CREATE TRIGGER IF NOT EXISTS {table}_{verb} BEFORE {verb} ON {table} "
-    f"BEGIN SELECT RAISE(ABORT, 'the ledger only grows'); END;\n"
-    for table in ("entries", "charges", "noise")
-    for verb in ("UPDATE", "DELETE")
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +81,7 @@ class Entry:
 
     def damaged(self) -> DataError:
         """The refusal of an entry that says what no entry of its kind does."""
-        return _damaged(f"Entry {self.number} of the ledger is damaged")
+        return damaged(f"Entry {self.number} of the ledger is damaged")
 
 
 _MARKS = (list, "two numbers")
@@ -137,10 +111,6 @@ def _says_all(body: dict[str, Any], needed: dict[str, Any]) -> bool:
     )
 
 
-def _damaged(what: str) -> DataError:
-    return DataError(what, hint="Bring back a copy of it.")
-
-
 class Ledger:
     """A feature party's ledger: a folder with one SQLite file, and a key elsewhere.
 
@@ -158,7 +128,7 @@ class Ledger:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._added: Entry | None = None
         before = length.noted(self.folder)
-        self._db = _opened(self.folder / "ledger.sqlite")
+        self._db = opened(self.folder / "ledger.sqlite")
         try:
             if before and not self._holds(before):
                 raise length.shorter(self.folder, before)
@@ -241,15 +211,15 @@ class Ledger:
             f"SELECT number, at, kind, body, key, hash FROM entries {rest}", *values
         ):
             if [type(v) for v in row] != [int, str, str, str, str, bytes] or len(row[5]) != 32:
-                raise _damaged(f"Entry {row[0]} of the ledger is damaged")
+                raise damaged(f"Entry {row[0]} of the ledger is damaged")
             yield Entry(*row)
 
     def _read(self, statement: str, *values: Any) -> Iterator[tuple[Any, ...]]:
         try:
             # Not "yield from" the cursor: that would close it after the file was closed.
             yield from iter(self._db.execute(statement, values).fetchone, None)
-        except _UNREADABLE as error:
-            raise _damaged(
+        except UNREADABLE as error:
+            raise damaged(
                 f"The ledger in {self.folder} cannot be read: {in_words(error)}"
             ) from None
 
@@ -280,6 +250,14 @@ class Ledger:
         )
         return {"noise": cursor.lastrowid, "sha256": row_digest(*row)}
 
+    def cells_charged(self, reservation: int) -> int:
+        """How many cells a reservation was charged for, over all its runs."""
+        ((size,),) = self._read(
+            "SELECT coalesce(sum(length(persons)), 0) FROM charges WHERE reservation = ?",
+            reservation,
+        )
+        return int(size) // 8
+
     def last_blocks(self) -> Mark:
         """How far charges and noise go now."""
         (marks,) = self._read(
@@ -308,7 +286,7 @@ class Ledger:
             if _within(number, dropped) or stored != width or key not in cells:
                 continue
             if type(values) is not bytes or len(values) // width * 16 != _size(blob):
-                raise _damaged(f"Block {number} of noise of the ledger is damaged")
+                raise damaged(f"Block {number} of noise of the ledger is damaged")
             known = np.frombuffer(blob, dtype="<u8").reshape(-1, 2)
             if not len(known):
                 continue
@@ -414,52 +392,18 @@ class Ledger:
     def _run(self, statement: str, values: tuple[Any, ...] = ()) -> sqlite3.Cursor:
         try:
             return self._db.execute(statement, values)
-        except _UNREADABLE as error:
-            if _is_place(error):
-                raise _unwritable(self.folder, error) from None
-            raise _damaged(
+        except UNREADABLE as error:
+            if is_place(error):
+                raise unwritable(self.folder, error) from None
+            raise damaged(
                 f"The ledger in {self.folder} cannot be written: {in_words(error)}"
             ) from None
 
 
-_PLACES = (
-    *(sqlite3.SQLITE_PERM, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READONLY),
-    *(sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN),
-)
-"""SQLite's complaints about the disk or the folder; the others are about the file's content."""
-
-
-def _is_place(error: Exception) -> bool:
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _PLACES
-
-
-def _unwritable(folder: Path, error: Exception) -> OSError:
-    return OSError(
-        f"The ledger in {folder} cannot be written: {error}. Make room, or give this user the "
-        "right to write there, and run the same command again."
-    )
-
-
 def _within(number: int, ranges: list[tuple[int, int]]) -> bool:
     if type(number) is not int:  # the file's pages do not fit together
-        raise _damaged("A block of the ledger has no number")
+        raise damaged("A block of the ledger has no number")
     return any(after < number <= last for after, last in ranges)
-
-
-def _opened(file: Path) -> sqlite3.Connection:
-    try:
-        db = sqlite3.connect(file, isolation_level=None, timeout=30, check_same_thread=False)
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = FULL")
-        db.executescript(f"BEGIN IMMEDIATE; {_TABLES} {_FROZEN} COMMIT;")
-    except _UNREADABLE as error:
-        if _is_place(error):
-            raise _unwritable(file.parent, error) from None
-        raise DataError(
-            f"{file} is not a ledger that can be read: {in_words(error)}",
-            hint="Bring back a copy of it.",
-        ) from None
-    return db
 
 
 def _size(blob: Any) -> int:
@@ -469,7 +413,7 @@ def _size(blob: Any) -> int:
 def _charged(number: int, amount: Any, blob: Any) -> Words:
     """The people of a charge."""
     if type(amount) is not int or amount < 0 or _size(blob) % 8:
-        raise _damaged(f"Block {number} of charges of the ledger is damaged")
+        raise damaged(f"Block {number} of charges of the ledger is damaged")
     return np.frombuffer(blob, dtype="<u8")
 
 

@@ -1,0 +1,76 @@
+"""The ledger's SQLite file: how it is opened, and what its complaints mean."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from opboost.errors import DataError, in_words
+
+UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError, OverflowError)
+"""What SQLite makes of a damaged file; its own complaint may hold bytes that are no text."""
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS entries (
+    number INTEGER PRIMARY KEY, at TEXT NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL,
+    key TEXT NOT NULL, hash BLOB NOT NULL
+);
+CREATE TABLE IF NOT EXISTS charges (
+    id INTEGER PRIMARY KEY, reservation INTEGER NOT NULL, key TEXT NOT NULL,
+    attribute TEXT NOT NULL, amount INTEGER NOT NULL, persons BLOB NOT NULL
+);
+CREATE TABLE IF NOT EXISTS noise (
+    id INTEGER PRIMARY KEY, reservation INTEGER NOT NULL, key TEXT NOT NULL,
+    attribute TEXT NOT NULL, mechanism TEXT NOT NULL, width INTEGER NOT NULL,
+    cells BLOB NOT NULL, drawn BLOB NOT NULL
+);
+CREATE INDEX IF NOT EXISTS charges_of ON charges (attribute);
+CREATE INDEX IF NOT EXISTS noise_of ON noise (attribute, mechanism);
+"""
+_FROZEN = "".join(
+    f"CREATE TRIGGER IF NOT EXISTS {table}_{verb} BEFORE {verb} ON {table} "
+    f"BEGIN SELECT RAISE(ABORT, 'the ledger only grows'); END;\n"
+    for table in ("entries", "charges", "noise")
+    for verb in ("UPDATE", "DELETE")
+)
+
+_PLACES = (
+    *(sqlite3.SQLITE_PERM, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READONLY),
+    *(sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN),
+)
+"""SQLite's complaints about the disk or the folder; the others are about the file's content."""
+
+
+def is_place(error: Exception) -> bool:
+    """Whether a complaint is about the disk or the folder."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _PLACES
+
+
+def unwritable(folder: Path, error: Exception) -> OSError:
+    """The disk or the folder does not let us write."""
+    return OSError(
+        f"The ledger in {folder} cannot be written: {error}. Make room, or give this user the "
+        "right to write there, and run the same command again."
+    )
+
+
+def damaged(what: str) -> DataError:
+    """The file does not hold what a ledger writes."""
+    return DataError(what, hint="Bring back a copy of it.")
+
+
+def opened(file: Path) -> sqlite3.Connection:
+    """The file with its tables, which only grow; made if it is not there."""
+    try:
+        db = sqlite3.connect(file, isolation_level=None, timeout=30, check_same_thread=False)
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = FULL")
+        db.executescript(f"BEGIN IMMEDIATE; {_TABLES} {_FROZEN} COMMIT;")
+    except UNREADABLE as error:
+        if is_place(error):
+            raise unwritable(file.parent, error) from None
+        raise DataError(
+            f"{file} is not a ledger that can be read: {in_words(error)}",
+            hint="Bring back a copy of it.",
+        ) from None
+    return db

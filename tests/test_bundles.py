@@ -78,7 +78,7 @@ def test_a_party_that_is_killed_at_any_moment_repeats_its_command(tmp_path, alig
     office = Office(scene(tmp_path, ("shop",), align=align), processes=True)
 
     def killed(party, verb, *given):
-        for pause in (0.5, 0.9, 1.2, 1.5, 1.8):
+        for pause in (0.6, 1.1, 1.6):
             victim = started_process(office.command(party, verb, *given))
             time.sleep(pause)
             victim.kill()

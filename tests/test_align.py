@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from opboost.align.keys import Normalisation, key_digests, refuse_repeats, row_keys
+from opboost.align.keys import Normalisation, key_digests, row_keys
 from opboost.align.matching import Common, matched, packed, unpacked
 from opboost.align.points import POINT, split
 from opboost.align.psi import Secret, at_once
+from opboost.align.streams import refuse_repeats
 from opboost.errors import DataError, ParameterError, WireError
 from opboost.ids import framed
 

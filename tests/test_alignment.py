@@ -15,9 +15,9 @@ import opboost as op
 from opboost import durable
 from opboost.align.keys import key_digests
 from opboost.align.matching import Common, packed
+from opboost.align.streams import Keys
 from opboost.errors import DataError, ParameterError, PeerError, PrivacyError, WireError
 from opboost.party.alignment import Side, kept_secret, proof_of_rows
-from opboost.party.checks import ids_digest
 from opboost.service.aligning import Talk
 from opboost.wire.messages import Ack, Aligned, Points, Welcome
 from opboost.wire.stored import read_column
@@ -232,7 +232,7 @@ def test_the_label_partys_secrets_go_even_if_it_was_killed_on_the_way(tmp_path):
     kept_secret(tmp_path / "align" / "shop")
     again = label.align([channel], WELCOME, tmp_path)  # asks nobody: the outcome is there
     assert sorted(f.name for f in tmp_path.iterdir()) == ["common"]
-    assert again._ids == first._ids
+    assert again._ids.digest(WELCOME.nonce) == first._ids.digest(WELCOME.nonce)
     with pytest.raises(ParameterError, match="are given"):
         first.align([channel], WELCOME)
 
@@ -431,7 +431,7 @@ def test_a_label_party_names_no_rows_that_it_does_not_have(tmp_path):
         everyone = packed(np.arange(300), 300)
         known = key_digests(_bytes(sorted(few)))
         whole = Common.of(meeting._digests, np.arange(300)).rows(meeting._digests)
-        echo = ids_digest(WELCOME.nonce, [bytes(d) for d in meeting._digests[whole]])
+        echo = Keys.of_digests(meeting._digests[whole]).digest(WELCOME.nonce)
         for proof in (bytes(32), proof_of_rows(WELCOME.nonce, known), echo):
             with pytest.raises(PeerError, match="does not prove that it has the rows"):
                 meeting.finish(Aligned(JOB, shown.tag, 300, 300, everyone, proof))

@@ -15,29 +15,36 @@ NO_ID = frozenset({"na", "n/a", "#n/a", "null", "none", "nan", "-nan"})
 """How tables spell a gap, in small letters; two parties' gaps would be one person."""
 
 
-def id_bytes(columns: Sequence[Sequence[Any]], names: Sequence[str]) -> list[bytes]:
-    """Each row's ID as bytes: whole numbers and text alike by their text, parts kept apart."""
-    parts = [_texts(column, name) for column, name in zip(columns, names, strict=True)]
+def id_bytes(columns: Sequence[Sequence[Any]], names: Sequence[str], first: int = 0) -> list[bytes]:
+    """Each row's ID as bytes: whole numbers and text alike by their text, parts kept apart.
+
+    ``first`` is the number of the first row, by which errors name one.
+    """
+    parts = [_texts(column, name, first) for column, name in zip(columns, names, strict=True)]
     if len(parts) == 1:
-        _refuse_gaps(columns[0], names[0])
+        _refuse_gaps(columns[0], names[0], first)
         return parts[0]
     return [framed(row) for row in zip(*parts, strict=True)]
 
 
-def id_array(table: Any, names: Sequence[str]) -> pa.LargeBinaryArray:
+def id_array(table: Any, names: Sequence[str], first: int = 0) -> pa.LargeBinaryArray:
     """The IDs of an Arrow table, the same bytes as :func:`id_bytes` gives, without Python's loops.
 
     >>> id_array(pa.table({"id": [7, 80]}), ["id"]).to_pylist()
     [b'7', b'80']
     """
-    if len(names) == 1:
-        column = table.column(names[0]).combine_chunks()
-        if pa.types.is_integer(column.type) and not column.null_count:
-            return column.cast(pa.large_string()).cast(pa.large_binary())
-        if _plain_text(column):
-            return column.cast(pa.large_binary())
-    slow = id_bytes([table.column(name).to_pylist() for name in names], names)
+    if len(names) == 1 and (sure := plain_ids(table.column(names[0]))) is not None:
+        return sure
+    slow = id_bytes([table.column(name).to_pylist() for name in names], names, first)
     return pa.array(slow, pa.large_binary())
+
+
+def plain_ids(column: pa.ChunkedArray) -> pa.LargeBinaryArray | None:
+    """IDs that are such beyond doubt, without a look at each; None where one is needed."""
+    column = column.combine_chunks()
+    if pa.types.is_integer(column.type) and not column.null_count:
+        return column.cast(pa.large_string()).cast(pa.large_binary())
+    return column.cast(pa.large_binary()) if _plain_text(column) else None
 
 
 def _plain_text(column: pa.Array) -> bool:
@@ -56,10 +63,10 @@ def framed(parts: Iterable[bytes]) -> bytes:
     return b"".join([len(part).to_bytes(4, "big") + part for part in parts])
 
 
-def _texts(column: Sequence[Any], name: str) -> list[bytes]:
+def _texts(column: Sequence[Any], name: str, first: int) -> list[bytes]:
     if set(map(type, column)) == {int}:
         return [str(value).encode() for value in column]
-    for row, value in enumerate(column):
+    for row, value in enumerate(column, first):
         wrong = _wrong(value)
         if wrong:
             raise DataError(
@@ -71,8 +78,8 @@ def _texts(column: Sequence[Any], name: str) -> list[bytes]:
     return [str(value).encode() for value in column]
 
 
-def _refuse_gaps(column: Sequence[Any], name: str) -> None:
-    for row, value in enumerate(column):
+def _refuse_gaps(column: Sequence[Any], name: str, first: int) -> None:
+    for row, value in enumerate(column, first):
         if isinstance(value, str) and value.lower() in NO_ID:
             raise DataError(
                 f"An ID in column {name!r} is a word for a missing value",

@@ -21,15 +21,16 @@ _NAME = 16
 class Unique:
     """Names of 128 pseudo-random bits, put aside as they come and compared in the end.
 
-    Law: ``repeats()`` is how many of the names added so far equal one that was added before.
+    Law: ``repeats()`` is how many of the names added so far equal one that was added before;
+    ``repeated()`` is how many names stand more than once, and how often all of them together.
     Cost: 16 bytes of disk a name; memory for a 256th of them.
 
     >>> import numpy as np
     >>> with Unique() as names:
     ...     names.add(np.array([[1, 2], [3, 4]], dtype=np.uint64))
     ...     names.add(np.array([[3, 5], [1, 2]], dtype=np.uint64))
-    ...     names.repeats()
-    1
+    ...     names.repeats(), names.repeated()
+    (1, (1, 2))
     """
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -49,16 +50,23 @@ class Unique:
 
     def repeats(self) -> int:
         """How many names repeat an earlier one."""
-        found = 0
+        names, rows = self.repeated()
+        return rows - names
+
+    def repeated(self) -> tuple[int, int]:
+        """How many names stand more than once, and in how many rows."""
+        found = np.zeros(2, dtype=np.int64)
         for bucket in range(BUCKETS):
             names = np.concatenate(
                 [np.empty((0, 2), dtype="<u8"), *(self._read(b, bucket) for b in self._borders)]
             )
             names = names[np.argsort(names[:, 0])]
             same = names[1:, 0] == names[:-1, 0]
-            alike = names[np.r_[same, False] | np.r_[False, same]] if same.any() else names[:0]
-            found += len(alike) - len(np.unique(alike, axis=0))
-        return found
+            if same.any():
+                alike = names[np.r_[same, False] | np.r_[False, same]]
+                _, times = np.unique(alike, axis=0, return_counts=True)
+                found += (times > 1).sum(), times[times > 1].sum()
+        return int(found[0]), int(found[1])
 
     def _read(self, borders: IntArray, bucket: int) -> Words:
         first, last = int(borders[bucket]), int(borders[bucket + 1])

@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from opboost._typing import FloatArray, IntArray
+from opboost.align.streams import Keys
 from opboost.bench.processes import peak_mb
 from opboost.boosting import Problem, Trained
 from opboost.boosting.xgboost_backend import XGBoost
@@ -30,7 +31,6 @@ from opboost.config.sections import Memory
 from opboost.domain import Domain, NumericMapping
 from opboost.mechanisms import ClampMap
 from opboost.party.channel import Meets, MemoryChannel
-from opboost.party.checks import ids_digest
 from opboost.party.label import LabelParty
 from opboost.party.spool import Spool
 from opboost.wire.coding import warm_up
@@ -116,7 +116,7 @@ class InFolder:
     def __init__(self, name: str, folder: Path, point: Point, party: int) -> None:
         self.name, self._folder = name, folder
         about = tuple(ColumnSchema.of(c, str(c.name), "raw") for c in point.private(party))
-        ids = ids_digest(WELCOME.nonce, None)
+        ids = Keys.held(()).digest(WELCOME.nonce)
         self._schema = Schema(name, WELCOME.job, point.rows, ids, "full", "raw", about, 0)
 
     def release(self, welcome: Welcome) -> tuple[Schema, list[Path]]:

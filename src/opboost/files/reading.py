@@ -77,20 +77,22 @@ def pieces(
     progress: Callable[[int], None] | None = None,
     width: int = 0,
     groups: Sequence[int] | None = None,
+    columns: Sequence[str] | None = None,
 ) -> Iterator[pa.Table]:
     """The rows of a file, a piece at a time.
 
     ``types`` are the types of a CSV file's columns (Parquet has its own); all others are text.
     ``progress`` is told how many bytes of the file have been used up.  ``width`` is how many
     columns will be made of a piece: more columns, shorter pieces.  ``groups`` are the row groups
-    of a Parquet file that are wanted.
+    of a Parquet file that are wanted, ``columns`` the columns of a file.
     """
     whole = (
-        _parquet_pieces(path, progress, width, groups)
+        _parquet_pieces(path, progress, width, groups, columns)
         if kind_of(path) == "parquet"
         else _csv_pieces(path, types or {}, progress)
     )
-    for piece in whole:
+    for found in whole:
+        piece = found if columns is None else found.select(list(columns))
         rows = max(1024, CELLS // max(1, width, piece.num_columns))
         for start in range(0, piece.num_rows, rows):
             yield piece.slice(start, rows)
@@ -113,12 +115,14 @@ def _parquet_pieces(
     progress: Callable[[int], None] | None,
     width: int,
     groups: Sequence[int] | None,
+    columns: Sequence[str] | None,
 ) -> Iterator[pa.Table]:
     with _parquet(path) as file:
-        rows = max(1024, CELLS // max(1, width, len(file.schema_arrow.names)))
+        names = list(file.schema_arrow.names) if columns is None else list(columns)
+        rows = max(1024, CELLS // max(1, width, len(names)))
         size, total, done = path.stat().st_size, max(1, file.metadata.num_rows), 0
         try:
-            for batch in file.iter_batches(batch_size=rows, row_groups=groups):
+            for batch in file.iter_batches(batch_size=rows, row_groups=groups, columns=names):
                 batch.validate(full=True)  # Parquet's text need not be text
                 yield pa.Table.from_batches([batch])
                 done += batch.num_rows

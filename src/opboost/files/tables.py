@@ -12,7 +12,7 @@ import pyarrow as pa
 from opboost.columns import PrivateColumn
 from opboost.errors import ColumnError, DataError
 from opboost.files.describe import parsed
-from opboost.files.reading import csv_types, kind_of, pieces, table_files
+from opboost.files.reading import column_names, csv_types, kind_of, pieces, table_files
 
 
 def read_table(
@@ -20,15 +20,18 @@ def read_table(
     private: Sequence[PrivateColumn],
     text: Sequence[str] = (),
     most: int | None = None,
+    skip: Sequence[str] = (),
 ) -> pa.Table:
     """A whole table in memory, CSV columns as what they look like; those of ``text`` as text.
 
-    With ``most`` the first pieces are read, until there are so many rows.
+    With ``most`` the first pieces are read, until there are so many rows; columns of ``skip`` are
+    left on disk.
     """
     tables: list[pa.Table] = []
     for file in table_files(source):
         found = []
-        for piece in pieces(file, csv_types(private)):
+        wanted = [n for n in column_names(file) if n not in skip] if skip else None
+        for piece in pieces(file, csv_types(private), columns=wanted):
             found.append(piece)
             if most is not None and sum(map(len, [*tables, *found])) >= most:
                 break

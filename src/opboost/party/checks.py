@@ -12,7 +12,6 @@ import numpy as np
 from opboost.columns import LARGEST, PrivateColumn
 from opboost.domain import NumericMapping
 from opboost.errors import PeerError
-from opboost.ids import framed
 from opboost.ordinals import Codebook
 from opboost.wire.columns import Head
 from opboost.wire.messages import Rows, Schema, SplitQuery, SplitValues, encode
@@ -96,11 +95,6 @@ def _cell(column: PrivateColumn, units: str, value: float) -> float:
     if math.isinf(value):
         return float(column.mapping.domain.R if value > 0 else column.mapping.domain.L)
     return float(column.mapping.to_grid([value])[0])
-
-
-def ids_digest(nonce: bytes, ids: Sequence[bytes] | None) -> bytes:
-    """A keyed digest of all row IDs in their order."""
-    return hmac.digest(nonce, framed(ids or ()), "sha256")
 
 
 def most_symbols(private: Sequence[PrivateColumn], number: int) -> int:

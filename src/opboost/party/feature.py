@@ -17,11 +17,13 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import numpy as np
+import pyarrow as pa
 
 from opboost import durable
 from opboost._typing import BoolArray, IntArray
-from opboost.align.keys import Digests, Normalisation, key_digests, row_keys
+from opboost.align.keys import Digests, Normalisation, key_digests, row_keys, table_keys
 from opboost.align.rules import AlignRules
+from opboost.align.streams import Keys
 from opboost.columns import PrivateColumn
 from opboost.config import Plan
 from opboost.config.schema import plan_of
@@ -40,7 +42,6 @@ from opboost.frames import column, column_names, is_frame
 from opboost.guarantee import Joint
 from opboost.ids import framed, id_bytes
 from opboost.ledger import Drawing, Ledger
-from opboost.party.checks import ids_digest
 from opboost.party.meeting import Meeting
 from opboost.party.spool import Spool, read_values
 from opboost.wire.messages import (
@@ -187,7 +188,7 @@ class FeatureParty:
             return Rows(self.name, welcome.job, len(chosen.rows), chosen.ids(welcome.nonce))
         digest, count = hmac.new(welcome.nonce, digestmod="sha256"), 0
         for table, _, _ in self._pieces():
-            digest.update(framed(self._keys(table)))
+            digest.update(framed(self._keys(table, count)))
             count += len(table)
         return Rows(self.name, welcome.job, count, digest.digest())
 
@@ -313,8 +314,8 @@ class FeatureParty:
         with drawing:
             for table, done, total in self._pieces():
                 prepared = [c.prepare(table, seen) for c in self.plan.private]
-                keys = self._keys(table)
-                people = self._people_of(table) or _row_numbers(seen, len(prepared[0].cells))
+                keys = self._keys(table, seen)
+                people = self._people_of(table, seen) or _row_numbers(seen, len(prepared[0].cells))
                 if chosen is None:
                     digest.update(framed(keys))
                 else:
@@ -379,24 +380,27 @@ class FeatureParty:
     @cached_property
     def _digests(self) -> Digests:
         """The digest of each row's key; the drawing sees to it that they are still the table's."""
-        found = []
+        found, seen = [], 0
         for table, done, total in self._pieces():
-            found.append(key_digests(self._keys(table)))
+            found.append(key_digests(self._keys(table, seen)))
+            seen += len(table)
             self._progress("IDs read", done, total)
         return np.concatenate(found) if found else key_digests([])
 
-    def _keys(self, table: Any) -> list[bytes]:
+    def _keys(self, table: Any, first: int) -> list[bytes]:
         """What rows are matched by: their IDs as the job spells them."""
         if not self._ids:
             return []
+        if isinstance(table, pa.Table):
+            return table_keys(table, self._ids, self._spelling, first)
         return row_keys([_listed(table, n) for n in self._ids], self._ids, self._spelling)
 
-    def _people_of(self, table: Any) -> list[bytes]:
+    def _people_of(self, table: Any, first: int) -> list[bytes]:
         """What the ledger knows people by: their IDs as the table spells them, in every job."""
         if not self._ids:
             return []
         spaces = Normalisation(trim=self._spelling.trim)
-        return id_bytes([spaces.column(_listed(table, n)) for n in self._ids], self._ids)
+        return id_bytes([spaces.column(_listed(table, n)) for n in self._ids], self._ids, first)
 
     def _check_names(self) -> None:
         files = isinstance(self._table, Path)
@@ -416,7 +420,7 @@ class FeatureParty:
                 self.plan.check_names([*kept, *(i for i in self.plan.drop if i in self._ids)])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Chosen:
     """The common rows of a table, in the order that all parties share."""
 
@@ -425,16 +429,20 @@ class _Chosen:
 
     def ids(self, nonce: bytes) -> bytes:
         """The keyed digest of their keys."""
-        return ids_digest(nonce, [bytes(d) for d in self.digests[self.rows]])
+        return Keys.of_digests(self.digests[self.rows]).digest(nonce)
 
     def among(self, first: int, keys: list[bytes]) -> BoolArray:
         """Which of the rows from ``first`` on are common; their keys must be those of before."""
         whole = slice(first, first + len(keys))
         if not np.array_equal(key_digests(keys), self.digests[whole]):
             raise DataError("The table's IDs changed while it was read", hint="Join again.")
+        return self._mask[whole]
+
+    @cached_property
+    def _mask(self) -> BoolArray:
         mask = np.zeros(len(self.digests), dtype=np.bool_)
         mask[self.rows] = True
-        return mask[whole]
+        return mask
 
     def order(self) -> IntArray:
         """Where each common row stands among the common rows in the table's order."""

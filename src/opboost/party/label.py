@@ -20,9 +20,10 @@ import numpy as np
 
 from opboost import durable
 from opboost._typing import IntArray
-from opboost.align.keys import Digests, Normalisation, key_digests, refuse_repeats, row_keys
+from opboost.align.keys import Digests, Normalisation, row_keys
 from opboost.align.matching import Common
 from opboost.align.rules import AlignRules
+from opboost.align.streams import Keys, refuse_repeats
 from opboost.boosting.curve import curve
 from opboost.boosting.protocol import Booster, Problem, Replace, Trained
 from opboost.config.sections import Memory, unfit_for
@@ -38,7 +39,7 @@ from opboost.ordinals import Codebook, distinct
 from opboost.party.alignment import Side, common_to_all, kept_secret, proof_of_rows
 from opboost.party.asking import Question
 from opboost.party.channel import Channel
-from opboost.party.checks import check_private, check_schema, ids_digest
+from opboost.party.checks import check_private, check_schema
 from opboost.party.offers import Offer, named_apart, own_names, promise, seed, sent
 from opboost.party.predicting import Predicted, check_own, of_model
 from opboost.wire.messages import Welcome, job_number
@@ -58,7 +59,7 @@ class LabelParty:
             numbers are classes.
         ids: Row IDs, or keys as bytes, which are taken as they are: no normalisation is applied to
             them.  Needed where feature parties have them, and compared by a keyed digest of all of
-            them in their order.
+            them in their order.  Keys of a table that is not in memory are ``Keys``.
         align: As for ``op.FeatureParty``.  With ``"psi"`` the model is trained on the rows that all
             parties have.
         ask: ``"if-needed"`` sends no split query where a release already tells everything.
@@ -79,7 +80,7 @@ class LabelParty:
         denoise: Choice = "auto",
         random_state: Any = None,
         task: Literal["auto", "classify", "regress"] = "auto",
-        ids: Sequence[Any] | None = None,
+        ids: Sequence[Any] | Keys | None = None,
         ask: Literal["always", "if-needed"] = "always",
         align: AlignRules | Literal["psi", "given"] = "given",
         memory: Memory = "internal",
@@ -231,7 +232,7 @@ class LabelParty:
         """
         if self._rules is None:
             raise ParameterError("Rows are given, or aligned already. Build it with align='psi'.")
-        digests = key_digests(self._ids or ())
+        digests = self._ids.digests()
         if state is None:
             rows = self._meet(channels, welcome, None, digests)
             return self._restricted(rows, digests)
@@ -270,7 +271,7 @@ class LabelParty:
             raise
         if state is not None:
             (state / "stopped").unlink(missing_ok=True)
-        ids = ids_digest(welcome.nonce, [bytes(d) for d in digests[rows]])
+        ids = Keys.of_digests(digests[rows]).digest(welcome.nonce)
         proof = proof_of_rows(welcome.nonce, digests[rows])
         for channel, match in zip(channels, matches, strict=True):
             channel.tell(match.told(welcome.job, rows, proof), ids)
@@ -282,7 +283,7 @@ class LabelParty:
         made._own = None if self._own is None else taken(self._own, rows)
         made._y = None if self._y is None else self._y[rows]
         made._rules, made._places, made._count = None, rows, len(rows)
-        made._ids = [bytes(d) for d in digests[rows]]
+        made._ids = Keys.of_digests(digests[rows])
         return made
 
     @contextmanager
@@ -297,17 +298,19 @@ class LabelParty:
         with tempfile.TemporaryDirectory(dir=state, prefix=".training-", suffix=".part") as folder:
             yield Path(folder)
 
-    def _keys(self, ids: Sequence[Any] | None) -> Sequence[bytes] | None:
+    def _keys(self, ids: Sequence[Any] | Keys | None) -> Keys:
         if ids is None:
             if self._rules is not None:
                 raise ParameterError("Rows are matched by their IDs. Give ids=[...].")
-            return None
+            return Keys.held(())
         if len(ids) != self._count:
             raise ParameterError(f"There are {len(ids):,} IDs for {self._count:,} rows.")
-        if all(isinstance(i, bytes) for i in ids):
+        if isinstance(ids, Keys):
             return ids
+        if all(isinstance(i, bytes) for i in ids):
+            return Keys.held(ids)
         rule = self._rules.normalisation if self._rules else Normalisation()
-        return row_keys([list(ids)], ["ids"], rule)
+        return Keys.held(row_keys([list(ids)], ["ids"], rule))
 
     def _folder(self, state: Path | None) -> Path | None:
         """Where the model in codes is kept: other settings, another model."""
@@ -319,7 +322,7 @@ class LabelParty:
     def _offer(self, channel: Channel, welcome: Welcome) -> Offer:
         schema = channel.open(welcome)
         check_private(schema.private())
-        digest = ids_digest(welcome.nonce, self._ids)
+        digest = self._ids.digest(welcome.nonce)
         check_schema(schema, channel.party, welcome.job, self._count, digest)
         return Offer(channel, schema, schema.private())
 

@@ -18,10 +18,11 @@ from typing import Any
 
 from opboost import durable
 from opboost._typing import IntArray
-from opboost.align.keys import Digests, refuse_repeats
+from opboost.align.keys import Digests
 from opboost.align.matching import Common, unpacked
 from opboost.align.psi import Secret, at_once
 from opboost.align.rules import AlignRules
+from opboost.align.streams import refuse_repeats
 from opboost.errors import PeerError, PrivacyError
 from opboost.ledger import Ledger
 from opboost.party.alignment import Shown, Side, check_aligned, kept_secret, proof_of_rows

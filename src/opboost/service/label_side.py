@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,14 +14,14 @@ import numpy as np
 import pyarrow as pa
 
 from opboost import durable
-from opboost.align.keys import key_digests, refuse_repeats, row_keys
+from opboost.align.streams import Keys
 from opboost.config.federation import LabelConfig
 from opboost.errors import ColumnError, ConfigError, DataError
+from opboost.files.id_columns import IdColumns
 from opboost.files.reading import column_names, table_files
 from opboost.files.tables import label_of, read_table
 from opboost.guarantee import Joint, NoGuarantee
 from opboost.ordinals import distinct
-from opboost.party.checks import ids_digest
 from opboost.service.inbox import JobRecord, Mailbox, Way, jobs, status
 from opboost.service.manifest import versions
 from opboost.wire.messages import job_number
@@ -34,44 +33,37 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """The label party's own table."""
+    """The label party's own table; its IDs stay in the file."""
 
     features: pa.Table | None
     y: np.ndarray[Any, Any] | None
     """The label; None where it is to be predicted."""
-    ids: list[bytes]
-    named: pa.Table
-    """The ID columns as they stand in the file."""
+    ids: Keys
+    named: IdColumns
 
 
 def read_data(config: LabelConfig) -> Data:
     """The label party's table: its own features, the row IDs, and the label if it is learnt."""
-    if config.job.purpose == "predict":
-        return _as_data(config, _read(config, []), None)
+    learnt = config.job.purpose == "train"
+    names, ids = column_names(table_files(config.table)[0]), config.align.ids()
+    dropped = [*config.drop, *ids] if learnt else ids
+    for name in [*([config.label.column] if learnt else []), *dropped]:
+        if name not in names:
+            raise ColumnError(name, "is named in the configuration but not in the table")
+    named = IdColumns.of(config.table, ids)
+    keys = named.keys(config.job.normalisation, config.state if config.state.is_dir() else None)
+    if set(names) <= set(dropped):
+        return Data(None, None, keys, named)
+    table = read_table(config.table, [], skip=dropped)
+    if not learnt:
+        return Data(table, None, keys, named)
     column = config.label.column
-    table = _read(config, [column, *config.drop])
     y = label_of(table, column)
     if len(distinct(y)) < 2:
         # Known now, before any party has spent privacy on it.
         raise ColumnError(column, "is the label and holds one value only")
-    return _as_data(config, table.drop_columns([column, *config.drop]), y)
-
-
-def _read(config: LabelConfig, named: Sequence[str]) -> pa.Table:
-    names, ids = column_names(table_files(config.table)[0]), config.align.ids()
-    for name in (*named, *ids):
-        if name not in names:
-            raise ColumnError(name, "is named in the configuration but not in the table")
-    return read_table(config.table, [], text=ids)
-
-
-def _as_data(config: LabelConfig, table: pa.Table, y: np.ndarray[Any, Any] | None) -> Data:
-    ids = config.align.ids()
-    named = table.select(ids)
-    found = row_keys([c.to_pylist() for c in named.columns], ids, config.job.normalisation)
-    refuse_repeats(key_digests(found))
-    own = table.drop_columns(ids)
-    return Data(own if own.num_columns else None, y, found, named)
+    own = table.drop_columns([column])
+    return Data(own if own.num_columns else None, y, keys, named)
 
 
 def known_job(config: LabelConfig, way: Way) -> Path | None:
@@ -100,7 +92,7 @@ def new_job(config: LabelConfig, data: Data, *, receipts: bool, way: Way) -> Pat
         config.job.hash.hex(),
         nonce.hex(),
         len(data.ids),
-        ids_digest(nonce, data.ids).hex(),
+        data.ids.digest(nonce).hex(),
         config.job.label_party,
         config.job.feature_parties,
         (),
@@ -129,7 +121,7 @@ def current(config: LabelConfig) -> dict[str, Any]:
 
 def check_data(record: JobRecord, data: Data) -> None:
     """Refuse a table with other rows than the job began with."""
-    if ids_digest(bytes.fromhex(record.nonce), data.ids).hex() != record.ids:
+    if data.ids.digest(bytes.fromhex(record.nonce)).hex() != record.ids:
         raise DataError(
             f"The table's IDs are not those with which job {record.job} began",
             hint="Bring the table back, or begin a new job with --again.",
@@ -226,7 +218,7 @@ def _write_manifest(
 
 def with_ids(data: Data, found: Predicted) -> pa.Table:
     """Predictions beside the IDs of their rows, in the order of the file."""
-    table = data.named.take(pa.array(found.rows))
+    table = data.named.rows(found.rows)
     predicted = found.table()
     for name in predicted.column_names:
         table = table.append_column(name, predicted.column(name))

@@ -1,0 +1,57 @@
+"""The ID columns of a table in files: read whenever they are needed, never kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from opboost._typing import IntArray
+from opboost.align.keys import Normalisation, table_keys
+from opboost.align.streams import PIECE, Keys
+from opboost.errors import DataError
+from opboost.files.reading import CELLS, pieces, table_files
+
+
+@dataclass(frozen=True, slots=True)
+class IdColumns:
+    """Who the rows of a table are about; files that changed since are refused."""
+
+    table: Path
+    names: tuple[str, ...]
+    seen: tuple[tuple[str, int, int], ...]
+
+    @classmethod
+    def of(cls, table: Path, names: list[str]) -> IdColumns:
+        """Those of a table as it is now."""
+        return cls(table, tuple(names), _look(table))
+
+    def keys(self, rule: Normalisation, aside: Path | None) -> Keys:
+        """Every row's key, none of which may stand twice; ``aside`` is a folder for the check."""
+        return Keys.counted(lambda: self._keys(rule), aside)
+
+    def _keys(self, rule: Normalisation) -> Iterator[list[bytes]]:
+        first = 0
+        for piece in self._pieces():
+            yield table_keys(piece, self.names, rule, first)
+            first += piece.num_rows
+
+    def rows(self, wanted: IntArray) -> pa.Table:
+        """The IDs of some rows, as they stand in the files."""
+        return pa.concat_tables(self._pieces()).take(pa.array(wanted))
+
+    def _pieces(self) -> Iterator[pa.Table]:
+        if _look(self.table) != self.seen:
+            raise DataError(
+                "The table changed while the job used it",
+                hint="Bring it back as it was and start again, or begin a new job with --again.",
+            )
+        for file in table_files(self.table):
+            yield from pieces(file, columns=self.names, width=CELLS // PIECE)
+
+
+def _look(table: Path) -> tuple[tuple[str, int, int], ...]:
+    stats = [(file.name, file.stat()) for file in table_files(table)]
+    return tuple((name, stat.st_size, stat.st_mtime_ns) for name, stat in stats)

@@ -22,6 +22,11 @@ class OutColumn:
     values: np.ndarray[Any, Any]
     missing: BoolArray | None = None
 
+    def where(self, rows: BoolArray) -> OutColumn:
+        """Some of the rows."""
+        missing = None if self.missing is None else self.missing[rows]
+        return OutColumn(self.name, self.values[rows], missing)
+
 
 def is_frame(table: object) -> bool:
     """Whether this is a table with named columns (pandas, polars, Arrow, ...)."""

@@ -352,7 +352,7 @@ def planned(config: ColumnsConfig, source: str) -> Plan:
         source,
         tuple(columns),
         tuple(config.table.public),
-        (*config.table.drop, *config.align.ids()),
+        (*config.table.drop, *_ids_that_stay(config)),
         budget,
         config.booster,
         tuple(section.attribute or name for name, section in config.columns.items()),
@@ -415,7 +415,13 @@ def _check_disjoint(config: ColumnsConfig, source: str) -> None:
 
 
 def _all_names(config: ColumnsConfig) -> Iterable[str]:
-    return [*config.columns, *config.table.public, *config.table.drop, *config.align.ids()]
+    ids = _ids_that_stay(config)
+    return [*config.columns, *config.table.public, *config.table.drop, *ids]
+
+
+def _ids_that_stay(config: ColumnsConfig) -> list[str]:
+    """IDs that come into no output; whoever names one as public wants it beside its rows."""
+    return [name for name in config.align.ids() if name not in config.table.public]
 
 
 def first_problem(

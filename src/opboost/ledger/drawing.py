@@ -118,6 +118,12 @@ class Drawing:
             body = {"reservation": self._number, "part": part, "blocks": blocks}
             self._ledger.append("draw", body)
 
+    def repeat(self, ids: Sequence[bytes], cells: int) -> None:
+        """Count rows whose noise was drawn and charged for before, and is kept elsewhere."""
+        self._check_once(self._ledger.key.persons(ids))
+        self.rows += len(ids)
+        self._cells += cells
+
     @cached_property
     def _charged_parts(self) -> set[int]:
         """The parts that an earlier run of this reservation charged for."""

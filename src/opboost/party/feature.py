@@ -9,7 +9,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cached_property
 from itertools import compress
 from math import isfinite
@@ -20,10 +20,8 @@ import numpy as np
 import pyarrow as pa
 
 from opboost import durable
-from opboost._typing import BoolArray, IntArray
 from opboost.align.keys import Digests, Normalisation, key_digests, row_keys, table_keys
 from opboost.align.rules import AlignRules
-from opboost.align.streams import Keys
 from opboost.columns import PrivateColumn
 from opboost.config import Plan
 from opboost.config.schema import plan_of
@@ -38,11 +36,13 @@ from opboost.errors import (
 )
 from opboost.files.reading import column_names as file_columns
 from opboost.files.reading import csv_types, pieces, table_files
+from opboost.files.stored_release import MANIFEST, StoredRelease
 from opboost.frames import column, column_names, is_frame
 from opboost.guarantee import Joint
 from opboost.ids import framed, id_bytes
 from opboost.ledger import Drawing, Ledger
 from opboost.party.meeting import Meeting
+from opboost.party.rows import Chosen, RawRows, StoredRows
 from opboost.party.spool import Spool, read_values
 from opboost.wire.messages import (
     Books,
@@ -73,7 +73,8 @@ class FeatureParty:
 
     Args:
         table: A pandas, polars or Arrow table, a numpy array, or a CSV or Parquet file (or folder),
-            which is read in pieces.
+            which is read in pieces.  The folder of a stored release (``opboost.scale``) is sent as
+            it is: its noise was drawn and charged for when it was made.
         schema: What is declared about the columns: a TOML file's path, its :class:`Plan`, or
             private columns.
         ledger: Where releases are recorded and noise is remembered; needs ``ids``.  Without one,
@@ -141,6 +142,10 @@ class FeatureParty:
             state = state or place / "state"
             ledger = ledger or Ledger(place / "ledger", place / "ledger.key")
         self._state, self._ledger = Path(state), ledger
+        self._stored: StoredRelease | None = None
+        if isinstance(self._table, Path) and (self._table / MANIFEST).exists():
+            gaps = self.plan.budget is not None and self.plan.budget.columns_per_row is not None
+            self._stored = StoredRelease.of(self._table, self.plan.private, ledger, gaps=gaps)
         self._check_names()
 
     def guarantee(self) -> Joint:
@@ -192,8 +197,8 @@ class FeatureParty:
             count += len(table)
         return Rows(self.name, welcome.job, count, digest.digest())
 
-    def _chosen(self, welcome: Welcome) -> _Chosen:
-        return _Chosen(self._digests, self.meeting(welcome).rows())
+    def _chosen(self, welcome: Welcome) -> Chosen:
+        return Chosen(self._digests, self.meeting(welcome).rows())
 
     def release(self, welcome: Welcome) -> tuple[Schema, list[Path]]:
         """The schema, and a file for each released column: made once a job, then found again."""
@@ -313,19 +318,17 @@ class FeatureParty:
         seen = 0
         with drawing:
             for table, done, total in self._pieces():
-                prepared = [c.prepare(table, seen) for c in self.plan.private]
+                rows = self._rows_of(table, seen)
                 keys = self._keys(table, seen)
-                people = self._people_of(table, seen) or _row_numbers(seen, len(prepared[0].cells))
+                people = self._people_of(table, seen) or _row_numbers(seen, len(table))
                 if chosen is None:
                     digest.update(framed(keys))
                 else:
                     here = chosen.among(seen, keys)
-                    prepared = [p.where(here) for p in prepared]
-                    people = list(compress(people, here))
+                    rows, people = rows.where(here), list(compress(people, here))
                 seen += len(table)
                 if people:
-                    out = drawing.draw(people, prepared)
-                    spool.add([c for columns in out for c in columns])
+                    spool.add(rows.released(drawing, people))
                 self._progress("desensitised", done, total)
             self._progress("desensitised", 1, 1)
             if not spool.rows:
@@ -352,6 +355,12 @@ class FeatureParty:
         )
         durable.write(folder / "schema", encode(schema))
 
+    def _rows_of(self, table: Any, first: int) -> RawRows | StoredRows:
+        """Some rows before their release, or as a stored one holds them."""
+        if self._stored is not None:
+            return StoredRows(tuple(self._stored.columns(table)))
+        return RawRows(tuple(c.prepare(table, first) for c in self.plan.private))
+
     def _described(self) -> Iterator[ColumnSchema]:
         for number, c in enumerate(self.plan.private, 1):
             name = f"{self.name}-{number}" if self._hidden else str(c.name)
@@ -363,6 +372,8 @@ class FeatureParty:
             rows = len(self._table)
             yield self._table, rows, rows
             return
+        if self._stored is not None:
+            self._stored.check_parts()
         files = table_files(self._table)
         total, before = sum(f.stat().st_size for f in files), 0
         width = sum(len(c.release_names()) for c in self.plan.private) + len(self._ids)
@@ -410,43 +421,21 @@ class FeatureParty:
             else [column_names(self._table)]
         )
         for names in tables:
-            for name in [*(c.name for c in self.plan.private), *self._ids]:
+            for name in [*self._declared(), *self._ids]:
                 if name not in names:
                     raise ColumnError(
                         name, "is declared but not in the table", hint=f"It has {names}."
                     )
-            if files:
+            if files and self._stored is None:
                 kept = [str(n) for n in names if n not in self._ids]
-                self.plan.check_names([*kept, *(i for i in self.plan.drop if i in self._ids)])
+                named = [*self.plan.drop, *self.plan.public]
+                self.plan.check_names([*kept, *(i for i in named if i in self._ids)])
 
-
-@dataclass(frozen=True)
-class _Chosen:
-    """The common rows of a table, in the order that all parties share."""
-
-    digests: Digests
-    rows: IntArray
-
-    def ids(self, nonce: bytes) -> bytes:
-        """The keyed digest of their keys."""
-        return Keys.of_digests(self.digests[self.rows]).digest(nonce)
-
-    def among(self, first: int, keys: list[bytes]) -> BoolArray:
-        """Which of the rows from ``first`` on are common; their keys must be those of before."""
-        whole = slice(first, first + len(keys))
-        if not np.array_equal(key_digests(keys), self.digests[whole]):
-            raise DataError("The table's IDs changed while it was read", hint="Join again.")
-        return self._mask[whole]
-
-    @cached_property
-    def _mask(self) -> BoolArray:
-        mask = np.zeros(len(self.digests), dtype=np.bool_)
-        mask[self.rows] = True
-        return mask
-
-    def order(self) -> IntArray:
-        """Where each common row stands among the common rows in the table's order."""
-        return np.searchsorted(np.sort(self.rows), self.rows)
+    def _declared(self) -> list[Hashable]:
+        """The columns that a table must have; of a stored release those that came out."""
+        if self._stored is not None:
+            return [name for c in self.plan.private for name in c.release_names()]
+        return [c.name for c in self.plan.private]
 
 
 def _own(file: Path, kind: type[M]) -> M:

@@ -8,7 +8,8 @@ does, ``vault.py`` what is destroyed in the end.  ``inputs.py`` cuts files into 
 many machines; a label party takes them in the place of ``booster="xgboost"``.
 """
 
-from opboost.scale.release import Charge, Manifest, Release, read_manifest
+from opboost.files.stored_release import Manifest, read_manifest
+from opboost.scale.release import Charge, Release
 from opboost.scale.run import Result, desensitize
 
 __all__ = ["Charge", "Manifest", "Release", "Result", "desensitize", "read_manifest"]

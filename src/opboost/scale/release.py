@@ -26,6 +26,13 @@ from typing import Any
 from opboost import durable
 from opboost.config import Plan
 from opboost.errors import DataError, ParameterError, PrivacyError
+from opboost.files.stored_release import (
+    MANIFEST,
+    Manifest,
+    charged,
+    job_of,
+    read_manifest,
+)
 from opboost.files.writing import check_new
 from opboost.ledger import Drawing, Ledger
 from opboost.prf import row_names
@@ -35,8 +42,6 @@ from opboost.specs import column_to_dict
 from opboost.unique import Unique
 
 STATE = "release.json"
-MANIFEST = "_manifest.json"
-"""Begins as it does so that whoever reads the folder as Parquet passes it over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +52,6 @@ class Charge:
     recipient: str = "unnamed recipient"
     new_attributes: tuple[str, ...] = ()
     people: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Manifest:
-    """What a release is, beside its parts; says nothing about the raw values."""
-
-    release: str
-    rows: int
-    guarantee: str
-    total: float
-    parts: dict[str, str]
 
 
 class Release:
@@ -221,7 +215,7 @@ class Release:
 
     def _pay(self, manifest: Manifest) -> None:
         """Charge each person once, piece by piece; what was charged before a crash stays so."""
-        if self._charge is None or _paid(self._charge.ledger, self._job):
+        if self._charge is None or charged(manifest, self._charge.ledger):
             return
         secret = vault.read_secret(self.folder)
         with self._drawing(self._charge) as drawing:
@@ -231,18 +225,14 @@ class Release:
                 drawing.charge(number, people.to_pylist(), chosen)
             if drawing.rows != manifest.rows:
                 raise durable.damaged(self.folder)
-            drawing.remarks["output"] = _digest(manifest.parts)
-
-    @property
-    def _job(self) -> str:
-        return f"release {self.id}"
+            drawing.remarks["output"] = manifest.output()
 
     def _drawing(self, charge: Charge) -> Drawing:
         return Drawing(
             charge.ledger,
             self._plan.private,
             self._plan.attributes,
-            job=self._job,
+            job=job_of(self.id),
             recipient=charge.recipient,
             budget=self._plan.budget,
             new_attributes=charge.new_attributes,
@@ -250,22 +240,12 @@ class Release:
         )
 
 
-def read_manifest(target: Path) -> Manifest:
-    """What a stored release says of itself."""
-    found: Manifest = durable.read_json(target / MANIFEST, Manifest, seal=True)
-    return found
-
-
 def stored(target: Path, ledger: Ledger | None) -> Manifest | None:
     """The release that stands at ``target`` already, if the ledger knows it as whole."""
     if ledger is None or not (target / MANIFEST).exists():
         return None
     manifest = read_manifest(target)
-    return manifest if _paid(ledger, f"release {manifest.release}") else None
-
-
-def _paid(ledger: Ledger, job: str) -> bool:
-    return any(e.body["job"] == job for e in ledger.entries("commit"))
+    return manifest if charged(manifest, ledger) else None
 
 
 def _digest(plain: object) -> str:

@@ -14,10 +14,11 @@ from opboost.columns import PrivateColumn
 from opboost.config import Plan
 from opboost.config.schema import plan_of
 from opboost.errors import ParameterError
+from opboost.files.stored_release import Manifest
 from opboost.scale.on_dask import DaskFiles, DaskFrame
 from opboost.scale.on_spark import SparkFiles, SparkFrame
 from opboost.scale.processes import Processes
-from opboost.scale.release import Charge, Manifest, Release, stored
+from opboost.scale.release import Charge, Release, stored
 from opboost.scale.work import Work
 
 Engine = Literal["local", "dask", "spark"]

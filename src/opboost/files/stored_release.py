@@ -1,0 +1,137 @@
+"""A release that stands on disk: what it says of itself, and whether it is what was charged for."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from opboost import durable
+from opboost.columns import PrivateColumn
+from opboost.errors import ColumnError, DataError, PrivacyError
+from opboost.frames import OutColumn
+from opboost.ledger import Ledger
+from opboost.ledger.store import Entry
+from opboost.specs import column_to_dict
+
+MANIFEST = "_manifest.json"
+"""Begins as it does so that whoever reads the folder as Parquet passes it over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a release is, beside its parts; says nothing about the raw values."""
+
+    release: str
+    rows: int
+    guarantee: str
+    total: float
+    parts: dict[str, str]
+
+    def output(self) -> str:
+        """A digest of all parts, which the ledger holds."""
+        return hashlib.sha256(json.dumps(self.parts, sort_keys=True).encode()).hexdigest()
+
+
+def read_manifest(target: Path) -> Manifest:
+    """What a stored release says of itself."""
+    found: Manifest = durable.read_json(target / MANIFEST, Manifest, seal=True)
+    return found
+
+
+def job_of(release: str) -> str:
+    """What the ledger calls a release."""
+    return f"release {release}"
+
+
+def charged(manifest: Manifest, ledger: Ledger) -> Entry | None:
+    """The entry with which a release was charged, if it was."""
+    entries = ledger.entries("commit")
+    return next((e for e in entries if e.body["job"] == job_of(manifest.release)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRelease:
+    """A stored release whose people were charged for it, about to be sent as it is."""
+
+    folder: Path
+    manifest: Manifest
+    private: tuple[PrivateColumn, ...]
+    gaps: bool
+    """Whether some columns of a row were left out at random."""
+
+    @classmethod
+    def of(
+        cls, folder: Path, private: Sequence[PrivateColumn], ledger: Ledger, *, gaps: bool
+    ) -> StoredRelease:
+        """The release in a folder; refused unless the ledger knows it, with these columns."""
+        manifest = read_manifest(folder)
+        entry = charged(manifest, ledger)
+        if entry is None or entry.body.get("output") != manifest.output():
+            raise PrivacyError(
+                f"The ledger does not know the stored release in {folder}: nobody was charged for "
+                "it. Desensitise the table again with this ledger, or bring back the ledger that "
+                "it was charged to."
+            )
+        _check_declared(ledger, entry, private)
+        return cls(folder, manifest, tuple(private), gaps)
+
+    def check_parts(self) -> None:
+        """Refuse parts that are not those which were charged for."""
+        there = {f.name for f in self.folder.iterdir()} - {MANIFEST}
+        for name in sorted(there | set(self.manifest.parts)):
+            path = self.folder / name
+            if name not in self.manifest.parts or not path.is_file():
+                wrong = "is missing" if name in self.manifest.parts else "is no part of it"
+            else:
+                with path.open("rb") as file:
+                    found = hashlib.file_digest(file, "sha256").hexdigest()
+                wrong = "was changed" if found != self.manifest.parts[name] else ""
+            if wrong:
+                raise DataError(
+                    f"{name} {wrong} in the stored release {self.folder}",
+                    hint="Bring back the folder as it was made.",
+                )
+
+    def columns(self, table: pa.Table) -> list[OutColumn]:
+        """The released columns of some rows, as they are stored."""
+        return [
+            self._column(table, column, str(name))
+            for column in self.private
+            for name in column.release_names()
+        ]
+
+    def _column(self, table: pa.Table, declared: PrivateColumn, name: str) -> OutColumn:
+        stored = table.column(name).combine_chunks()
+        if not stored.null_count:
+            return OutColumn(name, stored.to_numpy(zero_copy_only=False))
+        if not self.gaps and declared.flagged() is None:
+            raise ColumnError(name, "of the stored release has gaps, which nothing declares")
+        missing = np.asarray(stored.is_null().to_numpy(zero_copy_only=False))
+        filled = stored.fill_null(pa.scalar(0, stored.type))
+        return OutColumn(name, filled.to_numpy(zero_copy_only=False), missing)
+
+
+def _check_declared(ledger: Ledger, entry: Entry, private: Sequence[PrivateColumn]) -> None:
+    """Refuse columns that are declared otherwise than when they were released."""
+    reserved = ledger.entry(entry.body["reservation"])
+    if reserved is None:
+        raise entry.damaged()
+    then = [c.get("declared") for c in reserved.body["columns"]]
+    now = [{k: v for k, v in column_to_dict(c).items() if k != "name"} for c in private]
+    if len(then) != len(now):
+        raise PrivacyError(
+            f"The stored release has {len(then)} private columns, and {len(now)} are declared. "
+            "Declare them as they were when it was made."
+        )
+    for column, before, declared in zip(private, then, now, strict=True):
+        if json.loads(json.dumps(declared)) != before:
+            raise PrivacyError(
+                f"Column {column.name!r} was released under another declaration than it has now. "
+                "Declare it as it was, or desensitise the table again."
+            )

@@ -1,0 +1,76 @@
+"""A feature party's rows on their way out: raw or stored, all of them or those that are common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from opboost._typing import BoolArray, IntArray
+from opboost.align.keys import Digests, key_digests
+from opboost.align.streams import Keys
+from opboost.columns import Prepared
+from opboost.errors import DataError
+from opboost.frames import OutColumn
+from opboost.ledger import Drawing
+
+
+@dataclass(frozen=True, slots=True)
+class RawRows:
+    """Some rows on the grid, before any noise."""
+
+    prepared: tuple[Prepared, ...]
+
+    def where(self, here: BoolArray) -> RawRows:
+        """Some of them."""
+        return RawRows(tuple(p.where(here) for p in self.prepared))
+
+    def released(self, drawing: Drawing, people: list[bytes]) -> list[OutColumn]:
+        """Desensitised through the ledger."""
+        return [c for columns in drawing.draw(people, self.prepared) for c in columns]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRows:
+    """Some rows of a release that was made before."""
+
+    columns: tuple[OutColumn, ...]
+
+    def where(self, here: BoolArray) -> StoredRows:
+        """Some of them."""
+        return StoredRows(tuple(c.where(here) for c in self.columns))
+
+    def released(self, drawing: Drawing, people: list[bytes]) -> list[OutColumn]:
+        """As they are; the ledger notes that they go out."""
+        drawing.repeat(people, len(people) * len(self.columns))
+        return list(self.columns)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The common rows of a table, in the order that all parties share."""
+
+    digests: Digests
+    rows: IntArray
+
+    def ids(self, nonce: bytes) -> bytes:
+        """The keyed digest of their keys."""
+        return Keys.of_digests(self.digests[self.rows]).digest(nonce)
+
+    def among(self, first: int, keys: list[bytes]) -> BoolArray:
+        """Which of the rows from ``first`` on are common; their keys must be those of before."""
+        whole = slice(first, first + len(keys))
+        if not np.array_equal(key_digests(keys), self.digests[whole]):
+            raise DataError("The table's IDs changed while it was read", hint="Join again.")
+        return self._mask[whole]
+
+    @cached_property
+    def _mask(self) -> BoolArray:
+        mask = np.zeros(len(self.digests), dtype=np.bool_)
+        mask[self.rows] = True
+        return mask
+
+    def order(self) -> IntArray:
+        """Where each common row stands among the common rows in the table's order."""
+        return np.searchsorted(np.sort(self.rows), self.rows)

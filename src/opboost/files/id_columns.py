@@ -12,7 +12,7 @@ from opboost._typing import IntArray
 from opboost.align.keys import Normalisation, table_keys
 from opboost.align.streams import PIECE, Keys
 from opboost.errors import DataError
-from opboost.files.reading import CELLS, pieces, table_files
+from opboost.files.reading import CELLS, fingerprint, pieces, table_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +21,12 @@ class IdColumns:
 
     table: Path
     names: tuple[str, ...]
-    seen: tuple[tuple[str, int, int], ...]
+    seen: list[tuple[str, int, int]]
 
     @classmethod
     def of(cls, table: Path, names: list[str]) -> IdColumns:
         """Those of a table as it is now."""
-        return cls(table, tuple(names), _look(table))
+        return cls(table, tuple(names), fingerprint(table_files(table)))
 
     def keys(self, rule: Normalisation, aside: Path | None) -> Keys:
         """Every row's key, none of which may stand twice; ``aside`` is a folder for the check."""
@@ -43,15 +43,11 @@ class IdColumns:
         return pa.concat_tables(self._pieces()).take(pa.array(wanted))
 
     def _pieces(self) -> Iterator[pa.Table]:
-        if _look(self.table) != self.seen:
+        files = table_files(self.table)
+        if fingerprint(files) != self.seen:
             raise DataError(
                 "The table changed while the job used it",
                 hint="Bring it back as it was and start again, or begin a new job with --again.",
             )
-        for file in table_files(self.table):
+        for file in files:
             yield from pieces(file, columns=self.names, width=CELLS // PIECE)
-
-
-def _look(table: Path) -> tuple[tuple[str, int, int], ...]:
-    stats = [(file.name, file.stat()) for file in table_files(table)]
-    return tuple((name, stat.st_size, stat.st_mtime_ns) for name, stat in stats)

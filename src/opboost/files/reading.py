@@ -51,6 +51,11 @@ def table_files(path: Path) -> list[Path]:
     return files
 
 
+def fingerprint(files: Sequence[Path]) -> list[tuple[str, int, int]]:
+    """What tells these files from changed ones: names, sizes and times of change."""
+    return [(str(f), f.stat().st_size, f.stat().st_mtime_ns) for f in files]
+
+
 def kind_of(path: Path) -> str:
     """``"csv"`` or ``"parquet"``, by the name."""
     if path.name.endswith((".csv", ".csv.gz")):

@@ -9,7 +9,14 @@ from pathlib import Path
 import pyarrow as pa
 
 from opboost.config import Plan
-from opboost.files.reading import csv_types, groups, kind_of, pieces
+from opboost.files.reading import (
+    csv_types,
+    fingerprint,
+    groups,
+    kind_of,
+    pieces,
+    table_files,
+)
 
 ROWS = 1_000_000
 """A task takes row groups of a Parquet file until it has so many rows; CSV files are not cut."""
@@ -48,6 +55,19 @@ def slices(files: Sequence[Path], rows: int = ROWS) -> list[Slice]:
     return found
 
 
-def fingerprint(files: Sequence[Path]) -> list[tuple[str, int, int]]:
-    """What tells these files from changed ones: names, sizes and times of change."""
-    return [(str(f), f.stat().st_size, f.stat().st_mtime_ns) for f in files]
+class Files:
+    """A table in files that every worker can read, cut into slices."""
+
+    def __init__(self, path: Path) -> None:
+        self._files = [f.absolute() for f in table_files(path)]
+        self.slices = slices(self._files)
+
+    @property
+    def parts(self) -> int:
+        """Slices of the files."""
+        return len(self.slices)
+
+    @property
+    def source(self) -> object:
+        """The files, as they are now."""
+        return fingerprint(self._files)

@@ -8,32 +8,21 @@ from typing import Any
 
 import pyarrow as pa
 
-from opboost.files.reading import table_files
 from opboost.scale.block import Block
-from opboost.scale.inputs import fingerprint, slices
+from opboost.scale.inputs import Files
 from opboost.scale.work import Outcome, attempt, attempt_slice
 
 
-class DaskFiles:
+class DaskFiles(Files):
     """A table in files that every worker can read."""
 
     def __init__(self, path: Path, client: Any) -> None:
-        self._files = [f.absolute() for f in table_files(path)]
-        self._slices, self._client = slices(self._files), client
-
-    @property
-    def parts(self) -> int:
-        """Slices of the files."""
-        return len(self._slices)
-
-    @property
-    def source(self) -> object:
-        """The files, as they are now."""
-        return fingerprint(self._files)
+        super().__init__(path)
+        self._client = client
 
     def run(self, block: Block, numbers: Sequence[int]) -> Iterator[Outcome]:
         """Make these parts; the scheduler repeats what a lost worker was at."""
-        parts = [self._slices[n] for n in numbers]
+        parts = [self.slices[n] for n in numbers]
         yield from _results(
             self._client.map(attempt_slice, [block] * len(numbers), numbers, parts, pure=False)
         )

@@ -10,36 +10,25 @@ from typing import Any
 import pyarrow as pa
 
 from opboost.errors import DataError
-from opboost.files.reading import table_files
 from opboost.scale.block import Block
-from opboost.scale.inputs import fingerprint, slices
+from opboost.scale.inputs import Files
 from opboost.scale.work import Outcome, attempt, attempt_slice
 
 _ANSWER = "number long, refused binary"
 
 
-class SparkFiles:
+class SparkFiles(Files):
     """A table in files that every executor can read."""
 
     def __init__(self, path: Path, session: Any) -> None:
-        self._files = [f.absolute() for f in table_files(path)]
-        self._slices, self._session = slices(self._files), session
-
-    @property
-    def parts(self) -> int:
-        """Slices of the files."""
-        return len(self._slices)
-
-    @property
-    def source(self) -> object:
-        """The files, as they are now."""
-        return fingerprint(self._files)
+        super().__init__(path)
+        self._session = session
 
     def run(self, block: Block, numbers: Sequence[int]) -> Iterator[Outcome]:
         """Make these parts, one task each."""
         if not numbers:
             return
-        wanted, parts = list(numbers), self._slices
+        wanted, parts = list(numbers), self.slices
         frame = self._session.range(0, len(wanted), numPartitions=len(wanted))
 
         def make(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -9,38 +9,26 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
-from opboost.files.reading import table_files
 from opboost.scale.block import Block
-from opboost.scale.inputs import fingerprint, slices
+from opboost.scale.inputs import Files
 from opboost.scale.work import Outcome, attempt_slice
 
 
-class Processes:
+class Processes(Files):
     """One process a core, or as many as are asked for; one works in this process."""
 
     def __init__(self, path: Path, workers: int | None) -> None:
-        self._files = table_files(path)
-        self._slices = slices(self._files)
+        super().__init__(path)
         self._workers = workers or os.cpu_count() or 1
-
-    @property
-    def parts(self) -> int:
-        """Slices of the files."""
-        return len(self._slices)
-
-    @property
-    def source(self) -> object:
-        """The files, as they are now."""
-        return fingerprint(self._files)
 
     def run(self, block: Block, numbers: Sequence[int]) -> Iterator[Outcome]:
         """Make these parts; if a process is killed, what it was at is left for the next run."""
         if min(self._workers, len(numbers)) <= 1:
-            yield from (attempt_slice(block, n, self._slices[n]) for n in numbers)
+            yield from (attempt_slice(block, n, self.slices[n]) for n in numbers)
             return
         context = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(self._workers, context) as pool:
-            tasks = [pool.submit(attempt_slice, block, n, self._slices[n]) for n in numbers]
+            tasks = [pool.submit(attempt_slice, block, n, self.slices[n]) for n in numbers]
             try:
                 yield from (task.result() for task in as_completed(tasks))
             except BrokenProcessPool:

@@ -245,12 +245,12 @@ def test_a_job_is_refused_to_the_verb_of_the_other_purpose_and_peers_to_what_is_
     found = Prediction(trained, tmp_path, partly_known(), "psi")
     status, _, words = run("serve", "-c", found.config(LABEL_PARTY))
     assert status == 2
-    assert "opboost predict MODEL TABLE --with-peers -c bank.toml" in words
+    assert "opboost predict MODEL TABLE --with-peers" in words
     train = found.made.config(LABEL_PARTY)
     table = found.folder / LABEL_PARTY / "new.parquet"
     base = ["predict", found.model, table]
     for more, said in (
-        (["--with-peers", "-c", train], "Run: opboost serve -c bank.toml"),
+        (["--with-peers", "-c", train], "Run, with the same -c: opboost serve"),
         (["--with-peers"], "--with-peers needs -c"),
         (["-c", train], "with --with-peers only"),
         (["--with-peers", "-c", train, "--desensitize"], "is for one machine"),

@@ -66,3 +66,25 @@ def test_engines_need_people_and_no_seed(home):
     assert "names no people. Add [align]" in err
     status, _, err = run(*with_engine, "--seed", "7")
     assert status == 2
+
+
+def test_what_an_engine_would_do_otherwise_than_asked_is_refused(home):
+    asked = ("desensitize", "raw", "-c", "b.toml", "-o")
+    status, _, err = run(*asked, "out", "--workers", "2")
+    assert (status, "--workers has a meaning with --engine only" in err) == (2, True)
+    status, _, err = run(*asked, "out.csv", "--engine", "local")
+    assert (status, "such as out, or leave --engine out" in err) == (2, True)
+    assert not list(home.glob("*out*"))
+
+
+def test_a_cap_that_refuses_tells_where_the_secret_waits(home):
+    asked = ("desensitize", "raw", "-c", "b.toml", "--engine", "local", "--workers", "1", "-o")
+    (home / "b.toml").write_text(CONFIG % "" + LEDGER + "cap_person = 6.0\n")
+    assert run(*asked, "out")[0] == 0
+    status, _, err = run(*asked, "more")
+    assert status == 3
+    assert f"secret of their noise wait in {home / '.more.release'}: run the same" in err
+    assert (home / ".more.release" / "secret").exists()
+    (home / "b.toml").write_text(CONFIG % "" + LEDGER + "cap_person = 12.0\n")
+    assert run(*asked, "more")[0] == 0
+    assert not (home / ".more.release").exists()

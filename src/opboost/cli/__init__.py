@@ -6,7 +6,6 @@ Exit status: 0 done, 1 failed, 2 usage, 3 privacy refused, 4 peer or TLS, 5 data
 from __future__ import annotations
 
 import errno
-import signal
 import sys
 import traceback
 from pathlib import Path
@@ -20,12 +19,12 @@ from opboost.cli.bench import bench
 from opboost.cli.bundle import bundle
 from opboost.cli.certify import certify
 from opboost.cli.certs import certs
-from opboost.cli.common import end_by_request
 from opboost.cli.data import data
 from opboost.cli.demo import demo
 from opboost.cli.describe import describe
 from opboost.cli.desensitize import desensitize
 from opboost.cli.doctor import doctor
+from opboost.cli.ending import heed
 from opboost.cli.explore import explore
 from opboost.cli.join import join
 from opboost.cli.ledger import ledger
@@ -71,7 +70,7 @@ def opboost(
 
 def main() -> None:
     """Run the command line and turn an error into a sentence and an exit status."""
-    signal.signal(signal.SIGTERM, end_by_request)
+    heed()
     try:
         app()
     except OpBoostError as error:

@@ -9,7 +9,7 @@ from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
-from opboost.cli.common import end_if_requested
+from opboost.cli.ending import end_if_requested
 
 if TYPE_CHECKING:
     from opboost.config.federation import Job

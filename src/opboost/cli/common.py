@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -61,21 +59,6 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_finite(v) for v in value]
     return value
-
-
-_stopping = threading.Event()
-
-
-def end_by_request(*_: object) -> None:
-    """An end by request (SIGTERM) cleans up like any other end."""
-    _stopping.set()
-    sys.exit(143)
-
-
-def end_if_requested() -> None:
-    """For loops that wait: an exit raised inside a library's callback may be lost there."""
-    if _stopping.is_set():
-        sys.exit(143)
 
 
 @contextmanager

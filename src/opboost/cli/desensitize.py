@@ -83,6 +83,13 @@ def desensitize(
     if not ids and (sections.ledger is not None or engine is not None):
         why = "has a [ledger], which remembers people" if sections.ledger else "names no people"
         raise ConfigError(f'{config.name} {why}. Add [align] with id = "customer_id".')
+    if engine is None and workers is not None:
+        raise ConfigError("--workers has a meaning with --engine only: --engine local, for one.")
+    if engine is not None and out.suffix.lower() == ".csv":
+        raise ConfigError(
+            f"--engine makes a folder of Parquet files, and {out.name} is called like a CSV file. "
+            f"Give the folder another name, such as {out.stem}, or leave --engine out."
+        )
     if engine is not None and seed is not None:
         raise PrivacyError("Noise of an engine's release is never seeded. Leave --seed out.")
     with _ledger(sections.ledger, config) as ledger:

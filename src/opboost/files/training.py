@@ -58,7 +58,11 @@ def predict(
     names = column_names(table_files(source)[0])
     for name in wanted:
         if name not in names:
-            raise ColumnError(name, "is needed by the model but is not in the table")
+            raise ColumnError(
+                name,
+                "is needed by the model but is not in the table",
+                hint="Add it to the table; where another party holds it, predict --with-peers.",
+            )
     table = read_table(source, estimator.desensitizer_.columns_).select(wanted)
     prediction = estimator.predict(table, desensitize=desensitize)
     if not isinstance(estimator, OpBoostClassifier):

@@ -73,7 +73,11 @@ def check_own(model: OpBoostClassifier | OpBoostRegressor, own: Any) -> None:
     names = [] if own is None else column_names(own)
     for column in model.own_columns_:
         if column.name not in names:
-            raise ColumnError(column.name, "is needed by the model but is not in the table")
+            raise ColumnError(
+                column.name,
+                "is needed by the model but is not in the table",
+                hint="The label party held it in the training: add it to its table.",
+            )
 
 
 def of_model(

@@ -165,7 +165,14 @@ class Release:
         """Charge, write the manifest, destroy the secret, and let the target appear."""
         if not self._written():
             manifest = self._whole()
-            self._pay(manifest)
+            try:
+                self._pay(manifest)
+            except PrivacyError as error:
+                raise PrivacyError(
+                    f"{error} The parts and the secret of their noise wait in {self.folder}: run "
+                    "the same command again once the ledger takes them; to give the release up, or "
+                    "before another table or configuration, remove that folder."
+                ) from None
             data = durable.sealed(json.dumps(asdict(manifest), indent=1).encode())
             durable.write(self.folder / PARTS / MANIFEST, data)
         vault.destroy(self.folder)

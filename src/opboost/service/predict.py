@@ -47,9 +47,8 @@ def predict_with_peers(
     """
     if config.job.purpose != "predict":
         raise ConfigError(
-            f"Job {config.job.name!r} trains a model. Run: opboost serve -c "
-            f"{config.party.name}.toml; or let the parties agree on a job file with "
-            'purpose = "predict".'
+            f"Job {config.job.name!r} trains a model. Run, with the same -c: opboost "
+            'serve; or let the parties agree on a job file with purpose = "predict".'
         )
     identity = checked_identity(config, insecure_plaintext=insecure_plaintext)
     estimator = load(model)

@@ -35,8 +35,8 @@ def serve(
     """Run the job to its end, or take it up where it was left; returns the manifest."""
     if config.job.purpose != "train":
         raise ConfigError(
-            f'Job {config.job.name!r} has purpose = "predict". Run: opboost predict MODEL TABLE '
-            f"--with-peers -c {config.party.name}.toml."
+            f'Job {config.job.name!r} has purpose = "predict". Run, with the same -c: opboost '
+            "predict MODEL TABLE --with-peers."
         )
     identity = checked_identity(config, insecure_plaintext=insecure_plaintext)
     with durable.alone(config.state) as half_written:

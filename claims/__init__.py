@@ -30,6 +30,3 @@ FILES = (
     "reproduction",
     "scale",
 )
-
-NOT_TAKEN = ("faults_damage",)
-"""Files whose figures no commit has recorded yet; ``make claims`` runs them like the others."""

@@ -444,9 +444,9 @@ def test_of_large_tables_more_rows_decide():
 
 def test_shares_of_many_categories_and_few_rows_are_drawn_together():
     rng = np.random.default_rng(0)
-    kinds = op.UnaryEncoding([str(k) for k in range(60)], epsilon=0.64)
     true = np.full(60, 1 / 60)
-    for rows, tells in ((2000, False), (120_000, True)):
+    for rows, epsilon, tells in ((2000, 0.64, False), (2000, 0.08, False), (120_000, 0.64, True)):
+        kinds = op.UnaryEncoding([str(k) for k in range(60)], epsilon)
         group = np.sort(rng.integers(0, 20, rows))
         clean = rng.integers(0, 60, rows)
         if tells:  # half of a group's rows have a category of their own
@@ -459,8 +459,8 @@ def test_shares_of_many_categories_and_few_rows_are_drawn_together():
         if tells:
             assert shares[np.arange(20), np.arange(20)].min() > 0.25
         else:  # nothing can be told: what chance did in a group of a hundred rows is left out
-            assert np.abs(shares - true).mean() < 0.016  # about .01; .025 as they come
-            assert np.abs(found.column() - true).mean() < 0.016
+            assert np.abs(shares - true).mean() < 0.02  # about .0165; .025 as they come
+            assert np.abs(found.column() - true).mean() < 0.02
 
 
 def test_nominal_columns_that_tell_nothing_do_not_undo_what_denoising_gains():

@@ -77,8 +77,14 @@ class BitTally:
 
 
 def _kept(gap: FloatArray, noise: float) -> float:
-    """How much of a gap is more than noise: nothing where it is no larger."""
-    return max(0.0, 1 - noise / max(float((gap**2).sum()), 1e-12))
+    """How much of a gap is more than noise: nothing where it is no larger.
+
+    Pmfs lie within a distance of about one, which bounds what can be more than noise: where noise
+    is far larger, the little by which chance exceeds it would else be taken for a law.
+    """
+    pmfs = gap.size / gap.shape[-1]
+    more = 1 - noise / max(float((gap**2).sum()), 1e-12)
+    return float(max(0.0, min(more, pmfs / (pmfs + noise))))
 
 
 def _as_pmf(shares: FloatArray) -> FloatArray:

@@ -179,7 +179,7 @@ def test_full_settings_are_the_papers():
     assert len(nominal) == 2 * 7 * 10 * 10  # θ, α, ε, seeds
     assert {s["mapping"] for s in nominal} == {"paper"}
     assert {s["seed"] for s in settings if s.get("method", {}).get("denoise")} == {0, 1, 2}
-    assert len(artefact("tab:opxgboost").show(Scope(), _all("tab:opxgboost")).grids) == 4
+    assert len(artefact("tab:opxgboost").show(Scope(), _all("tab:opxgboost")).grids) == 8
 
 
 def _all(label):

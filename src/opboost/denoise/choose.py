@@ -11,6 +11,7 @@ from opboost._typing import FloatArray, IntArray
 from opboost.denoise.labels import Groups
 from opboost.denoise.mixture import FLOOR, Mixture
 from opboost.denoise.rows import Index, Rows, Space, Table
+from opboost.denoise.shares import BitTally
 
 KAPPA = 0.1
 """Rows of the parent's law that are added to every pmf."""
@@ -94,8 +95,7 @@ def blank(space: Space, counts: Table, near: Table, lanes: int = 1) -> Mixture:
     index, groups = space.index(), len(counts)
     flat = [np.full(m.shape[0], 1 / m.shape[0]) for m in space.matrices]
     for b, bits in enumerate(space.bits):
-        base, total = index.bases[b], counts.sum(axis=0)
-        flat.append(_inverted(total[base + 1 : base + 1 + bits.states], total[base], bits.odds))
+        flat.append(BitTally.of(counts, index.bases[b], bits.states, bits.odds).column())
     column = np.concatenate(flat).astype(np.float32)
     start = Mixture(
         index,
@@ -127,15 +127,6 @@ def blank(space: Space, counts: Table, near: Table, lanes: int = 1) -> Mixture:
         P=np.ascontiguousarray(np.repeat(parent[:, :, None], lanes, axis=2)),
         Q=np.zeros((groups, index.height, lanes), dtype=np.float32),
     )
-
-
-def _inverted(set_bits: Table, rows: float, odds: tuple[float, float]) -> FloatArray:
-    """The shares of categories from counts of set bits, floored."""
-    miss, hit = odds
-    off = (1 - miss) / (hit - miss)  # from p = hit·q and 1 − p = miss·(1 − q)
-    share = (set_bits / max(float(rows), 1.0) - off) / (hit * off - off)
-    share = np.maximum(share, 0.1 / len(share))
-    return np.asarray(share / share.sum())
 
 
 def best_base(space: Space, groups: Groups, train: Table, held: Table) -> Base:
@@ -197,12 +188,10 @@ def one_class(space: Space, counts: Table, base: Base, groups: Groups) -> Mixtur
     made = blank(space, counts, near)
     made = replace(made, smooth=np.full_like(made.smooth, base.smooth))
     made = made.fitted(counts[:, :, None], np.ones_like(made.pi), base.steps, bits=False)
-    spread = near @ counts
     for b, bits in enumerate(space.bits):
         first, line = made.index.bit_starts[b], made.index.bases[b]
-        for g, seen in enumerate(spread):
-            shares = _inverted(seen[line + 1 : line + 1 + bits.states], seen[line], bits.odds)
-            made.P[g, first : first + bits.states, 0] = shares
+        shares = BitTally.of(counts, line, bits.states, bits.odds).groups(near)
+        made.P[:, first : first + bits.states, 0] = shares
     return made.refreshed()
 
 

@@ -13,6 +13,10 @@ LEAST_ROWS = 300
 
 SLOPES = tuple(0.1 * k for k in range(16))
 
+LEAST_TOLD = 0.5
+"""At least this part of predictions' spread is taken for what they tell, however few the guesses:
+what is left of noise by noise may be anything, and would be scaled up to a loss below zero."""
+
 
 FEW = 2_000
 """With fewer rows than this, held-out ones flatter draws, and what came counts for more."""
@@ -71,8 +75,9 @@ def losses(
     """
     if task == "regression":
         centred, wanted = prediction - prediction.mean(), y - y.mean()
-        power = float((centred**2 - variance).mean())
-        slope = max(float((centred * wanted).mean()) / max(power, 1e-12), 0.0)
+        spread = float((centred**2).mean())
+        power = max(spread - float(np.mean(variance)), LEAST_TOLD * spread, 1e-12)
+        slope = max(float((centred * wanted).mean()) / power, 0.0)
         return np.asarray((wanted - slope * centred) ** 2 - slope**2 * variance)
     true = y.astype(np.int64)
     prior = np.bincount(true, minlength=prediction.shape[1]) + 0.5

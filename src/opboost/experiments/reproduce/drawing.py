@@ -22,6 +22,12 @@ WIDTHS: dict[Kind, float] = {"paper": 1.3, "ours": 2.6, "ldp": 1.3, "plain": 1.3
 COLUMNS = 2
 MANY = 10
 """More curves than that get a legend of their own size."""
+CROWDED = 6
+"""More ticks than that are written slanted."""
+SMALL, NEAR = 10, 100
+"""Ratios of ends up to which a logarithmic axis is read by many steps, or by some."""
+LONG = 40
+"""A curve of more points has a few markers, each curve's in places of its own."""
 
 
 def draw(panels: tuple[Panel, ...], folder: Path) -> None:
@@ -33,20 +39,24 @@ def draw(panels: tuple[Panel, ...], folder: Path) -> None:
 def _chart(panels: tuple[Panel, ...]) -> Chart:
     columns = min(COLUMNS, len(panels))
     rows = -(-len(panels) // columns)
-    chart = figure(rows, columns, 6.4 * columns, 4.6)
+    chart = figure(rows, columns, 6.4 * columns, 4.7)
+    chart.figure.get_layout_engine().set(h_pad=0.12)
     axes = [a for row in chart.axes for a in row]
     looks = _looks(panels)
     for panel, axis in zip(panels, axes, strict=False):
-        for curve in panel.curves:
-            _line(axis, curve, looks[curve.label])
+        for place, curve in enumerate(panel.curves):
+            _line(axis, curve, looks[curve.label], place / len(panel.curves))
         if panel.logx:
             axis.set_xscale("log", base=2 if _doubling(panel) else 10)
             if _doubling(panel):
                 ticks = sorted({x for c in panel.curves for x in c.x})
-                axis.set_xticks(ticks, [f"{t:g}" for t in ticks], fontsize=8, rotation=30)
+                slant = 30 if len(ticks) > CROWDED else 0
+                names = [f"{t:,.0f}" if t >= 1000 else f"{t:g}" for t in ticks]
+                axis.set_xticks(ticks, names, fontsize=8 if slant else 9, rotation=slant)
                 axis.minorticks_off()
         if panel.logy:
             axis.set_yscale("log")
+            _name_between(axis)
         axis.set_title(panel.title, fontsize=11)
         axis.set_xlabel(panel.x)
         axis.set_ylabel(panel.y)
@@ -58,11 +68,35 @@ def _chart(panels: tuple[Panel, ...]) -> Chart:
         handles,
         labels,
         loc="outside lower center",
-        ncols=min(4, max(1, len(labels))) if columns > 1 else 2,
+        ncols=_evenly(len(labels), 4 if columns > 1 else 2),
         fontsize=8 if len(labels) > MANY else 9,
         frameon=False,
     )
     return chart
+
+
+def _name_between(axis: object) -> None:
+    """Plain numbers at an axis of few powers of ten, the steps between them included."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    low, high = axis.get_ylim()  # type: ignore[attr-defined]
+    if low <= 0 or high / low > NEAR:
+        return
+    steps = (1, 2, 5) if high / low > SMALL else (1, 1.5, 2, 2.5, 3, 3.5, 4, 5, 6, 7, 8, 9)
+    ticks = axis.yaxis  # type: ignore[attr-defined]
+    ticks.set_major_locator(LogLocator(subs=steps))
+    ticks.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.6g}"))
+    ticks.set_minor_locator(NullLocator())
+
+
+def _evenly(entries: int, most: int) -> int:
+    """Columns of a legend, so that its rows are about equally long.
+
+    >>> _evenly(5, 4), _evenly(8, 4), _evenly(1, 4)
+    (3, 4, 1)
+    """
+    rows = -(-entries // most)
+    return -(-entries // max(rows, 1)) or 1
 
 
 def _doubling(panel: Panel) -> bool:
@@ -89,8 +123,11 @@ def _looks(panels: tuple[Panel, ...]) -> dict[str, dict[str, object]]:
     return looks
 
 
-def _line(axis: object, curve: Curve, look: dict[str, object]) -> None:
-    look = look | ({"marker": None} if len(curve.x) > 40 else {})
+def _line(axis: object, curve: Curve, look: dict[str, object], place: float) -> None:
+    """``place`` of the curve among its panel's, from 0 to 1, shifts the markers of a long one."""
+    if len(curve.x) > LONG:
+        step = len(curve.x) // 6
+        look = look | {"markevery": (int(place * step), step)}
     axis.errorbar(  # type: ignore[attr-defined]
         curve.x,
         curve.y,

@@ -60,6 +60,8 @@ class Grid:
     rows: tuple[tuple[Cell, ...], ...]
     digits: int = 4
     note: str = ""
+    wide: bool = False
+    """Its figures are of very different sizes."""
 
 
 @dataclass(frozen=True, slots=True)

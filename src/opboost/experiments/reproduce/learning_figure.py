@@ -15,7 +15,7 @@ from opboost.experiments.reproduce.finding import (
     Note,
     Panel,
 )
-from opboost.experiments.reproduce.methods import Method, level_line
+from opboost.experiments.reproduce.methods import Method, level_line, unit_axis
 from opboost.experiments.reproduce.scope import Scope
 from opboost.experiments.reproduce.source import Source
 from opboost.experiments.reproduce.study import BEST, Line, Study, level_heads
@@ -128,7 +128,8 @@ def _panels(study: Study, scope: Scope, results: Results) -> tuple[Panel, ...]:
             study.curve(results, line, levels, measure, label=label)
             for label, line in named.items()
         ]
-        return Panel(f"{source.title}: {title}", "ε a unit", measure, tuple(drawn), logx=True)
+        name, error = f"{source.title}: {title}", measure == "MSE"
+        return Panel(name, unit_axis(GRID), measure, tuple(drawn), logx=True, logy=error)
 
     def of_theta(theta: int) -> dict[str, Line]:
         """The panel says θ, so that a method looks the same in both."""
@@ -153,7 +154,7 @@ def _panels(study: Study, scope: Scope, results: Results) -> tuple[Panel, ...]:
     panels.append(panel("equal exact ε a unit, θ = 2", best | exact, measure))
     total = {"Piecewise": TOTAL[0], "FederBoost's way": TOTAL[1]}
     panels.append(
-        panel(f"equal total, {GRID.span} ε", {"Global-map": GLOBAL} | best | total, measure)
+        panel(f"equal total ({GRID.span} ε)", {"Global-map": GLOBAL} | best | total, measure)
     )
     raw = {} if scope.quick else {"Global-map": GLOBAL, "Local-map": LOCALS[2]}
     added = {CLAMP_CELLS.label: CLAMP_CELLS} | {line.label: line for line in cleaned(scope)}

@@ -123,6 +123,24 @@ def adj_maps(thetas: tuple[int, ...], alphas: tuple[float, ...]) -> list[Method]
     return [Method("Adj-map", theta=t, alpha=a) for t in thetas for a in alphas]
 
 
+def at_level(domain: Domain, epsilon: float) -> str:
+    """A level in words: a unit, and from end to end.
+
+    >>> at_level(Domain(1, 10), 0.64)
+    'ε = 0.64 a unit (5.76 end to end)'
+    """
+    return f"ε = {epsilon:g} a unit ({epsilon * domain.span:g} end to end)"
+
+
+def unit_axis(domain: Domain, what: str = "ε a unit of distance") -> str:
+    """What stands under an axis of levels.
+
+    >>> unit_axis(Domain(1, 10))
+    'ε a unit of distance (end to end: 9 ε)'
+    """
+    return f"{what} (end to end: {domain.span:,} ε)"
+
+
 def level_line(domain: Domain) -> str:
     """The sentence that stands under every figure by ε."""
     return (

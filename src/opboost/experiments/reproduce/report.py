@@ -31,17 +31,20 @@ h3 { font-size: 1rem; margin: 1.2rem 0 .3rem; }
 table { border-collapse: collapse; font-size: .86rem; margin: .4rem 0; }
 th, td { padding: .22rem .6rem; border-bottom: 1px solid var(--line); text-align: right; }
 th:first-child, td:first-child { text-align: left; }
+@media (min-width: 60rem) { td:first-child { white-space: nowrap; } }
 thead th { border-bottom: 2px solid var(--soft); vertical-align: bottom; }
 tbody tr:nth-child(even) { background: var(--band); }
 td { font-variant-numeric: tabular-nums; }
-.words td:nth-child(2) { text-align: left; }
+.words :is(th, td):nth-child(2) { text-align: left; }
 figure { margin: .8rem 0; }
 figure img { width: 100%; background: #fff; border-radius: 4px; }
 a { color: var(--mark); }
 nav { columns: 3 14rem; font-size: .9rem; }
 ul { padding-left: 1.2rem; }
-@media print { body { max-width: none; } figure, table { break-inside: avoid; }
-  nav { display: none; } }
+@media print { body { max-width: none; } nav { display: none; } .wide { overflow: visible; }
+  table { font-size: .62rem; } th, td { padding: .12rem .3rem; }
+  td:first-child { white-space: normal; }
+  figure, tr { break-inside: avoid; } h2, h3 { break-after: avoid; } }
 """
 
 
@@ -95,7 +98,7 @@ def headlines(all_shown: Sequence[Shown]) -> Grid:
         if s.finding
         for h in s.finding.headlines
     )
-    return Grid("", header, rows)
+    return Grid("", header, rows, wide=True)
 
 
 def _summary(all_shown: Sequence[Shown]) -> str:
@@ -160,10 +163,17 @@ def _picture(s: Shown, out: Path) -> str:
     return f'<figure><img alt="{alt}" src="data:image/svg+xml;base64,{data}"></figure>'
 
 
+def _unbroken(text: str) -> str:
+    """Escaped, with no line broken inside an equation."""
+    return escape(text).replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
+
+
 def _table(grid: Grid, look: str = "") -> str:
     head = "".join(f"<th>{escape(h)}</th>" for h in grid.header)
     rows = "".join(
-        "<tr>" + "".join(f"<td>{escape(shown(c, grid.digits))}</td>" for c in row) + "</tr>"
+        "<tr>"
+        + "".join(f"<td>{_unbroken(shown(c, grid.digits, grid.wide))}</td>" for c in row)
+        + "</tr>"
         for row in grid.rows
     )
     title = f"<h3>{escape(grid.title)}</h3>" if grid.title else ""

@@ -45,11 +45,15 @@ def _csv(finding: Finding) -> str:
     return text.getvalue()
 
 
-def shown(value: Cell, digits: int = 4) -> str:
-    """A cell as it is printed.
+def shown(value: Cell, digits: int = 4, wide: bool = False) -> str:
+    """A cell as it is printed: so many digits behind the point, fewer of large numbers.
+
+    Among figures of very different sizes (``wide``) small ones keep three digits.
 
     >>> shown(0.91234), shown(1318645), shown(None), shown("as printed"), shown(2.5e-07)
     ('0.9123', '1,318,645', '–', 'as printed', '2.50e-07')
+    >>> shown(0.0), shown(0.00021, wide=True), shown(69.0056), shown(241.9227), shown(20456.0)
+    ('0', '2.10e-04', '69.006', '241.92', '20,456')
     """
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "–"
@@ -59,15 +63,24 @@ def shown(value: Cell, digits: int = 4) -> str:
         return f"{value:,}"
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
-    if value and not 10**-digits <= abs(value) < 10**7:
+    if value == 0:
+        return "0"
+    if not 10 ** (wide - digits) <= abs(value) < 10**7:
         return f"{value:.2e}"
-    return f"{value:,.{digits}f}" if abs(value) < 1000 else f"{value:,.1f}"
+    if value.is_integer() and abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:,.{max(1, digits - _tens(value))}f}"
+
+
+def _tens(value: float) -> int:
+    """How many digits a number has before the point beyond the first."""
+    return max(0, math.floor(math.log10(abs(value))))
 
 
 def markdown(grid: Grid) -> str:
     """A table as Markdown."""
     lines = [" | ".join(grid.header), "|".join(["---"] * len(grid.header))]
-    lines += [" | ".join(shown(c, grid.digits) for c in row) for row in grid.rows]
+    lines += [" | ".join(shown(c, grid.digits, grid.wide) for c in row) for row in grid.rows]
     return "\n".join(f"| {line} |" if "---" not in line else f"|{line}|" for line in lines)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 
+from opboost.domain import Domain
 from opboost.experiments.reproduce.finding import (
     Artefact,
     Cell,
@@ -25,7 +26,7 @@ from opboost.experiments.reproduce.measures.attacked import (
     on_order,
     on_two,
 )
-from opboost.experiments.reproduce.methods import Method
+from opboost.experiments.reproduce.methods import Method, at_level, unit_axis
 from opboost.experiments.reproduce.scope import Scope
 from opboost.experiments.reproduce.task import Json, Results, Task
 
@@ -96,7 +97,7 @@ def _show(scope: Scope, results: Results) -> Finding:
         summary=f"Within ±1 cell of {_title(scope, 'age')}, order-preserving encryption gives "
         f"{_best(age)[1]:.0%} of the values away and guessing from the distribution alone "
         f"{_mean(age, 'prior alone'):.0%}; of Clamp-map no attack gets more than "
-        f"{_mean(low, 'best possible'):.0%} at ε = {LOW:g} a unit, but "
+        f"{_mean(low, 'best possible'):.0%} at {at_level(_grid_of('age'), LOW)}, but "
         f"{_mean(high, 'best possible'):.0%} at {HIGH:g}: noise protects as far as ε is small.",
         short=f"Attackers get {_best(age)[1]:.0%} of ages within one cell from order-preserving "
         f"encryption; of Clamp-map {_mean(low, 'best possible'):.0%} at ε = {LOW:g} and "
@@ -119,8 +120,25 @@ def _show(scope: Scope, results: Results) -> Finding:
             _pairs(scope, results),
             _jumps(scope, results),
         ),
-        notes=_notes(scope),
+        notes=(*_notes(scope), Note(_alike(scope, noisy))),
     )
+
+
+def _alike(scope: Scope, noisy: dict[tuple[str, Method, float], Json]) -> str:
+    """How far the attacks on Clamp-map lie apart."""
+    apart = []
+    for e in scope.epsilons:
+        shares = [_mean(noisy["age", CLAMP, e], a) for a in ATTACKS]
+        apart.append(max(shares) - min(shares))
+    return (
+        f"The {len(ATTACKS)} attacks on Clamp-map differ by at most {max(apart):.3f} at any level: "
+        "where their lines lie on each other, noise and not the method is what stops them."
+    )
+
+
+def _grid_of(name: str) -> Domain:
+    """The cells of a column, or of what stands in for it."""
+    return Domain(0, PAPERS[name][2] - 1)
 
 
 def _title(scope: Scope, name: str) -> str:
@@ -163,7 +181,7 @@ def _panels(
         made.append(
             Panel(
                 f"Best possible attack, {_title(scope, name)}, within ±{WITHIN[k]}",
-                "ε a unit",
+                unit_axis(_grid_of(name)),
                 "share recovered",
                 tuple(curves),
                 logx=True,
@@ -176,7 +194,7 @@ def _panels(
     made.append(
         Panel(
             f"Clamp-map by attack, {_title(scope, 'age')}, within ±1",
-            "ε a unit",
+            unit_axis(_grid_of("age")),
             "share recovered",
             by_attack,
             logx=True,
@@ -186,7 +204,7 @@ def _panels(
     made.append(
         Panel(
             f"Clamp-map, {_title(scope, 'F1')} beside {_title(scope, 'F2')}, within ±1",
-            "ε a unit",
+            unit_axis(_grid_of("F1")),
             "share recovered",
             (
                 Curve.of("read alone", {e: two[e]["alone"][NEAR] for e in levels}),
@@ -242,7 +260,8 @@ def _pairs(scope: Scope, results: Results) -> Grid:
     rows = []
     for pair in PAIRS:
         cases: list[tuple[str, Json, float]] = [(t, t, 0.0) for t in TARGETS]
-        cases += [(f"Clamp-map, ε = {e:g}", CLAMP.as_json(), e) for e in (LOW, HIGH)]
+        cells = _grid_of(pair[0])
+        cases += [(f"Clamp-map, {at_level(cells, e)}", CLAMP.as_json(), e) for e in (LOW, HIGH)]
         for label, target, e in cases:
             f = results[_paired(scope, pair, target, e)]
             name = f"{_title(scope, pair[0])} with {_title(scope, pair[1])}, {label}"
@@ -256,17 +275,18 @@ def _pairs(scope: Scope, results: Results) -> Grid:
 
 
 def _jumps(scope: Scope, results: Results) -> Grid:
+    span = _grid_of("age").span
     rows: list[tuple[Cell, ...]] = [
-        (t, None, results[_jump(scope, t, 0.0)]["won"]) for t in TARGETS
+        (t, None, None, results[_jump(scope, t, 0.0)]["won"]) for t in TARGETS
     ]
     rows += [
-        (m.label, e, results[_jump(scope, m.as_json(), e)]["won"])
+        (m.label, e, e * span, results[_jump(scope, m.as_json(), e)]["won"])
         for m in METHODS
         for e in (LOW, HIGH)
     ]
     return Grid(
         f"Big jump, {_title(scope, 'age')}: how often distances tell which three values were sent",
-        ("release", "ε a unit", "games won"),
+        ("release", "ε a unit", "end to end", "games won"),
         tuple(rows),
         3,
         f"{GAMES:,} games; 0.5 is chance. Values far apart are told apart whatever noise keeps "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from opboost.experiments.accuracy import GRID
 from opboost.experiments.reproduce.finding import (
     Artefact,
     Cell,
@@ -14,7 +15,14 @@ from opboost.experiments.reproduce.finding import (
     Note,
     Panel,
 )
-from opboost.experiments.reproduce.measures.growth import exponent, releasing, sending, training
+from opboost.experiments.reproduce.measures.growth import (
+    EPSILON,
+    exponent,
+    releasing,
+    sending,
+    training,
+)
+from opboost.experiments.reproduce.methods import at_level
 from opboost.experiments.reproduce.scope import Scope
 from opboost.experiments.reproduce.task import Json, Results, Task
 
@@ -132,6 +140,7 @@ def _show(scope: Scope, results: Results) -> Finding:
             _counted(lines[7], results),
         ),
         notes=(
+            Note(f"Clamp-map on {GRID.L}..{GRID.R}, {at_level(GRID, EPSILON)}; XGBoost."),
             Note(
                 "The theorem on Party A counts rows and trees; training also grows with layers and "
                 "columns, as it does without privacy."

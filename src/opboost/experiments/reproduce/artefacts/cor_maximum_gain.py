@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from opboost.domain import Domain
 from opboost.experiments.reproduce.finding import (
     Artefact,
     Curve,
@@ -12,7 +13,7 @@ from opboost.experiments.reproduce.finding import (
     Panel,
 )
 from opboost.experiments.reproduce.measures.splits import gains
-from opboost.experiments.reproduce.methods import Method
+from opboost.experiments.reproduce.methods import Method, at_level, unit_axis
 from opboost.experiments.reproduce.scope import Scope
 from opboost.experiments.reproduce.task import Json, Results, Task
 
@@ -86,9 +87,9 @@ def _show(scope: Scope, results: Results) -> Finding:
                 Curve(f"{m.family}: β exact", EPSILONS, tuple(x["exact"] for x in per), (), "ldp"),
                 _curve(f"{m.family}: β as printed", per, "as_printed", m),
             ]
-        panels.append(Panel(title, "ε a unit of distance", "chance", tuple(curves), logx=True))
+        panels.append(Panel(title, unit_axis(Domain(*case[2])), "chance", tuple(curves), logx=True))
         rows = tuple(
-            (f"{m.label}, ε={e:g}", *(x[k] for k in KEYS))
+            (f"{m.label}, {at_level(Domain(*case[2]), e)}", *(x[k] for k in KEYS))
             for m in METHODS
             for e, x in zip(EPSILONS, found[m, case], strict=True)
         )
@@ -100,7 +101,7 @@ def _show(scope: Scope, results: Results) -> Finding:
         headlines=(
             Headline(
                 f"Pr[best gain no smaller], {CASES[0][1]} uniform values, Global-map, "
-                f"ε = {EPSILONS[3]:g}",
+                f"{at_level(Domain(*CASES[0][2]), EPSILONS[3])}",
                 None,
                 plain["no_smaller"],
                 best=clamp["no_smaller"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from opboost.domain import Domain
 from opboost.experiments.reproduce.columns import AGE, AGE_ALIKE, UNIFORM
 from opboost.experiments.reproduce.finding import (
     Artefact,
@@ -13,7 +14,7 @@ from opboost.experiments.reproduce.finding import (
     Panel,
 )
 from opboost.experiments.reproduce.measures.alpha import HIGH, LOW, orders
-from opboost.experiments.reproduce.methods import Level
+from opboost.experiments.reproduce.methods import Level, unit_axis
 from opboost.experiments.reproduce.scope import Scope
 from opboost.experiments.reproduce.task import Results, Task
 
@@ -81,7 +82,8 @@ def _show(scope: Scope, results: Results) -> Finding:
         summary=_sentence(nominal, exact),
         headlines=tuple(
             Headline(
-                f"ε at which a small α becomes better, {c[0]}, θ = {c[3]}, {c[4]} ε",
+                f"ε a unit (end to end: 9 ε) at which a small α becomes better, {c[0]}, "
+                f"θ = {c[3]}, {c[4]} ε",
                 PRINTED,
                 _crossing(f["crossings"])[0],
             )
@@ -100,6 +102,10 @@ def _show(scope: Scope, results: Results) -> Finding:
                 "order because it protects less.",
                 1,
             ),
+            Note(
+                "ε is for one unit of distance: on 1..10 nine times that from end to end, on "
+                "1..100 ninety-nine times. GRR and Piecewise know no α."
+            ),
             Note("The paper's other evidence, models by α, stands in its learning figures."),
         ),
     )
@@ -116,7 +122,7 @@ def _panel(scope: Scope, title: str, table: list[list[float]]) -> Panel:
         Curve(f"α={a:g}", tuple(scope.epsilons), tuple(row[k] for row in table))
         for k, a in enumerate(ALPHAS)
     )
-    return Panel(title, "ε a unit of distance", "expected weighted Kendall", curves, logx=True)
+    return Panel(title, unit_axis(Domain(1, 10)), "expected weighted Kendall", curves, logx=True)
 
 
 def _sentence(nominal: list[float], exact: list[float]) -> str:

@@ -16,6 +16,7 @@ from opboost.experiments.reproduce.finding import (
     Panel,
 )
 from opboost.experiments.reproduce.learning_figure import CLAMP_CELLS
+from opboost.experiments.reproduce.methods import at_level, unit_axis
 from opboost.experiments.reproduce.scope import Scope
 from opboost.experiments.reproduce.source import sources
 from opboost.experiments.reproduce.study import BEST, Line, Study
@@ -62,11 +63,16 @@ def _show(scope: Scope, results: Results) -> Finding:
     studies, levels = _studies(scope), _levels(scope)
     if not studies:
         return Finding("This table has one private column, so there is no level to split.")
-    panels, rows, said = [], [], []
+    panels, said = [], []
+    rows: list[tuple[Cell, ...]] = []
     ahead = cases = 0
     heads = []
     for study in studies:
-        curves = [study.plain_curve(results, True, levels, "cells")]
+        curves = [
+            study.plain_curve(results, False, levels),
+            study.plain_curve(results, True, levels, "cells"),
+        ]
+        rows += [(f"{study.source.title}: {c.label}", *c.y) for c in curves]
         better = study.source.better
         for line in _lines(scope):
             for split in SPLITS:
@@ -88,7 +94,8 @@ def _show(scope: Scope, results: Results) -> Finding:
         )
         heads.append(
             Headline(
-                f"{study.source.title}: {study.source.measure}, one column a row, record ε=2.56; "
+                f"{study.source.title}: {study.source.measure}, one column a row, record "
+                f"{at_level(GRID, MIDDLE)}; "
                 f"an even split gives {even:.4g}",
                 None,
                 one,
@@ -98,14 +105,21 @@ def _show(scope: Scope, results: Results) -> Finding:
             )
         )
         said.append(f"{study.source.title} {even:.4g} and {one:.4g}")
+        axis = unit_axis(GRID, "ε of a record, a unit")
         panels.append(
-            Panel(study.source.title, "ε of a record, a unit", study.source.measure, tuple(curves),
-                  logx=True)
-        )  # fmt: skip
+            Panel(
+                study.source.title,
+                axis,
+                study.source.measure,
+                tuple(curves),
+                logx=True,
+                logy=better < 0,
+            )
+        )
     return Finding(
         "The discussion expects that sending few columns of each row beats an even split of the "
         f"level. With Clamp-map and XGBoost it does in {ahead} of {cases} comparisons. At record "
-        f"ε = {MIDDLE:g}, even and one column a row: {'; '.join(said)}.",
+        f"{at_level(GRID, MIDDLE)}, even and one column a row: {'; '.join(said)}.",
         tuple(heads),
         tuple(panels),
         (

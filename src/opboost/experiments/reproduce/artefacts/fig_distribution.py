@@ -12,7 +12,7 @@ from opboost.experiments.reproduce.finding import (
     Note,
     Panel,
 )
-from opboost.experiments.reproduce.methods import Method
+from opboost.experiments.reproduce.methods import Method, at_level
 from opboost.experiments.reproduce.scope import Scope
 from opboost.experiments.reproduce.task import Json, Results, Task
 
@@ -48,7 +48,7 @@ def _show(scope: Scope, results: Results) -> Finding:
     found = {(m, v): results[_task(m, v)] for m in METHODS for v in VALUES}
     panels = tuple(
         Panel(
-            f"From x = {v}",
+            f"From x = {v}, {at_level(DOMAIN, EPSILON)}",
             "output",
             "chance",
             tuple(Curve(m.label, outputs, tuple(found[m, v]["pmf"]), (), m.kind) for m in METHODS),
@@ -71,7 +71,7 @@ def _show(scope: Scope, results: Results) -> Finding:
         headlines=(
             Headline("α whose Adj-map is nearest to Global-map", 1.0, nearest.alpha),
             Headline(
-                "chance that x = 0 stays, Global-map",
+                f"chance that x = 0 stays, Global-map, {at_level(DOMAIN, EPSILON)}",
                 None,
                 found[GLOBAL, 0]["pmf"][50],
                 best=found[METHODS[-1], 0]["pmf"][50],
@@ -80,7 +80,7 @@ def _show(scope: Scope, results: Results) -> Finding:
         panels=panels,
         grids=(
             Grid(
-                "At nominal ε = 0.1 a unit",
+                f"At nominal {at_level(DOMAIN, EPSILON)}, θ = {THETA}, on {DOMAIN.L}..{DOMAIN.R}",
                 (
                     "mechanism",
                     "exact ε a unit",
@@ -91,8 +91,16 @@ def _show(scope: Scope, results: Results) -> Finding:
             ),
         ),
         notes=(
-            Note("Adj-map's exact level lies far above its nominal one.", 1),
+            Note(
+                "Adj-map's exact level lies far above its nominal one: mass jumps at the borders "
+                "of runs, so that neighbours on two sides of one are told apart.",
+                1,
+            ),
             Note("Global-map's lies below; Clamp-map spends all of it.", 2),
+            Note(
+                "Clamp-map gathers on the two ends what would have gone beyond: the upturns there.",
+                3,
+            ),
         ),
     )
 

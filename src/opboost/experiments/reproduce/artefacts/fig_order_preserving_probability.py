@@ -13,13 +13,14 @@ from opboost.experiments.reproduce.finding import (
     Panel,
 )
 from opboost.experiments.reproduce.measures.gammas import gammas
-from opboost.experiments.reproduce.methods import Method
+from opboost.experiments.reproduce.methods import Method, at_level
 from opboost.experiments.reproduce.scope import Scope
 from opboost.experiments.reproduce.task import Json, Results, Task
 
 DOMAIN = Domain(1, 100)
 EPSILON, THETA = 0.1, 10
 ALPHAS = (0.2, 0.5, 1.0, 2.0, 5.0)
+LEVEL = at_level(DOMAIN, EPSILON)
 DRAWN = tuple(range(5, 100, 10))
 MARGIN = 4.5
 """Standard errors that a share of drawn pairs may stray from the exact chance."""
@@ -104,7 +105,7 @@ def _show(scope: Scope, results: Results) -> Finding:
         f"in the paper.{kept}{f'{max(more):.3f}.' if kept else ''}",
         headlines=tuple(
             Headline(
-                f"mean γ at distance {t}, Global-map",
+                f"mean γ at distance {t}, Global-map, {LEVEL}",
                 None,
                 found[GLOBAL]["mean"][t - 1],
                 best=found[CLAMP]["mean"][t - 1],
@@ -113,9 +114,9 @@ def _show(scope: Scope, results: Results) -> Finding:
             for t in (5, 45)
         ),
         panels=(
-            panel("Mean over the pairs at a distance", ROWS, "mean"),
-            panel("Worst pair at a distance", ROWS, "minimum"),
-            panel("Equal exact ε a unit", {"Clamp-map": CLAMP, **EXACT}, "mean"),
+            panel(f"Mean over the pairs at a distance, {LEVEL}", ROWS, "mean"),
+            panel(f"Worst pair at a distance, {LEVEL}", ROWS, "minimum"),
+            panel(f"Mean, equal exact {LEVEL}", {"Clamp-map": CLAMP, **EXACT}, "mean"),
         ),
         grids=(
             Grid(

@@ -13,7 +13,7 @@ from opboost.experiments.reproduce.finding import (
     Panel,
 )
 from opboost.experiments.reproduce.measures.splits import betas
-from opboost.experiments.reproduce.methods import Method, level_line
+from opboost.experiments.reproduce.methods import Method, at_level, level_line, unit_axis
 from opboost.experiments.reproduce.scope import Scope
 from opboost.experiments.reproduce.task import Json, Results, Task
 
@@ -77,7 +77,7 @@ def _show(scope: Scope, results: Results) -> Finding:
                 for m in _methods(scope)
             )
             title = f"{shape}, split at {share:.0%}"
-            panels.append(Panel(title, "ε a unit of distance", "β, exact", curves, logx=True))
+            panels.append(Panel(title, unit_axis(DOMAIN), "β, exact", curves, logx=True))
             rows = []
             for m in _methods(scope):
                 rows.append((_label(m), *found[m, shape][k]["exact"]))
@@ -91,7 +91,7 @@ def _show(scope: Scope, results: Results) -> Finding:
         f"reaches {above:.2f}, which no chance can.",
         headlines=tuple(
             Headline(
-                f"β, {shape}, split at {share:.0%}, Global-map, ε = {levels[-2]:g}",
+                f"β, {shape}, split at {share:.0%}, Global-map, {at_level(DOMAIN, levels[-2])}",
                 None,
                 found[GLOBAL, shape][k]["exact"][-2],
                 best=found[CLAMP, shape][k]["exact"][-2],

@@ -16,7 +16,7 @@ from opboost.experiments.reproduce.finding import (
     Panel,
 )
 from opboost.experiments.reproduce.measures.kendall import kendall
-from opboost.experiments.reproduce.methods import Method, adj_maps, level_line
+from opboost.experiments.reproduce.methods import Method, adj_maps, at_level, level_line, unit_axis
 from opboost.experiments.reproduce.scope import Scope
 from opboost.experiments.reproduce.task import Json, Results, Task
 
@@ -146,7 +146,7 @@ def show(scope: Scope, results: Results, column: Column, notes: tuple[Note, ...]
         f"order of Global-map at the same promise. {local} {_at_total(m)}",
         headlines=tuple(
             Headline(
-                f"weighted Kendall, {column.name}, Global-map, ε = {m.epsilons[i]:g}",
+                f"weighted Kendall, {column.name}, Global-map, {at_level(DOMAIN, m.epsilons[i])}",
                 None,
                 _mean(m.lines(GLOBAL)[i]),
                 best=_mean(m.lines(CLAMP)[i]),
@@ -191,7 +191,7 @@ def _mean(line: Json) -> float:
 
 
 def _panels(scope: Scope, m: Measured) -> tuple[Panel, ...]:
-    axis, high = "ε a unit of distance", "weighted Kendall"
+    axis, high = unit_axis(DOMAIN), "weighted Kendall"
     panels = []
     for theta in THETAS:
         curves = [
@@ -215,7 +215,13 @@ def _panels(scope: Scope, m: Measured) -> tuple[Panel, ...]:
         ),
     ]
     panels.append(
-        Panel(f"Equal exact ε, θ = {theta}", "exact ε a unit", high, tuple(exact), logx=True)
+        Panel(
+            f"Equal exact ε, θ = {theta}",
+            unit_axis(DOMAIN, "exact ε a unit"),
+            high,
+            tuple(exact),
+            logx=True,
+        )
     )
     span = DOMAIN.span
     total = [

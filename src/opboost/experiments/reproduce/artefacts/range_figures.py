@@ -17,7 +17,7 @@ from opboost.experiments.reproduce.finding import (
     Panel,
 )
 from opboost.experiments.reproduce.measures.ranges import by_ahead, counted, reconstructed
-from opboost.experiments.reproduce.methods import Method, adj_maps, level_line
+from opboost.experiments.reproduce.methods import Method, adj_maps, level_line, unit_axis
 from opboost.experiments.reproduce.scope import Scope
 from opboost.experiments.reproduce.task import Json, Results, Task
 
@@ -226,7 +226,7 @@ def _curve(label: str, points: dict[float, list[float]], kind: Kind, scale: floa
 
 
 def _panels(a: Asked) -> list[Panel]:
-    unit, mse, name = "ε a unit of distance", "MSE of shares", a.column.name
+    unit, mse, name = unit_axis(DOMAIN), "MSE of shares", a.column.name
     levels = list(epsilons(a.scope))
     panels = []
     for theta in THETAS:
@@ -252,14 +252,14 @@ def _panels(a: Asked) -> list[Panel]:
         ),
     ]  # fmt: skip
     title = f"{name}, equal exact ε, θ = {THETAS[0]}"
-    panels.append(Panel(title, "exact ε a unit", mse, tuple(exact), True, True))
+    panels.append(Panel(title, unit_axis(DOMAIN, "exact ε a unit"), mse, tuple(exact), True, True))
     whole = [
         _curve("Clamp-map, reconstructed", a.laws(CLAMP), "ours", DOMAIN.span),
         _curve("Clamp-map", a.counts(CLAMP), "ours", DOMAIN.span),
         _curve("Global-map", a.counts(GLOBAL), "paper", DOMAIN.span),
         *(_curve(label, a.ahead(w, sorted(_totals(a.scope))), "ldp") for w, label in AHEAD.items()),
     ]
-    axis = f"ε from end to end ({DOMAIN.span} units)"
+    axis = f"ε from end to end ({DOMAIN.span:,} units)"
     panels.append(Panel(f"{name}, by total ε", axis, mse, tuple(whole), True, True))
     return panels
 
@@ -281,7 +281,8 @@ def _table(a: Asked) -> Grid:
         line(f"{label}, ε", a.ahead(weights, levels))
         line(f"{label}, total ε", a.ahead(weights, [e * DOMAIN.span for e in levels]))
     header = ("method", *(f"ε={e:g}, total {e * DOMAIN.span:g}" for e in levels))
-    return Grid(f"MSE of {QUERIES:,} range queries, {a.column.name}", header, tuple(rows), digits=3)
+    title = f"MSE of {QUERIES:,} range queries, {a.column.name}"
+    return Grid(title, header, tuple(rows), digits=3, wide=True)
 
 
 def _sentence(a: Asked) -> str:
@@ -292,11 +293,11 @@ def _sentence(a: Asked) -> str:
     plain = mean(a.counts(GLOBAL)[first])
     best = min(mean(a.ahead(w, [total])[total]) for w in AHEAD)
     rival = f"AHEAD, at the same total, {best:.2g}"
-    verdict = "wins" if best < rebuilt else "loses"
+    verdict = "less" if best < rebuilt else "more"
     return (
         f"At ε = {first:g} a unit ({total:g} in all) counts of noisy values err by {plain:.2g} "
         f"under Global-map and {clamp:.2g} under Clamp-map, answers from op.reconstruct by "
-        f"{rebuilt:.2g}; {rival}: there it {verdict}. {_others(a)}"
+        f"{rebuilt:.2g}; {rival}, which is {verdict}. {_others(a)}"
     )
 
 

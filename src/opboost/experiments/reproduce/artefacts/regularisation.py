@@ -20,7 +20,7 @@ from opboost.experiments.reproduce.finding import (
     Panel,
 )
 from opboost.experiments.reproduce.learning_figure import CLAMP, GLOBAL, LOCALS
-from opboost.experiments.reproduce.methods import level_line
+from opboost.experiments.reproduce.methods import at_level, level_line, unit_axis
 from opboost.experiments.reproduce.scope import Scope
 from opboost.experiments.reproduce.source import Source, sources
 from opboost.experiments.reproduce.study import Booster, Line, Study
@@ -131,7 +131,7 @@ def _show(scope: Scope, results: Results) -> Finding:
     panels = tuple(_panel(study, found, scope) for study in studies)
     rows: list[tuple[Cell, ...]] = [
         (
-            f"{_name(p.study)}, {p.line.label}, ε={p.epsilon:g}",
+            f"{_name(p.study)}, {p.line.label}, {at_level(GRID, p.epsilon)}",
             p.against,
             p.mean,
             p.error if math.isfinite(p.error) else None,
@@ -192,7 +192,11 @@ def _headlines(studies: list[Study], results: Results, sure: list[Pair]) -> tupl
             both = zip(values, study.plain(results, False), strict=True)
             share = statistics.fmean(v / b for v, b in both)
             heads.append(
-                Headline("Adult, XGBoost, Local-map θ=2, ε=1.28: AUC over plain", 1.0003, share)
+                Headline(
+                    f"Adult, XGBoost, Local-map θ=2, {at_level(GRID, 1.28)}: AUC over plain",
+                    1.0003,
+                    share,
+                )
             )
     return tuple(heads)
 
@@ -217,7 +221,7 @@ def _panel(study: Study, found: list[Pair], scope: Scope) -> Panel:
         )
     curves.append(Curve("plain, raw", levels, (0.0,) * len(levels), (), "plain"))
     return Panel(
-        _name(study), "ε a unit", f"gain in {study.source.measure}", tuple(curves), logx=True
+        _name(study), unit_axis(GRID), f"gain in {study.source.measure}", tuple(curves), logx=True
     )
 
 

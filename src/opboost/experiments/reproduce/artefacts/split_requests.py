@@ -16,7 +16,7 @@ from opboost.experiments.reproduce.finding import (
     Panel,
 )
 from opboost.experiments.reproduce.learning_figure import CLAMP, GLOBAL, LOCALS, PIECEWISE
-from opboost.experiments.reproduce.methods import level_line
+from opboost.experiments.reproduce.methods import level_line, unit_axis
 from opboost.experiments.reproduce.scope import Scope
 from opboost.experiments.reproduce.source import sources
 from opboost.experiments.reproduce.study import Line, Study, level_heads
@@ -80,7 +80,8 @@ def _show(scope: Scope, results: Results) -> Finding:
         )
         heads.append(
             Headline(
-                f"share of splits at the feature party, Global-map, ε={low:g} over ε={high:g}",
+                f"share of splits at the feature party, Global-map, ε = {low:g} over "
+                f"ε = {high:g} a unit ({low * GRID.span:g} over {high * GRID.span:g} end to end)",
                 "below 1",
                 small / large if large else None,
             )
@@ -115,7 +116,9 @@ def _panel(study: Study, results: Results, what: str, scope: Scope) -> Panel:
         Curve.of(line.label, _points(study, results, line, what, scope), line.method.kind)
         for line in LINES
     )
-    return Panel(f"{study.source.title}: {named[what]}", "ε a unit", named[what], curves, logx=True)
+    return Panel(
+        f"{study.source.title}: {named[what]}", unit_axis(GRID), named[what], curves, logx=True
+    )
 
 
 ARTEFACT = Artefact(

@@ -20,12 +20,13 @@ from opboost.experiments.reproduce.measures.training_time import (
     desensitising_ms,
     training_ms,
 )
-from opboost.experiments.reproduce.methods import level_line
+from opboost.experiments.reproduce.methods import at_level, level_line, unit_axis
 from opboost.experiments.reproduce.printed import COMP
 from opboost.experiments.reproduce.scope import EPSILONS, Scope
 from opboost.experiments.reproduce.task import Json, Results, Task
 
 EPSILON = 0.08
+LEVEL = at_level(GRID, EPSILON)
 PAPERS = tuple(m for m in METHODS if m in COMP and m != "Piecewise")
 """The methods that the paper samples both ways."""
 TREND = ("Global-map", "Local-map", "Adj-map α=0.4", "Adj-map α=10")
@@ -94,13 +95,13 @@ def _show(scope: Scope, results: Results) -> Finding:
     ours = max(noise[n, m]["ours"] for n in SETS for m in METHODS)
     whole = worst["resampling"] + rest["CASP", "XGBoost", "Adj-map α=10"]
     return Finding(
-        summary=f"At ε = 0.08 resampling takes {worst['draws']:.0f} draws a value under Adj-map "
+        summary=f"At {LEVEL} resampling takes {worst['draws']:.0f} draws a value under Adj-map "
         f"α=10 on CASP, as expected ({worst['expected draws']:.0f}), and "
         f"{worst['resampling']:,.0f} ms of {whole:,.0f}; "
         f"ours never draws again: {ours:.1f} ms at most for all columns of a set.",
         headlines=tuple(
             Headline(
-                f"CASP, XGBoost, {m}, by resampling, ms",
+                f"CASP, XGBoost, {m}, {LEVEL}, by resampling, ms",
                 printed("resampling", "XGBoost", "CASP", m),
                 noise["CASP", m]["resampling"] + rest["CASP", "XGBoost", m],
                 best=noise["CASP", m]["ours"] + rest["CASP", "XGBoost", m],
@@ -138,10 +139,11 @@ def _grid(
             row += [ours / best if best and isinstance(ours, float) else None]
             rows.append(tuple(row))
     header = (
-        "set, method", "resampling: paper", "ours", "table: paper", "ours", "our sampler",
+        "set, method", "resampling: paper", "resampling: ours", "table: paper", "table: ours",
+        "our sampler",
         "our sampler / paper's best",
     )  # fmt: skip
-    return Grid(f"{booster}: the whole training, ms", header, tuple(rows), 1)
+    return Grid(f"{booster}: the whole training, ms, at {LEVEL}", header, tuple(rows), 1)
 
 
 def _parts(noise: dict[tuple[str, str], Json]) -> Grid:
@@ -154,7 +156,7 @@ def _parts(noise: dict[tuple[str, str], Json]) -> Grid:
         "set, method", "resampling, ms", "table, ms", "ours, ms",
         "draws a value", "expected",
     )  # fmt: skip
-    return Grid("Desensitising alone", header, tuple(rows), 2)
+    return Grid(f"Desensitising alone, at {LEVEL}", header, tuple(rows), 2)
 
 
 def _explained(noise: dict[tuple[str, str], Json]) -> Grid:
@@ -198,7 +200,7 @@ def _panels(trend: dict[tuple[str, float], Json], levels: tuple[float, ...]) -> 
     return (
         Panel(
             "Draws a value that resampling takes, expected",
-            "ε a unit",
+            unit_axis(GRID),
             "draws",
             drawn,
             logx=True,
@@ -206,7 +208,7 @@ def _panels(trend: dict[tuple[str, float], Json], levels: tuple[float, ...]) -> 
         ),
         Panel(
             "Adult desensitised, five columns",
-            "ε a unit",
+            unit_axis(GRID),
             "ms",
             (*slow, best),
             logx=True,
@@ -243,12 +245,14 @@ def _notes(scope: Scope) -> tuple[Note, ...]:
         Note(
             "The trend turns round for Adj-map with a small α and a large ε: a far run is chosen "
             "now and then, and narrow noise hardly ever reaches it. Where some values would take "
-            f"more than {MANY:,} draws on average, resampling is not timed: it hardly ends."
+            f"more than {MANY:,} draws on average, resampling is not timed: it hardly ends.",
+            30,
         ),
         Note(
             "The paper's extra time is about the same a draw in all cells but one: Pen-digits, "
             "XGBoost, Global-map prints 1587.8, the figure of the row below it. Most likely it was "
-            "copied; at the others' time a draw it would be near 670."
+            "copied; at the others' time a draw it would be near 670.",
+            29,
         ),
         Note("The paper's GBDT is one of stumps; ours has three layers.", 14),
         Note(level_line(GRID)),

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from opboost.domain import Domain
 from opboost.experiments.reproduce.finding import Artefact, Cell, Finding, Grid, Headline, Note
 from opboost.experiments.reproduce.measures.speed_of_release import desensitising, encrypting
-from opboost.experiments.reproduce.methods import Method, adj_maps
+from opboost.experiments.reproduce.methods import Method, adj_maps, at_level
 from opboost.experiments.reproduce.printed import COMPUTATION_OPE
 from opboost.experiments.reproduce.scope import Scope
 from opboost.experiments.reproduce.task import Json, Results, Task
 
 COUNT = 100_000
+DOMAIN = Domain(1, 100)
 EPSILONS = (0.08, 1.28)
 CLAMP = Method("Clamp-map")
 METHODS = (
@@ -61,7 +63,13 @@ def _show(scope: Scope, results: Results) -> Finding:
     for method in METHODS:
         printed = COMPUTATION_OPE.get(method.label)
         rows += [
-            _row(f"{method.label}, ε = {e:g}", printed and printed[i], found[method, e], slow, once)
+            _row(
+                f"{method.label}, {at_level(DOMAIN, e)}",
+                printed and printed[i],
+                found[method, e],
+                slow,
+                once,
+            )
             for i, e in enumerate(EPSILONS)
         ]
     header = (
@@ -82,7 +90,7 @@ def _show(scope: Scope, results: Results) -> Finding:
                 better="lower",
             ),
             Headline(
-                "100,000 values, Global-map, ε = 0.08, s",
+                f"100,000 values, Global-map, {at_level(DOMAIN, 0.08)}, s",
                 COMPUTATION_OPE["Global-map"][0],
                 found[METHODS[0], 0.08]["seconds"],
                 best=found[CLAMP, 0.08]["seconds"],
@@ -95,7 +103,8 @@ def _show(scope: Scope, results: Results) -> Finding:
                 "100,000 uniform values of 1..100, seconds of the processor",
                 header,
                 tuple(rows),
-                digits=5,
+                digits=4,
+                wide=True,
                 note=f"pyope every row: {slow['timed']:,} values were timed and scaled up. First "
                 "column: the exact table of the law is built too, once for all columns of a grid "
                 f"and level; even so the slowest is {first:,.0f} times as fast as pyope.",
@@ -105,7 +114,8 @@ def _show(scope: Scope, results: Results) -> Finding:
             Note(
                 "The cipher is deterministic, so nobody need encrypt a value twice; the paper's "
                 "comparison holds for every row encrypted anew. What speaks for noise is not the "
-                "time but what the order tells (see the attacks)."
+                "time but what the order tells (see the attacks).",
+                28,
             ),
             Note(
                 "The paper's Adj-map and Local-map cost more by θ; here one table serves any law, "

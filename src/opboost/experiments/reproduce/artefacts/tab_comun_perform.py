@@ -6,7 +6,7 @@ from opboost.experiments.accuracy import GRID
 from opboost.experiments.reproduce.finding import Artefact, Cell, Finding, Grid, Headline, Note
 from opboost.experiments.reproduce.measures.cost_tables import COLUMNS, ROWS, STAND_INS
 from opboost.experiments.reproduce.measures.traffic import networked, traffic
-from opboost.experiments.reproduce.methods import Method, level_line
+from opboost.experiments.reproduce.methods import Method, at_level, level_line
 from opboost.experiments.reproduce.printed import COMUN
 from opboost.experiments.reproduce.scope import Scope
 from opboost.experiments.reproduce.task import Json, Results, Task
@@ -85,15 +85,15 @@ def _show(scope: Scope, results: Results) -> Finding:
     ]
     return Finding(
         summary=f"Party B sends {min(shares.values()):.3f} to {max(shares.values()):.3f} of the "
-        f"paper's bytes over the three sets, by method; Clamp-map "
-        f"{max(clamp[n] / paper[n] for n in SETS):.3f} of Global-map's at most. "
+        f"paper's bytes, by method, all three sets together; Clamp-map at most "
+        f"{max(clamp[n] / paper[n] for n in SETS):.3f} of what is printed for Global-map. "
         + (f"Above an eighth: {', '.join(above)}." if above else "Each is below an eighth."),
         short=f"Party B sends {min(shares.values()):.2f} to {max(shares.values()):.2f} of the "
         "bytes that the paper prints.",
         headlines=(
             *(
                 Headline(
-                    f"bytes of Party B, {n}, XGBoost, Global-map",
+                    f"bytes of Party B, {n}, XGBoost, Global-map, {at_level(GRID, EPSILON)}",
                     printed("b", "XGBoost", n, "Global-map"),
                     found[n, "XGBoost", "Global-map"]["b"],
                     best=clamp[n],
@@ -102,7 +102,7 @@ def _show(scope: Scope, results: Results) -> Finding:
                 for n in SETS
             ),
             Headline(
-                "bytes of Party A, CASP, XGBoost, Global-map",
+                f"bytes of Party A, CASP, XGBoost, Global-map, {at_level(GRID, EPSILON)}",
                 printed("a", "XGBoost", "CASP", "Global-map"),
                 found["CASP", "XGBoost", "Global-map"]["a"],
                 best=found["CASP", "XGBoost", "Clamp-map"]["a"],
@@ -140,6 +140,7 @@ def _grid(party: str, found: dict[tuple[str, str, str], Json]) -> Grid:
     title = "Party B sends: columns and split values" if party == "b" else (
         "Party A sends: welcome, split query, farewell"
     )  # fmt: skip
+    title += f"; θ = 4, {at_level(GRID, EPSILON)}"
     return Grid(title, header + (last if party == "b" else ("cuts asked for",)), tuple(rows), 3)
 
 

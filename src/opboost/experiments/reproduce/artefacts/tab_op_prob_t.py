@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from opboost.domain import Domain
 from opboost.experiments.reproduce.finding import Artefact, Finding, Grid, Headline, Note
+from opboost.experiments.reproduce.methods import at_level
 from opboost.experiments.reproduce.printed import OP_PROB_T
 from opboost.experiments.reproduce.scope import Scope
 from opboost.experiments.reproduce.task import Json, Results, Task
@@ -66,7 +67,7 @@ def _show(scope: Scope, results: Results) -> Finding:
         "digits.",
         headlines=tuple(
             Headline(
-                f"γ(45), {m}",
+                f"γ(45), {m}, {_level(m)}",
                 OP_PROB_T[m][4],
                 round(found[m]["as_printed"][4], 4),
                 best=found["Clamp-map"]["exact"][4],
@@ -92,9 +93,25 @@ def _show(scope: Scope, results: Results) -> Finding:
                 11,
             ),
             Note("Adj-map's theorem ignores ties; the bound here leaves that term out.", 21),
-            Note("Clamp-map ties more often on the ends: γ at small distances is below 0.5.", 3),
+            Note(
+                "Clamp-map ties more often on the ends: at distances below those of this table its "
+                "worst pair keeps order less often than not (fig:order preserving probability).",
+                3,
+            ),
+            Note(
+                f"D is {DOMAIN.L}..{DOMAIN.R}, θ = {THETA}, {at_level(DOMAIN, EPSILON)}. GRR's ε "
+                f"is for any two values: {EPSILON:g} here, and θε = {THETA * EPSILON:g}, both far "
+                f"below the {EPSILON * DOMAIN.span:g} of the others."
+            ),
         ),
     )
+
+
+def _level(method: str) -> str:
+    """GRR's level is for any two values, the others' for a unit of distance."""
+    if method.startswith("GRR"):
+        return f"ε = {EPSILON:g} for any two values"
+    return at_level(DOMAIN, EPSILON)
 
 
 def _rows(found: dict[str, Json], kind: str) -> tuple[tuple[str | float, ...], ...]:

@@ -15,7 +15,7 @@ from opboost.experiments.reproduce.finding import (
     Note,
 )
 from opboost.experiments.reproduce.measures.missing_zero import zeros_missing
-from opboost.experiments.reproduce.methods import Method, level_line
+from opboost.experiments.reproduce.methods import Method, at_level, level_line
 from opboost.experiments.reproduce.printed import OPXGBOOST
 from opboost.experiments.reproduce.scope import Scope
 from opboost.experiments.reproduce.source import sources
@@ -101,10 +101,10 @@ def _show(scope: Scope, results: Results) -> Finding:
     for study in _studies(scope):
         base = study.plain(results, False)
         notes += study.source.notes()
-        grids.append(_grid(study, base, scope, results))
+        grids += [_grid(study, base, scope, results, e) for e in EPSILONS]
         heads.append(_headline(study, base, results))
         if study.source.kind == "binary":
-            grids.append(_grid_of_zeros(study, scope, results))
+            grids += [_grid_of_zeros(study, scope, results, e) for e in EPSILONS]
             notes += _notes_of_zeros(study, results)
         grid = kept(study, base, study.plain(results, True))
         theirs = None if study.source.stand_in else printed("Local-map", 0, study.source.name)
@@ -141,40 +141,41 @@ def _show(scope: Scope, results: Results) -> Finding:
     )
 
 
-def _grid(study: Study, base: list[float], scope: Scope, results: Results) -> Grid:
-    def ours(line: Line, e: float) -> float:
-        return kept(study, base, study.values(results, line, e))
+def _grid(study: Study, base: list[float], scope: Scope, results: Results, epsilon: float) -> Grid:
+    def ours(line: Line) -> float:
+        return kept(study, base, study.values(results, line, epsilon))
 
-    rows: list[tuple[Cell, ...]] = []
-    for row in _rows(scope):
-        cells: list[Cell] = [row]
-        for i, (e, t) in enumerate(PLACES):
-            paper = None if study.source.stand_in else printed(row, i, study.source.name)
-            value = ours(line_of(row, t), e)
-            cells += [paper, value, value / paper if paper else None]
-        rows.append(tuple(cells))
+    rows = [_compared(study, row, epsilon, ours) for row in _rows(scope)]
+    rows.append(("plain, raw", *[None, 1.0, None] * len(THETAS)))
     for mapping, way in (("paper", ""), ("cells", ", equal cells")):
         grid = kept(study, base, study.plain(results, True, mapping))  # type: ignore[arg-type]
-        rows.append((f"plain, on the grid{way}", *[None, grid, None] * len(PLACES)))
-    for line in OURS:
-        cells = [line.label]
-        for e, _ in PLACES:
-            cells += [None, ours(line, e), None]
-        rows.append(tuple(cells))
+        rows.append((f"plain, on the grid{way}", *[None, grid, None] * len(THETAS)))
+    rows += [(line.label, *[None, ours(line), None] * len(THETAS)) for line in OURS]
     mean = statistics.fmean(base)
-    title = f"{study.source.title}: share of plain {study.source.measure}, which is {mean:.4g}"
-    return Grid(title, _heads(), tuple(rows))
-
-
-def _heads() -> tuple[str, ...]:
-    return (
-        "trained on",
-        *(
-            f"ε={e:g} (total {e * GRID.span:g}) θ={t}: {what}"
-            for e, t in PLACES
-            for what in ("paper", "ours", "ratio")
-        ),
+    title = (
+        f"{study.source.title}, {at_level(GRID, epsilon)}: share of plain "
+        f"{study.source.measure}, which is {mean:.4g}"
     )
+    return Grid(title, HEADS, tuple(rows))
+
+
+def _compared(
+    study: Study, row: str, epsilon: float, ours: Callable[[Line], float]
+) -> tuple[Cell, ...]:
+    """A row of the paper's at one level: printed, ours and their ratio, by θ."""
+    cells: list[Cell] = [row]
+    for theta in THETAS:
+        place = PLACES.index((epsilon, theta))
+        paper = None if study.source.stand_in else printed(row, place, study.source.name)
+        value = ours(line_of(row, theta))
+        cells += [paper, value, value / paper if paper else None]
+    return tuple(cells)
+
+
+HEADS = (
+    "trained on",
+    *(f"θ = {t}: {what}" for t in THETAS for what in ("paper", "ours", "ratio")),
+)
 
 
 def _zero_scores(study: Study, results: Results) -> Callable[[Line | None, float], list[float]]:
@@ -184,23 +185,20 @@ def _zero_scores(study: Study, results: Results) -> Callable[[Line | None, float
     return found
 
 
-def _grid_of_zeros(study: Study, scope: Scope, results: Results) -> Grid:
+def _grid_of_zeros(study: Study, scope: Scope, results: Results, epsilon: float) -> Grid:
     """The same table with the reference's two meanings of zero."""
     scores = _zero_scores(study, results)
     base = scores(None, 0.0)
-    rows: list[tuple[Cell, ...]] = []
-    for row in _rows(scope):
-        cells: list[Cell] = [row]
-        for i, (e, t) in enumerate(PLACES):
-            paper = None if study.source.stand_in else printed(row, i, study.source.name)
-            value = kept(study, base, scores(line_of(row, t), e))
-            cells += [paper, value, value / paper if paper else None]
-        rows.append(tuple(cells))
+
+    def ours(line: Line) -> float:
+        return kept(study, base, scores(line, epsilon))
+
     return Grid(
-        f"{study.source.title}, zeros missing in training but values in prediction: share of plain "
-        f"AUC by the same handling, which is {statistics.fmean(base):.4g}",
-        _heads(),
-        tuple(rows),
+        f"{study.source.title}, {at_level(GRID, epsilon)}, zeros missing in training but values in "
+        "prediction: share of plain AUC by the same handling, which is "
+        f"{statistics.fmean(base):.4g}",
+        HEADS,
+        tuple(_compared(study, row, epsilon, ours) for row in _rows(scope)),
     )
 
 
@@ -221,7 +219,7 @@ def _notes_of_zeros(study: Study, results: Results) -> list[Note]:
             "though ranks and one-hot features start at 0, and predicts with 0 as a value. Done on "
             f"purpose, that takes plain AUC on the grid from {right:.3f} (zero is missing in both) "
             f"to {statistics.fmean(base):.3f}, and at ε = 0.08, θ = 2 leaves these shares of it: "
-            f"{shares}. With one meaning of zero the fall is gone: the table above.",
+            f"{shares}. With one meaning of zero the fall is gone: the tables above.",
             12,
         )
     ]
@@ -243,7 +241,7 @@ def _headline(study: Study, base: list[float], results: Results) -> Headline:
 
 def _summary(heads: list[Headline], near: list[float]) -> str:
     words = "; ".join(f"{h.what.split(':')[0]} {h.ours:.3f} → {h.best:.3f}" for h in heads)
-    text = f"Share of plain at ε = 0.08, Global-map → ours at its best: {words}."
+    text = f"Share of plain at {at_level(GRID, 0.08)}, Global-map → ours at its best: {words}."
     if near:
         text += (
             f" Of {len(near)} printed cells outside the column of two classes (erratum 12), "

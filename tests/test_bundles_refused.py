@@ -37,7 +37,8 @@ def test_bundles_that_are_not_due_here_and_now_are_refused_and_nothing_changes(o
     first = office.begun()
     status, words = refused(office, "telco", "export", first["shop"])
     assert (status, "is for 'shop'; this party is 'telco'." in words) == (4, True)
-    assert "does not take" in refused(office, "shop", "answer", first["shop"])[1]
+    wrong = refused(office, "shop", "answer", first["shop"])[1]
+    assert "it is for 'opboost bundle export'" in wrong
     assert refused(office, LABEL_PARTY, "split-query", first["shop"])[0] == 4
     exports = {p: office.written(p, "export", first[p])[LABEL_PARTY] for p in office.made.parties}
 
@@ -57,7 +58,8 @@ def test_bundles_that_are_not_due_here_and_now_are_refused_and_nothing_changes(o
     damaged.unlink()
     both = [exports["shop"], exports["shop"]]
     assert "are both from 'shop'" in refused(office, LABEL_PARTY, "split-query", *both)[1]
-    assert "does not take" in refused(office, LABEL_PARTY, "finish", exports["shop"])[1]
+    wrong = refused(office, LABEL_PARTY, "finish", exports["shop"])[1]
+    assert "it is for 'opboost bundle split-query'" in wrong
     # One that is good and one that is not: neither is used.
     mixed = [exports["shop"], first["telco"]]
     assert refused(office, LABEL_PARTY, "split-query", *mixed)[0] == 4

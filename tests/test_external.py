@@ -13,11 +13,11 @@ from opboost.columns import Flag
 from opboost.config import load
 from opboost.config.federation import load_label
 from opboost.errors import ConfigError, DataError, ParameterError, WireError
-from opboost.experiments.scene import LABEL_PARTY, started_process, wait_for_address
+from opboost.experiments.scene import LABEL_PARTY
 from opboost.files.training import train
 from opboost.wire.messages import Welcome
 from opboost.wire.stored import read_column, unpack_column
-from tests.federation import joined, scene
+from tests.federation import joined, scene, serving
 
 ROWS = 3000
 GRID, WIDE = op.Domain(1, 12), op.Domain(1, 600)
@@ -141,8 +141,8 @@ def test_a_served_job_trains_from_disk(tmp_path):
     made = scene(tmp_path, ("shop",), align="given")
     config = made.config(LABEL_PARTY)
     config.write_text(config.read_text().replace("[booster]", '[booster]\nmemory = "external"'))
-    with started_process(made.command(LABEL_PARTY)) as process:
-        joined(made, wait_for_address(process))
+    with serving(made) as (process, address):
+        joined(made, address)
         said = process.communicate(timeout=60)[1]
     assert "denoising is off, because rows stay on disk" in said
     model = op.load(tmp_path / LABEL_PARTY / "model.opboost")

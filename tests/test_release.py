@@ -73,7 +73,7 @@ def test_a_task_that_is_repeated_writes_the_same_bytes(tmp_path):
 def test_two_releases_have_unrelated_noise_and_leave_no_secret(tmp_path):
     for name in ("a", "b"):
         made(tmp_path / name, THIRDS)
-    assert (rows_of(tmp_path / "a")["pay"] != rows_of(tmp_path / "b")["pay"]).mean() > 0.9
+    assert (rows_of(tmp_path / "a")["pay"] != rows_of(tmp_path / "b")["pay"]).mean() > 0.7
     names = {p.name for p in (tmp_path / "a").iterdir()}
     assert names == {"_manifest.json", *(f"part-0000{n}.parquet" for n in range(3))}
     assert not list(tmp_path.glob(".*"))

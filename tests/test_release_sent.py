@@ -14,13 +14,13 @@ import pytest
 import opboost as op
 from opboost.config.columns import parse
 from opboost.errors import ColumnError, DataError, PrivacyError
-from opboost.experiments.scene import LABEL_PARTY, started_process, wait_for_address
+from opboost.experiments.scene import LABEL_PARTY, started_process
 from opboost.ledger import Drawing
 from opboost.ledger.summary import summary
 from opboost.ledger.verify import verify
 from opboost.wire.messages import Welcome
 from opboost.wire.stored import read_column
-from tests.federation import joined, scene
+from tests.federation import joined, scene, serving
 from tests.releases import PLAN, charge_to, kinds, made, people
 
 TABLE = people()
@@ -164,8 +164,8 @@ def test_by_command_desensitised_by_processes_then_joined(tmp_path):
     with started_process(command) as process:
         said = process.communicate(timeout=60)[1]
     assert process.returncode == 0, said
-    with started_process(made_scene.command(LABEL_PARTY)) as process:
-        (manifest,) = joined(made_scene, wait_for_address(process))
+    with serving(made_scene) as (process, address):
+        (manifest,) = joined(made_scene, address)
         said = process.communicate(timeout=60)[1]
     assert process.returncode == 0, said
     assert manifest["rows"] == len(pd.read_parquet(home / "released"))

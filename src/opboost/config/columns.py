@@ -274,7 +274,7 @@ def undeclared(name: str, source: str) -> ColumnError:
         name,
         "has no bounds: taking them from the data would reveal its extremes",
         hint=f"Add [columns.{key}] bounds = [lower, upper] to {source}, "
-        f"or name it under [table] public or drop.",
+        "name it under [table] public or drop, or, if it tells people apart, as id under [align].",
     )
 
 

@@ -189,10 +189,11 @@ def load_feature(path: Path) -> FeatureConfig:
                 f"for a feature party; it may say where the public key of {job.label_party!r} is."
             )
     plan = planned(config, path.name)
-    if plan.public:
+    ids = config.align.ids()
+    if public := [name for name in plan.public if name not in ids]:  # IDs stay here all the same
         raise ConfigError(
             f"{path.name}: a feature party sends desensitised columns only; "
-            f"{', '.join(plan.public)} cannot be public. Declare them, or drop them."
+            f"{', '.join(public)} cannot be public. Declare them, or drop them."
         )
     return FeatureConfig(
         plan,

@@ -127,7 +127,11 @@ class Conversation:
         if step is None or step.verb != header.step or step.by_label_party != theirs:
             raise PeerError(f"{name} is no step that {self.pair.peer!r} takes in this job.")
         if header.number != number:
-            raise PeerError(f"{name} is {step}, which 'opboost bundle {verb}' does not take.")
+            fits = next((s.verb for s in self.pair.steps if s.number > step.number), "finish")
+            raise PeerError(
+                f"{name} is {step}, which 'opboost bundle {verb}' does not take: it is for "
+                f"'opboost bundle {fits}'."
+            )
         self._check_place(bundle, step)
 
     def _check_place(self, bundle: Bundle, step: Step) -> None:

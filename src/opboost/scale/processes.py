@@ -27,11 +27,15 @@ class Processes(Files):
             yield from (attempt_slice(block, n, self.slices[n]) for n in numbers)
             return
         context = multiprocessing.get_context("spawn")
+        others = multiprocessing.active_children()
         with ProcessPoolExecutor(self._workers, context) as pool:
-            tasks = [pool.submit(attempt_slice, block, n, self.slices[n]) for n in numbers]
             try:
+                tasks = [pool.submit(attempt_slice, block, n, self.slices[n]) for n in numbers]
                 yield from (task.result() for task in as_completed(tasks))
             except BrokenProcessPool:
+                # One that starts just then is not ended by the pool, which would wait for it.
+                for child in set(multiprocessing.active_children()).difference(others):
+                    child.kill()
                 raise OSError(
                     "A worker process ended by force, perhaps for want of memory. Run the same "
                     "command again: it goes on with the same noise."

@@ -29,6 +29,7 @@ from opboost.boosting.xgboost_backend import XGBoost
 from opboost.columns import PrivateColumn
 from opboost.config.sections import Memory
 from opboost.domain import Domain, NumericMapping
+from opboost.errors import PeerError
 from opboost.mechanisms import ClampMap
 from opboost.party.channel import Meets, MemoryChannel
 from opboost.party.label import LabelParty
@@ -124,12 +125,12 @@ class InFolder:
         return self._schema, sorted(self._folder.glob("*.arrow"))
 
     def meeting(self, welcome: Welcome) -> Meets:
-        """Rows are given."""
-        raise NotImplementedError
+        """Refused: rows are given."""
+        raise PeerError(f"The rows of {self.name!r} are given; it aligns none.")
 
     def answer(self, query: SplitQuery) -> SplitValues:
-        """Codebooks are there: nobody asks."""
-        raise NotImplementedError
+        """Refused: its codebooks tell everything."""
+        raise PeerError(f"{self.name!r} has gone, and its codebooks tell everything: ask nothing.")
 
 
 def release(point: Point, folder: Path) -> dict[str, Any]:

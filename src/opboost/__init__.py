@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from opboost.party.predicting import Predicted
     from opboost.rng import SecureRng, SeededRng
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 __all__ = [
     "DLDP",

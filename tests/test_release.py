@@ -1,10 +1,7 @@
 """A release in parts: one noise and one charge, wherever it is cut short."""
 
-import multiprocessing
 import os
-import signal
 import stat
-import time
 from threading import Thread
 
 import numpy as np
@@ -34,6 +31,7 @@ from tests.releases import (
     rows_of,
     with_secret,
 )
+from tests.workers import kill_a_worker
 
 TABLE = people()
 AGE_ALONE = parse(
@@ -307,16 +305,10 @@ def test_an_attribute_that_the_ledger_does_not_know_is_refused_before_any_work(t
     charge.ledger.close()
 
 
-def end_a_child_by_force():
-    while not multiprocessing.active_children():
-        time.sleep(0.01)
-    os.kill(multiprocessing.active_children()[0].pid, signal.SIGKILL)
-
-
 def test_processes_make_the_same_release_though_one_is_killed(tmp_path):
     raw = files(tmp_path / "raw")
     with_secret(tmp_path / "a"), with_secret(tmp_path / "b")
-    killer = Thread(target=end_a_child_by_force)
+    killer = Thread(target=kill_a_worker, args=(0.01, []))
     killer.start()
     with pytest.raises(OSError, match="A worker process ended by force"):
         desensitize(raw / "*.parquet", PLAN, tmp_path / "b", ids="id", workers=2)

@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -29,6 +30,7 @@ from opboost.experiments.reproduce.task import Store, Task
 
 from .browser import opened
 from .cli import run
+from .workers import in_time, kill_a_worker
 
 ARTEFACTS = Path(importlib.import_module("opboost.experiments.reproduce.artefacts").__file__).parent
 
@@ -128,6 +130,23 @@ def test_one_artefact_that_fails_does_not_stop_the_others(tmp_path):
     page = found.report.read_text()
     assert "FAILED" in page
     assert "It is &lt;fine&gt;." in page
+
+
+@pytest.mark.parametrize("after", [0.0, 0.05, 0.2])
+def test_a_worker_that_is_killed_while_others_start_does_not_hold_up_the_end(
+    tmp_path, monkeypatch, after
+):
+    monkeypatch.setattr(os, "cpu_count", lambda: 3)
+    store, killed = Store(tmp_path / "cache"), []
+    tasks = [Task.of(touched, folder=str(tmp_path), name=f"n{i}", seconds=0.2) for i in range(6)]
+    threading.Thread(target=kill_a_worker, args=(after, killed), daemon=True).start()
+    with pytest.raises(OSError, match=r"ended by force.*what was measured before is not run again"):
+        in_time(lambda: run_tasks(tasks, store, silent))
+    assert killed
+    kept = sum(store.get(task) is not None for task in tasks)
+    before = len(runs(tmp_path)) if (tmp_path / "runs").exists() else 0
+    assert set(run_tasks(tasks, store, silent).done) == set(tasks)
+    assert len(runs(tmp_path)) - before == len(tasks) - kept
 
 
 def test_files_hold_every_point_and_cell(tmp_path):

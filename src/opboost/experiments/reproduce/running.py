@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from collections.abc import Callable, Iterable
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field
 
+from opboost.child_processes import run_in_processes
 from opboost.errors import OpBoostError
 from opboost.experiments.reproduce.task import Json, Store, Task
 
@@ -64,20 +63,13 @@ def _together(tasks: list[Task], finished: Callable[[Task, Callable[[], Json]], 
         for task in tasks:
             finished(task, task.run)
         return
-    waiting = sorted(tasks, key=lambda t: -t.cost)
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=_one_thread) as pool:
-        running: dict[Future[Json], Task] = {}
-        try:
-            while waiting or running:
-                while waiting and len(running) < 2 * workers:
-                    task = waiting.pop(0)
-                    running[pool.submit(task.run)] = task
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    finished(running.pop(future), future.result)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    dearest = sorted(tasks, key=lambda t: -t.cost)
+    again = "Run the same command again: what was measured before is not run again."
+    results = run_in_processes(
+        [task.run for task in dearest], workers, if_killed=again, initializer=_one_thread
+    )
+    for number, result in results:
+        finished(dearest[number], result)
 
 
 def _one_thread() -> None:

@@ -12,9 +12,10 @@ import opboost as op
 from opboost.ledger.store import UNIT
 from opboost.ledger.verify import verify
 from opboost.scale import desensitize
+from opboost.scale.clusters import dask_client
 from tests.releases import PLAN, charge_to, files, kinds, made, people, rows_of, with_secret
 
-distributed = pytest.importorskip("distributed")
+pytest.importorskip("distributed")
 dask_frames = pytest.importorskip("dask.dataframe")
 
 PARTS, ROWS = 12, 40
@@ -23,12 +24,7 @@ PARTS, ROWS = 12, 40
 @pytest.fixture(scope="module")
 def client():
     """Two workers that are processes of their own, restarted by their nannies when they die."""
-    with (
-        distributed.LocalCluster(
-            2, threads_per_worker=1, processes=True, dashboard_address=":0"
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
+    with dask_client(2) as client:
         yield client
 
 

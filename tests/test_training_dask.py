@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from distributed import Client, LocalCluster
 
 import opboost as op
 from opboost.errors import ParameterError
+from opboost.scale.clusters import dask_client
 from opboost.scale.dask_training import DaskXGBoost
 from opboost.wire.messages import Welcome
 
@@ -33,10 +33,7 @@ def shop():
 
 @pytest.fixture(scope="module")
 def client():
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
-        Client(cluster) as client,
-    ):
+    with dask_client(2) as client:
         yield client
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,6 +13,7 @@ from opboost.config import Plan
 from opboost.config.schema import plan_of
 from opboost.errors import ParameterError
 from opboost.files.stored_release import Manifest
+from opboost.scale.clusters import dask_client, spark_session
 from opboost.scale.on_dask import DaskFiles, DaskFrame
 from opboost.scale.on_spark import SparkFiles, SparkFrame
 from opboost.scale.processes import Processes
@@ -101,7 +100,7 @@ def _work(table: Any, engine: str | None, workers: int | None) -> Iterator[Work]
     """The table with the engine that fits it; what is started here is stopped here."""
     module = type(table).__module__.partition(".")[0]
     if module in ("dask", "dask_expr"):
-        with _client(workers) as client:
+        with dask_client(workers) as client:
             yield DaskFrame(table, client)
     elif module == "pyspark":
         yield SparkFrame(table)
@@ -111,60 +110,12 @@ def _work(table: Any, engine: str | None, workers: int | None) -> Iterator[Work]
             "op.Desensitizer takes tables in memory."
         )
     elif engine == "dask":
-        with _client(workers) as client:
+        with dask_client(workers) as client:
             yield DaskFiles(Path(table), client)
     elif engine == "spark":
-        with _session(workers) as session:
+        with spark_session(workers) as session:
             yield SparkFiles(Path(table), session)
     elif engine in (None, "local"):
         yield Processes(Path(table), workers)
     else:
         raise ParameterError(f"engine must be 'local', 'dask' or 'spark'; got {engine!r}.")
-
-
-@contextmanager
-def _client(workers: int | None) -> Iterator[Any]:
-    """The Dask client that is there or that the environment names, else one of a local cluster."""
-    try:
-        import dask
-        from distributed import Client, LocalCluster, default_client
-    except ImportError as error:
-        raise ParameterError(f"{error}. Run: pip install 'opboost[dask]'.") from None
-    try:
-        running = default_client()
-    except ValueError:
-        running = None
-    if running is not None:
-        yield running
-        return
-    if dask.config.get("scheduler-address", None):
-        with Client() as client:
-            yield client
-        return
-    with (
-        LocalCluster(workers, threads_per_worker=1, dashboard_address=":0") as cluster,
-        Client(cluster) as client,
-    ):
-        yield client
-
-
-@contextmanager
-def _session(workers: int | None) -> Iterator[Any]:
-    """The Spark session that is active, else a local one."""
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError as error:
-        raise ParameterError(f"{error}. Run: pip install 'opboost[spark]'.") from None
-    active = SparkSession.getActiveSession()
-    if active is not None:
-        yield active
-        return
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.appName("opboost")
-    if not os.environ.get("SPARK_REMOTE") and not os.environ.get("MASTER"):
-        builder = builder.master(f"local[{workers or '*'}]").config("spark.ui.enabled", "false")
-    session = builder.getOrCreate()
-    try:
-        yield session
-    finally:
-        session.stop()

@@ -36,7 +36,7 @@ def test_a_peer_that_does_not_install_in_time_is_told(monkeypatch, tmp_path):
     assert "did not install within" in ran.problem
 
 
-def test_a_peer_that_takes_too_long_is_ended_with_its_children():
+def test_a_peer_that_takes_too_long_is_ended_with_its_children(tmp_path):
     code = (
         "import subprocess, sys, time\n"
         "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'],"
@@ -52,7 +52,7 @@ def test_a_peer_that_takes_too_long_is_ended_with_its_children():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Family, "end", watched)
-        _, _, problem = federated._watched([sys.executable, "-c", code], "", 1.5)
+        _, _, problem = federated._watched([sys.executable, "-c", code], "", 1.5, tmp_path)
     assert "did not finish" in problem
     family, members = seen[0]
     assert members == 2

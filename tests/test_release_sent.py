@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import opboost as op
+from opboost.child_processes import python_command
 from opboost.config.columns import parse
 from opboost.errors import ColumnError, DataError, PrivacyError
 from opboost.experiments.scene import LABEL_PARTY, started_process
@@ -157,7 +158,7 @@ def test_by_command_desensitised_by_processes_then_joined(tmp_path):
     config.write_text(text + '\n[table]\npublic = ["id"]\n')
     home = config.parent
     command = [
-        *made_scene.command("shop")[:3], "desensitize", str(home / "table.parquet"),
+        *python_command("-m", "opboost"), "desensitize", str(home / "table.parquet"),
         "-c", str(config), "-o", str(home / "released"),
         "--engine", "local", "--workers", "2", "--to", LABEL_PARTY,
     ]  # fmt: skip
@@ -172,7 +173,7 @@ def test_by_command_desensitised_by_processes_then_joined(tmp_path):
     model = op.load(tmp_path / LABEL_PARTY / "model.opboost")
     assert model.n_features_in_ == 4
     entries = json.loads(
-        started_output([*made_scene.command("shop")[:3], "ledger", "export", "-c", str(config)])
+        started_output(python_command("-m", "opboost", "ledger", "export", "-c", str(config)))
     )
     drawn = [e["kind"] for e in entries]
     assert drawn == ["open", "reserve", "draw", "commit", "reserve", "commit", "answer"]

@@ -25,10 +25,10 @@ T = TypeVar("T")
 _SAFE_PATH = "PYTHONSAFEPATH"
 
 
-def python(*arguments: str, interpreter: str | Path | None = None) -> list[str]:
+def python_command(*arguments: str, interpreter: str | Path | None = None) -> list[str]:
     """Return the command that runs Python with ``arguments``, by default this interpreter.
 
-    >>> python("-m", "opboost")[1:]
+    >>> python_command("-m", "opboost")[1:]
     ['-P', '-m', 'opboost']
     """
     return [str(interpreter or sys.executable), "-P", *arguments]

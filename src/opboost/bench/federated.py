@@ -139,7 +139,7 @@ def _one(
     }
     scripts = resources.files("opboost.bench") / "peers"
     command = [str(python), str(scripts / "loopback.py"), str(scripts / peer.script)]
-    said, memory, problem = _watched(command, json.dumps(request), run_limit)
+    said, memory, problem = _watched(command, json.dumps(request), run_limit, table.parent)
     if problem:
         return Ran(peer, problem=_short(problem))
     try:
@@ -152,8 +152,11 @@ def _one(
     )
 
 
-def _watched(command: list[str], request: str, limit: float) -> tuple[str, float, str]:
-    """What a command says, the most memory its processes had together, and what went wrong."""
+def _watched(command: list[str], request: str, limit: float, home: Path) -> tuple[str, float, str]:
+    """What a command says, the most memory its processes had together, and what went wrong.
+
+    It runs in ``home``, so that Python processes of its own keep off this one's folder.
+    """
     family = Family(f"OPBOOST_PEER={secrets.token_hex(8)}")
     with (
         subprocess.Popen(
@@ -163,6 +166,7 @@ def _watched(command: list[str], request: str, limit: float) -> tuple[str, float
             stderr=subprocess.PIPE,
             text=True,
             encoding="utf-8",
+            cwd=home,
             env=os.environ | dict([family.mark.split("=")]),
         ) as process,
         family.watched() as most,

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from contextlib import ExitStack
@@ -21,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from opboost._typing import FloatArray, IntArray
+from opboost.child_processes import python_command
 from opboost.estimators import load
 from opboost.experiments.relay import Relay
 from opboost.experiments.scene import LABEL_PARTY, run_scene, write_scene
@@ -158,7 +158,7 @@ def _plain(
     for _ in range(3):
         started = time.perf_counter()
         done = subprocess.run(
-            [sys.executable, "-c", _PROGRAM, str(joined), str(model), params],
+            python_command("-c", _PROGRAM, str(joined), str(model), params),
             capture_output=True,
             text=True,
             check=True,

@@ -15,7 +15,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,6 +28,7 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 from opboost.bench.processes import child_of, peak_mb
+from opboost.child_processes import python_command
 from opboost.errors import OpBoostError
 from opboost.experiments.scene import (
     LABEL_PARTY,
@@ -282,7 +282,7 @@ sys.stdin.read()
 def _program(text: str) -> Iterator[int]:
     """A small server as a process; yields its port."""
     with subprocess.Popen(
-        [sys.executable, "-c", text], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        python_command("-c", text), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         try:
             assert process.stdout is not None

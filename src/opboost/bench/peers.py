@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import Any
+
+from opboost.child_processes import python_command
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,7 @@ class Peer:
             done = subprocess.run(
                 [str(python), str(script)],
                 input=json.dumps(request),
+                cwd=python.parent,  # Python processes of the peer's own keep off this one's
                 capture_output=True,
                 text=True,
                 timeout=timeout,
@@ -59,8 +61,10 @@ class Peer:
         if ready.exists() and ready.read_text() == wanted:
             return python, ""
         for command in (
-            [sys.executable, "-m", "venv", "--clear", str(home)],
-            [str(python), "-m", "pip", "install", "--quiet", *self.requirements],
+            python_command("-m", "venv", "--clear", str(home)),
+            python_command(
+                "-m", "pip", "install", "--quiet", *self.requirements, interpreter=python
+            ),
         ):
             try:
                 done = subprocess.run(

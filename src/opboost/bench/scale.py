@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import math
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -21,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from opboost.bench.scale_point import Point
+from opboost.child_processes import python_command
 from opboost.errors import OpBoostError
 from opboost.theory import protocol_cost
 
@@ -101,9 +101,8 @@ def played(
     role: str, point: Point, folder: Path, *, module: str = "opboost.bench.scale_point"
 ) -> dict[str, Any]:
     """What a part of a job took, in a process of its own."""
-    command = [sys.executable, "-m", module, role]
     done = subprocess.run(
-        [*command, json.dumps(asdict(point)), str(folder)],
+        python_command("-m", module, role, json.dumps(asdict(point)), str(folder)),
         capture_output=True,
         text=True,
         check=False,

@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 import statistics
 import subprocess
-import sys
 from dataclasses import dataclass
+
+from opboost.child_processes import python_command
 
 SIZES = ((30_000, 14), (300_000, 40))
 WAYS = ("opboost", "plain xgboost", "plain lightgbm", "plain scikit-learn")
@@ -85,7 +86,7 @@ def measure(way: str, rows: int, columns: int, repeats: int = 5) -> TrainTime:
     """Fit several times in a fresh process."""
     arguments = [way, str(rows), str(columns), str(TREES), str(repeats)]
     done = subprocess.run(
-        [sys.executable, "-c", _SCRIPT, *arguments], capture_output=True, text=True, check=False
+        python_command("-c", _SCRIPT, *arguments), capture_output=True, text=True, check=False
     )
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]

@@ -9,7 +9,6 @@ import json
 import re
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -20,6 +19,7 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.parquet
 
+from opboost.child_processes import python_command
 from opboost.errors import OpBoostError
 from opboost.service.certs import new_kit
 
@@ -41,7 +41,7 @@ class Scene:
         """How the party's process is started."""
         verb = "serve" if party == LABEL_PARTY else "join"
         config = str(self.config(party))
-        return [sys.executable, "-m", "opboost", verb, "-c", config, "--format", "json", *more]
+        return python_command("-m", "opboost", verb, "-c", config, "--format", "json", *more)
 
 
 def write_scene(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
+
+from opboost.child_processes import python_command
 
 ROWS = 3000
 """Rows of the sample, of which a third is kept for measuring."""
@@ -58,7 +59,7 @@ class Background:
         """Begin a trial; one that goes on is ended first."""
         self.stop()
         process = subprocess.Popen(
-            [sys.executable, "-m", "opboost.explorer.trial"],
+            python_command("-m", "opboost.explorer.trial"),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
+from opboost.child_processes import python_command
 from opboost.errors import PeerError
 from opboost.service.logs import LINES, Log
 
@@ -64,7 +64,7 @@ class GateProcess:
         }
         with _small_stacks():
             return subprocess.Popen(
-                [sys.executable, "-m", "opboost.service.gate"],
+                python_command("-m", "opboost.service.gate"),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,

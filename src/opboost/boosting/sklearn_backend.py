@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-import zipfile
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +19,7 @@ from sklearn.ensemble import (
 from sklearn.ensemble._hist_gradient_boosting.common import PREDICTOR_RECORD_DTYPE
 
 from opboost._typing import FloatArray
+from opboost.archives import read_array, read_inner_archive
 from opboost.boosting.protocol import Matrix, Problem, Replace, Task
 from opboost.boosting.soundness import check_tree, unsound
 from opboost.errors import DataError
@@ -152,16 +153,15 @@ class TrainedSklearn:
         """A model that was saved; a file with anything but scikit-learn's trees is refused."""
         import skops.io as sio
 
-        with zipfile.ZipFile(path) as archive:
-            if sum(i.file_size for i in archive.infolist()) > 64 * max(path.stat().st_size, 2**20):
-                raise unsound("it holds far more than its size")
-        strange = sorted(set(sio.get_untrusted_types(file=path)) - set(TREE_TYPES))
+        data = path.read_bytes()
+        _check_members(read_inner_archive(data))
+        strange = sorted(set(sio.get_untrusted_types(data=data)) - set(TREE_TYPES))
         if strange:
             raise DataError(
                 f"The model file holds types that no booster of ours writes: {', '.join(strange)}",
                 hint="It was not saved by OpBoost; do not load it.",
             )
-        model = sio.load(path, trusted=list(TREE_TYPES))
+        model = sio.loads(data, trusted=list(TREE_TYPES))
         _check(model, features)
         return cls(model, task)
 
@@ -172,6 +172,25 @@ _KINDS = (
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
 )
+
+
+_SCHEMA = "schema.json"
+
+
+def _check_members(members: Mapping[str, bytes]) -> None:
+    """Refuse arrays that are larger than the file, or that skops would read again and again."""
+    for name, data in members.items():
+        if name != _SCHEMA:
+            read_array(data)
+    owners: dict[str, Any] = {}
+    nodes: list[Any] = [json.loads(members[_SCHEMA])]
+    while nodes:
+        node = nodes.pop()
+        nodes += node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+        if isinstance(node, dict) and isinstance(node.get("file"), str):
+            owner = node.get("__id__")
+            if owner is None or owners.setdefault(node["file"], owner) != owner:
+                raise unsound("two of its parts share an array")
 
 
 def _check(model: Any, features: int) -> None:

@@ -9,6 +9,7 @@ import os
 import shutil
 import tempfile
 import zipfile
+from collections.abc import Mapping
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from opboost import durable
+from opboost.archives import fits, read_archive, read_array, read_inner_archive
 from opboost.boosting import Trained
 from opboost.errors import DataError, OpBoostError, in_words
 from opboost.estimators.boosted import OpBoostClassifier, OpBoostRegressor
@@ -49,21 +51,28 @@ def save(estimator: Any, path: str | Path) -> None:
         with tempfile.TemporaryDirectory() as folder:
             model = Path(folder) / _MODULES[kind][1]
             estimator.trained_.save(model)
-            with (
-                durable.naming(target),
-                zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as archive,
-            ):
-                archive.writestr("estimator.json", description)
-                archive.write(model, model.name)
-                if estimator._posterior is not None:
-                    laws = io.BytesIO()
-                    np.savez(laws, **estimator._posterior.arrays())
-                    archive.writestr(_POSTERIOR, laws.getvalue())
+            members = {"estimator.json": description.encode(), model.name: model.read_bytes()}
+        if estimator._posterior is not None:
+            laws = io.BytesIO()
+            np.savez(laws, **estimator._posterior.arrays())
+            members[_POSTERIOR] = laws.getvalue()
+        with durable.naming(target):
+            _zipped(members, partial)
         with partial.open("rb") as file:
             os.fsync(file.fileno())
         partial.replace(target)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def _zipped(members: Mapping[str, bytes], path: Path) -> None:
+    """Write an archive that :func:`load` does not take for one that would fill the memory."""
+    for method in (zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED):
+        with zipfile.ZipFile(path, "w", method) as archive:
+            for name, data in members.items():
+                archive.writestr(name, data)
+        if fits(path.stat().st_size, members):
+            return
 
 
 def save_trained(trained: Trained, folder: Path) -> None:
@@ -121,21 +130,20 @@ def load(path: str | Path) -> OpBoostClassifier | OpBoostRegressor:
     True
     """
     try:
-        with zipfile.ZipFile(path) as archive:
-            _refuse_bomb(archive, Path(path).stat().st_size)
-            description = json.loads(archive.read("estimator.json"))
-            if description["version"] != VERSION:
-                raise DataError(
-                    f"{Path(path).name} is of version {description['version']}; "
-                    f"this release reads version {VERSION}"
-                )
-            module, name = _MODULES[description["model"]]
-            content = archive.read(name)
-            laws = archive.read(_POSTERIOR) if _POSTERIOR in archive.namelist() else None
-        made: OpBoostClassifier | OpBoostRegressor = _rebuilt(description, module, name, content)
-        if laws is not None:
-            with np.load(io.BytesIO(laws), allow_pickle=False) as arrays:
-                made._posterior = Posterior.of_arrays(made._layout, dict(arrays))
+        members = read_archive(Path(path))
+        description = json.loads(members["estimator.json"])
+        if description["version"] != VERSION:
+            raise DataError(
+                f"{Path(path).name} is of version {description['version']}; "
+                f"this release reads version {VERSION}"
+            )
+        module, name = _MODULES[description["model"]]
+        made: OpBoostClassifier | OpBoostRegressor
+        made = _rebuilt(description, module, name, members[name])
+        if _POSTERIOR in members:
+            laws = read_inner_archive(members[_POSTERIOR])
+            arrays = {key.removesuffix(".npy"): read_array(data) for key, data in laws.items()}
+            made._posterior = Posterior.of_arrays(made._layout, arrays)
         return made
     except DataError:
         raise
@@ -147,14 +155,8 @@ def load(path: str | Path) -> OpBoostClassifier | OpBoostRegressor:
 MOST_RELEASES = 1000
 """Releases of the same rows that a saved estimator may state."""
 
-MOST = 64
-"""A saved file holds no more than so many times its size, or so many megabytes."""
-
-
-def _refuse_bomb(archive: zipfile.ZipFile, size: int) -> None:
-    """Refuse an archive that would fill the memory."""
-    if sum(item.file_size for item in archive.infolist()) > MOST * max(size, 2**20):
-        raise DataError("The archive holds far more than its size", hint="Do not load it.")
+MOST_CLASS_BYTES = 2**26
+"""Bytes that all names of classes may take in memory; a text's type states the longest."""
 
 
 def _description(estimator: Any, kind: str) -> dict[str, Any]:
@@ -196,7 +198,7 @@ def _rebuilt(description: dict[str, Any], module: str, name: str, content: bytes
     estimator: Any = kinds[description["class"]](mechanisms)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / name
-        file.write_bytes(io.BytesIO(content).getvalue())
+        file.write_bytes(content)
         kind = getattr(import_module(module), description["model"])
         estimator.trained_ = kind.load(file, description["task"], len(layout.names()))
     estimator._layout, estimator._posterior = layout, None
@@ -216,6 +218,15 @@ def _rebuilt(description: dict[str, Any], module: str, name: str, content: bytes
         stated = replace(estimator.desensitizer_.guarantee_, caveats=tuple(description["caveats"]))
         estimator.guarantee_ = added_up(stated, estimator.releases_)
     if description["classes"] is not None:
-        classes = description["classes"]
-        estimator.classes_ = np.array(classes["values"], dtype=np.dtype(classes["dtype"]))
+        estimator.classes_ = _classes(**description["classes"])
     return estimator
+
+
+def _classes(dtype: str, values: list[Any]) -> np.ndarray[Any, Any]:
+    """Return the array that :func:`_plain` described, unless it would fill the memory."""
+    kind = np.dtype(dtype)
+    if any(isinstance(value, list | dict) for value in values):
+        raise DataError("The classes of an estimator are a plain list")
+    if kind.itemsize * len(values) > MOST_CLASS_BYTES:
+        raise DataError("The classes of an estimator take too much memory in the type it states")
+    return np.array(values, dtype=kind)

@@ -1,0 +1,115 @@
+"""Archives of files that others may have made, measured before anything is unpacked from them.
+
+A file of a few kilobytes can say that it holds gigabytes: by compression, by an archive within the
+archive, by the shape in an array's header, or by a text that is small until it is parsed.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from opboost.errors import DataError
+
+_RATIO, _LEAST = 64, 2**20
+_PARSED_RATIO = 4
+_ARCHIVES = (".npz", ".skops")
+_WEIGHTS = {
+    ".json": {b"{": 256, b"[": 64, b",": 64, b":": 96},
+    ".txt": {b" ": 64, b"\n": 64},
+}
+"""Bytes that Python takes for what such a character begins or ends, at most."""
+
+
+def allowance(size: int) -> int:
+    """Return how many bytes may be unpacked from a file of ``size`` bytes."""
+    return _RATIO * max(size, _LEAST)
+
+
+def fits(size: int, members: Mapping[str, bytes]) -> bool:
+    """Return whether a file of ``size`` bytes may hold these members, unpacked and parsed."""
+    within = sum(map(len, members.values())) <= allowance(size)
+    return within and sum(_parsed(*m) for m in members.items()) <= _PARSED_RATIO * allowance(size)
+
+
+def _parsed(name: str, data: bytes) -> int:
+    if Path(name).suffix in _ARCHIVES:
+        return sum(_parsed_text(*member) for member in read_inner_archive(data).items())
+    return _parsed_text(name, data)
+
+
+def _parsed_text(name: str, data: bytes) -> int:
+    weights = _WEIGHTS.get(Path(name).suffix, {})
+    return len(data) + sum(data.count(c) * weight for c, weight in weights.items())
+
+
+def read_archive(path: Path) -> dict[str, bytes]:
+    """Return the members of a zip file; refuse one that takes far more memory than its size."""
+    size = path.stat().st_size
+    with zipfile.ZipFile(path) as archive:
+        found = _members(archive, allowance(size), path.name)
+    if not fits(size, found):
+        raise _too_large(path.name)
+    return found
+
+
+def read_inner_archive(data: bytes) -> dict[str, bytes]:
+    """Return the members of an archive within an archive; refuse one that is compressed."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        if any(item.compress_type != zipfile.ZIP_STORED for item in archive.infolist()):
+            raise DataError("The archive holds a compressed archive", hint="Do not load it.")
+        return _members(archive, len(data), "An archive in the archive")
+
+
+def _members(archive: zipfile.ZipFile, most: int, name: str) -> dict[str, bytes]:
+    items = archive.infolist()
+    if sum(item.file_size for item in items) > most:
+        raise _too_large(name)
+    found = {}
+    for item in items:
+        with archive.open(item) as file:
+            # Without a length, all that is compressed would be unpacked, whatever is declared.
+            found[item.filename] = file.read(item.file_size)
+    return found
+
+
+def _too_large(name: str) -> DataError:
+    return DataError(f"{name} holds far more than its size", hint="Do not load it.")
+
+
+def read_array(data: bytes) -> np.ndarray[Any, Any]:
+    """Return the array of an ``.npy`` file; refuse a header that declares more or less than it has.
+
+    >>> file = io.BytesIO()
+    >>> np.save(file, np.array([1.0, 2.0]))
+    >>> read_array(file.getvalue())
+    array([1., 2.])
+    """
+    file = io.BytesIO(data)
+    readers = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }
+    version = np.lib.format.read_magic(file)
+    if version not in readers:
+        raise _unreadable()
+    shape, fortran, dtype = readers[version](file)
+    start, count = file.tell(), math.prod(shape)
+    if dtype.hasobject or not dtype.itemsize or any(n < 0 for n in shape):
+        raise _unreadable()
+    if count * dtype.itemsize != len(data) - start:
+        raise _unreadable()
+    flat = np.frombuffer(data, dtype, count, start) if count else np.empty(0, dtype)
+    return flat.reshape(shape, order="F" if fortran else "C").copy()
+
+
+def _unreadable() -> DataError:
+    return DataError(
+        "An array in the archive declares another size than it has", hint="Do not load it."
+    )

@@ -255,6 +255,60 @@ def test_reported_missing_rows_are_missing_in_every_kind(kind):
     assert 200 < gaps < 400
 
 
+def _slots(array):
+    """What lies in an Arrow column's slots for numbers, nulls' included."""
+    array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+    return np.frombuffer(array.buffers()[1], array.type.to_pandas_dtype())[: len(array)]
+
+
+@pytest.mark.parametrize("grid", [(-5, 4), (-300, -290), (1, 10), (300, 309)])
+@pytest.mark.parametrize("flag", ["raise", op.Flag(eps_missing=0.5, constant=0.5)])
+@pytest.mark.parametrize("kind", ["polars", "arrow"])
+def test_a_null_slot_holds_zero_whatever_was_drawn(kind, flag, grid):
+    """A recipient of Arrow data can read what lies below a null."""
+    values = {"a": np.linspace(0, 1, 300).tolist(), "b": np.linspace(1, 0, 300).tolist()}
+    m = op.ClampMap(op.Domain(*grid), 0.5)
+    d = op.Desensitizer(m, bounds=(0, 1), budget=op.Budget.sampled(1), missing=flag)
+    out = d.fit_transform(KINDS[kind](values))
+    for name in ("a", "b"):
+        column = out[name] if kind == "arrow" else out[name].to_arrow()
+        gone = column.is_null().to_numpy(zero_copy_only=False)
+        assert gone.sum() > 50
+        assert (_slots(column)[gone] == 0).all()
+
+
+def test_a_flagged_row_holds_the_public_constant_and_no_draw():
+    table = pa.table({"age": [23.0, None, 40.0] * 200})
+    flag = op.Flag(eps_missing=0.5, constant=40)
+    column = op.Desensitizer(M, bounds={"age": (17, 90)}, missing=flag).fit_transform(table)["age"]
+    gone = column.is_null().to_numpy(zero_copy_only=False)
+    assert set(_slots(column)[gone]) == {4}  # the cell of 40
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_public_columns_leave_without_what_lies_below_their_nulls(kind):
+    """Who blanks a value in polars, Arrow or pandas leaves it in the null's slot."""
+    known = pa.array([7, 4711, 9])
+    masked = pa.Array.from_buffers(pa.int64(), 3, [pa.py_buffer(b"\x05"), known.buffers()[1]])
+    assert _slots(masked).tolist() == [7, 4711, 9]
+    table = pa.table({"age": [20, 30, 40], "code": masked})
+    if kind == "polars":
+        blank = pl.when(pl.col("code") != 4711).then(pl.col("code"))
+        table = pl.DataFrame({"age": [20, 30, 40], "code": [7, 4711, 9]}).with_columns(blank)
+        assert _slots(table["code"].to_arrow()).tolist() == [7, 4711, 9]
+    elif kind == "pandas":
+        code = pd.arrays.IntegerArray(np.array([7, 4711, 9]), np.array([False, True, False]))
+        table = pd.DataFrame({"age": [20, 30, 40], "code": code})
+    out = op.Desensitizer(M, bounds={"age": (17, 90)}, remainder="passthrough").fit_transform(table)
+    if kind == "pandas":
+        assert out["code"].isna().tolist() == [False, True, False]
+        assert 4711 not in out["code"].array._data
+    else:
+        column = out["code"] if kind == "arrow" else out["code"].to_arrow()
+        assert column.to_pylist() == [7, None, 9]
+        assert _slots(column).tolist() == [7, 0, 9]
+
+
 def test_a_missing_category_may_be_declared_as_one():
     table = pd.DataFrame({"city": ["north", None, "south"]})
     m = op.UnaryEncoding(["north", "south", None], epsilon=1.0)

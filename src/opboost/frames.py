@@ -160,7 +160,10 @@ def rebuild(table: Any, columns: Sequence[OutColumn | Hashable]) -> Any:
         return stack(table, columns)
     frame = nw.from_native(table, eager_only=True)
     if frame.implementation.is_pandas_like():
-        values = {_name(c): _with_nan(c) if isinstance(c, OutColumn) else table[c] for c in columns}
+        values = {
+            _name(c): _with_nan(c) if isinstance(c, OutColumn) else _without_masked(table[c])
+            for c in columns
+        }
         return type(table)(values, index=table.index)
     import pyarrow as pa
 
@@ -168,11 +171,29 @@ def rebuild(table: Any, columns: Sequence[OutColumn | Hashable]) -> Any:
         str(_name(c)): (
             pa.array(c.values, mask=c.missing)
             if isinstance(c, OutColumn)
-            else _series(table, c).to_arrow()
+            else _without_hidden(_series(table, c).to_arrow())
         )
         for c in columns
     }
     return nw.from_arrow(pa.table(arrays), backend=frame.implementation).to_native()
+
+
+def _without_masked(series: Any) -> Any:
+    """A pandas column with nothing left below the mask of its nulls."""
+    if isinstance(series.dtype, np.dtype) or not series.isna().any():
+        return series
+    plain = series.reset_index(drop=True)
+    return plain.dropna().reindex(plain.index).set_axis(series.index)
+
+
+def _without_hidden(values: Any) -> Any:
+    """An Arrow column with nothing left in the slots of its nulls."""
+    if not values.null_count:
+        return values
+    import pyarrow as pa
+
+    missing = np.asarray(values.is_null().to_numpy(zero_copy_only=False))
+    return values.drop_null().take(pa.array(np.cumsum(~missing) - 1, mask=missing))
 
 
 def taken(table: Any, rows: IntArray) -> Any:
@@ -207,6 +228,6 @@ def _with_nan(column: OutColumn) -> np.ndarray[Any, Any]:
 
 
 def hidden(out: OutColumn, gone: BoolArray) -> OutColumn:
-    """The column with more rows missing; a hidden cell's draw is overwritten."""
+    """The column with more rows missing; every missing row holds zero, whatever was drawn."""
     missing = gone if out.missing is None else out.missing | gone
-    return OutColumn(out.name, np.where(gone, out.values.min(initial=1), out.values), missing)
+    return OutColumn(out.name, np.where(missing, out.values.dtype.type(0), out.values), missing)

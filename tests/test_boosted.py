@@ -353,6 +353,19 @@ def test_it_talks_when_asked(capsys):
     assert "569 rows, 4 features; training on" in capsys.readouterr().err
 
 
+def test_why_denoising_is_off_is_said_once(capsys):
+    X, y, _ = cancer()
+    private = {"mean radius": (5, 30), "worst texture": (10, 50)}
+    schema = [
+        op.PrivateColumn(n, op.NumericMapping(GRID, bounds), M) for n, bounds in private.items()
+    ]
+    party = op.FeatureParty(X[list(private)], schema, codebook="cuts")
+    model = op.LabelParty(None, y, random_state=0).train([op.MemoryChannel(party)])
+    assert not model.denoised_
+    said = capsys.readouterr().err
+    assert said.count("denoising is off, because a party withholds its codebook") == 1
+
+
 def test_bad_input_gets_a_sentence():
     X, y, bounds = cancer()
     with pytest.raises(ValueError, match="one class only"):

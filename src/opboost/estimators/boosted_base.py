@@ -122,14 +122,15 @@ class BoostedBase(BaseEstimator):  # type: ignore[misc]
         booster = make_booster(self.booster, self.booster_params)
         seed = self._seed()
         own = layout.own_values(table, len(target.y))
+        denoise = self.denoise if self._may_denoise(released, sent) else False
         rows = learnable(
             layout,
-            decoded(layout, released) if self._may_denoise(released, sent) else released,
+            released if denoise is False else decoded(layout, released),
             own,
             target.y,
             task=target.task,
             classes=target.classes,
-            denoise=self.denoise if self._may_denoise(released, sent) else False,
+            denoise=denoise,
             booster=booster,
             sent=1.0 if sent is None else sent,
             weight=target.weight,

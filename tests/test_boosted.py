@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import pickle
 import zipfile
 
@@ -215,6 +216,37 @@ def test_nominal_missing_and_own_categorical_columns():
     bad = table.head(3).assign(city=["west", "north", "north"])
     with pytest.raises(op.ColumnError, match="'city' does not fit"):
         clf.predict(bad)
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])
+def test_a_column_of_names_does_not_get_into_a_model(kind, tmp_path):
+    rng = np.random.default_rng(0)
+    age, y = rng.uniform(20, 80, 300), rng.integers(0, 2, 300)
+    names = [f"person-{i}" for i in range(300)]
+    clf = op.OpBoostClassifier(M, bounds={"age": (20, 80)}, booster="gbdt")
+    rule = (
+        r"Column 'name' holds more than 64 different texts, and a model lists them all "
+        r"\(300 different ones\)\. Declare them as public \(categories=\{'name': \[\.\.\.\]\}\), "
+        r"replace them by numbers or fewer groups, or drop the column\."
+    )
+    days = [datetime.date(1950, 1, 1) + datetime.timedelta(days=i) for i in range(300)]
+    for column in (names, days):
+        with pytest.raises(op.ColumnError, match=rule) as error:
+            clf.fit(kind({"age": age, "name": column}), y)
+        assert "300" not in error.value.public
+        assert "person" not in str(error.value)
+    with pytest.raises(op.ColumnError, match="'name' holds more than 64 different texts"):
+        op.LabelParty(kind({"name": names}), y)  # before any other party releases anything
+    with pytest.raises(op.ColumnError, match="Column 1 holds more than 64 different texts"):
+        op.OpBoostClassifier(M, bounds={0: (20, 80)}).fit(
+            np.array(list(zip(age, names, strict=True)), dtype=object), y
+        )
+    few = [f"city-{i % 64}" for i in range(300)]
+    clf.fit(kind({"age": age, "name": few}), y).save(tmp_path / "m.opboost")
+    declared = op.OpBoostClassifier(
+        {"age": M, "name": op.UnaryEncoding(names, 1.0)}, bounds={"age": (20, 80)}, booster="gbdt"
+    )
+    assert len(declared.fit(kind({"age": age, "name": names}), y).model_features_) == 301
 
 
 def test_class_weights_and_sample_weights():

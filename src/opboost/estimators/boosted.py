@@ -28,6 +28,7 @@ class OpBoostClassifier(ClassifierMixin, BoostedBase):  # type: ignore[misc]
     """A boosted classifier whose private columns are desensitised before training.
 
     Columns named in ``bounds`` or ``categories`` are private; all others are the label party's own.
+    An own column of texts becomes a feature for each text; with more than 64 it is refused.
     ``random_state`` seeds booster and denoiser; noise is cryptographic unless ``noise_rng`` is
     seeded.  ``denoise="auto"`` trains on posterior draws of the clean rows where held-out noisy
     rows do not speak against it; ``True`` always does, ``False`` trains on rows as they came.

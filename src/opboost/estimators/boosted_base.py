@@ -22,7 +22,7 @@ from opboost.errors import ParameterError
 from opboost.estimators.denoising import Choice, Denoised, decoded, learnable
 from opboost.estimators.denoising import train as train_by
 from opboost.estimators.desensitizer import Desensitizer
-from opboost.estimators.features import Layout, OwnColumn, Released, check_sizes
+from opboost.estimators.features import Layout, OwnColumn, Released, check_sizes, own_columns
 from opboost.estimators.targets import Target
 from opboost.frames import column_names
 from opboost.guarantee import Joint, NoGuarantee
@@ -85,8 +85,8 @@ class BoostedBase(BaseEstimator):  # type: ignore[misc]
         check_sizes(release.columns_)
         _check_lengths(len(next(iter(released.values()))[0].values), target.y)
         private = {c.name for c in release.columns_}
-        own = [OwnColumn.of(table, n) for n in column_names(table) if n not in private]
-        layout = Layout(release.columns_, tuple(own))
+        own = own_columns(table, [n for n in column_names(table) if n not in private])
+        layout = Layout(release.columns_, own)
         self._learn(
             layout,
             table,
@@ -247,7 +247,7 @@ class BoostedBase(BaseEstimator):  # type: ignore[misc]
         """Train on columns that others released, in memory or on disk, beside one's own."""
         check_sizes(columns)
         names = [] if own is None else column_names(own)
-        layout = Layout(columns, tuple(OwnColumn.of(own, n) for n in names))
+        layout = Layout(columns, own_columns(own, names))
         if stored is not None:
             self._learn_stored(layout, own, stored, target, train=train, values=values)
         else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,9 @@ from opboost.frames import OutColumn, as_numbers, categories, column, part
 from opboost.mechanisms import UnaryEncoding
 from opboost.ordinals import Codebook, CodedColumn, encode
 from opboost.wire.stored import StoredColumn
+
+MAX_OWN_TEXTS = 64
+"""Most different texts of an own column: a model file lists each, and more are often names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,21 @@ class OwnColumn:
         known = {c: i for i, c in enumerate(self.categories)}
         position = np.array([*(known.get(v, -1) for v in rows.values), -1], dtype=np.int64)
         return _one_hot(position[rows.codes], len(self.categories))
+
+
+def own_columns(table: Any, names: Iterable[Hashable]) -> tuple[OwnColumn, ...]:
+    """The label party's own columns; one with many different texts is refused."""
+    found = tuple(OwnColumn.of(table, name) for name in names)
+    for c in found:
+        if len(c.categories or ()) > MAX_OWN_TEXTS:
+            raise ColumnError(
+                c.name,
+                f"holds more than {MAX_OWN_TEXTS} different texts, and a model lists them all",
+                detail=f"{len(c.names())} different ones",
+                hint=f"Declare them as public (categories={{{c.name!r}: [...]}}), replace them by "
+                "numbers or fewer groups, or drop the column.",
+            )
+    return found
 
 
 Released = OutColumn | CodedColumn

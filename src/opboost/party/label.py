@@ -32,7 +32,7 @@ from opboost.estimators import OpBoostClassifier, OpBoostRegressor
 from opboost.estimators.boosted import Books, kind_for
 from opboost.estimators.denoising import Choice
 from opboost.estimators.denoising import train as train_by
-from opboost.estimators.features import OwnColumn, Released
+from opboost.estimators.features import Released, own_columns
 from opboost.estimators.saving import load_trained, save_trained
 from opboost.frames import column_names, taken
 from opboost.ordinals import Codebook, distinct
@@ -96,6 +96,8 @@ class LabelParty:
             raise ParameterError(
                 f"The label has {len(sized):,} rows, the label party's features {len(features):,}."
             )
+        if features is not None and y is not None:  # refused before anybody releases anything
+            own_columns(features, column_names(features))
         self._count = len(sized)
         self._places: IntArray | None = None  # all rows, in the order of the table
         self._rules, self._ask = AlignRules.of(align), ask
@@ -130,7 +132,7 @@ class LabelParty:
             )
         offers = [self._offer(channel, welcome) for channel in channels]
         names = [] if self._own is None else column_names(self._own)
-        offers = named_apart(offers, own_names(OwnColumn.of(self._own, n) for n in names))
+        offers = named_apart(offers, own_names(own_columns(self._own, names)))
         with self._aside(state) as disk:
             return self._trained(channels, offers, state, disk)
 

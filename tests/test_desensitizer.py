@@ -13,6 +13,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, KFold, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
@@ -67,11 +68,71 @@ def test_the_kind_that_came_in_goes_out(kind):
     assert got.to_numpy().tolist() == expected.to_numpy().tolist()
 
 
-def test_pandas_keeps_its_index_and_narrow_types():
-    table = pd.DataFrame(PEOPLE, index=[9, 8, 7, 6, 5])
-    out = desensitizer().fit_transform(table)
-    assert out.index.tolist() == [9, 8, 7, 6, 5]
+def test_pandas_keeps_narrow_types():
+    out = desensitizer().fit_transform(pd.DataFrame(PEOPLE))
     assert {str(t) for t in out.dtypes} == {"uint8"}
+
+
+INDEXES = {
+    "IDs": pd.Index(["ann", "bob", "cat", "dan", "eve"], name="customer"),
+    "raw values": pd.Index(PEOPLE["income"]),
+    "shuffled": pd.Index([9, 8, 7, 6, 5]),
+    "a slice": pd.RangeIndex(200, 205),
+    "twice": pd.Index([1, 1, 2, 2, 2]),
+    "levels": pd.MultiIndex.from_arrays([list("aabbb"), range(5)]),
+}
+
+
+@pytest.mark.parametrize("way", ["default", "pandas"])
+@pytest.mark.parametrize("index", INDEXES.values(), ids=INDEXES)
+def test_an_index_does_not_leave(index, way):
+    """It may hold an ID or a raw value, and nothing is declared about it."""
+    table = pd.DataFrame(PEOPLE, index=index).assign(note=pd.array([1, None, 3, 4, 5], "Int64"))
+    d = desensitizer(remainder="passthrough").set_output(transform=way).fit(table)
+    words = r"index of the table is dropped.*reset_index\(drop=True\)"
+    with pytest.warns(op.DroppedIndexWarning, match=words) as caught:
+        out = d.transform(table)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    plain = pd.DataFrame(PEOPLE).assign(note=[1.0, np.nan, 3.0, 4.0, 5.0])
+    expected = desensitizer(remainder="passthrough").fit_transform(plain)
+    assert out.index.equals(pd.RangeIndex(5))
+    assert out.index.names == [None]
+    rows = out.to_numpy(dtype=float, na_value=np.nan)
+    assert np.array_equal(rows, expected.to_numpy(dtype=float), equal_nan=True)
+    assert d.set_output(transform="polars").transform(table).shape == (5, 7)  # has none to drop
+
+
+def test_a_default_index_is_dropped_without_a_word():
+    """As whole numbers, too: what reading a file or putting tables together may leave."""
+    table = pd.DataFrame(PEOPLE, index=pd.Index(range(5), name="row"))
+    out = desensitizer().fit_transform(table)
+    assert out.index.equals(pd.RangeIndex(5))
+    assert out.index.names == [None]
+
+
+@pytest.mark.filterwarnings("ignore::opboost.DroppedIndexWarning")
+def test_rows_that_were_split_and_shuffled_go_through_searches_and_pipelines():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"age": rng.uniform(17, 90, 300), "own": rng.normal(size=300)})
+    y = (table["age"] > 50).astype(int)
+    train, test, y_train, y_test = train_test_split(table, y, random_state=0)
+    d = op.Desensitizer(op.ClampMap(GRID, 5.0), bounds={"age": (17, 90)}, remainder="passthrough")
+    search = GridSearchCV(
+        make_pipeline(d, DecisionTreeClassifier(random_state=0)),
+        {"decisiontreeclassifier__max_depth": [1, 2]},
+        cv=KFold(3, shuffle=True, random_state=0),
+    ).fit(train, y_train)
+    assert search.score(test, y_test) > 0.9
+    assert d.fit(train).transform(train).index.equals(pd.RangeIndex(225))
+
+
+def test_an_estimator_says_nothing_of_an_index_that_stays():
+    table = pd.DataFrame(PEOPLE, index=list("abcde"))[["age", "income"]]
+    clf = op.OpBoostClassifier(M, bounds=DECLARED["bounds"], booster="gbdt", denoise=False)
+    clf.fit(table, [0, 1, 0, 1, 0], eval_set=(table, [0, 1, 0, 1, 0]))
+    assert isinstance(clf.predict(table, desensitize=True), np.ndarray)
+    assert isinstance(clf.model_matrix(table, desensitize=True), np.ndarray)
 
 
 def test_numpy_columns_are_named_by_number():

@@ -10,7 +10,8 @@ The tree::
     ├── PrivacyError                    what was asked would break a promise
     ├── PeerError                       another party, or the connection to it
     │   └── WireError                   ... sent what no message of ours looks like
-    └── InferredBoundsWarning           bounds were taken from the data (a warning)
+    ├── InferredBoundsWarning           bounds were taken from the data (a warning)
+    └── DroppedIndexWarning             a table's index was left out of a release (a warning)
 
 A message names the thing, the rule, what came, and the next step.  It is one line of bounded length
 that any terminal can show, whatever a file or a peer put into it.
@@ -140,3 +141,7 @@ class WireError(PeerError):
 
 class InferredBoundsWarning(UserWarning):
     """Bounds were computed from the data, so the column's extremes are revealed."""
+
+
+class DroppedIndexWarning(UserWarning):
+    """The index of a table is left out of its release: it may hold an ID or a raw value."""

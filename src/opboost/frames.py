@@ -37,6 +37,15 @@ def is_frame(table: object) -> bool:
         raise DataError(f"A column name stands twice in the table: {twice}") from None
 
 
+def has_index(table: Any) -> bool:
+    """Whether a table's rows have labels of their own, other than 0, 1, 2, ..."""
+    if not is_frame(table):
+        return False
+    if not nw.from_native(table, eager_only=True).implementation.is_pandas_like():
+        return False
+    return not table.index.equals(table.reset_index(drop=True).index)
+
+
 def column_names(table: Any) -> list[Hashable]:
     """The names of a table's columns; a numpy array's are 0, 1, 2, ..."""
     if is_frame(table):
@@ -155,16 +164,19 @@ def _not_a_number(name: Hashable, row: int, value: object) -> ColumnError:
 
 
 def rebuild(table: Any, columns: Sequence[OutColumn | Hashable]) -> Any:
-    """A table of the kind of ``table`` with its index; a bare name is a column left as it is."""
+    """A table of the kind of ``table``, rows numbered from 0; a bare name is a column left as it
+    is.
+    """
     if not is_frame(table):
         return stack(table, columns)
     frame = nw.from_native(table, eager_only=True)
     if frame.implementation.is_pandas_like():
+        plain = table.reset_index(drop=True)
         values = {
-            _name(c): _with_nan(c) if isinstance(c, OutColumn) else _without_masked(table[c])
+            _name(c): _with_nan(c) if isinstance(c, OutColumn) else _without_masked(plain[c])
             for c in columns
         }
-        return type(table)(values, index=table.index)
+        return type(table)(values, index=plain.index)
     import pyarrow as pa
 
     arrays = {
@@ -179,11 +191,10 @@ def rebuild(table: Any, columns: Sequence[OutColumn | Hashable]) -> Any:
 
 
 def _without_masked(series: Any) -> Any:
-    """A pandas column with nothing left below the mask of its nulls."""
+    """A pandas column, rows numbered from 0, with nothing left below the mask of its nulls."""
     if isinstance(series.dtype, np.dtype) or not series.isna().any():
         return series
-    plain = series.reset_index(drop=True)
-    return plain.dropna().reindex(plain.index).set_axis(series.index)
+    return series.dropna().reindex(series.index)
 
 
 def _without_hidden(values: Any) -> Any:
@@ -219,6 +230,11 @@ def stack(table: Any, columns: Sequence[OutColumn | Hashable]) -> np.ndarray[Any
     return np.column_stack(
         [_with_nan(c) if isinstance(c, OutColumn) else column(table, c) for c in columns]
     )
+
+
+def in_pandas(values: np.ndarray[Any, Any]) -> Any:
+    """An array as a pandas table, rows and columns numbered."""
+    return nw.from_numpy(values, backend="pandas").to_native()
 
 
 def _with_nan(column: OutColumn) -> np.ndarray[Any, Any]:

@@ -17,11 +17,25 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from opboost._typing import BoolArray
 from opboost.budget import Budget
 from opboost.columns import Prepared, PrivateColumn, check_release_names
-from opboost.errors import ColumnError, InferredBoundsWarning, ParameterError
+from opboost.errors import (
+    ColumnError,
+    DroppedIndexWarning,
+    InferredBoundsWarning,
+    ParameterError,
+)
 from opboost.estimators.accounting import RowHashes
 from opboost.estimators.declarations import Declarations, no_bounds
 from opboost.estimators.memory import Release, ReleaseMemory
-from opboost.frames import OutColumn, column_names, hidden, is_frame, rebuild, stack
+from opboost.frames import (
+    OutColumn,
+    column_names,
+    has_index,
+    hidden,
+    in_pandas,
+    is_frame,
+    rebuild,
+    stack,
+)
 from opboost.guarantee import Joint, NoGuarantee
 from opboost.rng import Rng, SeededRng, default_rng
 
@@ -63,6 +77,10 @@ class Desensitizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         outside_: How many values the last table had outside the bounds, by column.  Local: it
             describes the data, must not be published, and no pickle holds it.
         releases_: How many releases were made since ``fit``.
+
+    **No index leaves.**  A pandas index may hold an ID or a raw value, and nothing is declared
+    about it.  Released rows keep their order and are numbered from 0.  ``transform`` warns with
+    ``op.DroppedIndexWarning`` where the index was any other; splitting or shuffling leaves one.
 
     **Release once.**  The same table object with the same content gives the same release again, at
     no cost: fresh noise on the same rows would let anyone average it away.  Anything else is a new
@@ -235,8 +253,20 @@ class Desensitizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             elif self._plan.passthrough:
                 out.append(name)
         # scikit-learn's set_output wraps arrays; without it the kind that came in goes out.
-        if _get_output_config("transform", self)["dense"] != "default":
+        kind = _get_output_config("transform", self)["dense"]
+        if kind not in ("default", "pandas"):
             return stack(table, out)
+        if has_index(table):
+            warnings.warn(
+                "The index of the table is dropped: it may hold an ID or a raw value. The released "
+                "rows keep their order and are numbered from 0. Write X.reset_index(drop=True) "
+                "before where rows are joined by their index, as ColumnTransformer does under "
+                "set_output(transform='pandas').",
+                DroppedIndexWarning,
+                stacklevel=3,
+            )
+        if kind == "pandas":  # scikit-learn would give an array the index of the raw table
+            return in_pandas(stack(table, out))
         return rebuild(table, out)
 
     def release(self, X: Any) -> tuple[Any, Release]:

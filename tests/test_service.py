@@ -17,12 +17,15 @@ import pyarrow as pa
 import pytest
 
 import opboost as op
+from opboost.config.federation import load_feature
 from opboost.experiments.scene import (
     LABEL_PARTY,
     run_scene,
     started_process,
     wait_for_address,
 )
+from opboost.ledger import Ledger
+from opboost.service import join as joining
 from opboost.service.certs import new_kit
 from opboost.wire.messages import (
     Ack,
@@ -47,6 +50,7 @@ from tests.federation import (
     stop,
     wait_for,
 )
+from tests.workers import in_time
 
 
 def test_three_processes_make_one_model_and_come_back_to_the_same(tmp_path):
@@ -369,6 +373,20 @@ def test_a_label_party_that_is_not_there_is_told_with_status_4(tmp_path):
     status, _, words = run("join", "-c", config, "--connect", "127.0.0.1:9")
     assert status == 4
     assert "cannot be reached" in words
+
+
+def test_a_party_that_is_done_does_not_wait_long_for_one_that_is_gone(tmp_path, monkeypatch):
+    monkeypatch.setattr(joining, "CONFIRM_SECONDS", 0.3)
+    made, said = scene(tmp_path, ("shop",)), []
+    file = made.config("shop")
+    file.write_text(file.read_text() + "\n[limits]\nconnect_seconds = 100000\n")
+    config = load_feature(file)
+    with Ledger(config.ledger_folder, config.ledger_key) as ledger:
+        visit = joining._Visit(
+            config, "127.0.0.1:9", identity_of(made, "shop"), ledger, None, said.append
+        )
+        in_time(lambda: visit._confirm("20260102T030405Z-01020304"))
+    assert said == ["Waiting for bank at 127.0.0.1:9, at most 0.3 s ..."]
 
 
 def test_a_party_does_not_join_twice_at_once(tmp_path):

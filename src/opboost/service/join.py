@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -72,6 +73,9 @@ The least backoff is also how long a connection may take to be made, which on a 
 Questions are held for less than the ten seconds after which it asks whether the other side is still
 there: a connection that went silent without being closed ends, and is made anew.
 """
+
+CONFIRM_SECONDS = 10.0
+"""How long a party tries to say that it has heard of the end; the model does not hang on it."""
 
 _LEAST = 1_000
 """Bytes a second at which a column gets through; a slower connection counts as broken."""
@@ -356,7 +360,7 @@ class _Visit:
     def _confirm(self, job: str) -> None:
         """Tell the label party that it need not stay for this one; it may be gone already."""
         with suppress(PeerError):
-            self._retried(lambda c: c.call("heard", Ack(job, "heard"), Ack), seconds=10.0)
+            self._retried(lambda c: c.call("heard", Ack(job, "heard"), Ack), CONFIRM_SECONDS)
 
     def _answer(self, query: SplitQuery) -> None:
         answer = self._party.answer(query)
@@ -365,8 +369,12 @@ class _Visit:
         self._log.write("answered", job=query.job, columns=len(query.columns), cuts=cuts)
         self._say(f"Answered {cuts} cuts of {len(query.columns)} columns.")
 
-    def _retried(self, call: Callable[[Connection], M], seconds: float | None = None) -> M:
-        """Call, and when the label party cannot be reached, try again for a while from then on."""
+    def _retried(self, call: Callable[[Connection], M], most: float = math.inf) -> M:
+        """Call, and while the label party cannot be reached, try again.
+
+        That goes on for ``connect_seconds`` from the first failure, and for ``most`` at most.
+        """
+        patience = min(most, self._config.limits.connect_seconds)
         end: float | None = None
         pause = 0.05
         while True:
@@ -374,14 +382,13 @@ class _Visit:
                 return call(self._connected())
             except Unreachable as error:
                 self._hang_up()
-                end = end or time.monotonic() + self._config.limits.connect_seconds
+                end = end or time.monotonic() + patience
                 if not self._told:
                     self._told = True
                     self._say(
                         f"Waiting for {self._config.job.label_party} at {self._address}, "
-                        f"at most {self._config.limits.connect_seconds:g} s ..."
+                        f"at most {patience:g} s ..."
                     )
-                end = end or time.monotonic() + (seconds or self._config.limits.connect_seconds)
                 if time.monotonic() + pause > end:
                     raise Unreachable(
                         f"The label party at {self._address} cannot be reached: {error}"

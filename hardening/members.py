@@ -173,7 +173,7 @@ def forgotten(siege: Siege) -> None:
     """Raise points that do not fit, so that the label party refuses all and the shop may begin."""
     with siege.hands() as (connection, welcome):
         job = welcome.job
-        known = json.loads(durable.unsealed(siege.job / "parties" / "shop" / "points"))
+        known = json.loads(durable.unsealed(siege.job / "parties" / "shop" / "points", ""))
         raised = (b"\2" + b"\1" * 32) * ROWS
         tag = bytes.fromhex(known["tag"])
         connection.call("points", Points(job, "raised", tag, ROWS, 0, raised), Ack)

@@ -14,6 +14,7 @@ from hardening import clock, damage, disk, kills, links, twice
 import opboost as op
 from opboost import durable
 from opboost.ledger import Drawing, Ledger
+from opboost.party.spool import read_values
 from opboost.service import soundness
 from opboost.wire.messages import Poll, encode
 
@@ -73,8 +74,8 @@ def test_a_seal_shows_every_change(tmp_path):
     file = tmp_path / "note"
     for data in (b"", b"{}", os.urandom(100)):
         durable.write(file, durable.sealed(data))
-        assert durable.unsealed(file) == data
-        durable.check_seal(file)
+        assert durable.unsealed(file, "Bring back a copy.") == data
+        assert durable.has_seal(file)
         whole = file.read_bytes()
         for place in range(len(whole)):
             flipped = bytearray(whole)
@@ -82,21 +83,20 @@ def test_a_seal_shows_every_change(tmp_path):
             for broken in (bytes(flipped), whole[:place]):
                 file.write_bytes(broken)
                 for read in (durable.unsealed, durable.check_seal):
-                    with pytest.raises(op.DataError, match=r"note is damaged.*Bring back a copy"):
-                        read(file)
+                    with pytest.raises(op.DataError, match=r"note is damaged\. Bring it back\.$"):
+                        read(file, "Bring it back.")
 
 
 def test_a_stream_that_is_sealed_afterwards_is_still_a_stream(tmp_path):
     file = tmp_path / "stream"
     file.write_bytes(b"x" * 3_000_000)
     durable.seal(file)
-    durable.check_seal(file)
+    assert durable.has_seal(file)
     assert file.stat().st_size == 3_000_000 + durable.SEAL
     with file.open("r+b") as handle:
         handle.seek(2_500_000)
         handle.write(b"y")
-    with pytest.raises(op.DataError, match="is damaged"):
-        durable.check_seal(file)
+    assert not durable.has_seal(file)
 
 
 def test_what_a_kill_left_half_written_is_taken_away_by_the_next_start(tmp_path):
@@ -118,15 +118,17 @@ def test_a_damaged_file_is_refused_unless_it_can_be_made_again(tmp_path):
     for name in ("schema", "query"):
         durable.write(job / name, whole)
     durable.write(job / "00000.values", durable.sealed(b"12345678"))
-    assert soundness.check(job) == []
+    assert soundness.check(job, "Look.") == []
     (job / "00000.values").write_bytes(b"12345678")
-    with pytest.raises(op.DataError, match=r"00000\.values is damaged"):
-        soundness.check(job)
-    assert soundness.check(job, ("schema *.values",)) == ["00000.values"]
+    with pytest.raises(op.DataError, match=r"00000\.values is damaged\. Look\."):
+        soundness.check(job, "Look.")
+    with pytest.raises(op.DataError, match=r"values is damaged.*ask the label party to begin"):
+        read_values(job / "00000.arrow")
+    assert soundness.check(job, "Look.", ("schema *.values",)) == ["00000.values"]
     assert [f.name for f in job.iterdir()] == ["query"]
     durable.write(job / "query", whole[:-1])
     with pytest.raises(op.DataError, match="query is damaged"):
-        soundness.check(job, ("schema *.values",))
+        soundness.check(job, "Look.", ("schema *.values",))
 
 
 def test_a_ledger_that_is_damaged_draws_nothing(tmp_path):

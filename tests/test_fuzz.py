@@ -436,7 +436,7 @@ def test_a_damaged_job_record_is_refused_by_name(tmp_path, change):
     file.write_bytes(durable.sealed(json.dumps(RECORD).encode()))
     assert JobRecord.load(tmp_path).parties == ("shop",)
     file.write_bytes(durable.sealed(json.dumps(RECORD | change).encode()))
-    with pytest.raises(DataError, match=r"job\.json is damaged"):
+    with pytest.raises(DataError, match=r"job\.json is damaged.*, or begin a new run \(--again\)"):
         JobRecord.load(tmp_path)
     file.write_text(json.dumps(RECORD)[:50])
     with pytest.raises(DataError, match=r"job\.json is damaged"):
@@ -453,21 +453,25 @@ def test_damaged_files_of_a_mailbox_are_refused_by_name(tmp_path):
         ("due", b"many"),
     ):
         box.write(name, durable.sealed(data))
-        with pytest.raises(DataError, match=f"{name} is damaged"):
+        with pytest.raises(DataError, match=f"{name} is damaged.*, or begin a new run"):
             {"points": box.points, "due": box.due}.get(name, lambda: box.expected(record))()
     box.write("receipt", b"OPBOOST")
-    with pytest.raises(DataError, match=r"receipt is damaged"):
+    with pytest.raises(DataError, match=r"receipt is damaged.*Without one, remove it"):
         newest_receipt(tmp_path.parent, "shop")
     (tmp_path / "manifest.json").write_bytes(b"\xff")
-    with pytest.raises(DataError, match=r"manifest\.json is damaged"):
+    with pytest.raises(DataError, match=r"manifest\.json is damaged.*, or begin a new run"):
         read_manifest(tmp_path)
 
 
 @pytest.mark.parametrize("chain", ["{}", '[{"number": 9, "sender": "bank", "digest": ""}]', "[1]"])
-def test_a_damaged_chain_of_bundles_is_refused_by_name(tmp_path, chain):
-    durable.write_new(tmp_path / "bundles" / "shop.json", chain.encode())
-    talk = Conversation(tmp_path, Pair("bank", "shop", "ab" * 32, JOB, "bank", STEPS))
-    with pytest.raises(DataError, match=r"shop\.json is damaged"):
+@pytest.mark.parametrize(
+    ("own", "peer", "step"),
+    [("bank", "shop", "or begin a new run"), ("shop", "bank", "or ask the label party to begin")],
+)
+def test_a_damaged_chain_of_bundles_is_refused_by_name(tmp_path, chain, own, peer, step):
+    durable.write_new(tmp_path / "bundles" / f"{peer}.json", chain.encode())
+    talk = Conversation(tmp_path, Pair(own, peer, "ab" * 32, JOB, "bank", STEPS))
+    with pytest.raises(DataError, match=rf"{peer}\.json is damaged.*{step}"):
         talk.due()
 
 

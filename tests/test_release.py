@@ -1,6 +1,7 @@
 """A release in parts: one noise and one charge, wherever it is cut short."""
 
 import os
+import shutil
 import stat
 from threading import Thread
 
@@ -145,6 +146,42 @@ def test_parts_that_are_missing_damaged_or_of_nobody_are_refused(tmp_path):
         assert release.commit().rows == 200
 
 
+def test_the_advice_about_a_damaged_release_helps(tmp_path):
+    """Parts are made again with the same noise; what cannot be is given up."""
+    target = with_secret(tmp_path / "out")
+    with release_of(target, 2) as release:
+        for number in (0, 1):
+            release.block.write(number, [THIRDS[number]])
+        first = release.folder / "parts" / "part-00000.parquet"
+        whole, receipt = first.read_bytes(), release.folder / "part-00000.json"
+        receipt.write_bytes(receipt.read_bytes()[:-1])
+        with pytest.raises(op.DataError, match=f"is damaged. Remove {receipt} and run again"):
+            release.commit()
+        receipt.unlink()
+        assert release.missing() == [0]
+        release.block.write(0, [THIRDS[0]])
+        assert first.read_bytes() == whole
+    state = release.folder / "release.json"
+    kept = state.read_bytes()
+    state.write_bytes(kept[:-1])
+    with pytest.raises(op.DataError, match=f"is damaged.*remove {release.folder} to give the"):
+        release_of(target, 2).__enter__()
+    state.write_bytes(kept)
+    secret = release.folder / SECRET
+    secret.write_bytes(bytes(31))
+    with (
+        release_of(target, 2) as again,
+        pytest.raises(op.DataError, match=f"secret is damaged.*remove {again.folder} to give the"),
+    ):
+        again.block.write(1, [THIRDS[1]])
+    shutil.rmtree(release.folder)
+    manifest = made(target, THIRDS[:2])
+    assert manifest.rows == 200
+    (target / "_manifest.json").write_bytes(b"{}")
+    with pytest.raises(op.DataError, match=r"_manifest.json is damaged.*make another release"):
+        read_manifest(target)
+
+
 def test_what_was_put_aside_must_be_whole_when_people_are_charged(tmp_path):
     with (
         charge_to(tmp_path).ledger as ledger,
@@ -155,13 +192,13 @@ def test_what_was_put_aside_must_be_whole_when_people_are_charged(tmp_path):
             file = release.folder / name
             whole = file.read_bytes()
             file.write_bytes(whole[:-cut])
-            with pytest.raises(op.DataError, match="is damaged"):
+            with pytest.raises(op.DataError, match=f"{name} is damaged.*made again with the same"):
                 release.commit()
             file.write_bytes(whole)
         people = release.folder / "part-00000.people"
         first = 4 + int.from_bytes(whole[:4], "big")
         people.write_bytes(whole[:first])
-        with pytest.raises(op.DataError, match="is damaged"):
+        with pytest.raises(op.DataError, match=r"is damaged.*remove .*out.release to give the"):
             release.commit()
         people.write_bytes(whole)
         assert release.commit().rows == 300

@@ -42,12 +42,12 @@ def sealed(data: bytes) -> bytes:
     return data + _MARK + hashlib.sha256(data).hexdigest().encode() + b"\n"
 
 
-def unsealed(path: Path) -> bytes:
+def unsealed(path: Path, next_step: str) -> bytes:
     """The content of a sealed file; one that is damaged is refused by name."""
     whole = path.read_bytes()
     data = whole[:-SEAL]
     if len(whole) < SEAL or sealed(data) != whole:
-        raise damaged(path)
+        raise damaged(path, next_step)
     return data
 
 
@@ -61,24 +61,37 @@ def seal(path: Path) -> None:
         os.fsync(file.fileno())
 
 
-def check_seal(path: Path) -> None:
+def check_seal(path: Path, next_step: str) -> None:
     """Refuse a large sealed file that is damaged, without having it in memory."""
+    if not has_seal(path):
+        raise damaged(path, next_step)
+
+
+def has_seal(path: Path) -> bool:
+    """Return whether a file is what was sealed, without having it in memory."""
     whole, left = hashlib.sha256(), max(0, path.stat().st_size - SEAL)
     with path.open("rb") as file:
         while left and (piece := file.read(min(left, 1 << 20))):
             whole.update(piece)
             left -= len(piece)
-        if file.read() != _MARK + whole.hexdigest().encode() + b"\n":
-            raise damaged(path)
+        return file.read() == _MARK + whole.hexdigest().encode() + b"\n"
 
 
-def damaged(path: Path) -> DataError:
-    """What is said of a file that is not what was written."""
-    return DataError(
-        f"{path} is damaged",
-        hint="Bring back a copy of it, or let the label party begin a new run (--again): what "
-        "was released before costs nothing.",
-    )
+AT_LABEL_PARTY = (
+    "Bring back a copy of it, or begin a new run (--again): what was released before costs nothing."
+)
+"""The next step where a file of the label party's job is damaged."""
+
+AT_FEATURE_PARTY = (
+    "Bring back a copy of it, or ask the label party to begin a new run (--again): what was "
+    "released before costs nothing."
+)
+"""The next step where a file of a feature party's job is damaged."""
+
+
+def damaged(path: Path, next_step: str) -> DataError:
+    """Return the refusal of a file that is not what was written, with its owner's next step."""
+    return DataError(f"{path} is damaged", hint=next_step)
 
 
 @contextmanager
@@ -123,21 +136,21 @@ def placing(path: Path) -> Iterator[Path]:
     flush(path.parent)
 
 
-def read_json(path: Path, kind: Any, *, seal: bool = False) -> Any:
+def read_json(path: Path, kind: Any, next_step: str, *, seal: bool = False) -> Any:
     """What a JSON file of one's own holds, as a value of ``kind``; a damaged one is refused.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "sizes.json"
     ...     write(file, b'{"a": [1, 2]}')
-    ...     read_json(file, dict[str, tuple[int, ...]])
+    ...     read_json(file, dict[str, tuple[int, ...]], "Write it again.")
     {'a': (1, 2)}
     """
     try:
-        data = unsealed(path) if seal else path.read_bytes()
+        data = unsealed(path, next_step) if seal else path.read_bytes()
         return _adapter(kind).validate_json(data, strict=True)
     except (ValueError, RecursionError):
-        raise damaged(path) from None
+        raise damaged(path, next_step) from None
 
 
 @lru_cache

@@ -21,7 +21,7 @@ from opboost import durable
 from opboost.errors import DataError, OpBoostError, PeerError, PrivacyError
 from opboost.ordinals import Codebook
 from opboost.party.label import _kept
-from opboost.scale import Manifest, block
+from opboost.scale import Manifest, block, vault
 from opboost.scale import read_manifest as read_release
 from opboost.service.conversation import STEPS, Conversation, Entry, Pair
 from opboost.service.feature_side import signed_receipt
@@ -145,7 +145,7 @@ def _prepare_party(home: Path) -> Drill:
     party.answer(query)
     folder = party.folder(JOB)
     kept = [(name, (folder / name).read_bytes()) for name in ("schema", "answer")]
-    kept += [(n, durable.unsealed(folder / n)) for n in ("binding.json", "00000.values")]
+    kept += [(n, durable.unsealed(folder / n, "")) for n in ("binding.json", "00000.values")]
 
     def make(rng: Random) -> bytes:
         place = rng.randrange(len(kept))
@@ -172,7 +172,7 @@ def _prepare_party(home: Path) -> Drill:
 def _release_files() -> list[Kept]:
     manifest = Manifest("ab" * 16, 3, "0.64-dLDP", 5.76, {"part-00000.parquet": "cd" * 32})
     receipt = block.Receipt(3, "ab" * 32, {"age": 1})
-    made = (("_manifest.json", manifest), (block.RECEIPT.format(0), receipt))
+    made = (("_manifest.json", manifest), (vault.RECEIPT.format(0), receipt))
     return [(name, json.dumps(asdict(value)).encode()) for name, value in made]
 
 

@@ -328,7 +328,7 @@ def _prepare_answer(home: Path) -> Drill:
 
 def _prepare_values(home: Path) -> Drill:
     file = _files(home)[0]
-    good = durable.unsealed(file.with_suffix(".values"))
+    good = durable.unsealed(file.with_suffix(".values"), "")
 
     def feed(data: bytes) -> None:
         file.with_suffix(".values").write_bytes(durable.sealed(data))

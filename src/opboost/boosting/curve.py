@@ -47,7 +47,7 @@ class Curve:
     @classmethod
     def load(cls, path: Path) -> Curve:
         """A curve that was saved."""
-        found: Curve = durable.read_json(path, cls)
+        found: Curve = durable.read_json(path, cls, "Remove it: it is only shown.")
         return found
 
 

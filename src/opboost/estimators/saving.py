@@ -92,21 +92,24 @@ def save_trained(trained: Trained, folder: Path) -> None:
     durable.flush(folder.parent)
 
 
+_TRAIN_AGAIN = "Remove the folder that it is in: the model is trained again."
+
+
 def load_trained(folder: Path, task: str, features: int) -> Trained:
     """The model that :func:`save_trained` put there."""
-    about = durable.read_json(folder / "kind", dict[str, str], seal=True)
+    about = durable.read_json(folder / "kind", dict[str, str], _TRAIN_AGAIN, seal=True)
     kind = about.get("kind", "")
     if kind not in _MODULES:
-        raise durable.damaged(folder / "kind")
+        raise durable.damaged(folder / "kind", _TRAIN_AGAIN)
     module, name = _MODULES[kind]
     if _digest(folder / name) != about.get("sha256"):
-        raise durable.damaged(folder / name)
+        raise durable.damaged(folder / name, _TRAIN_AGAIN)
     try:
         trained: Trained = getattr(import_module(module), kind).load(folder / name, task, features)
     except OpBoostError:
         raise
     except Exception as error:  # whatever a library makes of its own file, damaged
-        raise durable.damaged(folder / name) from error
+        raise durable.damaged(folder / name, _TRAIN_AGAIN) from error
     return trained
 
 

@@ -139,7 +139,9 @@ class RunView:
             eta(events, str(where["phase"]), share, now or datetime.now(UTC)),
             _curve(job),
             tuple(Event(line["at"], _words(line)) for line in events),
-            durable.read_json(manifest, dict[str, Any]) if manifest.exists() else None,
+            durable.read_json(manifest, dict[str, Any], durable.AT_LABEL_PARTY)
+            if manifest.exists()
+            else None,
             tuple(sorted(lines, key=lambda line: line["job"] != record.job)),
         )
 

@@ -38,9 +38,14 @@ class Manifest:
         return hashlib.sha256(json.dumps(self.parts, sort_keys=True).encode()).hexdigest()
 
 
+_NEW_RELEASE = (
+    "Bring back a copy of it, or make another release, which the ledger charges for again."
+)
+
+
 def read_manifest(target: Path) -> Manifest:
     """What a stored release says of itself."""
-    found: Manifest = durable.read_json(target / MANIFEST, Manifest, seal=True)
+    found: Manifest = durable.read_json(target / MANIFEST, Manifest, _NEW_RELEASE, seal=True)
     return found
 
 

@@ -26,13 +26,16 @@ from opboost.errors import PeerError, WireError
 from opboost.wire.messages import Aligned, Points, Step
 
 
-def kept_secret(folder: Path | None) -> Secret:
-    """The secret of a folder, made at first use for its owner's eyes alone; without one, a new."""
+def kept_secret(folder: Path | None, next_step: str = durable.AT_LABEL_PARTY) -> Secret:
+    """The secret of a folder, made at first use for its owner's eyes alone; without one, a new.
+
+    ``next_step`` is what the owner is told to do about one that is damaged.
+    """
     if folder is None:
         return Secret.fresh()
     file = folder / "secret"
     durable.write_new(file, durable.sealed(Secret.fresh().key), mode=0o600)
-    return Secret(durable.unsealed(file))
+    return Secret(durable.unsealed(file, next_step))
 
 
 class Side:

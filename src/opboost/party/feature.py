@@ -231,9 +231,9 @@ class FeatureParty:
             file.parent.mkdir(parents=True, exist_ok=True)
             plain = json.dumps({"nonce": nonce.hex(), "about": text}).encode()
             durable.write(file, durable.sealed(plain))
-        known = durable.read_json(file, dict[str, str], seal=True)
+        known = durable.read_json(file, dict[str, str], durable.AT_FEATURE_PARTY, seal=True)
         if set(known) != {"about", "nonce"}:
-            raise durable.damaged(file)
+            raise durable.damaged(file, durable.AT_FEATURE_PARTY)
         if known["about"] != text or (nonce is not None and known["nonce"] != nonce.hex()):
             raise PrivacyError(
                 f"Job {job} began with another recipient or configuration. Bring that "
@@ -443,7 +443,7 @@ def _own(file: Path, kind: type[M]) -> M:
     try:
         return decode(file.read_bytes(), kind)
     except WireError:
-        raise durable.damaged(file) from None
+        raise durable.damaged(file, durable.AT_FEATURE_PARTY) from None
 
 
 def _row_numbers(first: int, count: int) -> list[bytes]:

@@ -245,7 +245,7 @@ class LabelParty:
         for channel in channels:
             channel.forget()
         shutil.rmtree(state / "align", ignore_errors=True)
-        common = Common.from_bytes(durable.unsealed(kept))
+        common = Common.from_bytes(durable.unsealed(kept, durable.AT_LABEL_PARTY))
         return self._restricted(common.rows(digests), digests)
 
     def _meet(
@@ -373,7 +373,7 @@ def _once(booster: Booster, problem: Problem, folder: Path | None) -> Trained:
         return train_by(booster, problem)
     if (folder / "books.json").exists():
         with suppress(DataError, OSError):  # one that is damaged is trained again, to the same
-            durable.unsealed(folder / "books.json")
+            durable.check_seal(folder / "books.json", durable.AT_LABEL_PARTY)
             return load_trained(folder, problem.task, problem.X.shape[1])
     shutil.rmtree(folder, ignore_errors=True)
     trained = train_by(booster, problem)
@@ -391,8 +391,8 @@ def _kept(books: Books, folder: Path | None) -> Books:
     if not file.exists():
         plain = {f: None if b is None else b.values.tolist() for f, b in books.items()}
         durable.write(file, durable.sealed(json.dumps(plain).encode()))
-    found = durable.read_json(file, dict[int, list[int] | None], seal=True)
+    found = durable.read_json(file, dict[int, list[int] | None], durable.AT_LABEL_PARTY, seal=True)
     try:
         return {f: None if v is None else Codebook(np.array(v, np.int64)) for f, v in found.items()}
     except (DataError, OverflowError):
-        raise durable.damaged(file) from None
+        raise durable.damaged(file, durable.AT_LABEL_PARTY) from None

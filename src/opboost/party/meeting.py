@@ -63,7 +63,8 @@ class Meeting:
         """The common rows of the table, in the order that all parties share."""
         if not self.done:
             raise PeerError(f"Job {self._folder.name} was not aligned yet.")
-        return Common.from_bytes(durable.unsealed(self._folder / "common")).rows(self._digests)
+        data = durable.unsealed(self._folder / "common", durable.AT_FEATURE_PARTY)
+        return Common.from_bytes(data).rows(self._digests)
 
     def begin(self, theirs: Iterable[Points]) -> None:
         """Look at all of the label party's points, and record them before anything leaves.
@@ -92,7 +93,7 @@ class Meeting:
                     "let it begin a new job (--again)."
                 )
             self._bind()
-            kept_secret(self._folder)
+            kept_secret(self._folder, durable.AT_FEATURE_PARTY)
             if known is None:
                 entry = {"rows": len(self._digests), "theirs": shown.total, "points": shown.digest}
                 self._ledger.append("align", {**self._about, **entry, "tag": self._side.tag.hex()})
@@ -157,7 +158,7 @@ class Meeting:
     def _side(self) -> Side:
         if not self._secret_file.exists():
             raise _lost()
-        secret = Secret(durable.unsealed(self._secret_file))
+        secret = Secret(durable.unsealed(self._secret_file, durable.AT_FEATURE_PARTY))
         return Side(self._folder.name, "feature", secret, self._digests, self._rules)
 
     def _begun(self) -> Shown:

@@ -163,9 +163,9 @@ def read_values(stream: Path) -> IntArray:
     """The values behind the codes of a stream that was written here."""
     file = stream.with_suffix(".values")
     if not file.exists():
-        raise durable.damaged(file)
-    data = durable.unsealed(file)
+        raise durable.damaged(file, durable.AT_FEATURE_PARTY)
+    data = durable.unsealed(file, durable.AT_FEATURE_PARTY)
     values = np.frombuffer(data[: len(data) // 8 * 8], dtype="<i8")
     if len(data) % 8 or (values[1:] <= values[:-1]).any():
-        raise durable.damaged(file)
+        raise durable.damaged(file, durable.AT_FEATURE_PARTY)
     return values

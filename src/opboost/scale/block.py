@@ -23,14 +23,13 @@ from opboost.files.writing import TableWriter
 from opboost.frames import OutColumn, hidden
 from opboost.ids import id_array
 from opboost.prf import RowRng, row_names
-from opboost.scale.vault import Aside, read_secret
+from opboost.scale.vault import RECEIPT, Aside, read_secret, remake
 from opboost.specs import column_to_dict
 
 PARTS = "parts"
 """What becomes the target, within the release's folder."""
 
 RELEASED = "part-{:05d}.parquet"
-RECEIPT = "part-{:05d}.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +137,7 @@ def read_receipt(folder: Path, number: int) -> Receipt | None:
     file = folder / RECEIPT.format(number)
     if not file.exists():
         return None
-    found: Receipt = durable.read_json(file, Receipt, seal=True)
+    found: Receipt = durable.read_json(file, Receipt, remake(folder, number), seal=True)
     return found
 
 
@@ -148,8 +147,7 @@ def check_part(folder: Path, number: int, receipt: Receipt) -> None:
     if path.exists() != bool(receipt.rows) or _digest(path, receipt.rows) != receipt.sha256:
         raise DataError(
             f"{path} is damaged or gone",
-            hint=f"Remove {folder / RECEIPT.format(number)} and run again: the part is made again "
-            "with the same noise.",
+            hint=remake(folder, number),
         )
 
 

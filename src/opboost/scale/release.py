@@ -37,7 +37,8 @@ from opboost.files.writing import check_new
 from opboost.ledger import Drawing, Ledger
 from opboost.prf import row_names
 from opboost.scale import vault
-from opboost.scale.block import PARTS, RECEIPT, RELEASED, Block, check_part, read_receipt
+from opboost.scale.block import PARTS, RELEASED, Block, check_part, read_receipt
+from opboost.scale.vault import RECEIPT, give_up, remake
 from opboost.specs import column_to_dict
 from opboost.unique import Unique
 
@@ -143,7 +144,7 @@ class Release:
             (self.folder / PARTS).mkdir(exist_ok=True)
             plain = {"release": secrets.token_hex(16), "about": self._about}
             durable.write(state, durable.sealed(json.dumps(plain).encode()))
-        found = durable.read_json(state, dict[str, str], seal=True)
+        found = durable.read_json(state, dict[str, str], give_up(self.folder), seal=True)
         if found.get("about") != self._about:
             raise PrivacyError(
                 f"A release to {self.target} was begun with another table or configuration. Bring "
@@ -198,7 +199,9 @@ class Release:
                     rows.add(piece)
                     found += len(piece)
                 if found != receipt.rows:
-                    raise durable.damaged(self.folder / vault.ROWS.format(number))
+                    raise durable.damaged(
+                        self.folder / vault.ROWS.format(number), remake(self.folder, number)
+                    )
             twice = rows.repeats()
         if twice:
             raise DataError(
@@ -231,7 +234,7 @@ class Release:
                 chosen = self.block.chosen(secret, row_names(secret, people))
                 drawing.charge(number, people.to_pylist(), chosen)
             if drawing.rows != manifest.rows:
-                raise durable.damaged(self.folder)
+                raise durable.damaged(self.folder, give_up(self.folder))
             drawing.remarks["output"] = manifest.output()
 
     def _drawing(self, charge: Charge) -> Drawing:

@@ -33,9 +33,24 @@ from opboost.prf import SECRET_BYTES, derived, masked
 SECRET = "secret"
 ROWS = "part-{:05d}.rows"
 PEOPLE = "part-{:05d}.people"
+RECEIPT = "part-{:05d}.json"
 _NONCE = 12
 _PEOPLE = pa.schema([("id", pa.large_binary())])
 _PIECE = 1 << 24
+
+
+def remake(folder: Path, number: int) -> str:
+    """The next step where something of a part is damaged."""
+    receipt = folder / RECEIPT.format(number)
+    return f"Remove {receipt} and run again: the part is made again with the same noise."
+
+
+def give_up(folder: Path) -> str:
+    """The next step where something is damaged that cannot be made again."""
+    return (
+        f"Bring back a copy of it, or remove {folder} to give the release up and begin again: "
+        "nothing of it was sent."
+    )
 
 
 def make_secret(folder: Path) -> None:
@@ -60,7 +75,7 @@ def read_secret(folder: Path) -> bytes:
         raise PrivacyError(f"The secret {path} can be read by others. Run: chmod 600 {path}")
     secret = path.read_bytes()
     if len(secret) != SECRET_BYTES:
-        raise durable.damaged(path)
+        raise durable.damaged(path, give_up(folder))
     return secret
 
 
@@ -124,7 +139,7 @@ def people_of(folder: Path, number: int, secret: bytes) -> Iterator[pa.LargeBina
             try:
                 plain = box.decrypt(data[:_NONCE], data[_NONCE:], _about(number, piece))
             except (InvalidTag, ValueError):
-                raise durable.damaged(path) from None
+                raise durable.damaged(path, remake(folder, number)) from None
             with pa.ipc.open_stream(plain) as stream:
                 yield stream.read_next_batch().column(0)
 

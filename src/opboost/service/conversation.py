@@ -89,14 +89,16 @@ class Conversation:
         """The bundles so far."""
         if not self._file.exists():
             return ()
-        found: tuple[Entry, ...] = durable.read_json(self._file, tuple[Entry, ...])
+        own = self.pair.own == self.pair.label_party
+        next_step = durable.AT_LABEL_PARTY if own else durable.AT_FEATURE_PARTY
+        found: tuple[Entry, ...] = durable.read_json(self._file, tuple[Entry, ...], next_step)
         steps = self.pair.steps[: len(found)]
         sides = [
             s.by_label_party == (e.sender == self.pair.label_party)
             for s, e in zip(steps, found, strict=False)
         ]
         if [s.number for s in steps] != [e.number for e in found] or not all(sides):
-            raise durable.damaged(self._file)
+            raise durable.damaged(self._file, next_step)
         return found
 
     def due(self) -> Step | None:

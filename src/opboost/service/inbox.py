@@ -98,16 +98,16 @@ class JobRecord:
     def load(cls, folder: Path) -> JobRecord:
         """The record of a folder."""
         file = folder / "job.json"
-        found: JobRecord = durable.read_json(file, cls, seal=True)
+        found: JobRecord = durable.read_json(file, cls, durable.AT_LABEL_PARTY, seal=True)
         try:
             check_job(found.job)
             for name in (found.label_party, *found.parties, *found.revoked):
                 check_party(name)
             sizes = [len(bytes.fromhex(h)) for h in (found.hash, found.nonce, found.ids)]
         except (WireError, ValueError):
-            raise durable.damaged(file) from None
+            raise durable.damaged(file, durable.AT_LABEL_PARTY) from None
         if sizes != [32, 32, 32] or not 0 < found.rows < 2**31:
-            raise durable.damaged(file)
+            raise durable.damaged(file, durable.AT_LABEL_PARTY)
         return found
 
 
@@ -119,7 +119,11 @@ def newest_receipt(state: Path, party: str) -> bytes:
         try:
             entry = decode(data, Receipt).entry
         except WireError:
-            raise durable.damaged(file) from None
+            raise durable.damaged(
+                file,
+                "Bring back a copy of it. Without one, remove it: if the party then comes with an "
+                "older copy of its ledger, that may not be noticed.",
+            ) from None
         if entry > newest:
             newest, sealed = entry, data
     return sealed
@@ -167,7 +171,9 @@ class Mailbox:
 
     def noted(self, name: str, kind: Any) -> Any:
         """What was put down, as a value of ``kind``; None if nothing was."""
-        return durable.read_json(self.folder / name, kind, seal=True) if self.has(name) else None
+        if not self.has(name):
+            return None
+        return durable.read_json(self.folder / name, kind, durable.AT_LABEL_PARTY, seal=True)
 
     def column(self, number: int) -> Path:
         """The file of a column."""
@@ -191,7 +197,7 @@ class Mailbox:
         if known is None:
             return {}
         if not 0 < known.total <= MOST_POINTS or known.bytes < 0:
-            raise durable.damaged(self.folder / "points")
+            raise durable.damaged(self.folder / "points", durable.AT_LABEL_PARTY)
         return asdict(known)
 
     def take_refusal(self) -> str:
@@ -228,7 +234,7 @@ class Mailbox:
         try:
             return known.rows, bytes.fromhex(known.ids)
         except ValueError:
-            raise durable.damaged(self.folder / "expected") from None
+            raise durable.damaged(self.folder / "expected", durable.AT_LABEL_PARTY) from None
 
     def due(self) -> int:
         """How many columns the schema announces; 0 before it came."""
@@ -313,7 +319,7 @@ class InboxChannel:
         side.check(theirs)
         if not file.exists():
             durable.write(file, durable.sealed(side.doubled(theirs)))
-        return durable.unsealed(file)
+        return durable.unsealed(file, durable.AT_LABEL_PARTY)
 
     def tell(self, aligned: Aligned, ids: bytes) -> None:
         """Leave the common rows for the party to fetch."""
@@ -418,7 +424,9 @@ def status(job: Path) -> dict[str, Any]:
 def _rows(job: Path, record: JobRecord) -> int:
     """Rows that are trained on, as far as they are known."""
     common = job / "common"
-    return Common.from_bytes(durable.unsealed(common)).size if common.exists() else record.rows
+    if not common.exists():
+        return record.rows
+    return Common.from_bytes(durable.unsealed(common, durable.AT_LABEL_PARTY)).size
 
 
 def aligned_share(job: Path, record: JobRecord, box: Mailbox) -> float:

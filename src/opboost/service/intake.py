@@ -95,6 +95,6 @@ def check_column_file(file: Path, schema: Schema, number: int) -> None:
             for batch in stream:
                 reader.take(batch)
         reader.finish()
-        durable.check_seal(file)
+        durable.check_seal(file, durable.AT_LABEL_PARTY)
     except (pa.ArrowException, OSError, MemoryError, DataError) as error:
         raise WireError(f"Column {number} cannot be read ({type(error).__name__}).") from None

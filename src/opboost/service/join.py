@@ -295,7 +295,8 @@ class _Visit:
         phase = self._party.phase(job)
         if phase is None:
             return
-        lost = check(self._party.folder(job), (RELEASE, "answer"))
+        folder = self._party.folder(job)
+        lost = check(folder, durable.AT_FEATURE_PARTY, (RELEASE, "answer"))
         self._log.write("taken up", job=job, phase=phase, half_written=half_written, damaged=lost)
         self._say(taken_up(job, phase, half_written, lost))
 

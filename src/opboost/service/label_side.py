@@ -186,7 +186,9 @@ def write_predicted(
 
 def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a job that is done."""
-    found: dict[str, Any] = durable.read_json(folder / "manifest.json", dict[str, Any])
+    found: dict[str, Any] = durable.read_json(
+        folder / "manifest.json", dict[str, Any], durable.AT_LABEL_PARTY
+    )
     return found
 
 

@@ -71,7 +71,7 @@ class Session:
 
     def taken_up(self, half_written: int, say: Say) -> None:
         """Tell that a job goes on that was begun before, from where, and what a kill had left."""
-        lost = check(self.folder, ("*.label", "*.doubled"))
+        lost = check(self.folder, durable.AT_LABEL_PARTY, ("*.label", "*.doubled"))
         phase = str(status(self.folder)["phase"])
         self.log.write(
             "taken up", job=self.record.job, phase=phase, half_written=half_written, damaged=lost

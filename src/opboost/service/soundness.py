@@ -12,7 +12,6 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from opboost import durable
-from opboost.errors import DataError
 from opboost.wire.envelope import is_whole
 
 MESSAGES = ("schema", "receipt", "aligned", "query", "answer", "*.feature", "*.raised", "*.label")
@@ -23,11 +22,11 @@ NOTES = (
 )
 
 
-def check(job: Path, made_again: Sequence[str] = ()) -> list[str]:
+def check(job: Path, next_step: str, made_again: Sequence[str] = ()) -> list[str]:
     """Look at every file of a job's folder; returns the names of those that are to be made again.
 
     ``made_again`` are groups of such files, as patterns: with a damaged file those beside it go
-    that fit the same group.
+    that fit the same group.  Any other damaged file is refused, with its owner's next step.
     """
     lost = []
     for file in sorted(f for f in job.rglob("[!.]*") if f.is_file()):
@@ -35,7 +34,7 @@ def check(job: Path, made_again: Sequence[str] = ()) -> list[str]:
             continue
         group = next((g for g in made_again if _fits(file, g.split())), None)
         if group is None:
-            raise durable.damaged(file)
+            raise durable.damaged(file, next_step)
         lost.append(str(file.relative_to(job)))
         for other in file.parent.iterdir():
             if _fits(other, group.split()):
@@ -48,13 +47,6 @@ def _fits(file: Path, patterns: Sequence[str]) -> bool:
 
 
 def _is_sound(file: Path) -> bool:
-    try:
-        if _fits(file, MESSAGES):
-            return is_whole(file.read_bytes())
-        if _fits(file, STREAMS):
-            durable.check_seal(file)
-        elif _fits(file, NOTES):
-            durable.unsealed(file)
-    except DataError:
-        return False
-    return True
+    if _fits(file, MESSAGES):
+        return is_whole(file.read_bytes())
+    return not _fits(file, (*STREAMS, *NOTES)) or durable.has_seal(file)

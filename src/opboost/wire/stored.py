@@ -41,7 +41,7 @@ class StoredColumn:
         begin = rows.start * self.kind.itemsize
         symbols = np.fromfile(self.file, self.kind, count, offset=begin)
         if len(symbols) != count:
-            raise durable.damaged(self.file)
+            raise durable.damaged(self.file, "Run it again: the column is unpacked anew.")
         return coded_column(self.head, symbols)
 
 
@@ -71,7 +71,7 @@ def read_head(file: Path) -> Head:
 @contextmanager
 def _reading(file: Path) -> Iterator[tuple[Head, Iterator[IntArray]]]:
     """The head of a stream, and its pieces; one that ended early or was altered is refused."""
-    durable.check_seal(file)
+    durable.check_seal(file, durable.AT_LABEL_PARTY)
     with _stream(file) as stream:
         head = Head.from_schema(stream.schema)
         reader = Reader(head)

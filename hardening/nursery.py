@@ -131,7 +131,9 @@ def _load() -> None:
 def _become(order: dict[str, object]) -> None:
     """The command line, in a child."""
     from opboost.cli import main
+    from opboost.estimators.processes import begin_anew
 
+    begin_anew()
     null = os.open(os.devnull, os.O_RDWR)
     said = os.open(str(order["said"]), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     for number, handle in ((0, null), (1, said if order["all_said"] else null), (2, said)):

@@ -299,7 +299,7 @@ def test_missing_values_are_refused_filled_or_flagged():
     truth = np.exp(2.0) / (1 + np.exp(2.0))
     assert abs(out[many["age"].isna()].isna().mean() - truth) < 0.02
     assert abs(out[many["age"].notna()].isna().mean() - (1 - truth)) < 0.02
-    assert d.guarantee_.parts["age"] == op.Flagged(op.DLDP(0.64, GRID), 2.0, 4)
+    assert d.fit(many).guarantee_.parts["age"] == op.Flagged(op.DLDP(0.64, GRID), 2.0, 4)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -117,7 +117,10 @@ def test_a_tree_that_leads_scikit_learn_astray_is_refused(saved, tmp_path, boost
 @pytest.mark.parametrize(
     "change",
     [
-        {"releases": 10**12},
+        {"released": []},
+        {"released": 7},
+        {"released": [{"times": 10**12, "columns": []}]},
+        {"released": [{"times": 1, "columns": [], "columns_per_row": 0, "caveats": []}]},
         {"version": [1]},
         {"model": ["TrainedXGBoost"]},
         {"classes": {"dtype": "<i8<i8", "values": [0, 1]}},

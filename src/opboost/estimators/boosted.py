@@ -36,7 +36,9 @@ class OpBoostClassifier(ClassifierMixin, BoostedBase):  # type: ignore[misc]
     Attributes:
         model_: The stock model, in grid values.
         guarantee_: What is promised about one person's record.  Rows that were released several
-            times in this process (a search that refits) count several times.
+            times (a search that refits, copies in ``eval_set`` or ``predict``), here or in worker
+            processes, count several times; caveats say what the count cannot know.
+        releases_: How often any of the rows has been released by now.
         classes_: The labels.
         denoised_: Whether the model was trained on posterior draws.
         verdict_: The held-out losses that ``denoise="auto"`` compared, or None.
@@ -100,6 +102,7 @@ class OpBoostClassifier(ClassifierMixin, BoostedBase):  # type: ignore[misc]
         """Desensitise, train on codes, and put values in the place of cuts.
 
         ``eval_set`` is ``(X, y)``; its private columns are released before the booster sees them.
+        The training table itself is not released again: it keeps its noise.
         """
         target, classes = self._target(y, sample_weight)
         held_out = None

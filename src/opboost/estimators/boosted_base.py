@@ -23,7 +23,9 @@ from opboost.estimators.denoising import Choice, Denoised, decoded, learnable
 from opboost.estimators.denoising import train as train_by
 from opboost.estimators.desensitizer import Desensitizer
 from opboost.estimators.features import Layout, OwnColumn, Released, check_sizes, own_columns
+from opboost.estimators.processes import Travels
 from opboost.estimators.targets import Target
+from opboost.estimators.terms import Terms
 from opboost.frames import column_names
 from opboost.guarantee import Joint, NoGuarantee
 from opboost.ordinals import Codebook, CodedColumn
@@ -37,7 +39,7 @@ HeldOut = Callable[[Books, "Denoised | None"], tuple[Any, Any] | None]
 """Held-out rows as training sees rows, given the codebooks and how rows were denoised."""
 
 
-class BoostedBase(BaseEstimator):  # type: ignore[misc]
+class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
     """What classifier and regressor share."""
 
     def __init__(
@@ -81,7 +83,7 @@ class BoostedBase(BaseEstimator):  # type: ignore[misc]
         early_stopping_rounds: int | None,
     ) -> None:
         release = self._desensitizer()
-        table, released, times = release.fit_release(X)
+        table, released = release.fit_release(X)
         check_sizes(release.columns_)
         _check_lengths(len(next(iter(released.values()))[0].values), target.y)
         private = {c.name for c in release.columns_}
@@ -98,7 +100,7 @@ class BoostedBase(BaseEstimator):  # type: ignore[misc]
             ),
             early_stopping=early_stopping_rounds,
         )
-        self._settle(release, times, added_up(release.guarantee_, times))
+        self._settle(release)
 
     def _learn(
         self,
@@ -221,15 +223,13 @@ class BoostedBase(BaseEstimator):  # type: ignore[misc]
         self._not_denoised(why)
         return False
 
-    def _settle(self, release: Desensitizer, times: int, promise: Joint | NoGuarantee) -> None:
+    def _settle(self, release: Desensitizer) -> None:
         self.desensitizer_ = release
         self.n_features_in_ = release.n_features_in_
         if hasattr(release, "feature_names_in_"):
             self.feature_names_in_ = release.feature_names_in_
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        self.releases_ = times
-        self.guarantee_ = promise
 
     def _fit_released(
         self,
@@ -253,8 +253,12 @@ class BoostedBase(BaseEstimator):  # type: ignore[misc]
         else:
             self._learn(layout, own, released, target, sent=sent, train=train, values=values)
         everything = (*names, *(c.name for c in columns))
-        release = Desensitizer.of_columns(columns, everything, named=True, rng=SecureRng())
-        self._settle(release, 1, promise)
+        terms = Terms(columns, promise.columns_per_row, promise.caveats)
+        self._settle(
+            Desensitizer.of_columns(
+                columns, everything, named=True, rng=SecureRng(), released={terms: 1}
+            )
+        )
 
     def _say(self, words: str) -> None:
         if self.verbose:
@@ -295,6 +299,18 @@ class BoostedBase(BaseEstimator):  # type: ignore[misc]
             known = np.isfinite(values[:, feature])
             values[known, feature] = book.places(values[known, feature])
         return values, y
+
+    @property
+    def guarantee_(self) -> Joint | NoGuarantee:
+        """What is promised about one person's record, all known releases of these rows added up."""
+        check_is_fitted(self)
+        return self.desensitizer_.guarantee_
+
+    @property
+    def releases_(self) -> int:
+        """How often any of the rows that this estimator released has been released by now."""
+        check_is_fitted(self)
+        return self.desensitizer_.account.releases
 
     @property
     def model_(self) -> Any:
@@ -420,14 +436,3 @@ def _check_lengths(rows: int, y: np.ndarray[Any, Any]) -> None:
         raise ValueError(
             f"Found input variables with inconsistent numbers of samples: {[rows, len(y)]}"
         )
-
-
-def added_up(guarantee: Joint | NoGuarantee, count: int) -> Joint | NoGuarantee:
-    """The promise of several releases of the same rows."""
-    total: Joint | NoGuarantee = guarantee
-    for _ in range(count - 1):
-        total = total + guarantee
-    if count > 1 and isinstance(total, Joint):
-        note = f"rows were released {count} times in this process; the levels are added up"
-        return Joint(total.parts, total.columns_per_row, (*total.caveats, note))
-    return total

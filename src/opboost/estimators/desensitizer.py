@@ -23,9 +23,11 @@ from opboost.errors import (
     InferredBoundsWarning,
     ParameterError,
 )
-from opboost.estimators.accounting import RowHashes
+from opboost.estimators.accounting import Account, RowSums
 from opboost.estimators.declarations import Declarations, no_bounds
 from opboost.estimators.memory import Release, ReleaseMemory
+from opboost.estimators.processes import Travels
+from opboost.estimators.terms import Counted, Terms
 from opboost.frames import (
     OutColumn,
     column_names,
@@ -50,7 +52,7 @@ class _Plan:
     rng: Rng
 
 
-class Desensitizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Map private columns to a grid and desensitise them there.
 
     Args:
@@ -72,7 +74,9 @@ class Desensitizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             ``none: seeded``.
 
     Attributes:
-        guarantee_: What is promised about one person's record (a ``Joint``).
+        guarantee_: What is promised about one person's record (a ``Joint``): of one release, or of
+            all releases of equal rows that are known by now, this transformer's and others'.  Its
+            caveats say what the count cannot know.
         columns_: The private columns as declared.
         outside_: How many values the last table had outside the bounds, by column.  Local: it
             describes the data, must not be published, and no pickle holds it.
@@ -84,8 +88,10 @@ class Desensitizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     **Release once.**  The same table object with the same content gives the same release again, at
     no cost: fresh noise on the same rows would let anyone average it away.  Anything else is a new
-    release: another fit, a copy, a subset or a reordered table.  Where it is about the same people,
-    promises add up (``guarantee_ + guarantee_``).  ``releases_`` counts the releases since ``fit``.
+    release: another fit, a copy, a subset or a reordered table.  Where it holds equal rows,
+    promises add up, and ``guarantee_`` says so: releases are counted by the content of the private
+    columns, in this process and in the workers that it sends estimators to.  Rows that were
+    changed before (scaled, rounded) are not recognised.
 
     >>> import opboost as op, pandas as pd
     >>> people = pd.DataFrame({"age": [23, 71, 40]})
@@ -162,8 +168,8 @@ class Desensitizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             default_rng(self.noise_rng),
         )
         self.columns_ = tuple(columns)
-        self.guarantee_ = self._guarantee(
-            inferred, others if self.remainder == "passthrough" else []
+        self._account = Account(
+            self._terms(inferred, others if self.remainder == "passthrough" else [])
         )
         self.outside_: dict[Hashable, int] = outside
         self._forget()
@@ -196,31 +202,31 @@ class Desensitizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         return [declared.column(name, table) for name in private]
 
-    def fit_release(self, X: Any) -> tuple[Any, Release, int]:
-        """Fit and release in one go, a column at a time: the table, the release, and how often any
-        of its rows has been released in this process.
+    def fit_release(self, X: Any) -> tuple[Any, Release]:
+        """Fit and release in one go, a column at a time; the release is remembered like any other.
 
         A release is made with the generator and budget that ``fit`` settles on, so nothing leaves
         if a later column turns out to be bad.
         """
         rng = default_rng(self.noise_rng)
         drawn: Release = {}
-        hashes: RowHashes | None = None
+        memory, sums = ReleaseMemory(), RowSums()
+        content = memory.content()
 
         def draw(column: PrivateColumn, prepared: Prepared) -> None:
-            nonlocal hashes
-            hashes = hashes or RowHashes(len(prepared.cells))
-            hashes.add(column.name, prepared)
+            sums.add(column, prepared)
+            content.add(column, prepared)
             drawn[column.name] = column.release(prepared, rng)
 
         table = self._fit(X, draw)
-        assert hashes is not None
-        chosen = self._chosen(len(next(iter(drawn.values()))[0].values))
+        chosen = self._chosen(len(sums.total))
         if chosen is not None:
             for j, c in enumerate(self.columns_):
                 drawn[c.name] = [hidden(out, ~chosen[:, j]) for out in drawn[c.name]]
-        self._memory.made += 1
-        return table, drawn, hashes.count_release()
+        self._account.add(sums)
+        self._memory = memory
+        memory.keep(X, content, drawn)
+        return table, drawn
 
     @classmethod
     def of_columns(
@@ -230,8 +236,13 @@ class Desensitizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         *,
         named: bool,
         rng: Rng,
+        released: Counted,
+        note: str = "",
     ) -> Desensitizer:
-        """A fitted transformer of columns that are declared already, as a saved estimator has."""
+        """A fitted transformer of columns that are declared already, as a saved estimator has.
+
+        ``released`` was released by others, or before; ``note`` says what is not counted.
+        """
         made = cls(columns, remainder="own")
         made._plan = _Plan(names, True, None, rng)
         made.columns_ = columns
@@ -239,7 +250,7 @@ class Desensitizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         made.n_features_in_ = len(names)
         if named:
             made.feature_names_in_ = np.array(names, dtype=object)
-        made.guarantee_ = made._guarantee([], [])
+        made._account = Account(made._terms([], []), released, note)
         made._forget()
         return made
 
@@ -323,6 +334,18 @@ class Desensitizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return self._memory.made
 
+    @property
+    def guarantee_(self) -> Joint | NoGuarantee:
+        """What is promised about one person's record, all known releases of these rows added up."""
+        check_is_fitted(self)
+        return self._account.guarantee()
+
+    @property
+    def account(self) -> Account:
+        """What was released, and how often by now."""
+        check_is_fitted(self)
+        return self._account
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "columns_")
 
@@ -350,14 +373,16 @@ class Desensitizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         prepared = [(c, c.prepare(table)) for c in self.columns_]
         with self._lock:
             self.outside_.update({c.name: p.outside for c, p in prepared})
-            known = self._memory.find(X, prepared)
+            content, sums = self._memory.content(), RowSums()
+            for c, column in prepared:
+                content.add(c, column)
+            known = self._memory.find(X, content)
             if known is None:
-                known = self._draw(prepared)
-                self._memory.keep(X, prepared, known)
-                hashes = RowHashes(len(prepared[0][1].cells))
                 for c, column in prepared:
-                    hashes.add(c.name, column)
-                hashes.count_release()
+                    sums.add(c, column)
+                known = self._draw(prepared)
+                self._account.add(sums)
+                self._memory.keep(X, content, known)
             return known
 
     def _draw(self, prepared: list[tuple[PrivateColumn, Prepared]]) -> Release:
@@ -378,17 +403,16 @@ class Desensitizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             rng = rng.child("columns of each row")
         return budget.drawn(rows, len(self.columns_), rng)
 
-    def _guarantee(self, inferred: list[Hashable], others: list[Hashable]) -> Joint | NoGuarantee:
-        if not self._plan.rng.secure:
-            return NoGuarantee("seeded")
+    def _terms(self, inferred: list[Hashable], others: list[Hashable]) -> Terms:
         caveats = [f"bounds of {name!r} were taken from the data" for name in inferred]
         if others:
             caveats.append(f"released as they are: {', '.join(map(str, others))}")
         budget = self._plan.budget
-        return Joint(
-            {c.name: c.guarantee() for c in self.columns_},
+        return Terms(
+            self.columns_,
             None if budget is None else budget.columns_per_row,
             tuple(caveats),
+            "" if self._plan.rng.secure else "seeded",
         )
 
     def _forget(self) -> None:

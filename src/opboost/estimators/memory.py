@@ -14,7 +14,23 @@ from opboost.columns import Prepared, PrivateColumn
 from opboost.frames import OutColumn
 
 Release = dict[Hashable, list[OutColumn]]
-Columns = list[tuple[PrivateColumn, Prepared]]
+
+
+class Content:
+    """A keyed digest of private columns, built up column by column."""
+
+    def __init__(self, key: bytes) -> None:
+        self._digest = hashlib.blake2b(key=key)
+
+    def add(self, private: PrivateColumn, cells: Prepared) -> None:
+        """Add one private column."""
+        self._digest.update(repr(private.name).encode())
+        self._digest.update(np.ascontiguousarray(cells.raw).tobytes())
+        self._digest.update(np.packbits(cells.missing).tobytes())
+
+    def digest(self) -> bytes:
+        """The digest of all columns so far."""
+        return self._digest.digest()
 
 
 class ReleaseMemory:
@@ -29,14 +45,18 @@ class ReleaseMemory:
         self._key = secrets.token_bytes(32)
         self._kept: dict[int, tuple[weakref.ref[Any], bytes, Release]] = {}
 
-    def find(self, table: object, columns: Columns) -> Release | None:
+    def content(self) -> Content:
+        """An empty digest under this memory's key."""
+        return Content(self._key)
+
+    def find(self, table: object, content: Content) -> Release | None:
         """The release of this object, if its private columns have not changed since."""
         entry = self._kept.get(id(table))
-        if entry is None or entry[0]() is not table or entry[1] != self._digest(columns):
+        if entry is None or entry[0]() is not table or entry[1] != content.digest():
             return None
         return entry[2]
 
-    def keep(self, table: object, columns: Columns, release: Release) -> None:
+    def keep(self, table: object, content: Content, release: Release) -> None:
         """Remember a release; an object that cannot be watched is not remembered."""
         self.made += 1
         number = id(table)
@@ -44,12 +64,4 @@ class ReleaseMemory:
             watch = weakref.ref(table, lambda _: self._kept.pop(number, None))
         except TypeError:
             return
-        self._kept[number] = (watch, self._digest(columns), release)
-
-    def _digest(self, columns: Columns) -> bytes:
-        digest = hashlib.blake2b(key=self._key)
-        for private, cells in columns:
-            digest.update(repr(private.name).encode())
-            digest.update(np.ascontiguousarray(cells.raw).tobytes())
-            digest.update(np.packbits(cells.missing).tobytes())
-        return digest.digest()
+        self._kept[number] = (watch, content.digest(), release)

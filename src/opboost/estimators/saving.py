@@ -10,7 +10,6 @@ import shutil
 import tempfile
 import zipfile
 from collections.abc import Mapping
-from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -21,16 +20,16 @@ from opboost import durable
 from opboost.archives import fits, read_archive, read_array, read_inner_archive
 from opboost.boosting import Trained
 from opboost.errors import DataError, OpBoostError, in_words
+from opboost.estimators.accounting import LOADED
 from opboost.estimators.boosted import OpBoostClassifier, OpBoostRegressor
-from opboost.estimators.boosted_base import added_up
 from opboost.estimators.desensitizer import Desensitizer
 from opboost.estimators.features import Layout, OwnColumn
 from opboost.estimators.posterior import Posterior
-from opboost.guarantee import NoGuarantee
+from opboost.estimators.terms import counted_from_list, counted_to_list
 from opboost.rng import SecureRng
 from opboost.specs import column_from_dict, column_to_dict
 
-VERSION = 1
+VERSION = 2
 _POSTERIOR = "posterior.npz"
 _MODULES = {
     "TrainedXGBoost": ("opboost.boosting.xgboost_backend", "model.json"),
@@ -135,10 +134,11 @@ def load(path: str | Path) -> OpBoostClassifier | OpBoostRegressor:
     try:
         members = read_archive(Path(path))
         description = json.loads(members["estimator.json"])
-        if description["version"] != VERSION:
+        if description["version"] not in (1, VERSION):
             raise DataError(
                 f"{Path(path).name} is of version {description['version']}; "
-                f"this release reads version {VERSION}"
+                f"this release reads versions 1 and {VERSION}",
+                hint="Load it with the release that saved it.",
             )
         module, name = _MODULES[description["model"]]
         made: OpBoostClassifier | OpBoostRegressor
@@ -155,9 +155,6 @@ def load(path: str | Path) -> OpBoostClassifier | OpBoostRegressor:
         raise DataError(f"{Path(path).name} is not a saved estimator ({why})") from None
 
 
-MOST_RELEASES = 1000
-"""Releases of the same rows that a saved estimator may state."""
-
 MOST_CLASS_BYTES = 2**26
 """Bytes that all names of classes may take in memory; a text's type states the longest."""
 
@@ -165,7 +162,6 @@ MOST_CLASS_BYTES = 2**26
 def _description(estimator: Any, kind: str) -> dict[str, Any]:
     release: Desensitizer = estimator.desensitizer_
     layout: Layout = estimator._layout
-    seeded = isinstance(estimator.guarantee_, NoGuarantee)
     return {
         "version": VERSION,
         "class": type(estimator).__name__,
@@ -177,9 +173,7 @@ def _description(estimator: Any, kind: str) -> dict[str, Any]:
         "own": [{"name": c.name, "categories": c.categories} for c in layout.own],
         "classes": _plain(getattr(estimator, "classes_", None)),
         "guarantee": str(estimator.guarantee_),
-        "caveats": list(getattr(release.guarantee_, "caveats", ())),
-        "releases": estimator.releases_,
-        "seeded": seeded,
+        "released": counted_to_list(release.account.counted()),
     }
 
 
@@ -207,22 +201,35 @@ def _rebuilt(description: dict[str, Any], module: str, name: str, content: bytes
     estimator._layout, estimator._posterior = layout, None
     names = tuple(description["columns"])
     estimator.desensitizer_ = Desensitizer.of_columns(
-        private, names, named=description["named"], rng=SecureRng()
+        private,
+        names,
+        named=description["named"],
+        rng=SecureRng(),
+        released=counted_from_list(_released(description)),
+        note=LOADED,
     )
     estimator.n_features_in_ = len(names)
     if description["named"]:
         estimator.feature_names_in_ = np.array(names, dtype=object)
-    estimator.releases_ = description["releases"]
-    if type(estimator.releases_) is not int or not 0 <= estimator.releases_ <= MOST_RELEASES:
-        raise DataError(f"No estimator releases its rows {estimator.releases_!r} times")
-    if description["seeded"]:
-        estimator.guarantee_ = NoGuarantee("seeded")
-    else:
-        stated = replace(estimator.desensitizer_.guarantee_, caveats=tuple(description["caveats"]))
-        estimator.guarantee_ = added_up(stated, estimator.releases_)
     if description["classes"] is not None:
         estimator.classes_ = _classes(**description["classes"])
     return estimator
+
+
+def _released(description: dict[str, Any]) -> list[dict[str, Any]]:
+    """The releases that an estimator states; version 1 stated those of its own terms only."""
+    if description["version"] == VERSION:
+        found: list[dict[str, Any]] = description["released"]
+        return found
+    return [
+        {
+            "times": description["releases"],
+            "columns": description["private"],
+            "columns_per_row": None,
+            "caveats": description["caveats"],
+            "lacking": "seeded" if description["seeded"] else "",
+        }
+    ]
 
 
 def _classes(dtype: str, values: list[Any]) -> np.ndarray[Any, Any]:

@@ -58,6 +58,7 @@ def test_a_saved_estimator_predicts_as_it_did(golden, booster):
     model = op.load(home / f"{booster}.opboost")
     found = model.predict_proba(pd.read_csv(home / "rows.csv"))[:, 1]
     np.testing.assert_array_equal(found, json.loads((home / f"{booster}.json").read_text()))
+    assert (model.releases_, model.guarantee_.total) == (1, pytest.approx(9 * 1.28))
 
 
 @pytest.mark.parametrize("stopped", ["job-aligning", "job-sent"])

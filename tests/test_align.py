@@ -11,7 +11,7 @@ from hypothesis import given, settings
 
 from opboost.align.keys import Normalisation, key_digests, row_keys
 from opboost.align.matching import Common, matched, packed, unpacked
-from opboost.align.points import POINT, split
+from opboost.align.points import POINT, piece_count, piece_of
 from opboost.align.psi import Secret, at_once
 from opboost.align.streams import refuse_repeats
 from opboost.errors import DataError, ParameterError, WireError
@@ -239,5 +239,5 @@ def test_common_rows_come_back_from_a_file_and_another_table_is_refused():
 
 def test_pieces_cover_all_points_once():
     for total in (0, 1, 8192, 8193, 20_000):
-        found = [i for piece in split(total) for i in range(total)[piece]]
-        assert found == list(range(total))
+        pieces = [piece_of(number, total) for number in range(piece_count(total))]
+        assert [i for piece in pieces for i in range(total)[piece]] == list(range(total))

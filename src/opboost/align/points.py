@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from opboost.errors import WireError
@@ -41,8 +39,3 @@ def piece_of(number: int, total: int) -> slice:
 def piece_count(total: int) -> int:
     """How many pieces there are."""
     return -(-total // PIECE)
-
-
-def split(total: int) -> Iterator[slice]:
-    """All pieces in their order."""
-    return (piece_of(number, total) for number in range(piece_count(total)))

@@ -89,15 +89,6 @@ class Layout:
         private = [(c.name, len(c.feature_names())) for c in self.private]
         return [*private, *((c.name, len(c.names())) for c in self.own)]
 
-    def training(
-        self, table: Any, released: dict[Hashable, Sequence[Released]]
-    ) -> tuple[Matrix, dict[int, Codebook | None]]:
-        """Codes of released columns beside own features, and the codebooks by feature.
-
-        ``released`` is used up, column by column, so that a table is not held twice.
-        """
-        return self.coded(released, self.own_values(table, _rows(released)))
-
     def own_values(self, table: Any, rows: int) -> Matrix:
         """The label party's own features."""
         blocks = [c.block(table) for c in self.own]

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import ast
+import re
 import subprocess
 import sys
 import types
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,6 +24,16 @@ def test_all_is_what_can_be_imported():
     assert set(op.__all__) == public - helpers
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         _ = op.Nothing
+
+
+def test_modules_that_a_docstring_names_exist():
+    source = Path(op.__file__).parent
+    for file in source.rglob("*.py"):
+        named = re.findall(
+            r"[(`]([\w/]+\.py)[)`]", ast.get_docstring(ast.parse(file.read_text())) or ""
+        )
+        lost = [n for n in named if not (file.parent / n).exists() and not (source / n).exists()]
+        assert not lost, f"{file.relative_to(source)} names {lost}"
 
 
 def test_every_public_name_is_documented():

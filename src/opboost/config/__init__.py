@@ -1,7 +1,7 @@
 """Configuration: TOML files, keyed by column and party name, validated with words of help.
 
-``columns.py`` is what a party declares about its columns, ``parties.py`` who takes part in a job,
-where, and under which limits.
+``columns.py`` is what a party declares about its columns, ``federation.py`` who takes part in a
+job, where, and under which limits.
 """
 
 from opboost.config.columns import Plan, load, parse, undeclared

@@ -133,7 +133,10 @@ def test_the_public_key_may_lie_elsewhere(small):
     key.rename(small.made.folder / "elsewhere")
     config = small.made.config("shop")
     config.write_text(config.read_text() + '\n[peers.bank]\npublic = "../elsewhere"\n')
-    small.written("shop", "export", first)
+    export = small.written("shop", "export", first)
+    assert list(export) == [LABEL_PARTY]
+    query = small.written(LABEL_PARTY, "split-query", export[LABEL_PARTY])
+    assert list(query) == ["shop"], "the label party could not open what was encrypted to its key"
 
 
 def test_an_encryption_key_that_is_not_the_published_one_is_told_before_anything_travels(small):

@@ -347,12 +347,12 @@ class House:
         columns = columns or self.columns[name]
         return op.FeatureParty(table, columns, name=name, **{**self.settings, **settings})
 
-    def predicted(self, columns=None, **settings):
-        columns = columns or self.columns
-        channels = [
-            op.MemoryChannel(self.party(p, numbers(50, [c.name for c in cs], 3), cs, **settings))
-            for p, cs in columns.items()
-        ]
+    def predicted(self, columns=None, gaps=(), **settings):
+        columns, channels = columns or self.columns, []
+        for name, theirs in columns.items():
+            table = numbers(50, [c.name for c in theirs], 3)
+            table.loc[::5, [c for c in gaps if c in table]] = np.nan
+            channels.append(op.MemoryChannel(self.party(name, table, theirs, **settings)))
         return LabelParty(numbers(50, ["mine", "more"], 4), None).predict(self.model, channels)
 
 
@@ -390,7 +390,13 @@ def test_columns_that_are_not_the_models_are_refused_by_name(house, columns, sai
 
 
 def test_a_policy_for_gaps_that_changes_no_law_is_the_partys_own_affair(house):
-    house.predicted({**PLAIN, "telco": [declared("c", missing=5.0)]})
+    with pytest.raises(op.ColumnError, match="'c'"):
+        house.predicted(gaps=["c"])
+    found = house.predicted({**PLAIN, "telco": [declared("c", missing=5.0)]}, gaps=["c"])
+    assert found.rows.tolist() == list(range(50))
+    assert found.guarantee == house.predicted().guarantee
+    np.testing.assert_allclose(found.probabilities.sum(axis=1), 1.0)
+    assert set(found.prediction) == {False, True}
 
 
 def test_withheld_codebooks_are_refused_by_the_label_party_too(house, tmp_path):

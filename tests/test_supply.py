@@ -284,8 +284,19 @@ def test_an_exemption_needs_a_reason_and_a_day(tmp_path):
         exemptions(path)
 
 
-def test_the_projects_own_exemptions_are_complete():
-    exemptions(ROOT / "supply" / "exempt.toml")
+def test_the_projects_own_exemptions_are_of_packages_that_it_has():
+    locked = {pin.name for lock in (RUNTIME, DEV, DOCS) for pin in read(lock)}
+    assert {e.package for e in exemptions(ROOT / "supply" / "exempt.toml")} <= locked
+
+
+def test_the_example_of_an_exemption_is_a_complete_one(tmp_path):
+    _, mark, example = (ROOT / "supply" / "exempt.toml").read_text().partition("# [[exempt]]\n")
+    lines = (mark + example).splitlines()
+    path = tmp_path / "exempt.toml"
+    path.write_text("\n".join(line.removeprefix("# ") for line in lines if line.startswith("#")))
+    (found,) = exemptions(path)
+    assert (found.id, found.package, found.until) == ("PYSEC-2026-1", "name", date(2026, 12, 31))
+    assert found.reason
 
 
 # The bill of materials

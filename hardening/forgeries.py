@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ from opboost.service.certs import new_kit
 from opboost.service.encryption import read_key, read_public
 from opboost.service.sealed import MARK, Item, seal, unseal
 from opboost.wire.columns import FIELDS
+from opboost.wire.messages import ColumnSchema, Schema, decode, encode
 
 
 class Carrier:
@@ -155,6 +157,15 @@ def by_another_authority(carrier: Carrier) -> Path:
     return path
 
 
+def steering(carrier: Carrier) -> Path:
+    """A release whose first column's name moves the cursor."""
+    items = carrier.opened()
+    schema = decode(items["schema"], Schema)
+    spec = json.loads(schema.columns[0].spec) | {"name": "pay\x1b[1A\x1b[2K"}
+    columns = (ColumnSchema(json.dumps(spec)), *schema.columns[1:])
+    return carrier.sealed({**items, "schema": encode(replace(schema, columns=columns))})
+
+
 FORGERIES = (
     Forgery("a bundle that is cut short", cut, "cut short"),
     Forgery("a bundle with more behind its end", lengthened, "bytes were added"),
@@ -174,6 +185,7 @@ FORGERIES = (
     Forgery("a bundle of another run of the job",
             lambda c: c.sealed(c.opened(), job="20200101T000000Z-" + c.tail), "belongs to job"),
     Forgery("a step that is not due", lambda c: c.exports["shop"], "does not take", verb="finish"),
+    Forgery("a bundle whose names steer a terminal", steering, "cannot be seen"),
     Forgery("a bundle with an item too many",
             lambda c: c.sealed({**c.opened(), "more": b""}), "items are not those"),
 )  # fmt: skip

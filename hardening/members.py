@@ -23,6 +23,7 @@ from opboost.party.alignment import Side, kept_secret
 from opboost.service.join import Connection, _spoken
 from opboost.wire.messages import (
     Ack,
+    ColumnSchema,
     Points,
     Poll,
     Receipt,
@@ -204,6 +205,19 @@ def a_schema_that_changes_in_mid_job(siege: Siege) -> str:
         connection.call("schema", schema, Ack)  # repeated: nothing happens
         other = dataclasses.replace(schema, columns=schema.columns[::-1])
         return refused(lambda: connection.call("schema", other, Ack), "changed in mid-job")
+
+
+@MEMBERS.add("refused: A column's name or category has a character", stage="release")
+def names_that_steer_a_terminal(siege: Siege) -> str:
+    """They would clear the line of the true promise, or turn its order around."""
+    schema = siege.release.schema
+    for name in ("\x1b[1A\x1b[2K", "a\nb: at most 0.1", "a\u202eb", "a\u200bb", "\x9b2J"):
+        spec = json.loads(schema.columns[0].spec) | {"name": name}
+        columns = (ColumnSchema(json.dumps(spec)), *schema.columns[1:])
+        said = tried(
+            siege, "schema", dataclasses.replace(schema, columns=columns), "cannot be seen"
+        )
+    return said
 
 
 @MEMBERS.add("refused: .*receipt", stage="release")

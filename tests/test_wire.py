@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import opboost as op
-from opboost.errors import PeerError, WireError
+from opboost.errors import PeerError, WireError, unseen
 from opboost.ordinals import Codebook
 from opboost.party.checks import check_head
 from opboost.wire import envelope
@@ -51,6 +51,7 @@ parties = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,10}[a-z0-9])?", fullmatch=True)
 numbers = st.integers(0, 2**40)
 rising = st.lists(numbers, min_size=1, max_size=20, unique=True).map(lambda x: tuple(sorted(x)))
 finite = st.floats(allow_nan=False)
+names = st.text(min_size=1, max_size=20).filter(lambda text: not unseen(text))
 
 
 @st.composite
@@ -74,7 +75,7 @@ def messages(draw):
     if kind == "rows":
         return Rows(draw(parties), JOB, draw(st.integers(1, 2**40)), draw(digests))
     if kind == "schema":
-        columns = (ColumnSchema.of(AGE, draw(st.text(min_size=1, max_size=20)), "raw"),)
+        columns = (ColumnSchema.of(AGE, draw(names), "raw"),)
         books, units = (
             draw(st.sampled_from(["full", "cuts"])),
             draw(st.sampled_from(["grid", "raw"])),

@@ -19,6 +19,15 @@ that any terminal can show, whatever a file or a peer put into it.
 
 from __future__ import annotations
 
+import re
+import unicodedata
+
+_BLANK = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
+    "\U000e0100-\U000e01ef]"
+)
+"""Characters that Python calls printable and that draw nothing: fillers and variation selectors."""
+
 
 class OpBoostError(Exception):
     """The root: ``except OpBoostError`` catches all that this package raises on purpose.
@@ -114,11 +123,41 @@ def _rebuild(kind: type[DataError], state: dict[str, object]) -> DataError:
     return error
 
 
+def unseen(text: str) -> str:
+    """Return the first character that a reader cannot see, or that changes how others are shown.
+
+    Those are control characters, which a terminal obeys, direction marks, characters of no width,
+    and code points that no character has.  Empty if there is none; every kind of space is seen.
+
+    >>> unseen("größer als 3 €"), unseen("age\\x1b[2K") == "\\x1b", unseen("a\\u202eb") == "\\u202e"
+    ('', True, True)
+    """
+    if text.isascii() and text.isprintable():
+        return ""
+    return next((c for c in text if _is_unseen(c)), "")
+
+
+def _is_unseen(character: str) -> bool:
+    if _BLANK.match(character):
+        return True
+    return not character.isprintable() and unicodedata.category(character) != "Zs"
+
+
+def visible(text: object, keep: str = "") -> str:
+    """Return a text with every unseen character spelt out, but for those in ``keep``.
+
+    >>> print(visible("age\\x1b[2K\\nbudget: 0"))
+    age\\x1b[2K\\nbudget: 0
+    """
+    line = str(text)
+    if not unseen(line):
+        return line
+    return "".join(ascii(c)[1:-1] if c not in keep and _is_unseen(c) else c for c in line)
+
+
 def shown(text: object, most: int = 2000) -> str:
     """A text as one line of bounded length, without a character that a terminal would act on."""
-    line = " ".join(str(text)[: 4 * most].split())
-    if not line.isprintable():
-        line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
+    line = visible(" ".join(str(text)[: 4 * most].split()))
     return line if len(line) <= most else f"{line[: most - 4]} ..."
 
 

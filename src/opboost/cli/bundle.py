@@ -12,6 +12,7 @@ from opboost.cli.common import (
     ConfigOption,
     Format,
     FormatOption,
+    echo,
     print_json,
     steps_progress,
     talk,
@@ -174,7 +175,7 @@ def _tell(outcome: Outcome, format: Format) -> None:
         return
     console = talk()
     for written in outcome.written:
-        typer.echo(str(written.path))
+        echo(str(written.path))
         console.print(
             f"{written.step} of job {outcome.job}, for {written.recipient}, which goes on with: "
             f"opboost bundle {written.next} -c {written.recipient}.toml {written.path.name}"
@@ -183,7 +184,7 @@ def _tell(outcome: Outcome, format: Format) -> None:
     for party, step in outcome.waiting.items():
         console.print(f"From {party} comes next: {step}.")
     if outcome.manifest is not None:
-        typer.echo(outcome.manifest["guarantee"])
+        echo(outcome.manifest["guarantee"])
         if "model" in outcome.manifest:
             console.print(f"The job is done: {outcome.manifest['model']} is written.")
         if outcome.manifest.get("left_out"):

@@ -20,6 +20,9 @@ from rich.progress import (
     TextColumn,
     TimeRemainingColumn,
 )
+from rich.text import Text
+
+from opboost.errors import unseen, visible
 
 
 class Format(StrEnum):
@@ -36,19 +39,47 @@ PlaintextOption = Annotated[
 ]
 
 
+class _Plain(Console):
+    """A console that interprets nothing in a text: no markup, no emoji codes, no controls."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(highlight=False, markup=False, emoji=False, **settings)
+
+    def render_str(self, text: str, **settings: Any) -> Text:
+        """Render a text as it stands, with unseen characters spelt out."""
+        return super().render_str(visible(text, keep="\n"), **settings)
+
+
 def talk() -> Console:
     """Where words go: standard error, so that standard output holds data alone."""
-    return Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
+    return _Plain(stderr=True, soft_wrap=True)
 
 
 def paper() -> Console:
     """Where tables go: standard output, with every bracket as it stands."""
-    return Console(highlight=False, markup=False)
+    return _Plain()
+
+
+def echo(text: object) -> None:
+    """Print lines of data to standard output, with unseen characters spelt out."""
+    typer.echo(visible(text, keep="\n"))
 
 
 def print_json(value: Any) -> None:
     """Data to standard output; infinities as null, which JSON has instead."""
-    typer.echo(json.dumps(_finite(value), ensure_ascii=False, indent=2))
+    typer.echo(json_text(_finite(value), indent=2))
+
+
+def json_text(value: Any, indent: int | None = None) -> str:
+    """Return JSON in which characters stand as they are, but for those that cannot be seen.
+
+    >>> print(json_text({"größe": "\\u202e"}))
+    {"größe": "\\u202e"}
+    """
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    if not unseen(text.replace("\n", "")):
+        return text
+    return "".join(json.dumps(c)[1:-1] if c != "\n" and unseen(c) else c for c in text)
 
 
 def _finite(value: Any) -> Any:
@@ -66,7 +97,7 @@ def bytes_progress(title: str, total: int) -> Iterator[Any]:
     """A bar that is told how many bytes are done; silent where nobody watches."""
     console = talk()
     bar = Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         DownloadColumn(),
         TimeRemainingColumn(),
@@ -84,7 +115,7 @@ def steps_progress() -> Iterator[Callable[[str, int, int], None]]:
     """A bar a kind of work, told what is done, how much of it, and of how much in all."""
     console = talk()
     bar = Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         TimeRemainingColumn(),
         console=console,

@@ -16,6 +16,7 @@ from opboost.cli.common import (
     Format,
     FormatOption,
     bytes_progress,
+    echo,
     print_json,
     steps_progress,
     talk,
@@ -109,7 +110,7 @@ def desensitize(
             }
         )
     else:
-        typer.echo(str(promise))
+        echo(str(promise))
     console = talk()
     if done.remark:
         console.print(done.remark)

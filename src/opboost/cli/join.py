@@ -11,6 +11,7 @@ from opboost.cli.common import (
     Format,
     FormatOption,
     PlaintextOption,
+    echo,
     print_json,
     steps_progress,
     talk,
@@ -52,8 +53,8 @@ def join(
     if format is Format.json:
         print_json(manifest)
         return
-    typer.echo(manifest["guarantee"])
-    typer.echo(
+    echo(manifest["guarantee"])
+    echo(
         f"{manifest['party']}: {manifest['phase']}, {manifest['columns']} columns of "
         f"{manifest['rows']:,} rows in {manifest['bytes']:,} bytes"
     )

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from opboost.cli.common import ConfigOption, Format, FormatOption, paper, print_json, talk
+from opboost.cli.common import (
+    ConfigOption,
+    Format,
+    FormatOption,
+    json_text,
+    paper,
+    print_json,
+    talk,
+)
 from opboost.errors import ConfigError, PrivacyError
 
 if TYPE_CHECKING:
@@ -153,13 +161,12 @@ def _line(entry: Any) -> dict[str, Any]:
 
 def _text(lines: list[dict[str, Any]], format: Format) -> str:
     import io
-    import json
 
     if format is Format.json:
-        return json.dumps(lines, ensure_ascii=False, indent=1) + "\n"
+        return json_text(lines, indent=1) + "\n"
     out = io.StringIO()
     writer = csv.DictWriter(out, fieldnames=list(lines[0]))
     writer.writeheader()
     for line in lines:
-        writer.writerow({**line, "body": json.dumps(line["body"], ensure_ascii=False)})
+        writer.writerow({**line, "body": json_text(line["body"])})
     return out.getvalue()

@@ -14,6 +14,7 @@ from opboost.cli.common import (
     Format,
     FormatOption,
     PlaintextOption,
+    echo,
     paper,
     print_json,
     talk,
@@ -73,9 +74,9 @@ def serve(
             f"Job {manifest['job']} was finished at {manifest['finished']}; this is its manifest. "
             "A new run of it: --again."
         )
-    typer.echo(manifest["guarantee"])
+    echo(manifest["guarantee"])
     for name, party in manifest["parties"].items():
-        typer.echo(f"{name}: {party['columns']} columns, {party['bytes']:,} bytes")
+        echo(f"{name}: {party['columns']} columns, {party['bytes']:,} bytes")
     console.print(f"-> {found.model} ({manifest['seconds']:.1f} s)")
 
 

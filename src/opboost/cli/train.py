@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from opboost.cli.common import ConfigOption, Format, FormatOption, print_json, talk
+from opboost.cli.common import ConfigOption, Format, FormatOption, echo, print_json, talk
 
 
 def train(
@@ -49,7 +49,7 @@ def train(
             }
         )
     else:
-        typer.echo(str(estimator.guarantee_))
+        echo(str(estimator.guarantee_))
         best = sorted(importance.items(), key=lambda item: -item[1])[:5]
-        typer.echo("worth most: " + ", ".join(f"{name} {worth:.2f}" for name, worth in best))
+        echo("worth most: " + ", ".join(f"{name} {worth:.2f}" for name, worth in best))
     console.print(f"-> {out}")

@@ -10,7 +10,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from opboost.errors import OpBoostError
+from opboost.errors import OpBoostError, visible
 from opboost.explorer.background import Progress, Result
 from opboost.explorer.budget import LedgerView
 from opboost.explorer.charts import SHAPES, View, view
@@ -26,11 +26,17 @@ def _templates() -> Environment:
         loader=PackageLoader("opboost.explorer"),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=_legible,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     found.globals |= {"draw": draw, "swatch": swatch, "short": short, "shapes": SHAPES}
     return found
+
+
+def _legible(value: Any) -> Any:
+    """A text with unseen characters spelt out: direction marks work in a browser, too."""
+    return visible(value, keep="\n") if type(value) is str else value
 
 
 def filled(template: str, **values: Any) -> Markup:

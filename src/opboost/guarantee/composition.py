@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from opboost.errors import visible
 from opboost.exact import float_below
 
 
@@ -197,12 +198,12 @@ class Joint:
 
     def __str__(self) -> str:
         if reasons := {p.reason for p in self.parts.values() if isinstance(p, NoGuarantee)}:
-            return "none: " + "; ".join(sorted(reasons))
-        lines = [f"{name}: {part}" for name, part in self.parts.items()]
+            return "none: " + "; ".join(map(visible, sorted(reasons)))
+        lines = [f"{visible(name)}: {part}" for name, part in self.parts.items()]
         if self.columns_per_row is not None:
             lines.append(f"{self.columns_per_row} columns a row are released, chosen at random")
         lines.append(f"one person's record: at most {self.total:g}")
-        lines += [f"not covered: {caveat}" for caveat in self.caveats]
+        lines += [f"not covered: {visible(caveat)}" for caveat in self.caveats]
         return "\n".join(lines)
 
 

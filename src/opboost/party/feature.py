@@ -147,6 +147,7 @@ class FeatureParty:
             gaps = self.plan.budget is not None and self.plan.budget.columns_per_row is not None
             self._stored = StoredRelease.of(self._table, self.plan.private, ledger, gaps=gaps)
         self._check_names()
+        self._columns = tuple(self._described())
 
     def guarantee(self) -> Joint:
         """What is promised about one person's record."""
@@ -219,7 +220,7 @@ class FeatureParty:
             "recipient": self._recipient,
             "units": self._units,
             "codebook": self._codebook,
-            "columns": [c.spec for c in self._described()],
+            "columns": [c.spec for c in self._columns],
             "attributes": list(self.plan.attributes),
             "align": asdict(self._spelling) if self._rules else "given",
         }
@@ -350,7 +351,7 @@ class FeatureParty:
             digest.digest() if chosen is None else chosen.ids(welcome.nonce),
             self._codebook,
             self._units,
-            tuple(self._described()),
+            self._columns,
             (self.plan.budget.columns_per_row or 0) if self.plan.budget else 0,
         )
         durable.write(folder / "schema", encode(schema))

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 from opboost.columns import PrivateColumn
 from opboost.domain import NumericMapping
-from opboost.errors import OpBoostError, WireError, in_words
+from opboost.errors import ColumnError, OpBoostError, WireError, in_words, unseen
 from opboost.mechanisms import UnaryEncoding
 from opboost.specs import column_from_dict, column_to_dict
 from opboost.wire.rules import BYTES, INT, TEXT, Units, arrow, check, check_job, check_party
@@ -32,12 +32,25 @@ class ColumnSchema:
         spec = column_to_dict(column) | {"name": name}
         if units == "grid":
             spec = _without_units(column, spec)
+        if found := _unseen(spec):
+            raise ColumnError(
+                column.name,
+                f"has a name or a category with a character that cannot be seen ({found})",
+                hint='Rename it; names = "hidden" and units = "grid" send numbers instead.',
+            )
         return cls(json.dumps(spec, sort_keys=True, ensure_ascii=False))
 
     def column(self) -> PrivateColumn:
         """The column as declared, or, in grid units, as one whose raw values are its cells."""
         try:
-            found = column_from_dict(json.loads(self.spec))
+            spec = json.loads(self.spec)
+            if character := _unseen(spec):
+                raise WireError(
+                    "A column's name or category has a character that cannot be seen "
+                    f"({character}): a terminal might obey it. Its party has to rename it, or to "
+                    'send numbers (names = "hidden", units = "grid").'
+                )
+            found = column_from_dict(spec)
             check(isinstance(found.name, str) and 0 < len(found.name) <= 200, "A bad name.")
             found.guarantee()
         except WireError:
@@ -45,6 +58,17 @@ class ColumnSchema:
         except (OpBoostError, ValueError, TypeError, RecursionError, OverflowError) as error:
             raise WireError(f"A column's description cannot be used: {in_words(error)}.") from None
         return found
+
+
+def _unseen(spec: Any) -> str:
+    """The first unseen character in any text of a description, by its code point; else empty."""
+    if isinstance(spec, str):
+        found = unseen(spec)
+        return f"U+{ord(found):04X}" if found else ""
+    inside = [*spec.keys(), *spec.values()] if isinstance(spec, dict) else spec
+    if not isinstance(inside, list | tuple):
+        return ""
+    return next(filter(None, map(_unseen, inside)), "")
 
 
 def _without_units(column: PrivateColumn, spec: dict[str, Any]) -> dict[str, Any]:

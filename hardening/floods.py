@@ -71,12 +71,12 @@ def many_connections_of_a_party(siege: Siege) -> str:
 def a_reader_that_does_not_read(siege: Siege) -> str:
     """Hundreds of calls over HTTP/2 by hand, whose answers may not be sent."""
     with siege.hands() as (_, welcome):
-        job = encode(Poll(welcome.job))
+        job, session = encode(Poll(welcome.job)), welcome.session.hex()
     kit = siege.made.folder / "certs" / "shop"
     with frames.connected(siege.address, kit, buffer=4096) as end:
         end.sendall(frames.opening(window=0))
         for number in range(300):
-            end.sendall(frames.action(1 + 2 * number, "aligned", job))
+            end.sendall(frames.action(1 + 2 * number, "aligned", job, session))
         time.sleep(2.0)
     return "(16 calls wait, the others were refused)"
 

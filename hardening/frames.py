@@ -7,6 +7,8 @@ import ssl
 import struct
 from pathlib import Path
 
+from opboost.service.tls import SESSION
+
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, SETTINGS = 0, 1, 4
 END_STREAM, END_HEADERS = 1, 4
@@ -44,7 +46,7 @@ def opening(window: int = 65_535) -> bytes:
     return PREFACE + frame(SETTINGS, 0, 0, struct.pack(">HI", WINDOW, window))
 
 
-def headers(stream: int, method: str) -> bytes:
+def headers(stream: int, method: str, session: str = "") -> bytes:
     """The beginning of a call."""
     fields = {
         ":method": "POST",
@@ -53,16 +55,17 @@ def headers(stream: int, method: str) -> bytes:
         ":authority": "bank",
         "te": "trailers",
         "content-type": "application/grpc",
+        **({SESSION: session} if session else {}),
     }
     block = b"".join(b"\0" + _text(name) + _text(value) for name, value in fields.items())
     return frame(HEADERS, END_HEADERS, stream, block)
 
 
-def action(stream: int, kind: str, body: bytes) -> bytes:
+def action(stream: int, kind: str, body: bytes, session: str = "") -> bytes:
     """A whole Flight action."""
     message = b"\x0a" + _sized(kind.encode()) + b"\x12" + _sized(body)
     data = b"\0" + struct.pack(">I", len(message)) + message
-    return headers(stream, "DoAction") + frame(DATA, END_STREAM, stream, data)
+    return headers(stream, "DoAction", session) + frame(DATA, END_STREAM, stream, data)
 
 
 def _text(words: str) -> bytes:

@@ -6,6 +6,7 @@ answered at one step.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -19,16 +20,21 @@ from tests.federation import IDS
 import opboost as op
 from opboost.align.keys import Normalisation, key_digests, row_keys
 from opboost.align.matching import packed
-from opboost.party.alignment import Side, kept_secret, proof_of_rows
+from opboost.align.streams import Keys
+from opboost.party.alignment import Side, kept_secret
+from opboost.party.row_proof import RowProof
 from opboost.service.tls import Identity
 from opboost.wire.columns import Outline
 from opboost.wire.messages import (
     Ack,
     Aligned,
+    Challenge,
+    Claim,
     Cuts,
     Farewell,
     Points,
     PointsQuery,
+    Proof,
     SplitQuery,
     Welcome,
     decode,
@@ -55,10 +61,12 @@ class Impostor(flight.FlightServerBase):
 
     def __init__(self, identity: Identity, job: str, lies: dict[str, Answers]) -> None:
         self.job, self.lies, self.seen = job, lies, Seen()
+        self.certificate, self.true = identity.cert, b""
         self.over = threading.Event()
         digests = key_digests(row_keys([IDS.to_pylist()], ["id"], Normalisation()))
-        self.digests = digests
         self.side = Side(job, "label", kept_secret(None), digests, op.AlignRules())
+        keys = digests[np.argsort(digests.view("S32").ravel())]
+        self.proof = RowProof.of(kept_secret(None), Keys.of_digests(keys).digest(NONCE))
         super().__init__(
             "grpc+tls://127.0.0.1:0",
             tls_certificates=[(identity.cert, identity.key)],
@@ -88,10 +96,12 @@ class Impostor(flight.FlightServerBase):
     def honest(self, step: str, body: bytes) -> bytes:
         """What a label party answers that has the same people."""
         steps: dict[str, Callable[[bytes], Any]] = {
-            "hello": lambda _: Welcome(self.job, NONCE, b""),
+            "hello": lambda _: Challenge(os.urandom(32), self.certificate),
+            "login": lambda _: Welcome(self.job, NONCE, b"", os.urandom(32)),
             "want": lambda b: list(self.side.pieces())[decode(b, PointsQuery).piece],
             "points": self._points,
             "aligned": lambda _: self.aligned(),
+            "prove": lambda b: self.proved(decode(b, Claim)),
             "poll": lambda _: self.query(),
         }
         return encode(steps.get(step, lambda _: Ack(self.job, step))(body))
@@ -113,14 +123,17 @@ class Impostor(flight.FlightServerBase):
         theirs = self.seen.theirs
         self.side.forget_theirs()
         match = self.side.met(self.seen.raised.points, self.side.doubled(theirs))
-        keys = self.digests[np.argsort(self.digests.view("S32").ravel())]
-        return match.told(self.job, match.rows, proof_of_rows(NONCE, keys))
+        return match.told(self.job, match.rows, self.proof.share)
 
-    def everybody(self, theirs: Points, **change: Any) -> Aligned:
+    def proved(self, claim: Claim) -> Proof:
+        """The proof that it knows the rows of which it has shown its half."""
+        return Proof(self.job, self.proof.with_feature(self.job, claim.share).label)
+
+    def everybody(self, theirs: Points) -> Aligned:
         """An answer that calls all of the party's rows common, without knowing them."""
         bitmap = packed(np.arange(theirs.total), theirs.total)
-        plain = {"count": theirs.total, "bitmap": bitmap, "proof": bytes(32)} | change
-        return Aligned(self.job, theirs.tag, theirs.total, **plain)
+        self.proof = RowProof.of(self.proof.secret, bytes(32))
+        return Aligned(self.job, theirs.tag, theirs.total, theirs.total, bitmap, self.proof.share)
 
     def query(self, codes: tuple[int, ...] = (1, 3)) -> SplitQuery | Farewell:
         """The split query, until it was answered."""

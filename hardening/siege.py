@@ -185,7 +185,6 @@ class Siege:
                 progress=lambda what, done, total: None,
             )
             talk.align()
-            connection.call("rows", party.rows(welcome), Ack)
             schema, files = party.release(welcome)
             receipt = signed_receipt(party.folder(welcome.job), ledger, self.identity())
         return Release(schema, files, receipt)

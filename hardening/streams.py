@@ -35,7 +35,7 @@ def put(
 ) -> None:
     """A stream as the attacker likes it."""
     write = pa.ipc.IpcWriteOptions(compression=compression)
-    options = flight.FlightCallOptions(write_options=write)
+    options = flight.FlightCallOptions(write_options=write, headers=connection._headers)
     with _spoken():
         writer, _ = connection._client.do_put(
             flight.FlightDescriptor.for_path(*path), schema, options

@@ -19,10 +19,7 @@ from opboost.experiments.scene import (
 )
 from opboost.service.join import Connection
 from opboost.service.tls import Identity, read_identity
-from opboost.wire.messages import (
-    Hello,
-    Welcome,
-)
+from opboost.wire.messages import Hello
 
 DATA = load_breast_cancer()
 NAMES = [str(n) for n in DATA.feature_names]
@@ -92,9 +89,11 @@ def identity_of(made, party):
 
 def shaken_hands(made, address, identity, party=None, job=None):
     connection = Connection(address, party or identity.name, LABEL_PARTY, identity)
-    job = job or load_job(made.folder / "shop" / "job.toml").hash
-    hello = Hello(party or identity.name, job)
-    return connection, connection.call("hello", hello, Welcome)
+    return connection, connection.hello(Hello(party or identity.name, job or job_hash(made)))
+
+
+def job_hash(made):
+    return load_job(made.folder / "shop" / "job.toml").hash
 
 
 def as_identity(kit, ca, name):

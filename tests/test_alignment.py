@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -17,9 +20,10 @@ from opboost.align.keys import key_digests
 from opboost.align.matching import Common, packed
 from opboost.align.streams import Keys
 from opboost.errors import DataError, ParameterError, PeerError, PrivacyError, WireError
-from opboost.party.alignment import Side, kept_secret, proof_of_rows
+from opboost.party.alignment import Side, kept_secret
+from opboost.party.row_proof import RowProof
 from opboost.service.aligning import Talk
-from opboost.wire.messages import Ack, Aligned, Points, Welcome
+from opboost.wire.messages import Ack, Aligned, Points, Proof, Welcome, encode
 from opboost.wire.stored import read_column
 
 GRID = op.Domain(1, 10)
@@ -208,10 +212,10 @@ def test_a_meeting_is_taken_up_again_and_its_secret_goes(tmp_path):
         assert next(again.pieces()) == shown
         (raised,) = again.raised([first])
         match = label.met(raised.points, label.doubled(shown))
-        aligned = told(match, ids[:150])
+        aligned, proof = told(match, ids[:150])
         with pytest.raises(PeerError, match="not aligned yet"):
             again.rows()
-        again.finish(aligned)
+        finish(again, aligned, proof)
         assert not secret.exists()
         third = shop(ids, **settings)
         assert third.meeting(WELCOME).done
@@ -241,10 +245,21 @@ RULES = op.AlignRules()
 
 
 def told(match, ids):
-    """What an honest label party tells: its bitmap, and the proof that it has the rows."""
+    """What an honest label party tells: its bitmap, and its half of the proof of rows."""
     digests = key_digests(_bytes(ids))
-    rows = Common.of(digests, match.rows).rows(digests)
-    return match.told(JOB, match.rows, proof_of_rows(WELCOME.nonce, digests[rows]))
+    proof = proof_of(digests[Common.of(digests, match.rows).rows(digests)])
+    return match.told(JOB, match.rows, proof.share), proof
+
+
+def proof_of(digests, nonce=WELCOME.nonce):
+    """A half of the proof of these rows, in the order that all parties share."""
+    return RowProof.of(kept_secret(None), Keys.of_digests(digests).digest(nonce))
+
+
+def finish(meeting, aligned, proof):
+    """The end of an alignment with a label party that has this half of the proof."""
+    claim = meeting.claim(aligned)
+    meeting.finish(aligned, Proof(JOB, proof.answered(claim, aligned.count).label))
 
 
 def _bytes(ids):
@@ -270,7 +285,7 @@ def test_points_and_bitmaps_of_another_job_or_secret_are_refused():
     meeting = shop(ids).meeting(WELCOME)
     meeting.begin(label.pieces())
     with pytest.raises(PeerError, match="one of other points"):
-        meeting.finish(Aligned(JOB, bytes(16), 200, 0, bytes(25), bytes(32)))
+        meeting.claim(Aligned(JOB, bytes(16), 200, 0, bytes(25), b"\2" + bytes(32)))
 
 
 def test_a_table_that_changes_between_alignment_and_drawing_is_refused(tmp_path):
@@ -342,7 +357,10 @@ class Guesser:
                 return Ack(JOB, "raised")
             total = len(self.ids)
             everyone = packed(np.arange(total), total)
-            return Aligned(JOB, self.theirs[0].tag, total, total, everyone, bytes(32))
+            share = self.secret.blinded(key_digests([b"no rows of its own"]))
+            return Aligned(JOB, self.theirs[0].tag, total, total, everyone, share)
+        if step == "prove":
+            return Proof(JOB, message.proof)
         if step == "want":
             return self.points(self.batches[min(self.told, len(self.batches) - 1)])
         if message.step == "feature":
@@ -406,9 +424,9 @@ def test_a_job_that_is_aligned_or_whose_state_was_lost_raises_nothing_more(tmp_p
         (state / JOB / "secret").write_bytes(kept)
         (shown,) = meeting.pieces()
         (raised,) = meeting.raised(points)
-        aligned = told(label.met(raised.points, label.doubled(shown)), ids[:150])
+        aligned, proof = told(label.met(raised.points, label.doubled(shown)), ids[:150])
         (state / JOB / ".secret.0.part").write_bytes(kept)  # as a kill leaves it
-        meeting.finish(aligned)
+        finish(meeting, aligned, proof)
         assert sorted(f.name for f in (state / JOB).iterdir()) == ["binding.json", "common"]
         with pytest.raises(PrivacyError, match="nothing more is raised"):
             party.meeting(WELCOME).begin(points)
@@ -429,24 +447,114 @@ def test_a_label_party_names_no_rows_that_it_does_not_have(tmp_path):
         meeting.begin(label.pieces())
         (shown,) = meeting.pieces()
         everyone = packed(np.arange(300), 300)
-        known = key_digests(_bytes(sorted(few)))
-        whole = Common.of(meeting._digests, np.arange(300)).rows(meeting._digests)
-        echo = Keys.of_digests(meeting._digests[whole]).digest(WELCOME.nonce)
-        for proof in (bytes(32), proof_of_rows(WELCOME.nonce, known), echo):
+        whole = meeting._digests[Common.of(meeting._digests, np.arange(300)).rows(meeting._digests)]
+        known = proof_of(key_digests(_bytes(sorted(few))))
+        lie = Aligned(JOB, shown.tag, 300, 300, everyone, known.share)
+        claim = meeting.claim(lie)
+        guess = known.with_feature(JOB, claim.share)
+        assert guess.feature != claim.proof  # it knows now that its one guess was wrong
+        for proof in (bytes(32), guess.label, guess.feature, claim.proof):
             with pytest.raises(PeerError, match="does not prove that it has the rows"):
-                meeting.finish(Aligned(JOB, shown.tag, 300, 300, everyone, proof))
+                meeting.finish(lie, Proof(JOB, proof))
+        assert party.meeting(WELCOME).claim(lie) == claim  # taken up again, it says the same
         with pytest.raises(PeerError, match="not aligned yet"):
             party.release(WELCOME)
         assert [e.kind for e in ledger.entries()] == ["open", "align"]
         assert not (tmp_path / "state" / JOB / "common").exists()
 
-        # With the keys of all of them it can; then it may not change its mind.
-        proof = proof_of_rows(WELCOME.nonce, meeting._digests[whole])
-        meeting.finish(Aligned(JOB, shown.tag, 300, 300, everyone, proof))
-        meeting.finish(Aligned(JOB, shown.tag, 300, 300, everyone, proof))
-        half = packed(np.arange(150), 300)
+        # Another half of a proof would be a second guess, even one that is right at last.
+        right = proof_of(whole)
+        for other in (
+            Aligned(JOB, shown.tag, 300, 300, everyone, right.share),
+            Aligned(JOB, shown.tag, 300, 150, packed(np.arange(150), 300), known.share),
+        ):
+            for again in (meeting, party.meeting(WELCOME)):
+                with pytest.raises(PrivacyError, match="other common rows than before"):
+                    again.claim(other)
+
+
+def test_a_label_party_that_has_the_rows_proves_it_and_may_not_change_its_mind(tmp_path):
+    ids = people(np.random.default_rng(18), 300)
+    with op.Ledger(tmp_path / "ledger", tmp_path / "key") as ledger:
+        party = shop(ids, ledger=ledger, state=tmp_path / "state")
+        label = Side(JOB, "label", kept_secret(None), key_digests(_bytes(ids)), RULES)
+        meeting = party.meeting(WELCOME)
+        meeting.begin(label.pieces())
+        (shown,) = meeting.pieces()
+        everyone = packed(np.arange(300), 300)
+        whole = meeting._digests[Common.of(meeting._digests, np.arange(300)).rows(meeting._digests)]
+        proof = proof_of(whole)
+        aligned = Aligned(JOB, shown.tag, 300, 300, everyone, proof.share)
+        finish(meeting, aligned, proof)
+        meeting.finish(aligned, Proof(JOB, bytes(32)))  # repeated: nothing happens
+        half = Aligned(JOB, shown.tag, 300, 150, packed(np.arange(150), 300), proof.share)
         with pytest.raises(PrivacyError, match="other common rows than before"):
-            party.meeting(WELCOME).finish(Aligned(JOB, shown.tag, 300, 150, half, proof))
+            party.meeting(WELCOME).finish(half, Proof(JOB, bytes(32)))
+
+
+class Swapper(op.MemoryChannel):
+    """A feature party that swaps two raised points, so that a row it lacks is called common."""
+
+    def __init__(self, party, places):
+        super().__init__(party)
+        self.places, self.seen = places, []
+
+    def met(self, side):
+        places, raise_all = self.places, self._meeting.raised
+
+        def swapped(theirs):
+            for points in raise_all(theirs):
+                whole = [points.points[i : i + 33] for i in range(0, len(points.points), 33)]
+                first, second = places(side)
+                whole[first], whole[second] = whole[second], whole[first]
+                yield replace(points, points=b"".join(whole))
+
+        self._meeting.raised = swapped
+        return super().met(side)
+
+    def tell(self, aligned, proof):
+        self.seen.append(aligned)
+        super().tell(aligned, proof)
+
+
+def test_a_feature_party_cannot_test_guesses_at_a_row_that_only_the_label_party_has():
+    """It knows all common rows but one, which it made the label party call common.
+
+    Whatever it was sent is compared with every digest that it can make of a guess.
+    """
+    theirs = people(np.random.default_rng(20), 150)
+    hidden = "P400"
+    label = bank([*theirs, hidden])
+    digests = label._ids.digests()
+
+    def places(side):
+        """Where in the label party's secret order the hidden row stands, and one that both have."""
+        order = side.order.tolist()
+        return order.index(150), order.index(0)
+
+    channel = Swapper(shop(theirs), places)
+    with pytest.raises(PeerError, match="does not prove that it has the rows which are common"):
+        label.align([channel], WELCOME)
+    (aligned,) = channel.seen
+    assert aligned.count == 150
+    sent = encode(aligned)
+    for guess in [f"P{i:03d}" for i in range(390, 410)]:
+        keys = key_digests(_bytes([*theirs[1:], guess]))
+        ordered = keys[Common.of(keys, np.arange(150)).rows(keys)]
+        mine = proof_of(ordered)
+        for found in (
+            hmac.digest(WELCOME.nonce, OLD + ordered.tobytes(), "sha256"),
+            Keys.of_digests(ordered).digest(WELCOME.nonce),
+            mine.share,
+            mine.with_label(JOB, aligned.share).label,
+            hashlib.sha256(ordered.tobytes()).digest(),
+        ):
+            assert found not in sent, guess
+    assert bytes(digests[150]) not in sent
+
+
+OLD = b"opboost rows of the label party 1\0"
+"""What the keyed digest of version 1 began with, which such a party could test guesses against."""
 
 
 def test_what_a_meeting_refuses_leaves_nothing_behind(tmp_path):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,12 +14,16 @@ import pyarrow as pa
 import pytest
 
 from opboost.align.matching import packed
+from opboost.align.psi import Secret
 from opboost.config.federation import load_job
+from opboost.errors import PeerError
 from opboost.experiments.scene import LABEL_PARTY
+from opboost.party.row_proof import RowProof
 from opboost.service.encryption import read_key, read_public
+from opboost.service.inbox import Mailbox
 from opboost.service.sealed import Header, seal, unseal
 from opboost.wire.columns import FIELDS
-from opboost.wire.messages import Aligned, Points, Schema, decode, encode
+from opboost.wire.messages import Aligned, Cuts, Points, Proof, Schema, SplitQuery, decode, encode
 from tests.bundles import Office, refused
 from tests.cli import run
 from tests.federation import IDS, NAMES, ROWS, columns, identity_of, scene
@@ -194,23 +200,110 @@ def first_refusal(office, lie, changes):
     return words
 
 
-def test_common_rows_without_their_proof_are_refused_and_others_may_follow(tmp_path):
-    office = Office(scene(tmp_path, ("shop",)))
+def met(office):
+    """A job up to the bundle in which the label party calls rows common."""
     first = office.begun()["shop"]
-    met = office.written("shop", "align", first)[LABEL_PARTY]
-    told = office.written(LABEL_PARTY, "align", met)["shop"]
+    points = office.written("shop", "align", first)[LABEL_PARTY]
+    return office.written(LABEL_PARTY, "align", points)["shop"]
+
+
+def test_common_rows_of_other_points_are_refused_and_others_may_follow(tmp_path):
+    office = Office(scene(tmp_path, ("shop",)))
+    told = met(office)
     lie, items = lying(office, LABEL_PARTY, told, "export")
     aligned = decode(items["aligned"], Aligned)
-    half = packed(np.arange(ROWS // 2), ROWS)
     for changes, said in (
-        ({"proof": bytes(32)}, "does not prove that it has the rows"),
-        ({"bitmap": half, "count": ROWS // 2}, "does not prove that it has the rows"),
         ({"tag": bytes(16)}, "one of other points"),
+        ({"share": b"\2" + b"\xff" * 32}, "does not lie on the curve"),
     ):
         status, words = lie({"aligned": encode(replace(aligned, **changes))})
         assert (status, said in words) == (4, True), words
     assert "items are not those" in lie({"more": b""})[1]
     office.written("shop", "export", told)
+
+
+class Liar:
+    """A label party that says what it likes in the place of its own bundles, well signed."""
+
+    def __init__(self, office):
+        self.made, self.office = office.made, office
+        self.identity = identity_of(office.made, LABEL_PARTY)
+        certs = office.made.folder / "certs"
+        self.key = read_key(certs / LABEL_PARTY / "encryption.key")
+        self.shop = read_key(certs / "shop" / "encryption.key")
+        self.public = read_public(certs / "shop.public", "shop", self.identity.ca)
+
+    def opened(self, path, key, *lock):
+        inside = Path(tempfile.mkdtemp(dir=self.made.folder))
+        unseal(Path(path), self.identity.ca).extract(key, inside, *lock)
+        return {f.name: f.read_bytes() for f in sorted(inside.iterdir())}
+
+    def sealed(self, honest, items, **change):
+        header = replace(unseal(Path(honest), self.identity.ca).header, **change)
+        path = self.made.folder / "lie.bundle"
+        seal(path, header, items, self.identity, self.public)
+        return path
+
+
+@pytest.mark.parametrize("lie", ["share", "bitmap"])
+def test_a_label_party_opens_no_release_of_rows_that_it_does_not_prove_to_have(tmp_path, lie):
+    office = Office(scene(tmp_path, ("shop",)))
+    told = met(office)
+    liar = Liar(office)
+    aligned = decode(liar.opened(told, liar.shop)["aligned"], Aligned)
+    own = Mailbox(next((tmp_path / LABEL_PARTY / "state").glob("2*")), "shop").row_proof()[1]
+    if lie == "share":  # it lacks a row, so that its digest of the rows is another
+        own = RowProof.of(Secret.fresh(), hashlib.sha256(own.ids).digest())
+        said = replace(aligned, share=own.share)
+    else:  # it calls other rows common than those that it has a proof of
+        half = packed(np.arange(ROWS // 2), ROWS)
+        said = replace(aligned, bitmap=half, count=ROWS // 2)
+    export = office.written("shop", "export", liar.sealed(told, {"aligned": encode(said)}))
+    export = export[LABEL_PARTY]
+
+    # It has its own keys and the claim, and cannot read a byte of what came.
+    header = unseal(Path(export), liar.identity.ca).header
+    claim = bytes.fromhex(header.claim)
+    agreed = own.with_feature(said.job, claim[:33])
+    assert agreed.feature != claim[33:]
+    for lock in (b"", agreed.lock, agreed.label, claim[33:]):
+        with pytest.raises(PeerError, match="encrypted to another key"):
+            liar.opened(export, liar.key, lock)
+
+    # Nor is anything answered: its next bundle has to prove that it read the last.
+    digest = unseal(Path(export), liar.identity.ca).digest
+    for proof in (agreed.label, claim[33:], bytes(32)):
+        items = {
+            "query": encode(SplitQuery(said.job, False, (Cuts(0, (1,)),))),
+            "proof": encode(Proof(said.job, proof)),
+        }
+        question = liar.sealed(told, items, number=5, step="split-query", previous=digest)
+        status, words = refused(office, "shop", "answer", question)
+        assert (status, "does not prove that it has the rows" in words) == (4, True), words
+    bare = liar.sealed(
+        told, {"query": items["query"]}, number=5, step="split-query", previous=digest
+    )
+    assert "items are not those" in refused(office, "shop", "answer", bare)[1]
+
+
+def test_a_release_whose_claim_is_not_that_of_the_common_rows_is_refused(tmp_path):
+    office = Office(scene(tmp_path, ("shop",)))
+    export = office.written("shop", "export", met(office))[LABEL_PARTY]
+    identity = identity_of(office.made, "shop")
+    header = unseal(Path(export), identity.ca).header
+    other = RowProof.of(Secret.fresh(), bytes(32)).share.hex()
+    certs = tmp_path / "certs"
+    public = read_public(certs / f"{LABEL_PARTY}.public", LABEL_PARTY, identity.ca)
+    forged = tmp_path / "forged.bundle"
+    for claim, said in (
+        ("", "without a proof of its rows"),
+        (header.claim[:-2] + "00", "does not prove that it has the rows which are common"),
+        (other + header.claim[66:], "does not prove that it has the rows which are common"),
+    ):
+        seal(forged, replace(header, claim=claim, items=()), {}, identity, public)
+        status, words = refused(office, LABEL_PARTY, "split-query", forged)
+        assert (status, said in words) == (4, True), words
+    office.written(LABEL_PARTY, "split-query", export)
 
 
 def test_a_step_that_was_used_is_refused_also_when_the_jobs_folder_is_gone(tmp_path):

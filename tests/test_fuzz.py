@@ -112,12 +112,12 @@ def test_a_short_run_over_every_decoder():
 
 
 def test_a_message_without_its_list_is_refused():
-    marked = Ack.ARROW.with_metadata({"kind": "ack", "version": "1"})
+    marked = Ack.ARROW.with_metadata({"kind": "ack", "version": "2"})
     row = {"job": JOB, "step": "schema", "columns": None}
     data = resealed(_written(marked, [pa.RecordBatch.from_pylist([row], schema=marked)]))
     with pytest.raises(WireError, match="lacks a field"):
         decode(data, Ack)
-    marked = SplitQuery.ARROW.with_metadata({"kind": "split query", "version": "1"})
+    marked = SplitQuery.ARROW.with_metadata({"kind": "split query", "version": "2"})
     row = {"job": JOB, "left_up_to": True, "columns": None}
     data = resealed(_written(marked, [pa.RecordBatch.from_pylist([row], schema=marked)]))
     with pytest.raises(WireError, match="lacks a field"):
@@ -126,7 +126,7 @@ def test_a_message_without_its_list_is_refused():
 
 @pytest.mark.parametrize("note", ["kind", "version"])
 def test_a_peers_words_in_an_error_are_few(note):
-    notes = {"kind": "hello", "version": "1", note: "x" * 9000}
+    notes = {"kind": "hello", "version": "2", note: "x" * 9000}
     row = {"party": "shop", "job_hash": bytes(32)}
     marked = Hello.ARROW.with_metadata(notes)
     data = resealed(_written(marked, [pa.RecordBatch.from_pylist([row], schema=marked)]))

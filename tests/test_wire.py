@@ -24,13 +24,17 @@ from opboost.wire.messages import (
     KINDS,
     Ack,
     Aligned,
+    Challenge,
+    Claim,
     ColumnSchema,
     Cuts,
     Farewell,
     Hello,
+    Login,
     Points,
     PointsQuery,
     Poll,
+    Proof,
     Receipt,
     Rows,
     Schema,
@@ -39,8 +43,10 @@ from opboost.wire.messages import (
     Values,
     Welcome,
     decode,
+    decode_receipt,
     encode,
 )
+from tests.version_1 import ALIGNED_1, HELLO_1, RECEIPT_1
 
 JOB = "20260102T030405Z-01020304"
 GRID = op.Domain(1, 10)
@@ -60,7 +66,8 @@ def messages(draw):
     if kind == "hello":
         return Hello(draw(parties), draw(digests))
     if kind == "welcome":
-        return Welcome(JOB, draw(digests), draw(st.binary(max_size=99)))
+        session = draw(st.sampled_from([b"", bytes(32)]))
+        return Welcome(JOB, draw(digests), draw(st.binary(max_size=99)), session)
     if kind == "points query":
         return PointsQuery(JOB, draw(numbers))
     if kind == "points":
@@ -71,7 +78,16 @@ def messages(draw):
     if kind == "aligned":
         bits = np.array(draw(st.lists(st.booleans(), min_size=1, max_size=40)))
         bitmap = np.packbits(bits).tobytes()
-        return Aligned(JOB, draw(digests)[:16], len(bits), int(bits.sum()), bitmap, draw(digests))
+        share = b"\3" + draw(digests)
+        return Aligned(JOB, draw(digests)[:16], len(bits), int(bits.sum()), bitmap, share)
+    if kind == "claim":
+        return Claim(draw(parties), JOB, draw(st.integers(1, 99)), b"\2" + draw(digests), bytes(32))
+    if kind == "proof":
+        return Proof(JOB, draw(digests))
+    if kind == "challenge":
+        return Challenge(draw(digests), draw(st.binary(max_size=99)))
+    if kind == "login":
+        return Login(draw(st.binary(max_size=99)), draw(st.binary(max_size=99)))
     if kind == "rows":
         return Rows(draw(parties), JOB, draw(st.integers(1, 2**40)), draw(digests))
     if kind == "schema":
@@ -134,10 +150,33 @@ def _sealed(body):
 
 def test_another_version_is_refused_by_name(monkeypatch):
     with monkeypatch.context() as future:
-        future.setattr(envelope, "VERSION", 2)
+        future.setattr(envelope, "VERSION", 3)
         sealed = encode(Farewell(JOB))
-    with pytest.raises(WireError, match=r"version '2'; this release speaks version 1"):
+    with pytest.raises(WireError, match=r"version '3'; this release speaks version 2"):
         decode(sealed, Farewell)
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"), [(HELLO_1, Hello), (RECEIPT_1, Receipt), (ALIGNED_1, Aligned)]
+)
+def test_a_message_of_version_1_is_refused_with_both_versions(data, kind):
+    assert envelope.is_whole(data)
+    words = r"version '1'; this release speaks version 2. Let both parties run the same release"
+    for refuse in (lambda: decode(data, kind), lambda: envelope.check_version(data)):
+        with pytest.raises(WireError, match=words):
+            refuse()
+    assert envelope.version_of(data[:500]) == "1"
+    assert envelope.version_of(encode(Poll(JOB))) == "2"
+    assert envelope.version_of(b"") == envelope.version_of(bytes(100)) == ""
+    envelope.check_version(b"no message at all")
+
+
+def test_a_receipt_of_version_1_is_read_for_good():
+    receipt = decode_receipt(RECEIPT_1)
+    assert receipt == Receipt("shop", JOB, 3, bytes(32), b"pem", b"sig")
+    assert decode_receipt(encode(receipt)) == receipt
+    with pytest.raises(WireError, match="nobody asked for: 'hello'"):
+        decode_receipt(HELLO_1)
 
 
 def test_a_message_of_another_kind_is_refused():
@@ -159,11 +198,11 @@ def test_a_large_message_is_refused_before_it_is_read():
 
 def test_a_compressed_message_is_refused_before_it_is_unpacked():
     """22 kB of zstd that would unpack to 700 MB."""
-    notes = {"kind": "welcome", "version": "1"}
+    notes = {"kind": "welcome", "version": "2"}
     schema = Welcome.ARROW.with_metadata(notes)
     sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression="zstd")
-    row = {"job": JOB, "nonce": bytes(32), "receipt": bytes(50_000_000)}
+    row = {"job": JOB, "nonce": bytes(32), "receipt": bytes(50_000_000), "session": b""}
     with pa.ipc.new_stream(sink, schema, options=options) as out:
         out.write_batch(pa.RecordBatch.from_pylist([row], schema=schema))
     with pytest.raises(WireError, match=r"is compressed"):
@@ -345,7 +384,8 @@ def test_a_batch_of_another_form_is_refused():
 @pytest.mark.parametrize(
     ("notes", "words"),
     [
-        ({b"opboost": b"\x01"}, "cannot be read"),
+        ({b"opboost": b"\x02"}, "cannot be read"),
+        ({b"opboost": b"\x01"}, "of version 1; this release speaks version 2"),
         ({b"opboost": b""}, "version"),
         ({b"more": b"x" * 100}, "no head of ours"),
     ],
@@ -435,6 +475,6 @@ def test_points_that_do_not_fit_their_piece_are_refused(change, words):
 
 @pytest.mark.parametrize("change", [{"count": 2}, {"bitmap": b"\x81"}, {"bitmap": b"\x80\0"}])
 def test_a_bitmap_that_does_not_say_what_it_holds_is_refused(change):
-    good = Aligned(JOB, bytes(16), 7, 1, b"\x80", bytes(32))
+    good = Aligned(JOB, bytes(16), 7, 1, b"\x80", POINT)
     with pytest.raises(WireError, match="bitmap"):
         dataclasses.replace(good, **change)

@@ -141,9 +141,9 @@ def _prepare_inside(number: int, home: Path) -> Drill:
     bundle = unseal(made[number], tools.identity.ca)
     opened = home / "opened"
     opened.mkdir()
-    bundle.extract(tools.key, opened)
-    items = {file.name: file.read_bytes() for file in sorted(opened.iterdir())}
     job = bundle_label._Job(bank, bank.state / bundle.header.job, tools)
+    bundle.extract(tools.key, opened, job._unlocked(bundle.header)[1])
+    items = {file.name: file.read_bytes() for file in sorted(opened.iterdir())}
     inside = home / "inside"
     names, contents = list(items), list(items.values())
     streams = [data for name, data in items.items() if name.endswith(".arrow")] or contents

@@ -8,13 +8,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from opboost.errors import ConfigError
-from opboost.wire.messages import Receipt, decode
+from opboost.wire.messages import Receipt, decode_receipt
 
 
 def read_receipts(path: Path, party: str) -> list[Receipt]:
     """A party's receipts: those in a file, or below a folder, which may hold others' too."""
     files = [path] if path.is_file() else sorted(f for f in path.rglob("receipt*") if f.is_file())
-    found = [decode(file.read_bytes(), Receipt) for file in files]
+    found = [decode_receipt(file.read_bytes()) for file in files]
     own = [receipt for receipt in found if receipt.party == party]
     if not own:
         raise ConfigError(f"There is no receipt of party {party!r} in {path}.")

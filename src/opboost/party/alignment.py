@@ -7,7 +7,6 @@ pairwise intersections; see the order of messages in ``wire/messages.py``.
 from __future__ import annotations
 
 import hashlib
-import hmac
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -102,11 +101,11 @@ class Match:
     tag: bytes
     total: int
 
-    def told(self, job: str, rows: IntArray, proof: bytes) -> Aligned:
+    def told(self, job: str, rows: IntArray, share: bytes) -> Aligned:
         """What this peer is told when ``rows`` are common to all parties."""
         places = self.places[np.isin(self.rows, rows)]
         bitmap = packed(places, self.total)
-        return Aligned(job, self.tag, self.total, len(places), bitmap, proof)
+        return Aligned(job, self.tag, self.total, len(places), bitmap, share)
 
 
 def common_to_all(matches: Sequence[Match]) -> IntArray:
@@ -158,15 +157,6 @@ class Shown:
 def _digest(points: Points) -> bytes:
     place = f"{points.total} {points.piece}\0".encode()
     return hashlib.sha256(place + points.tag + points.points).digest()
-
-
-def proof_of_rows(nonce: bytes, digests: Digests) -> bytes:
-    """The label party's proof that it has the common rows, given by their keys in their order.
-
-    It is another digest than the one with which a feature party shows its rows, so that the latter
-    cannot be sent back in its place.
-    """
-    return hmac.digest(nonce, b"opboost rows of the label party 1\0" + digests.tobytes(), "sha256")
 
 
 def check_aligned(aligned: Aligned, side: Side) -> None:

@@ -14,10 +14,13 @@ from opboost import durable
 from opboost.align.psi import at_once
 from opboost.ordinals import CodedColumn
 from opboost.party.alignment import Match, Side
+from opboost.party.row_proof import RowProof
 from opboost.wire.columns import Head
 from opboost.wire.messages import (
     Aligned,
+    Claim,
     Points,
+    Proof,
     Schema,
     SplitQuery,
     SplitValues,
@@ -44,8 +47,8 @@ class Channel(Protocol):
         """The rows in common with this party, when its points have come."""
         ...
 
-    def tell(self, aligned: Aligned, ids: bytes) -> None:
-        """Say which rows all parties have; ``ids`` is the keyed digest that they will show."""
+    def tell(self, aligned: Aligned, proof: RowProof) -> None:
+        """Say which rows all parties have, and prove to know them to whoever proves it too."""
         ...
 
     def forget(self) -> None:
@@ -117,8 +120,12 @@ class Meets(Protocol):
         """The label party's, raised."""
         ...
 
-    def finish(self, aligned: Aligned) -> None:
-        """Take note of the common rows."""
+    def claim(self, aligned: Aligned) -> Claim:
+        """The party's proof that it knows the common rows."""
+        ...
+
+    def finish(self, aligned: Aligned, proof: Proof) -> None:
+        """Take note of the common rows, if the label party proves that it knows them."""
         ...
 
 
@@ -168,9 +175,13 @@ class MemoryChannel:
         raised = b"".join(decode(self._counted(encode(p)), Points).points for p in back)
         return side.met(raised, doubled)
 
-    def tell(self, aligned: Aligned, ids: bytes) -> None:
-        """Tell the party which rows are common."""
-        self._meeting.finish(decode(encode(aligned), Aligned))
+    def tell(self, aligned: Aligned, proof: RowProof) -> None:
+        """Tell the party which rows are common; each proves that it knows them."""
+        told = decode(encode(aligned), Aligned)
+        claim = decode(self._counted(encode(self._meeting.claim(told))), Claim)
+        agreed = proof.answered(claim, aligned.count)
+        answer = Proof(aligned.job, agreed.label)
+        self._meeting.finish(told, decode(encode(answer), Proof))
 
     def forget(self) -> None:
         """Let go of the label party's points."""

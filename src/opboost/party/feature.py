@@ -179,6 +179,7 @@ class FeatureParty:
             self._bind(job, nonce)
         return Meeting(
             self.folder(job),
+            self.name,
             nonce,
             self._digests,
             self._rules,
@@ -188,10 +189,7 @@ class FeatureParty:
         )
 
     def rows(self, welcome: Welcome) -> Rows:
-        """How many rows there are, and the digest of their IDs under the job's nonce."""
-        if self._rules is not None:
-            chosen = self._chosen(welcome)
-            return Rows(self.name, welcome.job, len(chosen.rows), chosen.ids(welcome.nonce))
+        """How many rows are given, and the digest of their IDs under the job's nonce."""
         digest, count = hmac.new(welcome.nonce, digestmod="sha256"), 0
         for table, _, _ in self._pieces():
             digest.update(framed(self._keys(table, count)))

@@ -36,12 +36,13 @@ from opboost.estimators.features import Released, own_columns
 from opboost.estimators.saving import load_trained, save_trained
 from opboost.frames import column_names, taken
 from opboost.ordinals import Codebook, distinct
-from opboost.party.alignment import Side, common_to_all, kept_secret, proof_of_rows
+from opboost.party.alignment import Side, common_to_all, kept_secret
 from opboost.party.asking import Question
 from opboost.party.channel import Channel
 from opboost.party.checks import check_private, check_schema
 from opboost.party.offers import Offer, named_apart, own_names, promise, seed, sent
 from opboost.party.predicting import Predicted, check_own, of_model
+from opboost.party.row_proof import RowProof
 from opboost.wire.messages import Welcome, job_number
 from opboost.wire.stored import StoredColumn
 
@@ -274,9 +275,11 @@ class LabelParty:
         if state is not None:
             (state / "stopped").unlink(missing_ok=True)
         ids = Keys.of_digests(digests[rows]).digest(welcome.nonce)
-        proof = proof_of_rows(welcome.nonce, digests[rows])
         for channel, match in zip(channels, matches, strict=True):
-            channel.tell(match.told(welcome.job, rows, proof), ids)
+            # Kept with the points, so that a label party that was killed repeats itself.
+            secret = kept_secret(state and state / "align" / channel.party / "proof")
+            proof = RowProof.of(secret, ids)
+            channel.tell(match.told(welcome.job, rows, proof.share), proof)
         return rows
 
     def _restricted(self, rows: IntArray, digests: Digests) -> LabelParty:

@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 from opboost.align.points import piece_count
 from opboost.errors import PeerError
 from opboost.party.meeting import Meeting
-from opboost.wire.messages import Ack, Aligned, Points, PointsQuery, Poll
+from opboost.wire.messages import Ack, Aligned, Points, PointsQuery, Poll, Proof
 
 M = TypeVar("M")
 
@@ -58,7 +58,8 @@ class Talk:
             asked = time.monotonic()
             said: object = self._ask("aligned", Poll(self._job), Aligned, Ack)
             if isinstance(said, Aligned):
-                self._meeting.finish(said)
+                claim = self._meeting.claim(said)
+                self._meeting.finish(said, self._ask("prove", claim, Proof))
                 return said
             assert isinstance(said, Ack)
             if not theirs:

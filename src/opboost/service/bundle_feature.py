@@ -14,6 +14,7 @@ from opboost.errors import PeerError
 from opboost.ledger import Caps, Ledger
 from opboost.party.checks import check_schema
 from opboost.party.feature import FeatureParty, Progress
+from opboost.party.row_proof import Lock
 from opboost.service.bundle_steps import (
     Outcome,
     Tools,
@@ -37,7 +38,8 @@ from opboost.service.feature_side import (
 )
 from opboost.service.logs import Log
 from opboost.service.sealed import Bundle, Source, unseal
-from opboost.wire.messages import Aligned, Points, Rows, SplitQuery, Welcome, decode, encode
+from opboost.service.soundness import check_version
+from opboost.wire.messages import Aligned, Points, Proof, Rows, SplitQuery, Welcome, decode, encode
 
 
 def _silent(what: str, done: int, total: int) -> None:
@@ -65,6 +67,7 @@ def go_on(
     caps = Caps(config.ledger.cap_attribute, config.ledger.cap_person)
     with durable.alone(config.state):
         talk.check(bundle, verb, now.takes)
+        check_version(config.state / job)
         swept(config.state / job)
         manifest = None
         if not talk.is_repeated(bundle):
@@ -80,7 +83,8 @@ def go_on(
                     sources = visit.sources(verb)
                 except PeerError as error:
                     raise type(error)(f"{given.name}: {error}") from None
-                size = talk.write(sources, tools.identity, recipient, bundle).stat().st_size
+                made = talk.write(sources, tools.identity, recipient, bundle, visit.lock)
+                size = made.stat().st_size
             log = Log(config.state / "bundles.jsonl")
             log.write("wrote", job=job, step=now.writes, bytes=size)
         phase = "done" if now.writes == steps[-1].number else "released"
@@ -108,6 +112,8 @@ class _Visit:
         self._progress = progress
         self._bundle, self._inside = bundle, inside
         self._job = bundle.header.job
+        self.lock: Lock | None = None
+        """What the answer is locked with, so that only who knows the common rows can open it."""
 
     def sources(self, verb: str) -> dict[str, Source]:
         """The items of the answer."""
@@ -145,7 +151,7 @@ class _Visit:
         if self._bundle.header.number == 3:
             check_items(self._inside, ["aligned"])
             welcome = decode(self._kept.read_bytes(), Welcome)
-            self._party.meeting(welcome).finish(decode(self._read("aligned"), Aligned))
+            self.lock = self._party.meeting(welcome).lock(decode(self._read("aligned"), Aligned))
         else:
             check_items(self._inside, ["welcome", "rows"])
             welcome = self._welcomed()
@@ -159,10 +165,14 @@ class _Visit:
         return {"schema": folder / "schema", "receipt": encode(receipt), **columns}
 
     def _answer(self) -> dict[str, Source]:
-        check_items(self._inside, ["query"])
+        aligned = self._kept.exists()
+        check_items(self._inside, ["query", "proof"] if aligned else ["query"])
         query = decode(self._read("query"), SplitQuery)
         if query.job != self._job:
             raise PeerError("It holds a split query of another job.")
+        if aligned:
+            meeting = self._party.meeting(decode(self._kept.read_bytes(), Welcome))
+            meeting.check_opened(decode(self._read("proof"), Proof))
         return {"answer": encode(self._party.answer(query))}
 
     def _welcomed(self) -> Welcome:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from opboost import durable
-from opboost.align.points import piece_count
+from opboost.align.points import POINT, piece_count
 from opboost.config.federation import LabelConfig
 from opboost.errors import ConfigError, PeerError, WireError
 from opboost.party.alignment import Match, Side
@@ -59,8 +59,9 @@ from opboost.service.label_side import (
     write_predicted,
 )
 from opboost.service.logs import Log
-from opboost.service.sealed import Bundle, Source, unseal
-from opboost.wire.messages import Points, Rows, Welcome, decode, encode
+from opboost.service.sealed import Bundle, Header, Source, unseal
+from opboost.service.soundness import check_version
+from opboost.wire.messages import Claim, Points, Proof, Rows, Welcome, decode, encode
 
 if TYPE_CHECKING:
     from opboost.party.label import Estimator
@@ -162,6 +163,7 @@ class _Job:
 
     def __init__(self, config: LabelConfig, folder: Path, tools: Tools) -> None:
         self.folder, self._config, self._tools = folder, config, tools
+        check_version(folder)
         self.record = replace(JobRecord.load(folder), **current(config))
         own, number = config.party.name, self.record.job
         self.chains = {
@@ -192,16 +194,34 @@ class _Job:
                 check_sizes(bundle)
                 inside = place / bundle.header.sender
                 inside.mkdir()
-                bundle.extract(self._tools.key, inside)
                 try:
+                    answer, lock = self._unlocked(bundle.header)
+                    bundle.extract(self._tools.key, inside, lock)
                     self._check_inside(inside, bundle.header.sender, bundle.header.number)
                 except PeerError as error:
                     raise PeerError(f"{bundle.path.name}: {error}") from None
+                if answer:
+                    (inside / "proved").write_bytes(answer)
             for bundle in new:
                 sender, number = bundle.header.sender, bundle.header.number
                 self._store(place / sender, Mailbox(self.folder, sender), number)
                 self.chains[sender].took(bundle)
                 self._log("took", sender, number)
+
+    def _unlocked(self, header: Header) -> tuple[bytes, bytes]:
+        """What proves to a release's sender that its rows are known, and what unlocks the release.
+
+        Both are empty where there are no aligned rows, and nothing is locked.
+        """
+        if self.record.align == "given" or header.number != 4:
+            return b"", b""
+        if not header.claim:
+            raise PeerError("It holds a release without a proof of its rows.")
+        rows, proof = Mailbox(self.folder, header.sender).row_proof()
+        said = bytes.fromhex(header.claim)
+        claim = Claim(header.sender, self.record.job, rows, said[:POINT], said[POINT:])
+        agreed = proof.answered(claim, rows)
+        return encode(Proof(self.record.job, agreed.label)), agreed.lock
 
     def _check_inside(self, inside: Path, party: str, number: int) -> None:
         box = Mailbox(self.folder, party)
@@ -327,7 +347,10 @@ class _Job:
     def _sources(self, peer: str, step: Step) -> dict[str, Source]:
         record, box = self.record, Mailbox(self.folder, peer)
         if step.number == 5:
-            return {"query": box.read("query")} if box.has("query") else {}
+            if not box.has("query"):
+                return {}
+            proof = {} if record.align == "given" else {"proof": box.read("proved")}
+            return {"query": box.read("query"), **proof}
         if step.number == 3:
             return {"aligned": box.read("aligned")} if box.has("aligned") else {}
         nonce = bytes.fromhex(record.nonce)

@@ -21,6 +21,7 @@ from pathlib import Path
 
 from opboost import durable
 from opboost.errors import PeerError
+from opboost.party.row_proof import Lock
 from opboost.service.encryption import PublicKey
 from opboost.service.sealed import Bundle, Header, Source, seal
 from opboost.service.tls import Identity
@@ -165,8 +166,12 @@ class Conversation:
         identity: Identity,
         recipient: PublicKey,
         used: Bundle | None = None,
+        lock: Lock | None = None,
     ) -> Path:
-        """Seal the step that is due and remember it, together with the bundle that it answers."""
+        """Seal the step that is due and remember it, together with the bundle that it answers.
+
+        With a ``lock``, only a recipient that knows the common rows can open it.
+        """
         entries = self.entries
         if used is not None and not self.is_repeated(used):
             entries = (*entries, Entry(used.header.number, self.pair.peer, used.digest))
@@ -179,10 +184,12 @@ class Conversation:
             step.number,
             step.verb,
             entries[-1].digest if entries else "",
+            claim=lock.claim.hex() if lock else "",
         )
         self._folder.mkdir(parents=True, exist_ok=True)
         path = self._path(step.number)
-        digest = seal(path, header, sources, identity, recipient)
+        key = lock.agreed.lock if lock else b""
+        digest = seal(path, header, sources, identity, recipient, key)
         self._save((*entries, Entry(step.number, self.pair.own, digest)))
         return path
 

@@ -31,21 +31,26 @@ from opboost.service.doorkeeper import Doorkeeper
 from opboost.service.gate_process import DISK
 from opboost.service.inbox import HOLD, JobRecord, Mailbox, newest_receipt
 from opboost.service.intake import (
+    answered_claim,
     check_new_receipt,
+    check_proved,
     check_split_values,
     check_their_points,
     taken_schema,
 )
 from opboost.service.limits import allow_files, full_stack, limit_memory
+from opboost.service.logins import Logins, NotLoggedInError
 from opboost.service.logs import LINES, Log
-from opboost.service.tls import CLAIMED
+from opboost.service.tls import CLAIMED, SESSION, check_login
 from opboost.wire.coding import warm_up
 from opboost.wire.columns import Head, Reader
-from opboost.wire.envelope import LARGEST
+from opboost.wire.envelope import LARGEST, check_version
 from opboost.wire.messages import (
     Ack,
+    Challenge,
     Farewell,
     Hello,
+    Login,
     Points,
     PointsQuery,
     Poll,
@@ -92,18 +97,20 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
         self.door = Doorkeeper(
             self._log,
             held=setting.memory_mb * 2**20 // 4,
-            calls=CALLS * len(self._record.parties),
+            calls=2 * CALLS * len(self._record.parties),  # before and after a login
         )
+        self._certificate = (setting.cert or "").encode()
+        self._logins = Logins()
+        reading = {"headers": _HeaderFactory()}
         if setting.ca is None:
-            super().__init__(
-                f"grpc+tcp://{setting.listen}", middleware={"claimed": _ClaimFactory()}
-            )
+            super().__init__(f"grpc+tcp://{setting.listen}", middleware=reading)
             return
         super().__init__(
             f"grpc+tls://{setting.listen}",
             tls_certificates=[(setting.cert, setting.key)],
             verify_client=True,
             root_certificates=setting.ca,
+            middleware=reading,
         )
 
     def do_action(
@@ -111,10 +118,12 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
     ) -> Iterator[flight.Result]:
         """One small message in, one out."""
         steps: dict[str, Callable[[str, bytes], bytes]] = {
-            "hello": self._hello,
+            "hello": partial(self._hello, context.peer()),
+            "login": partial(self._login, context.peer()),
             "want": self._want,
             "points": self._points,
             "aligned": self._aligned,
+            "prove": self._prove,
             "rows": self._rows,
             "schema": self._schema,
             "receipt": self._receipt,
@@ -124,12 +133,13 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
             "heard": self._heard,
         }
         self.door.took(context.peer(), action.body.size)
-        with self._refusing(context, action.type if action.type in steps else "?") as party:
-            if action.type not in steps:
+        step = action.type if action.type in steps else "?"
+        with self._refusing(context, step, action.body) as party:
+            if step == "?":
                 raise WireError("There is no such step.")
             if action.body.size > LARGEST:
                 raise WireError(f"A message of {action.body.size:,} bytes is too large.")
-            out = steps[action.type](party, action.body.to_pybytes())
+            out = steps[step](party, action.body.to_pybytes())
             # The call counts until its answer has left: who does not read it has few of them.
             yield flight.Result(pa.py_buffer(out))
 
@@ -191,9 +201,18 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
             "column", party=party, column=number, rows=head.rows, bytes=target.stat().st_size
         )
 
-    def _hello(self, party: str, data: bytes) -> bytes:
+    def _hello(self, peer: str, party: str, data: bytes) -> bytes:
+        """A challenge for this connection; nothing of the job is told before it is met."""
         hello = decode(data, Hello)
         self._own(party, hello.party)
+        return encode(Challenge(self._logins.challenged(peer, hello), self._certificate))
+
+    def _login(self, peer: str, party: str, data: bytes) -> bytes:
+        login = decode(data, Login)
+        hello, nonce = self._logins.challenge(peer)
+        self._own(party, hello.party)
+        if self._ca is not None:
+            check_login(login, hello, self._record.label_party, nonce, self._ca.encode())
         if hello.job_hash.hex() != self._record.hash:
             raise PeerError(
                 "The job files differ: the label party's has SHA-256 "
@@ -201,7 +220,8 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
                 "All parties need the same file, byte by byte."
             )
         receipt = newest_receipt(self._folder.parent, party) if self._record.receipts else b""
-        return encode(Welcome(self._record.job, bytes.fromhex(self._record.nonce), receipt))
+        nonce, session = bytes.fromhex(self._record.nonce), self._logins.opened(party)
+        return encode(Welcome(self._record.job, nonce, receipt, session))
 
     def _want(self, party: str, data: bytes) -> bytes:
         """A piece of the label party's points, when it is made."""
@@ -287,15 +307,23 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
             time.sleep(0.02)
         return True
 
+    def _prove(self, party: str, data: bytes) -> bytes:
+        """The party proves that it knows the common rows, and gets the label party's proof."""
+        with self._lock:
+            return answered_claim(self._record, Mailbox(self._folder, party), data)
+
     def _rows(self, party: str, data: bytes) -> bytes:
         record = self._record
         rows = decode(data, Rows)
+        if record.align != "given":
+            raise PeerError("Rows are aligned in this job: both sides prove that they know them.")
         expected = Mailbox(self._folder, party).expected(record)
         check_schema(rows, party, record.job, *expected)
         return encode(Ack(record.job, "rows"))
 
     def _schema(self, party: str, data: bytes) -> bytes:
         record, box = self._record, Mailbox(self._folder, party)
+        check_proved(record, box)
         _, due = taken_schema(record, box, data)
         box.note("due", due)
         box.write("schema", data)
@@ -351,7 +379,7 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
         """Count a call; a party may have few at a time, for each holds a thread and its stack."""
         with self._lock:
             if self._calls[party] >= CALLS:
-                raise PeerError(f"Party {party!r} has {CALLS} calls open already.")
+                raise FloodError(f"Party {party!r} has {CALLS} calls open already.")
             self._calls[party] += 1
 
     def leave(self, party: str) -> None:
@@ -363,13 +391,15 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
         if claimed != party:
             raise PeerError(f"The certificate is for {party!r}, the message from {claimed!r}.")
 
-    def _refusing(self, context: flight.ServerCallContext, step: str) -> _Refusing:
-        return _Refusing(self, context, step)
+    def _refusing(
+        self, context: flight.ServerCallContext, step: str, body: pa.Buffer | None = None
+    ) -> _Refusing:
+        return _Refusing(self, context, step, body)
 
-    def admit(self, context: flight.ServerCallContext) -> str:
-        """Who is calling; one that is not of this job, or is revoked, is turned away."""
+    def named(self, context: flight.ServerCallContext) -> str:
+        """Whom TLS says is calling; one that is not of this job, or is revoked, is turned away."""
         if self._ca is None:
-            party = str(context.get_middleware("claimed").party)
+            party = str(context.get_middleware("headers").claimed)
         else:
             party = context.peer_identity().decode(errors="replace")
         if party not in self._record.parties:
@@ -378,30 +408,54 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
             raise flight.FlightUnauthorizedError(f"Party {party!r} is revoked.")
         return party
 
+    def logged_in(
+        self, context: flight.ServerCallContext, party: str, step: str, body: pa.Buffer | None
+    ) -> bool:
+        """Whether the caller has proved its name; one that has not may do nothing but that."""
+        if self._logins.is_open(context.get_middleware("headers").session, party):
+            return True
+        if body is not None:  # told first: other versions log in in other ways
+            check_version(body.slice(0, min(body.size, 2**16)).to_pybytes())
+        if step not in ("hello", "login"):
+            raise NotLoggedInError(f"Party {party!r} has not logged in. Say hello first.")
+        return False
+
+
+class FloodError(PeerError):
+    """More calls at a time than one sender may have."""
+
 
 class _Refusing:
     """Names the caller, and turns what goes wrong into a sentence for it and a line in the log."""
 
-    def __init__(self, gate: Gate, context: flight.ServerCallContext, step: str) -> None:
-        self._gate, self._context, self._step = gate, context, step
+    def __init__(
+        self, gate: Gate, context: flight.ServerCallContext, step: str, body: pa.Buffer | None
+    ) -> None:
+        self._gate, self._context, self._step, self._body = gate, context, step, body
         self._party, self._peer = "?", context.peer()
+        self._account = ""
 
     def __enter__(self) -> str:
+        """Raises unless the caller may take this step: then nothing of the call is looked at."""
         try:
-            self._party = self._gate.admit(self._context)
-            self._gate.enter(self._party)
-            self._gate.door.named(self._peer, self._party)
+            party = self._gate.named(self._context)
+            self._party = party
+            known = self._gate.logged_in(self._context, party, self._step, self._body)
+            # Who has not logged in uses up nothing of the party that it says it is.
+            self._account = party if known else f"{party}?"
+            self._gate.enter(self._account)
+            self._gate.door.named(self._peer, self._account)
         except (flight.FlightError, PeerError) as error:
             why = _first_line(error)[:300]
-            event = "flood" if isinstance(error, PeerError) else "refused"
+            event = "flood" if isinstance(error, FloodError) else "refused"
             self._gate._log.write(event, step=self._step, party=self._party, why=why)
             if isinstance(error, PeerError):
-                raise flight.FlightServerError(why) from None
+                raise _told(error, why) from None
             raise
         return self._party
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        self._gate.leave(self._party)
+        self._gate.leave(self._account)
         self._gate.door.ended(self._peer)
         if error is None or isinstance(error, GeneratorExit):  # the answer was not read
             return
@@ -421,7 +475,14 @@ class _Refusing:
         self._gate._log.write(
             "refused", party=self._party, step=self._step, why=why[:300], error=internal
         )
-        raise flight.FlightServerError(why[:1000]) from None
+        raise _told(error, why[:1000]) from None
+
+
+def _told(error: BaseException, why: str) -> flight.FlightError:
+    """What the sender of a refused call gets: it may try again where it only has to log in."""
+    if isinstance(error, NotLoggedInError):
+        return flight.FlightUnauthenticatedError(why)
+    return flight.FlightServerError(why)
 
 
 def _is_disk(error: BaseException) -> bool:
@@ -432,16 +493,18 @@ def _first_line(error: BaseException) -> str:
     return str(error).split("\n", 1)[0].split(". Detail:", 1)[0]
 
 
-class _ClaimFactory(flight.ServerMiddlewareFactory):  # type: ignore[misc]
-    """Plaintext on loopback: the party's name is taken from a header, unproved."""
+class _HeaderFactory(flight.ServerMiddlewareFactory):  # type: ignore[misc]
+    """Reads a call's headers."""
 
-    def start_call(self, info: Any, headers: dict[str, list[str]]) -> _Claim:
-        return _Claim(headers.get(CLAIMED, [""])[0])
+    def start_call(self, info: Any, headers: dict[str, list[str]]) -> _Headers:
+        return _Headers(headers.get(CLAIMED, [""])[0], headers.get(SESSION, [""])[0])
 
 
-class _Claim(flight.ServerMiddleware):  # type: ignore[misc]
-    def __init__(self, party: str) -> None:
-        self.party = party
+class _Headers(flight.ServerMiddleware):  # type: ignore[misc]
+    """A call's session, and in plaintext on loopback its sender's name, unproved."""
+
+    def __init__(self, claimed: str, session: str) -> None:
+        self.claimed, self.session = claimed, session
 
 
 def main() -> None:

@@ -6,6 +6,7 @@ repeated.  The gate writes what came in; the training process writes questions::
     state/JOB/job.json                 the job: number, hash, nonce, rows, digest of the IDs
     state/JOB/align/NAME/              while rows are aligned: a secret, points for the party
     state/JOB/parties/NAME/points      and 00000.feature, 00000.raised, ...: its points; aligned
+    state/JOB/parties/NAME/claim       its proof that it knows the common rows; proved: the answer
     state/JOB/stopped                  why there are no common rows to go on with
     state/JOB/common                   which of the label party's rows all parties have
     state/JOB/parties/NAME/schema      then 00000.arrow, 00001.arrow, ..., receipt, sent
@@ -27,16 +28,16 @@ from typing import Any, Literal
 from opboost import durable
 from opboost.align.matching import Common
 from opboost.align.points import piece_count
-from opboost.align.psi import at_once
+from opboost.align.psi import Secret, at_once
 from opboost.errors import PeerError, WireError
 from opboost.ordinals import CodedColumn
 from opboost.party.alignment import Match, Side
+from opboost.party.row_proof import RowProof
 from opboost.wire.columns import Head
 from opboost.wire.messages import (
     MOST_POINTS,
     Aligned,
     Points,
-    Receipt,
     Schema,
     SplitQuery,
     SplitValues,
@@ -44,6 +45,7 @@ from opboost.wire.messages import (
     check_job,
     check_party,
     decode,
+    decode_receipt,
     encode,
 )
 from opboost.wire.stored import read_column
@@ -52,7 +54,7 @@ Way = Literal["network", "bundles"]
 """How a job's messages travel."""
 
 STEPS = ("feature", "raised")
-_OWN = ("query", "aligned", "expected", "refused", "points", "due")
+_OWN = ("query", "aligned", "expected", "refused", "points", "due", "proved")
 
 PAUSE = 0.02
 """Seconds between two looks at the folder."""
@@ -115,17 +117,16 @@ def newest_receipt(state: Path, party: str) -> bytes:
     """The receipt with the highest entry that this party ever gave, sealed; empty if none."""
     newest, sealed = -1, b""
     for file in state.glob(f"*/parties/{check_party(party)}/receipt"):
-        data = file.read_bytes()
         try:
-            entry = decode(data, Receipt).entry
+            receipt = decode_receipt(file.read_bytes())
         except WireError:
             raise durable.damaged(
                 file,
                 "Bring back a copy of it. Without one, remove it: if the party then comes with an "
                 "older copy of its ledger, that may not be noticed.",
             ) from None
-        if entry > newest:
-            newest, sealed = entry, data
+        if receipt.entry > newest:
+            newest, sealed = receipt.entry, encode(receipt)
     return sealed
 
 
@@ -140,10 +141,11 @@ class _Shown:
 
 @dataclass(frozen=True, slots=True)
 class _Expected:
-    """What a party's release must have."""
+    """What a party's release must have, and the label party's secret for the proof of its rows."""
 
     rows: int
     ids: str
+    secret: str
 
 
 class Mailbox:
@@ -228,12 +230,18 @@ class Mailbox:
         """How many rows the party's release must have, and the digest of their IDs."""
         if record.align == "given":
             return record.rows, bytes.fromhex(record.ids)
+        rows, proof = self.row_proof()
+        return rows, proof.ids
+
+    def row_proof(self) -> tuple[int, RowProof]:
+        """How many rows are common, and the label party's half of the proof that both know them."""
         known: _Expected | None = self.noted("expected", _Expected)
         if known is None:
             raise PeerError("Rows came before they were aligned.")
         try:
-            return known.rows, bytes.fromhex(known.ids)
-        except ValueError:
+            ids, secret = bytes.fromhex(known.ids), Secret(bytes.fromhex(known.secret))
+            return known.rows, RowProof.of(secret, ids)
+        except (ValueError, RuntimeError):
             raise durable.damaged(self.folder / "expected", durable.AT_LABEL_PARTY) from None
 
     def due(self) -> int:
@@ -321,10 +329,10 @@ class InboxChannel:
             durable.write(file, durable.sealed(side.doubled(theirs)))
         return durable.unsealed(file, durable.AT_LABEL_PARTY)
 
-    def tell(self, aligned: Aligned, ids: bytes) -> None:
-        """Leave the common rows for the party to fetch."""
-        expected = {"rows": aligned.count, "ids": ids.hex()}
-        self._box.note("expected", expected)
+    def tell(self, aligned: Aligned, proof: RowProof) -> None:
+        """Leave the common rows for the party to fetch, and keep this side's half of the proof."""
+        expected = _Expected(aligned.count, proof.ids.hex(), proof.secret.key.hex())
+        self._box.note("expected", asdict(expected))
         self._box.write("aligned", encode(aligned))
 
     def forget(self) -> None:

@@ -20,7 +20,17 @@ from opboost.service.inbox import STEPS, JobRecord, Mailbox, newest_receipt
 from opboost.service.tls import check_receipt
 from opboost.wire.columns import Head, Reader
 from opboost.wire.envelope import is_compressed
-from opboost.wire.messages import Points, Receipt, Schema, SplitQuery, SplitValues, decode
+from opboost.wire.messages import (
+    Claim,
+    Points,
+    Proof,
+    Receipt,
+    Schema,
+    SplitQuery,
+    SplitValues,
+    decode,
+    encode,
+)
 from opboost.wire.stored import read_head
 
 
@@ -34,6 +44,34 @@ def check_their_points(record: JobRecord, points: Points) -> None:
         raise PeerError(
             f"{points.total:,} rows are more than the label party aligns: {record.most_rows:,}."
         )
+
+
+def answered_claim(record: JobRecord, box: Mailbox, data: bytes) -> bytes:
+    """The label party's proof that it knows the common rows, for a party that proves it first.
+
+    One claim is taken a job: each tells its sender whether it is right, so a second would be a
+    further guess at rows that it does not have.
+    """
+    claim = decode(data, Claim)
+    if record.align == "given" or not box.has("aligned"):
+        raise PeerError("A proof of rows came that nobody waits for.")
+    if (claim.party, claim.job) != (box.party, record.job):
+        raise PeerError("A proof of rows came in another's name, or of another job.")
+    if box.has("claim") and box.read("claim") != data:
+        raise PeerError(
+            "Another proof of rows came before, and one is taken a job. Begin a new job (--again)."
+        )
+    box.write("claim", data)
+    rows, proof = box.row_proof()
+    answer = encode(Proof(record.job, proof.answered(claim, rows).label))
+    box.write("proved", answer)
+    return answer
+
+
+def check_proved(record: JobRecord, box: Mailbox) -> None:
+    """Refuse a release of aligned rows that the party has not proved to know."""
+    if record.align != "given" and not box.has("proved"):
+        raise PeerError("A release came before the proof of its rows.")
 
 
 def taken_schema(record: JobRecord, box: Mailbox, data: bytes) -> tuple[Schema, int]:

@@ -33,19 +33,24 @@ from opboost.service.feature_side import (
 )
 from opboost.service.logs import Log, taken_up
 from opboost.service.meter import Meter
-from opboost.service.soundness import check
+from opboost.service.soundness import check, check_version
 from opboost.service.tls import (
     CLAIMED,
+    SESSION,
     Identity,
+    as_pem,
     check_loopback,
+    check_named,
     read_identity,
 )
 from opboost.wire.coding import warm_up
 from opboost.wire.envelope import LARGEST
 from opboost.wire.messages import (
     Ack,
+    Challenge,
     Farewell,
     Hello,
+    Login,
     Poll,
     SplitQuery,
     Welcome,
@@ -82,7 +87,9 @@ _LEAST = 1_000
 
 
 class Connection:
-    """One feature party's connection to the label party."""
+    """One feature party's connection to the label party; ``welcome`` is the answer to its hello."""
+
+    welcome: Welcome
 
     def __init__(
         self,
@@ -93,25 +100,49 @@ class Connection:
         timeout: float = 120.0,
     ) -> None:
         self.sent = 0
-        self._timeout = timeout
+        self._timeout, self._address = timeout, address
+        self._label_party, self._identity = label_party, identity
         port = address.rpartition(":")[2]
         self._meter = Meter(int(port) if port.isdigit() else 0, 2 * LARGEST)
-        if identity is None:
-            self._client = flight.FlightClient(f"grpc+tcp://{address}", generic_options=_PATIENCE)
-        else:
-            self._client = flight.FlightClient(
-                f"grpc+tls://{address}",
-                tls_root_certs=identity.ca,
-                cert_chain=identity.cert,
-                private_key=identity.key,
-                override_hostname=label_party,
-                generic_options=_PATIENCE,
-            )
         self._headers = [(CLAIMED.encode(), party.encode())]
+        self._client = self._connected(identity.ca if identity else b"")
+
+    def _connected(self, root: bytes) -> flight.FlightClient:
+        """A client of whoever has a certificate that ``root`` issued, or is; else plaintext."""
+        if self._identity is None:
+            return flight.FlightClient(f"grpc+tcp://{self._address}", generic_options=_PATIENCE)
+        return flight.FlightClient(
+            f"grpc+tls://{self._address}",
+            tls_root_certs=root,
+            cert_chain=self._identity.cert,
+            private_key=self._identity.key,
+            override_hostname=self._label_party,
+            generic_options=_PATIENCE,
+        )
 
     def close(self) -> None:
         """Hang up."""
         self._client.close()
+
+    def hello(self, hello: Hello) -> Welcome:
+        """Make sure who answers, and prove who asks; calls may follow then.
+
+        TLS takes whichever certificate of the authority names the label party in any way.  So the
+        first answer brings the label party's certificate, which must name it alone; from then on
+        that very certificate is the only one that TLS takes, and over such a connection alone this
+        party signs.
+        """
+        challenge = self.call("hello", hello, Challenge)
+        login = Login(b"", b"")
+        if self._identity is not None:
+            known = check_named(challenge.certificate, self._label_party, self._identity.ca)
+            self._client.close()
+            self._client = self._connected(as_pem(known))  # that one, whatever else came with it
+            challenge = self.call("hello", hello, Challenge)
+            login = self._identity.login(hello, self._label_party, challenge.nonce)
+        self.welcome = self.call("login", login, Welcome)
+        self._headers.append((SESSION.encode(), self.welcome.session.hex().encode()))
+        return self.welcome
 
     def call(self, step: str, message: Any, *expected: type[M]) -> M:
         """One message out, one back."""
@@ -150,6 +181,8 @@ def _spoken() -> Iterator[None]:
     """What the transport complains about, as one sentence."""
     try:
         yield
+    except flight.FlightUnauthenticatedError as error:
+        raise LoggedOut(_words(error)) from None
     except flight.FlightTimedOutError as error:
         raise Unreachable(f"it did not answer in time ({_words(error)})") from None
     except flight.FlightUnavailableError as error:
@@ -175,12 +208,17 @@ class Unreachable(PeerError):
     """The label party is not there, or the connection broke: worth another try."""
 
 
+class LoggedOut(Unreachable):
+    """The label party's gate was started anew and does not know this party's session."""
+
+
 def _words(error: BaseException) -> str:
     text = str(error).split("\n", 1)[0]
     for mark in (". Detail:", ". gRPC client debug context", " gRPC client debug"):
         text = text.split(mark, 1)[0]
-    for lead in ("Flight error: ", "Flight returned unavailable error, with message: "):
-        text = text.replace(lead, "")
+    for kind in ("unavailable", "unauthenticated"):
+        text = text.replace(f"Flight returned {kind} error, with message: ", "")
+    text = text.replace("Flight error: ", "")
     return "".join(c if c.isprintable() else " " for c in text[:400])
 
 
@@ -261,20 +299,20 @@ class _Visit:
             self._hang_up()
 
     def _visited(self, leave: bool, started: float, half_written: int) -> dict[str, Any]:
-        hello = Hello(self._config.party.name, self._config.job.hash)
         try:
-            welcome = self._retried(lambda c: c.call("hello", hello, Welcome))
+            welcome = self._retried(lambda c: c.welcome)
         except Unreachable as error:
             return self._done_before(error)
-        if not welcome.job.endswith(hello.job_hash[:4].hex()):
+        if not welcome.job.endswith(self._config.job.hash[:4].hex()):
             raise PeerError("The label party's job number is not one of this job file.")
         if self._identity is not None:
             check_rollback(welcome, self._ledger, self._identity)
         self._tell_taken_up(welcome.job, half_written)
         if self._config.job.align == "psi":
             self._align(welcome)
-        rows = self._party.rows(welcome)
-        self._retried(lambda c: c.call("rows", rows, Ack))
+        else:
+            rows = self._party.rows(welcome)
+            self._retried(lambda c: c.call("rows", rows, Ack))
         self._send(welcome)
         phase = "released" if leave else self._wait(welcome.job)
         manifest = self._manifest(welcome.job, phase, started)
@@ -296,6 +334,7 @@ class _Visit:
         if phase is None:
             return
         folder = self._party.folder(job)
+        check_version(folder)
         lost = check(folder, durable.AT_FEATURE_PARTY, (RELEASE, "answer"))
         self._log.write("taken up", job=job, phase=phase, half_written=half_written, damaged=lost)
         self._say(taken_up(job, phase, half_written, lost))
@@ -384,7 +423,7 @@ class _Visit:
             except Unreachable as error:
                 self._hang_up()
                 end = end or time.monotonic() + patience
-                if not self._told:
+                if not self._told and not isinstance(error, LoggedOut):
                     self._told = True
                     self._say(
                         f"Waiting for {self._config.job.label_party} at {self._address}, "
@@ -406,6 +445,7 @@ class _Visit:
                 self._identity,
                 self._config.limits.answer_seconds,
             )
+            self._connection.hello(Hello(self._config.party.name, self._config.job.hash))
         return self._connection
 
     def _hang_up(self) -> None:

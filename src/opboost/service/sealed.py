@@ -2,13 +2,14 @@
 
 ::
 
-    OPBOOST BUNDLE 1                        what it is
+    OPBOOST BUNDLE 2                        what it is
     8 bytes, then the header                sender, recipient, job, step, what it answers, items
     the items, encrypted piece by piece     HPKE; each piece only opens in its own place
     8 bytes, then the certificate           the sender's
     8 bytes, then the signature             over all before it
 
-The header can be read by whoever carries the file: names of parties, the job, sizes.  Opening goes
+The header can be read by whoever carries the file: names of parties, the job, sizes.  Items may be
+locked besides, under a key that the recipient computes from the header's ``claim``.  Opening goes
 in two passes.  The first reads the file and decrypts nothing: form, certificate, signature; whether
 the bundle is due is then for :mod:`opboost.service.conversation` to say.  The second decrypts, and
 compares the digest again at its end, so a file that is changed in between is refused too.  Neither
@@ -35,7 +36,8 @@ from opboost.service.tls import Identity, alternative_names, check_certificate, 
 from opboost.wire.messages import check_job, check_party
 
 FAMILY = b"OPBOOST BUNDLE "
-MARK = FAMILY + b"1\n"
+VERSION = "2"
+MARK = FAMILY + VERSION.encode() + b"\n"
 PIECE = 2**24
 """Bytes that are encrypted at a time."""
 
@@ -43,6 +45,7 @@ MOST_HEADER, MOST_SEAL = 2**22, 2**16
 _ITEM = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _STEP = re.compile(r"[a-z-]{1,32}")
+_CLAIM = re.compile(r"([0-9a-f]{130})?")
 
 Source = Path | bytes
 """What an item's bytes are taken from."""
@@ -81,6 +84,8 @@ class Header:
     previous: str
     """The digest of the bundle that this one answers; empty for the first of a job."""
     items: tuple[Item, ...] = ()
+    claim: str = ""
+    """The sender's half of the proof of rows, under which the items are locked; empty if none."""
 
     def to_bytes(self) -> bytes:
         """The one form of this header."""
@@ -114,6 +119,8 @@ class Header:
             raise ValueError("step")
         if self.previous != "" and not _DIGEST.fullmatch(self.previous):
             raise ValueError("previous")
+        if not _CLAIM.fullmatch(self.claim):
+            raise ValueError("claim")
 
     def sealed_size(self) -> int:
         """The size of all items in the file."""
@@ -128,8 +135,11 @@ class Bundle:
     header: Header
     digest: str
 
-    def extract(self, key: PrivateKey, folder: Path) -> None:
-        """Decrypt every item into a file of its name; a folder half filled is to be thrown away."""
+    def extract(self, key: PrivateKey, folder: Path, lock: bytes = b"") -> None:
+        """Decrypt every item into a file of its name; a folder half filled is to be thrown away.
+
+        ``lock`` is the key under which a bundle with a claim is locked.
+        """
         header = self.header
         start = _head(header)
         whole, binding = hashlib.sha256(start), hashlib.sha256(start).digest()
@@ -140,7 +150,9 @@ class Bundle:
                     for place, size in enumerate(item.pieces()):
                         sealed = file.read(size + OVERHEAD)
                         whole.update(sealed)
-                        out.write(self._decrypted(key, sealed, _info(binding, number, place)))
+                        out.write(
+                            self._decrypted(key, sealed, _info(binding, number, place) + lock)
+                        )
         if whole.hexdigest() != self.digest:
             raise WireError(f"{self.path.name} changed while it was read.")
 
@@ -160,8 +172,13 @@ def seal(
     sources: Mapping[str, Source],
     identity: Identity,
     recipient: PublicKey,
+    lock: bytes = b"",
 ) -> str:
-    """Write a bundle of these items, all of it or nothing; returns its digest."""
+    """Write a bundle of these items, all of it or nothing; returns its digest.
+
+    With a ``lock`` nobody opens it who does not know that key too, the recipient included: it goes
+    into what each piece's key is derived from.
+    """
     if recipient.party != header.recipient or identity.name != header.sender:
         raise ValueError("A bundle is sealed by its sender, to its recipient's key.")
     items = tuple(Item(name, _size(source)) for name, source in sources.items())
@@ -173,7 +190,7 @@ def seal(
         out.write(start)
         for number, (item, source) in enumerate(zip(items, sources.values(), strict=True)):
             for place, piece in enumerate(_pieces(item, source)):
-                sealed = recipient.encrypt(piece, _info(binding, number, place))
+                sealed = recipient.encrypt(piece, _info(binding, number, place) + lock)
                 whole.update(sealed)
                 out.write(sealed)
         signature = identity.signature(_signed(whole.digest(), identity.cert))
@@ -209,7 +226,8 @@ def _read(file: BinaryIO, path: Path) -> tuple[Header, bytes, bytes, bytes]:
         raise WireError(f"{path.name} is no bundle of OpBoost.")
     if mark != MARK:
         raise WireError(
-            f"{path.name} is a bundle of another version. Let both parties run the same release."
+            f"{path.name} is a bundle of version {version_of(mark)!r}; this release reads version "
+            f"{VERSION!r}. Let both parties run the same release, and begin a new run (--again)."
         )
     header = _header(_sized(file, MOST_HEADER, path), path)
     start = _head(header)
@@ -226,6 +244,12 @@ def _read(file: BinaryIO, path: Path) -> tuple[Header, bytes, bytes, bytes]:
     if file.read(1):
         raise WireError(f"{path.name} goes on after its end: bytes were added to it.")
     return header, whole.digest(), certificate, signature
+
+
+def version_of(head: bytes) -> str:
+    """Return the version of a bundle that begins with these bytes; empty if it is none."""
+    line = head[: len(MARK)].partition(b"\n")[0]
+    return line[len(FAMILY) :].decode(errors="replace") if line.startswith(FAMILY) else ""
 
 
 def _header(data: bytes, path: Path) -> Header:
@@ -262,11 +286,11 @@ def _measured(data: bytes) -> bytes:
 
 def _info(binding: bytes, item: int, piece: int) -> bytes:
     """Where a piece belongs: the bundle's header, the item, the piece."""
-    return b"opboost bundle 1\n" + binding + item.to_bytes(8, "big") + piece.to_bytes(8, "big")
+    return b"opboost bundle 2\n" + binding + item.to_bytes(8, "big") + piece.to_bytes(8, "big")
 
 
 def _signed(digest: bytes, certificate: bytes) -> bytes:
-    return b"opboost bundle 1\n" + digest + hashlib.sha256(certificate).digest()
+    return b"opboost bundle 2\n" + digest + hashlib.sha256(certificate).digest()
 
 
 def _size(source: Source) -> int:

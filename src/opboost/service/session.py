@@ -15,7 +15,7 @@ from opboost.service.gate_process import GateProcess
 from opboost.service.inbox import InboxChannel, JobRecord, Mailbox, status
 from opboost.service.label_side import Data, alignment_figures, check_data, current
 from opboost.service.logs import Log, taken_up
-from opboost.service.soundness import check
+from opboost.service.soundness import check, check_version
 from opboost.service.tls import Identity, check_loopback, read_identity
 from opboost.wire.messages import Welcome
 
@@ -58,10 +58,14 @@ class Session:
 
     @classmethod
     def of(cls, config: LabelConfig, folder: Path, data: Data | None, watch: Watch) -> Session:
-        """The session of a job that has a folder; a table with other rows is refused."""
+        """The session of a job that has a folder; a table with other rows is refused.
+
+        Without data only the end of the job is told.
+        """
         record = replace(JobRecord.load(folder), **current(config))
         record.save(folder)
         if data is not None:
+            check_version(folder)
             check_data(record, data)
         log = Log(folder / "label.jsonl")
         look, wait = _watching(folder, record, log, watch), config.limits.wait_seconds

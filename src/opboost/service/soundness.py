@@ -12,13 +12,19 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from opboost import durable
-from opboost.wire.envelope import is_whole
+from opboost.errors import DataError
+from opboost.service.sealed import VERSION as BUNDLE_VERSION
+from opboost.service.sealed import version_of as bundle_version
+from opboost.wire.envelope import VERSION, is_whole, version_of
 
-MESSAGES = ("schema", "receipt", "aligned", "query", "answer", "*.feature", "*.raised", "*.label")
+MESSAGES = (
+    *("schema", "receipt", "aligned", "told", "claim", "proved", "welcome", "query", "answer"),
+    *("*.feature", "*.raised", "*.label"),
+)
 STREAMS = ("*.arrow",)
 NOTES = (
     *("job.json", "points", "expected", "due", "common", "secret"),
-    *("binding.json", "*.values", "*.doubled"),
+    *("binding.json", "*.values", "*.doubled", "rows.lock"),
 )
 
 
@@ -40,6 +46,41 @@ def check(job: Path, next_step: str, made_again: Sequence[str] = ()) -> list[str
             if _fits(other, group.split()):
                 other.unlink(missing_ok=True)
     return lost
+
+
+def check_version(job: Path) -> None:
+    """Refuse to go on with a job that another release of OpBoost began, in messages of its own.
+
+    Receipts are left out: they are kept for good, and read whichever release they are of.
+    """
+    for file in sorted(f for f in job.rglob("[!.]*") if f.is_file()):
+        version = _version(file)
+        if version:
+            raise DataError(
+                f"Job {job.name} holds messages of version {version}, and this release of OpBoost "
+                f"speaks version {VERSION} ({file.relative_to(job)})",
+                hint="Finish the job with the release that began it, or let the label party begin "
+                "a new run (--again): what was released before costs nothing.",
+            )
+
+
+def _version(file: Path) -> str:
+    """The version of a message or bundle, if it is another one than this release's."""
+    bundle = fnmatch(file.name, "*.bundle")
+    if file.name == "receipt" or not (bundle or _fits(file, MESSAGES)):
+        return ""
+    with file.open("rb") as opened:
+        head = opened.read(_HEAD)
+    found, own = (
+        (bundle_version(head), BUNDLE_VERSION) if bundle else (version_of(head), str(VERSION))
+    )
+    if found == own or not (bundle or is_whole(file.read_bytes())):  # which is told as such
+        return ""
+    return found
+
+
+_HEAD = 2**16
+"""Bytes of a file that tell its version."""
 
 
 def _fits(file: Path, patterns: Sequence[str]) -> bool:

@@ -1,4 +1,4 @@
-"""Certificates as a party uses them: read, checked, and for signing receipts."""
+"""Certificates as a party uses them: read, checked, and for signing logins and receipts."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from opboost.config.federation import Tls
 from opboost.errors import ConfigError, PeerError, in_words
-from opboost.wire.messages import PARTY_NAME, Receipt
+from opboost.wire.messages import PARTY_NAME, Hello, Login, Receipt
 
 CLAIMED = "opboost-party"
 """The header that names a party where there is no certificate: plaintext on loopback."""
 
 UNREADABLE = (ValueError, TypeError, UnsupportedAlgorithm, InternalError, x509.InvalidVersion)
 """What the library makes of a certificate or key that is none, or of a kind that it lacks."""
+
+SESSION = "opboost-session"
+"""The header that shows with each call that its sender has logged in."""
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
@@ -39,12 +42,17 @@ class Identity:
         receipt = Receipt(self.name, job, entry, head, self.cert, b"")
         return replace(receipt, signature=self.signature(receipt.signed()))
 
+    def login(self, hello: Hello, label_party: str, nonce: bytes) -> Login:
+        """The answer to a challenge."""
+        return Login(self.cert, self.signature(Login.signed(hello, label_party, nonce)))
+
     def signature(self, data: bytes) -> bytes:
         """Signed with the certificate's key; what is signed begins with what it is."""
         key = serialization.load_pem_private_key(self.key, None)
         if not isinstance(key, ec.EllipticCurvePrivateKey):
             raise ConfigError(
-                "Receipts and bundles are signed with an elliptic-curve key; make such a kit."
+                "Logins, receipts and bundles are signed with an elliptic-curve key. Make such a "
+                "kit."
             )
         return key.sign(data, ec.ECDSA(hashes.SHA256()))
 
@@ -109,6 +117,46 @@ def check_receipt(receipt: Receipt, party: str, ca: bytes) -> None:
         raise PeerError(f"The receipt is not one of party {party!r}.")
 
 
+def check_login(login: Login, hello: Hello, label_party: str, nonce: bytes, ca: bytes) -> None:
+    """Refuse a login that the party did not sign with its own certificate, over this nonce."""
+    signer = check_named(login.certificate, hello.party, ca)
+    try:
+        verify(signer, login.signature, Login.signed(hello, label_party, nonce))
+    except InvalidSignature:
+        raise PeerError(
+            f"The login of party {hello.party!r} is not signed as it should be. Log in again."
+        ) from None
+
+
+def check_named(certificate: bytes, party: str, ca: bytes) -> x509.Certificate:
+    """A certificate of this authority whose only name is the party's, and that is good today.
+
+    TLS asks for less: gRPC also takes a certificate that names the party as its subject, by an
+    address or among others.
+    """
+    try:
+        found = issued_by(certificate, ca)
+    except (ValueError, InvalidSignature):
+        raise PeerError(
+            f"The certificate of party {party!r} was not issued by the authority in ca.pem."
+        ) from None
+    if (names := alternative_names(found)) != [party]:
+        raise PeerError(
+            f"The certificate of party {party!r} is for {', '.join(names) or 'nobody'}. It needs "
+            "one subject alternative name, a DNS name, which is the party's."
+        )
+    if not _good_today(found):
+        raise PeerError(
+            f"The certificate of party {party!r} is good from {_dates(found)}, not today. Renew it."
+        )
+    return found
+
+
+def as_pem(certificate: x509.Certificate) -> bytes:
+    """One certificate as a file holds it."""
+    return certificate.public_bytes(serialization.Encoding.PEM)
+
+
 def check_certificate(certificate: bytes, what: str, ca: bytes) -> x509.Certificate:
     """A certificate that this authority issued to one party, and that is good today."""
     try:
@@ -165,13 +213,15 @@ def verify(signer: x509.Certificate, signature: bytes, data: bytes) -> None:
 
 
 def alternative_names(certificate: x509.Certificate) -> list[str]:
-    """The DNS names that a certificate is for; none if they cannot be read."""
+    """What a certificate is for: DNS names, and names of other kinds behind what they are.
+
+    None if they cannot be read.
+    """
     try:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except (x509.ExtensionNotFound, x509.DuplicateExtension, *UNREADABLE):
         return []
-    found: list[str] = names.get_values_for_type(x509.DNSName)
-    return found
+    return [n.value if isinstance(n, x509.DNSName) else f"({type(n).__name__})" for n in names]
 
 
 def named_in(path: Path) -> str:

@@ -56,7 +56,10 @@ class Outline(NamedTuple):
     def unpacked(cls, data: bytes) -> Outline:
         """From a peer's bytes."""
         if data[:1] != bytes([VERSION]):
-            raise WireError(f"A column is of version {data[0] if data else '?'}, not {VERSION}.")
+            raise WireError(
+                f"A column is of version {data[0] if data else '?'}; this release speaks version "
+                f"{VERSION}. Let both parties run the same release."
+            )
         fixed = struct.unpack_from(_FIXED, data)
         version, column, rows, symbols, gaps, digest, frequencies, values = fixed
         lists = data[struct.calcsize(_FIXED) :]

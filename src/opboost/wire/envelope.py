@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import struct
+from collections.abc import Collection
 from typing import Any
 
 import pyarrow as pa
 
 from opboost.errors import WireError
 
-VERSION = 1
+VERSION = 2
+"""Of the messages that parties exchange; what one release sends, one of another version refuses."""
+
 MARK = b"OPBOOST\n"
 LARGEST = 4 * 2**20
 """Bytes of the largest message; codes travel as streams instead."""
@@ -35,8 +38,38 @@ def is_whole(data: bytes) -> bool:
     return data[:start] == MARK + hashlib.sha256(data[start:]).digest()
 
 
-def unseal(data: bytes, schemas: dict[str, pa.Schema]) -> tuple[str, dict[str, Any]]:
-    """The kind and the row of a message; a compressed body is refused before it is unpacked."""
+def version_of(data: bytes) -> str:
+    """Return the version of a message, of which the first kilobytes are enough; empty if none."""
+    try:
+        schema = pa.ipc.read_schema(pa.py_buffer(data[len(MARK) + 32 :]))
+    except (pa.ArrowException, OSError, MemoryError):
+        return ""
+    known: bytes = (schema.metadata or {}).get(b"version", b"")
+    return known.decode(errors="replace")[:40] if data.startswith(MARK) else ""
+
+
+def check_version(data: bytes) -> None:
+    """Refuse a message of another version than this release's; other bytes pass."""
+    version = version_of(data)
+    if version and version != str(VERSION):
+        raise other_version(version)
+
+
+def other_version(version: str) -> WireError:
+    """What is said of a message of another version."""
+    return WireError(
+        f"A message is of version {version!r}; this release speaks version {VERSION}. "
+        "Let both parties run the same release."
+    )
+
+
+def unseal(
+    data: bytes, schemas: dict[str, pa.Schema], versions: Collection[int] = ()
+) -> tuple[str, dict[str, Any]]:
+    """The kind and the row of a message; a compressed body is refused before it is unpacked.
+
+    ``versions`` are earlier ones that are read as well.
+    """
     if len(data) > LARGEST:
         raise WireError(f"A message of {len(data):,} bytes is too large.")
     if data[: len(MARK)] != MARK:
@@ -49,7 +82,7 @@ def unseal(data: bytes, schemas: dict[str, pa.Schema]) -> tuple[str, dict[str, A
         if any(m.type == "record batch" and is_compressed(m) for m in messages):
             raise WireError("A message is compressed; ours are not.")
         with pa.ipc.open_stream(pa.py_buffer(body)) as reader:
-            kind = _checked_kind(reader.schema, schemas)
+            kind = _checked_kind(reader.schema, schemas, versions)
             batches = list(reader)
         if len(batches) != 1 or batches[0].num_rows != 1:
             raise WireError(f"A {kind} has one row.")
@@ -86,17 +119,16 @@ def is_compressed(message: pa.ipc.Message) -> bool:
         return True
 
 
-def _checked_kind(schema: pa.Schema, schemas: dict[str, pa.Schema]) -> str:
+def _checked_kind(
+    schema: pa.Schema, schemas: dict[str, pa.Schema], versions: Collection[int]
+) -> str:
     notes = schema.metadata or {}
     version = notes.get(b"version", b"?").decode()[:40]
-    if version != str(VERSION):
-        raise WireError(
-            f"A message is of version {version!r}; this release speaks version {VERSION}. "
-            "Let both parties run the same release."
-        )
+    if version not in map(str, (VERSION, *versions)):
+        raise other_version(version)
     kind: str = notes.get(b"kind", b"?").decode()[:40]
     if kind not in schemas:
         raise WireError(f"A message is of a kind that nobody asked for: {kind!r}.")
     if not schema.equals(schemas[kind], check_metadata=False):
-        raise WireError(f"A {kind} has other fields than version {VERSION} says.")
+        raise WireError(f"A {kind} has other fields than version {version} says.")
     return kind

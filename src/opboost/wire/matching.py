@@ -60,7 +60,7 @@ class Points:
 class Aligned:
     """Which of a feature party's points are common to all parties: a bitmap in their order.
 
-    ``proof`` is a keyed digest of the common rows' keys, which only who has the keys can make.
+    ``share`` is the label party's half of the proof that both know these rows: one blinded point.
     """
 
     job: str
@@ -68,14 +68,14 @@ class Aligned:
     total: int
     count: int
     bitmap: bytes
-    proof: bytes
+    share: bytes
 
     KIND: ClassVar = "aligned"
-    ARROW: ClassVar = arrow(job=TEXT, tag=BYTES, total=INT, count=INT, bitmap=BYTES, proof=BYTES)
+    ARROW: ClassVar = arrow(job=TEXT, tag=BYTES, total=INT, count=INT, bitmap=BYTES, share=BYTES)
 
     def __post_init__(self) -> None:
         check_job(self.job)
-        check(len(self.proof) == 32, "A proof of common rows has 32 bytes.")
+        check_points(self.share, 1)
         check(0 < self.total <= MOST_POINTS, "There are too few or too many points.")
         check(len(self.bitmap) == -(-self.total // 8), "A bitmap has a bit a point.")
         ones = int.from_bytes(self.bitmap, "big").bit_count()
@@ -84,8 +84,46 @@ class Aligned:
 
 
 @dataclass(frozen=True, slots=True)
+class Claim:
+    """A feature party's half of the proof that both know the common rows, and its proof."""
+
+    party: str
+    job: str
+    rows: int
+    share: bytes
+    proof: bytes
+
+    KIND: ClassVar = "claim"
+    ARROW: ClassVar = arrow(party=TEXT, job=TEXT, rows=INT, share=BYTES, proof=BYTES)
+
+    def __post_init__(self) -> None:
+        check_party(self.party)
+        check_job(self.job)
+        check(self.rows > 0 and len(self.proof) == 32, "A claim has rows and a proof of 32 bytes.")
+        check_points(self.share, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """The label party's proof that it knows the rows which it calls common."""
+
+    job: str
+    proof: bytes
+
+    KIND: ClassVar = "proof"
+    ARROW: ClassVar = arrow(job=TEXT, proof=BYTES)
+
+    def __post_init__(self) -> None:
+        check_job(self.job)
+        check(len(self.proof) == 32, "A proof of rows has 32 bytes.")
+
+
+@dataclass(frozen=True, slots=True)
 class Rows:
-    """How many rows, and the keyed digest of their IDs: compared before anything is drawn."""
+    """How many rows, and the keyed digest of their IDs: compared before anything is drawn.
+
+    Only where rows are given; where they are aligned, both prove that they know them.
+    """
 
     party: str
     job: str

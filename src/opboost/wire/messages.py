@@ -4,12 +4,16 @@
 
     feature party                      label party
     Hello            ->                             who am I, which job
-                     <-           Welcome           the job's number, a nonce, what comes next
+                     <-           Challenge         a nonce to sign
+    Login            ->                             the signature, and the certificate
+                     <-           Welcome           the job's number, a nonce, a session
     PointsQuery      ->                             only where rows are aligned privately:
                      <-           Points            the label party's blinded IDs, in pieces
     Points           ->                             its own, and the label party's raised
                      <-           Aligned           which of its points are common to all parties
-    Rows             ->                             how many, and a digest of their IDs
+    Claim            ->                             a proof that it knows those rows
+                     <-           Proof             the label party's proof that it does
+    Rows             ->                             only where rows are given: a digest of their IDs
     Schema           ->                             columns and promises
     (codes)          ->                             one stream a column, see columns.py
     Receipt          ->                             the head of the ledger's chain, signed
@@ -25,14 +29,23 @@ them by what they are for; all are had from here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import fields
 from typing import Any, NamedTuple, TypeVar, cast
 
 from opboost.errors import WireError
 from opboost.wire.envelope import seal, unseal
-from opboost.wire.matching import MOST_POINTS, Aligned, Points, PointsQuery, Rows, Step
-from opboost.wire.meeting import Ack, Farewell, Hello, Poll, Welcome
+from opboost.wire.matching import (
+    MOST_POINTS,
+    Aligned,
+    Claim,
+    Points,
+    PointsQuery,
+    Proof,
+    Rows,
+    Step,
+)
+from opboost.wire.meeting import Ack, Challenge, Farewell, Hello, Login, Poll, Welcome
 from opboost.wire.packing import is_text, packed, unpacked
 from opboost.wire.release import MOST_COLUMNS, Books, ColumnSchema, Receipt, Schema
 from opboost.wire.rules import PARTY_NAME, Units, check, check_job, check_party, job_number
@@ -46,13 +59,17 @@ __all__ = [
     "Ack",
     "Aligned",
     "Books",
+    "Challenge",
+    "Claim",
     "ColumnSchema",
     "Cuts",
     "Farewell",
     "Hello",
+    "Login",
     "Points",
     "PointsQuery",
     "Poll",
+    "Proof",
     "Receipt",
     "Rows",
     "Schema",
@@ -65,6 +82,7 @@ __all__ = [
     "check_job",
     "check_party",
     "decode",
+    "decode_receipt",
     "encode",
     "job_number",
 ]
@@ -73,10 +91,14 @@ KINDS: dict[str, Any] = {
     m.KIND: m
     for m in (
         Hello,
+        Challenge,
+        Login,
         Welcome,
         PointsQuery,
         Points,
         Aligned,
+        Claim,
+        Proof,
         Rows,
         Schema,
         Receipt,
@@ -95,9 +117,18 @@ def encode(message: Any) -> bytes:
     return seal(message.KIND, message.ARROW, _row(message))
 
 
-def decode(data: bytes, *expected: type[M]) -> M:
-    """The message of these bytes, which must be of one of the expected classes."""
-    kind, row = unseal(data, {m.KIND: m.ARROW for m in expected})  # type: ignore[attr-defined]
+def decode_receipt(data: bytes) -> Receipt:
+    """A receipt of this version or of 1: its form is the same, and it is kept for good."""
+    return decode(data, Receipt, versions=(1,))
+
+
+def decode(data: bytes, *expected: type[M], versions: Collection[int] = ()) -> M:
+    """The message of these bytes, which must be of one of the expected classes.
+
+    ``versions`` are earlier ones in which it had the same form.
+    """
+    forms = {m.KIND: m.ARROW for m in expected}  # type: ignore[attr-defined]
+    kind, row = unseal(data, forms, versions)
     if None in row.values():
         raise WireError(f"A {kind} lacks a field.")
     if kind in _COLUMNS:

@@ -19,15 +19,20 @@ from tests.federation import ROWS, as_identity, identity_of, scene
 
 from hardening.impostor import Answers, Impostor
 from hardening.siege import AcceptedError, Outcome, checked, disk, watched
+from hardening.strangers import lax_identity
 from opboost.align.matching import packed
 from opboost.experiments.scene import LABEL_PARTY, Scene, run_scene
 from opboost.wire.messages import (
     Ack,
     Aligned,
+    Challenge,
+    Claim,
     Cuts,
     Points,
+    Proof,
     SplitQuery,
     Welcome,
+    decode,
     encode,
 )
 
@@ -64,6 +69,18 @@ def fails(words: str) -> Answers:
         raise flight.FlightServerError(words)
 
     return failing
+
+
+def shows_the_true_one(impostor: Impostor, body: bytes) -> Iterable[bytes]:
+    return [encode(Challenge(bytes(32), impostor.true))]
+
+
+def shows_both(impostor: Impostor, body: bytes) -> Iterable[bytes]:
+    return [encode(Challenge(bytes(32), impostor.true + impostor.certificate))]
+
+
+def logs_out(impostor: Impostor, body: bytes) -> Iterable[bytes]:
+    raise flight.FlightUnauthenticatedError("Party 'shop' has not logged in. Say hello first.")
 
 
 def endless(impostor: Impostor, body: bytes) -> Iterator[bytes]:
@@ -122,9 +139,16 @@ LIES = (
         certificate="telco"),
     Lie("the label party's certificate is of another authority", {}, 4, "TLS|hung up|reached",
         certificate="forged"),
-    Lie("a job number of another job file", {"hello": says(Welcome(OTHER, bytes(32), b""))}, 4,
+    Lie("the label party's certificate names it as its subject alone", {}, 4, "is for nobody",
+        certificate="lax"),
+    Lie("the true certificate shown by somebody who lacks its key", {"hello": shows_the_true_one},
+        4, "TLS|hung up|reached", certificate="lax"),
+    Lie("the true certificate, with one's own behind it", {"hello": shows_both}, 4,
+        "TLS|hung up|reached", certificate="lax"),
+    Lie("a login that is never enough", {"rows": logs_out}, 4, "has not logged in|reached"),
+    Lie("a job number of another job file", {"login": says(Welcome(OTHER, bytes(32), b""))}, 4,
         "not one of this job file"),
-    Lie("a job number that names a folder", {"hello": says(Ack("../../etc", "hello"))}, 4,
+    Lie("a job number that names a folder", {"login": says(Ack("../../etc", "hello"))}, 4,
         "kind that nobody asked for"),
     Lie("an answer that is no message", {"rows": sends(b"\0" * 500)}, 4, "no message of OpBoost"),
     Lie("an answer of another kind", {"schema": says(lambda i: Welcome(i.job, bytes(32), b""))}, 4,
@@ -153,6 +177,10 @@ LIES = (
         3, "6,000,000", align="psi"),
     Lie("common rows that it cannot know",
         {"aligned": aligned(lambda i: i.everybody(i.seen.theirs))}, 4, PROVE, align="psi"),
+    Lie("the party's own proof of its rows sent back",
+        {"aligned": aligned(lambda i: i.everybody(i.seen.theirs)),
+         "prove": lambda i, b: [encode(Proof(i.job, decode(b, Claim).proof))]},
+        4, PROVE, align="psi"),
     Lie("half of the common rows, with the proof of all", {"aligned": aligned(half)}, 4, PROVE,
         align="psi"),
     Lie("common rows of other points",
@@ -194,6 +222,7 @@ class Houses:
         """Run ``join`` against the impostor, and measure."""
         made = self.made[lie.align]
         impostor = Impostor(self._identity(made, lie.certificate), self.job(made), lie.lies)
+        impostor.true = identity_of(made, LABEL_PARTY).cert
         state = made.folder / "shop" / "state"
         before, size, started = self._spent(made), disk(state), time.monotonic()
         try:
@@ -221,6 +250,8 @@ class Houses:
         return Outcome(lie.name, was_refused, said[-300:], log, True, 0.0, 0.0, peak, kept, seconds)
 
     def _identity(self, made: Scene, certificate: str) -> Any:
+        if certificate == "lax":
+            return lax_identity(made.folder / "certs", LABEL_PARTY, LABEL_PARTY)
         if certificate != "forged":
             return identity_of(made, certificate)
         from opboost.service.certs import new_kit

@@ -19,13 +19,17 @@ from hardening.siege import AcceptedError, Siege, refused
 from hardening.strangers import kit_of
 from opboost import durable
 from opboost.align.keys import key_digests
+from opboost.align.psi import Secret
 from opboost.party.alignment import Side, kept_secret
+from opboost.party.row_proof import RowProof
 from opboost.service.join import Connection, _spoken
 from opboost.wire.messages import (
     Ack,
+    Claim,
     ColumnSchema,
     Points,
     Poll,
+    Proof,
     Receipt,
     Rows,
     SplitValues,
@@ -43,8 +47,9 @@ def tried(siege: Siege, step: str, message: Any, words: str) -> str:
 
 
 def raw_action(connection: Connection, step: str, body: bytes) -> None:
+    options = flight.FlightCallOptions(headers=connection._headers)
     with _spoken():
-        list(connection._client.do_action(flight.Action(step, body)))
+        list(connection._client.do_action(flight.Action(step, body), options))
 
 
 @MEMBERS.add("refused: .*altered|no message of OpBoost")
@@ -80,7 +85,8 @@ def messages_of_another_job(siege: Siege) -> str:
         digest, receipt = bytes(32), siege.identity().sign(OTHER_JOB, 3, bytes(32))
         for step, message, words in (
             ("poll", Poll(OTHER_JOB), "works on another job"),
-            ("rows", Rows("shop", OTHER_JOB, ROWS, digest), "of job '2020|before they were"),
+            ("rows", Rows("shop", OTHER_JOB, ROWS, digest), "of job '2020|Rows are aligned"),
+            ("prove", Claim("shop", OTHER_JOB, ROWS, b"\2" + bytes(32), digest), "proof of rows"),
             ("answer", SplitValues(OTHER_JOB, digest, ()), "nobody asked for"),
             ("receipt", receipt, "receipt is of another job"),
         ):
@@ -179,6 +185,22 @@ def forgotten(siege: Siege) -> None:
         tag = bytes.fromhex(known["tag"])
         connection.call("points", Points(job, "raised", tag, ROWS, 0, raised), Ack)
         told_to_come_again(siege, connection, job, "cannot be used")
+
+
+# The proof that both know the common rows
+
+
+@MEMBERS.add("refused: Another proof of rows came before", stage="release")
+def a_second_guess_at_the_common_rows(siege: Siege) -> str:
+    """Each claim would tell whether it is right: the first is taken, and no other."""
+    with siege.hands() as (connection, welcome):
+        for _ in range(3):
+            guess = RowProof.of(Secret.fresh(), os.urandom(32))
+            claim = Claim("shop", welcome.job, ROWS, guess.share, os.urandom(32))
+            said = refused(lambda c=claim: connection.call("prove", c, Proof), "one is taken a job")
+        rows = Rows("shop", welcome.job, ROWS, os.urandom(32))
+        refused(lambda: connection.call("rows", rows, Ack), "Rows are aligned in this job")
+    return said
 
 
 # What is announced

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from opboost._typing import BoolArray
+from opboost._typing import BoolArray, Words
 from opboost.errors import ParameterError
 from opboost.rng import Rng, default_rng
 
@@ -84,8 +84,17 @@ class Budget:
         """Which cells are released: some columns of each row, drawn without a look at the data."""
         if self.columns_per_row is None:
             return np.ones((rows, columns), dtype=np.bool_)
-        words = default_rng(rng).open().words(columns, 0, rows).T
-        chosen = np.zeros((rows, columns), dtype=np.bool_)
+        return self.chosen(default_rng(rng).open().words(columns, 0, rows).T)
+
+    def chosen(self, words: Words) -> BoolArray:
+        """Which columns of each row are released, given a uniform word for each cell.
+
+        The columns with the smallest words are: a column that is added or left out changes as few
+        choices as possible.
+        """
+        if self.columns_per_row is None:
+            return np.ones(words.shape, dtype=np.bool_)
+        chosen = np.zeros(words.shape, dtype=np.bool_)
         nearest = np.argpartition(words, self.columns_per_row - 1, axis=1)
         np.put_along_axis(chosen, nearest[:, : self.columns_per_row], True, axis=1)
         return chosen

@@ -178,10 +178,24 @@ def alone(folder: Path) -> Iterator[int]:
     What a kill left half-written is taken away; given is how many files that were.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o640)
+    handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
         _lock(handle, folder)
         yield clear(folder)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def waiting(file: Path) -> Iterator[None]:
+    """Hold a lock for a moment, and wait for whoever holds it before."""
+    handle = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        with suppress(ImportError):  # not on Windows
+            import fcntl
+
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
     finally:
         os.close(handle)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -15,11 +16,37 @@ NO_ID = frozenset({"na", "n/a", "#n/a", "null", "none", "nan", "-nan"})
 """How tables spell a gap, in small letters; two parties' gaps would be one person."""
 
 
-def id_bytes(columns: Sequence[Sequence[Any]], names: Sequence[str], first: int = 0) -> list[bytes]:
+Spelling = Literal["canonical", "exact"]
+"""Whether spellings of an ID that differ in case, width or surrounding spaces are one person."""
+
+
+def canonical(text: str) -> str:
+    """The form in which an ID is compared: NFKC, case-folded, trimmed; that of itself is itself.
+
+    This is the compatibility caseless match of the Unicode standard (section 3.13, D146).
+
+    >>> canonical("  Ａnn-００1 ") == canonical("ANN-001")
+    True
+    """
+    text = unicodedata.normalize("NFKC", unicodedata.normalize("NFD", text).casefold())
+    return unicodedata.normalize("NFKC", text.casefold()).strip()
+
+
+def id_bytes(
+    columns: Sequence[Sequence[Any]],
+    names: Sequence[str],
+    first: int = 0,
+    spelling: Spelling = "exact",
+) -> list[bytes]:
     """Each row's ID as bytes: whole numbers and text alike by their text, parts kept apart.
 
     ``first`` is the number of the first row, by which errors name one.
+
+    >>> id_bytes([["Ann", 7]], ["id"], spelling="canonical")
+    [b'ann', b'7']
     """
+    if spelling == "canonical":
+        columns = [[canonical(v) if isinstance(v, str) else v for v in c] for c in columns]
     parts = [_texts(column, name, first) for column, name in zip(columns, names, strict=True)]
     if len(parts) == 1:
         _refuse_gaps(columns[0], names[0], first)
@@ -27,24 +54,29 @@ def id_bytes(columns: Sequence[Sequence[Any]], names: Sequence[str], first: int 
     return [framed(row) for row in zip(*parts, strict=True)]
 
 
-def id_array(table: Any, names: Sequence[str], first: int = 0) -> pa.LargeBinaryArray:
+def id_array(
+    table: Any, names: Sequence[str], first: int = 0, spelling: Spelling = "exact"
+) -> pa.LargeBinaryArray:
     """The IDs of an Arrow table, the same bytes as :func:`id_bytes` gives, without Python's loops.
 
     >>> id_array(pa.table({"id": [7, 80]}), ["id"]).to_pylist()
     [b'7', b'80']
     """
-    if len(names) == 1 and (sure := plain_ids(table.column(names[0]))) is not None:
+    if len(names) == 1 and (sure := plain_ids(table.column(names[0]), spelling)) is not None:
         return sure
-    slow = id_bytes([table.column(name).to_pylist() for name in names], names, first)
+    slow = id_bytes([table.column(name).to_pylist() for name in names], names, first, spelling)
     return pa.array(slow, pa.large_binary())
 
 
-def plain_ids(column: pa.ChunkedArray) -> pa.LargeBinaryArray | None:
+def plain_ids(column: pa.ChunkedArray, spelling: Spelling = "exact") -> pa.LargeBinaryArray | None:
     """IDs that are such beyond doubt, without a look at each; None where one is needed."""
     column = column.combine_chunks()
     if pa.types.is_integer(column.type) and not column.null_count:
         return column.cast(pa.large_string()).cast(pa.large_binary())
-    return column.cast(pa.large_binary()) if _plain_text(column) else None
+    if not _plain_text(column):
+        return None
+    spelt = pc.ascii_lower(column) if spelling == "canonical" else column
+    return spelt.cast(pa.large_binary())
 
 
 def _plain_text(column: pa.Array) -> bool:
@@ -61,6 +93,26 @@ def _plain_text(column: pa.Array) -> bool:
 def framed(parts: Iterable[bytes]) -> bytes:
     """Parts in a row, each behind its length: no two lists give the same bytes."""
     return b"".join([len(part).to_bytes(4, "big") + part for part in parts])
+
+
+def framed_array(parts: pa.LargeBinaryArray) -> bytes:
+    """What :func:`framed` gives, of an Arrow array.
+
+    >>> parts = [b"7", b"", b"eighty"]
+    >>> framed_array(pa.array(parts, pa.large_binary())) == framed(parts)
+    True
+    """
+    _, offsets, data = parts.buffers()
+    places = np.frombuffer(offsets, dtype=np.int64)[parts.offset : parts.offset + len(parts) + 1]
+    sizes = np.diff(places)
+    starts = places[:-1] - places[0] + 4 * np.arange(len(parts))
+    out = np.empty(int(sizes.sum()) + 4 * len(parts), dtype=np.uint8)
+    is_text = np.ones(len(out), dtype=np.bool_)
+    for k, shift in enumerate((24, 16, 8, 0)):
+        out[starts + k] = (sizes >> shift) & 0xFF
+        is_text[starts + k] = False
+    out[is_text] = np.frombuffer(data or b"", dtype=np.uint8)[places[0] : places[-1]]
+    return out.tobytes()
 
 
 def _texts(column: Sequence[Any], name: str, first: int) -> list[bytes]:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from opboost.errors import DataError, ParameterError
-from opboost.ids import framed, id_bytes, plain_ids
+from opboost.ids import Spelling, canonical, framed, id_bytes, plain_ids
 
 Digests = np.ndarray[Any, np.dtype[np.uint8]]
 """One row of 32 bytes a key."""
@@ -22,23 +22,39 @@ _DOMAIN = b"opboost row key 1\0"
 
 @dataclass(frozen=True, slots=True)
 class Normalisation:
-    """What two spellings of an ID may differ in, by default nothing; and what an ID is made of.
+    """What two spellings of an ID may differ in; and what an ID is made of.
+
+    By default IDs are compared in the canonical form that a ledger uses as well: NFKC, case-folded,
+    trimmed.  :meth:`exact` is for IDs that differ in case alone; it needs a ledger with
+    ``ids="exact"``.
 
     ``parts`` names the parts of an ID of several columns, in the order in which every party lists
     its own; keys of other parts, or of the same in another order, never meet.
 
-    >>> Normalisation(trim=True, case="lower", unicode="NFKC").text("  Ａb-７ ")
+    >>> Normalisation().text("  Ａb-７ ")
     'ab-7'
     """
 
-    trim: bool = False
-    case: Literal["keep", "lower", "upper"] = "keep"
-    unicode: Literal["none", "NFC", "NFKC"] = "none"
+    trim: bool = True
+    case: Literal["keep", "lower", "upper", "fold"] = "fold"
+    unicode: Literal["none", "NFC", "NFKC"] = "NFKC"
     parts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if len(set(self.parts)) < len(self.parts) or not all(self.parts):
             raise ParameterError(f"parts are different names; got {list(self.parts)}.")
+
+    @classmethod
+    def exact(cls, parts: tuple[str, ...] = ()) -> Normalisation:
+        """IDs that are the same only if every character is."""
+        return cls(trim=False, case="keep", unicode="none", parts=parts)
+
+    @property
+    def spelling(self) -> Spelling | None:
+        """Which of a ledger's two spellings this is; None for one in between."""
+        if self == Normalisation(parts=self.parts):
+            return "canonical"
+        return "exact" if self == Normalisation.exact(self.parts) else None
 
     def check_columns(self, names: Sequence[str]) -> None:
         """Refuse columns that do not stand for the parts of an ID, one for each in its order."""
@@ -62,8 +78,12 @@ class Normalisation:
 
     def text(self, value: str) -> str:
         """The normal form of a text; that of a normal form is itself."""
+        if self.spelling == "canonical":
+            return canonical(value)
         value = self._composed(value)
-        if self.case == "lower":
+        if self.case == "fold":
+            value = self._composed(self._composed(value.casefold()).casefold())
+        elif self.case == "lower":
             value = self._composed(value.lower())
         elif self.case == "upper":
             value = self._composed(value.upper())
@@ -71,7 +91,7 @@ class Normalisation:
 
     def column(self, values: Sequence[Any]) -> Sequence[Any]:
         """A column of IDs in normal form; what is no text stays as it is."""
-        if self == Normalisation(parts=self.parts):
+        if self.spelling == "exact":
             return values
         return [self.text(v) if isinstance(v, str) else v for v in values]
 
@@ -99,14 +119,14 @@ def row_keys(
 
 def table_keys(
     table: pa.Table, names: Sequence[str], rule: Normalisation, first: int = 0
-) -> list[bytes]:
+) -> pa.LargeBinaryArray:
     """The keys of an Arrow table's rows: what :func:`row_keys` gives, faster for plain IDs."""
-    if len(names) == 1 and rule == Normalisation():
-        sure = plain_ids(table.column(names[0]))
+    if len(names) == 1 and rule.spelling is not None and not rule.parts:
+        sure = plain_ids(table.column(names[0]), rule.spelling)
         if sure is not None:
-            found: list[bytes] = sure.to_pylist()
-            return found
-    return row_keys([table.column(n).to_pylist() for n in names], names, rule, first)
+            return sure
+    keys = row_keys([table.column(n).to_pylist() for n in names], names, rule, first)
+    return pa.array(keys, pa.large_binary())
 
 
 def _refuse_invisible(column: Sequence[Any], name: str, first: int) -> None:
@@ -125,7 +145,9 @@ def _unseen(value: str) -> bool:
     return any(unicodedata.category(c) in ("Cc", "Cf") for c in value)
 
 
-def key_digests(keys: Iterable[bytes]) -> Digests:
+def key_digests(keys: Iterable[bytes] | pa.LargeBinaryArray) -> Digests:
     """SHA-256 of each key: what is blinded, and by what common rows are put in order."""
+    if isinstance(keys, pa.Array):
+        keys = keys.to_pylist()
     whole = b"".join(hashlib.sha256(_DOMAIN + key).digest() for key in keys)
     return np.frombuffer(whole, dtype=np.uint8).reshape(-1, 32)

@@ -33,6 +33,10 @@ class Format(StrEnum):
 
 
 FormatOption = Annotated[Format, typer.Option("--format", help="text or json.")]
+NewLedgerOption = Annotated[
+    bool,
+    typer.Option("--new-ledger", help="Begin an empty ledger although its key exists."),
+]
 ConfigOption = Annotated[Path, typer.Option("--config", "-c", help="The TOML file.")]
 PlaintextOption = Annotated[
     bool, typer.Option(help="No TLS, names unproved: for trying things out on this machine.")

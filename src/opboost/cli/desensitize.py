@@ -15,6 +15,7 @@ from opboost.cli.common import (
     ConfigOption,
     Format,
     FormatOption,
+    NewLedgerOption,
     bytes_progress,
     echo,
     print_json,
@@ -57,6 +58,7 @@ def desensitize(
     to: Annotated[
         str, typer.Option(help="Who will get the file; recorded in the ledger.")
     ] = "unnamed recipient",
+    new_ledger: NewLedgerOption = False,
     format: FormatOption = Format.text,
 ) -> None:
     """Desensitise a table in bounded memory.  The output appears when it is whole.
@@ -93,7 +95,7 @@ def desensitize(
         )
     if engine is not None and seed is not None:
         raise PrivacyError("Noise of an engine's release is never seeded. Leave --seed out.")
-    with _ledger(sections.ledger, config) as ledger:
+    with _ledger(sections.ledger, config, new_ledger) as ledger:
         if engine is None:
             done = _streamed(table, plan, out, sections, seed, to, ledger)
         else:
@@ -130,15 +132,14 @@ class _Done:
 
 
 @contextmanager
-def _ledger(section: LedgerSection | None, config: Path) -> Iterator[Ledger | None]:
+def _ledger(section: LedgerSection | None, config: Path, new: bool) -> Iterator[Ledger | None]:
     """The ledger that the configuration names."""
-    from opboost.ledger import Caps, Ledger
+    from opboost.ledger.declared import open_ledger
 
     if section is None:
         yield None
         return
-    folder, key = (config.parent / p for p in (section.folder, section.key))
-    with Ledger(folder, key, Caps(section.cap_attribute, section.cap_person)) as ledger:
+    with open_ledger(section, config.parent, new=new) as ledger:
         yield ledger
 
 

@@ -10,6 +10,7 @@ from opboost.cli.common import (
     ConfigOption,
     Format,
     FormatOption,
+    NewLedgerOption,
     PlaintextOption,
     echo,
     print_json,
@@ -27,6 +28,7 @@ def join(
         bool, typer.Option("--leave", help="Go after sending; join again for the split query.")
     ] = False,
     insecure_plaintext_on_loopback: PlaintextOption = False,
+    new_ledger: NewLedgerOption = False,
     format: FormatOption = Format.text,
 ) -> None:
     """Desensitise once, send codes, answer the split query.  Opens no port.
@@ -47,6 +49,7 @@ def join(
             connect=connect,
             insecure_plaintext=insecure_plaintext_on_loopback,
             leave=leave,
+            new_ledger=new_ledger,
             progress=progress,
             say=console.print,
         )

@@ -96,8 +96,7 @@ class FeatureConfig:
     tls: Tls | None
     align: AlignSection
     ledger: LedgerSection
-    ledger_folder: Path
-    ledger_key: Path
+    """Its paths start where the file lies."""
     limits: LimitsSection
 
 
@@ -203,9 +202,7 @@ def load_feature(path: Path) -> FeatureConfig:
         base / (party.state or f"state-{party.name}"),
         _tls(config, base),
         config.align,
-        config.ledger,
-        base / config.ledger.folder,
-        base / config.ledger.key,
+        config.ledger.based(base),
         config.limits,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -148,9 +149,9 @@ class AlignSection(Section):
 class SpellingSection(Section):
     """``[align]`` of the job file: what two spellings of an ID may differ in, and its parts."""
 
-    trim: bool = False
-    case: Literal["keep", "lower", "upper"] = "keep"
-    unicode: Literal["none", "NFC", "NFKC"] = "none"
+    trim: bool = True
+    case: Literal["keep", "lower", "upper", "fold"] = "fold"
+    unicode: Literal["none", "NFC", "NFKC"] = "NFKC"
     parts: list[str] = Field(default_factory=list)
 
     def normalisation(self) -> Normalisation:
@@ -167,6 +168,13 @@ class LedgerSection(Section):
     cap_person: float | None = Field(default=None, gt=0)
     new_attributes: list[str] = Field(default_factory=list)
     people: str | None = None
+    ids: Literal["canonical", "exact"] | None = None
+    changed: Literal["keep", "redraw"] | None = None
+
+    def based(self, base: Path) -> LedgerSection:
+        """The same with paths that start at ``base``."""
+        paths = {"folder": str(base / self.folder), "key": str(base / self.key)}
+        return self.model_copy(update=paths)
 
 
 class LimitsSection(Section):

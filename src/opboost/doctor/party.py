@@ -50,7 +50,7 @@ def examine_party(path: Path) -> Iterator[Finding]:
     yield disk("disk, state", found.state)
     if isinstance(found, FeatureConfig):
         yield _ledger_key(found)
-        yield disk("disk, ledger", found.ledger_folder)
+        yield disk("disk, ledger", Path(found.ledger.folder))
 
 
 def _wrong(what: str, where: str, error: OpBoostError) -> Finding:
@@ -118,7 +118,7 @@ def dates(what: str, pem: bytes, remedy: str, now: datetime | None = None) -> Fi
 
 
 def _ledger_key(found: FeatureConfig) -> Finding:
-    key, ledger = found.ledger_key, found.ledger_folder / "ledger.sqlite"
+    key, ledger = Path(found.ledger.key), Path(found.ledger.folder) / "ledger.sqlite"
     if not key.exists():
         if ledger.exists():
             step = f"Bring {key} back from its copy: without it people would be noised anew."

@@ -17,7 +17,7 @@ from opboost.errors import DataError
 from opboost.files.reading import column_names, csv_types, kind_of, pieces, table_files
 from opboost.files.writing import TableWriter, appearing
 from opboost.frames import OutColumn, hidden, rebuild
-from opboost.ids import id_bytes
+from opboost.ids import id_array
 from opboost.ledger import Drawing
 from opboost.rng import Rng, SeededRng
 
@@ -93,7 +93,7 @@ def _ledger_draw(plan: Plan, drawing: Drawing, ids: Sequence[str]) -> Draw:
 
     def draw(piece: pa.Table, start: int) -> tuple[list[list[OutColumn]], list[int]]:
         prepared = [c.prepare(piece, start) for c in plan.private]
-        people = id_bytes([piece.column(name).to_pylist() for name in ids], ids)
+        people = id_array(piece, ids, start, drawing.spelling)
         return drawing.draw(people, prepared), [p.outside for p in prepared]
 
     return draw

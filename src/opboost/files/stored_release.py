@@ -16,7 +16,7 @@ from opboost.columns import PrivateColumn
 from opboost.errors import ColumnError, DataError, PrivacyError
 from opboost.frames import OutColumn
 from opboost.ledger import Ledger
-from opboost.ledger.store import Entry
+from opboost.ledger.chain import Entry
 from opboost.specs import column_to_dict
 
 MANIFEST = "_manifest.json"

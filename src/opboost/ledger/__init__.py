@@ -1,9 +1,11 @@
-"""What a feature party let go of, about whom, to whom, and the noise that it used.
+"""What a feature party released, about whom, to whom, and the noise that it used.
 
-``store.py`` is the SQLite file with its chain of entries, ``keys.py`` turns row IDs into handles
-that mean nothing without a key kept elsewhere, ``drawing.py`` draws noise once a cell and charges
-for it, ``verify.py`` checks every byte, ``receipts.py`` ties the chain's head to what a recipient
-holds.
+``chain.py`` is the SQLite file with its chain of entries, ``runs.py`` the files that remember draws
+by person, ``members.py`` who was sent again.  ``key_file.py`` turns IDs into handles that mean
+nothing without a key kept elsewhere, ``store.py`` puts these together.  ``memory.py`` looks people
+up and ``drawing.py`` draws what is not there.  ``rotation.py``, ``renewal.py``, ``erasure.py`` and
+``migration.py`` change a ledger as a whole; ``verify.py`` checks every byte, ``witness.py`` and
+``receipts.py`` notice what is gone, ``summary.py`` and ``answers.py`` say what was revealed.
 """
 
 from opboost.ledger.drawing import Drawing

@@ -1,7 +1,8 @@
-"""The ledger's SQLite file: how it is opened, and what its complaints mean."""
+"""The SQLite file that holds the ledger's chain: how it is opened, and what its errors mean."""
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from pathlib import Path
 
@@ -15,22 +16,10 @@ CREATE TABLE IF NOT EXISTS entries (
     number INTEGER PRIMARY KEY, at TEXT NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL,
     key TEXT NOT NULL, hash BLOB NOT NULL
 );
-CREATE TABLE IF NOT EXISTS charges (
-    id INTEGER PRIMARY KEY, reservation INTEGER NOT NULL, key TEXT NOT NULL,
-    attribute TEXT NOT NULL, amount INTEGER NOT NULL, persons BLOB NOT NULL
-);
-CREATE TABLE IF NOT EXISTS noise (
-    id INTEGER PRIMARY KEY, reservation INTEGER NOT NULL, key TEXT NOT NULL,
-    attribute TEXT NOT NULL, mechanism TEXT NOT NULL, width INTEGER NOT NULL,
-    cells BLOB NOT NULL, drawn BLOB NOT NULL
-);
-CREATE INDEX IF NOT EXISTS charges_of ON charges (attribute);
-CREATE INDEX IF NOT EXISTS noise_of ON noise (attribute, mechanism);
 """
 _FROZEN = "".join(
-    f"CREATE TRIGGER IF NOT EXISTS {table}_{verb} BEFORE {verb} ON {table} "
+    f"CREATE TRIGGER IF NOT EXISTS entries_{verb} BEFORE {verb} ON entries "
     f"BEGIN SELECT RAISE(ABORT, 'the ledger only grows'); END;\n"
-    for table in ("entries", "charges", "noise")
     for verb in ("UPDATE", "DELETE")
 )
 
@@ -60,8 +49,9 @@ def damaged(what: str) -> DataError:
 
 
 def opened(file: Path) -> sqlite3.Connection:
-    """The file with its tables, which only grow; made if it is not there."""
+    """Open the file with its table, which only grows; made, readable by its owner only, if new."""
     try:
+        os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
         db = sqlite3.connect(file, isolation_level=None, timeout=30, check_same_thread=False)
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")

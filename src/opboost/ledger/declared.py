@@ -5,17 +5,38 @@ from __future__ import annotations
 from pathlib import Path
 
 from opboost.config.columns import read, validated
+from opboost.config.sections import LedgerSection
 from opboost.errors import ConfigError
-from opboost.ledger.store import Caps, Ledger
+from opboost.ledger.store import CHAIN_FILE, Caps, Ledger
+
+
+def open_ledger(section: LedgerSection, base: Path = Path(), *, new: bool = False) -> Ledger:
+    """Open the ledger of a file's ``[ledger]``, whose paths start at ``base``.
+
+    It is made if neither it nor its key exist; ``new`` makes an empty one although the key does.
+    """
+    return Ledger(
+        base / section.folder,
+        base / section.key,
+        Caps(section.cap_attribute, section.cap_person),
+        new=new,
+        ids=section.ids,
+        changed=section.changed,
+    )
 
 
 def declared_ledger(config: Path) -> Ledger:
     """Open the ledger of a feature party's file; one that is not there yet is not made."""
+    section = declared_section(config)
+    folder = config.parent / section.folder
+    if not (folder / CHAIN_FILE).exists():
+        raise ConfigError(f"There is no ledger in {folder} yet.")
+    return open_ledger(section, config.parent)
+
+
+def declared_section(config: Path) -> LedgerSection:
+    """The ``[ledger]`` of a feature party's file."""
     section = validated(read(config), config.name).ledger
     if section is None:
         raise ConfigError(f"{config.name} has no [ledger].")
-    folder = config.parent / section.folder
-    if not (folder / "ledger.sqlite").exists():
-        raise ConfigError(f"There is no ledger in {folder} yet.")
-    caps = Caps(section.cap_attribute, section.cap_person)
-    return Ledger(folder, config.parent / section.key, caps)
+    return section

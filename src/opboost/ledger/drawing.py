@@ -1,8 +1,10 @@
 """Noise that is drawn once: a release through the ledger.
 
-For each cell (person, attribute, value, mechanism) that was drawn before, for whomever, the same
-draw is given again and nothing is charged.  New cells are charged and drawn, and both are on the
-disk before :meth:`Drawing.draw` returns.
+A draw belongs to a person, an attribute, a mechanism (with its grid and level) and a period.
+Whatever the value is now, whoever asks: a draw that was committed before is given again, and
+nothing is charged.  Everything else is drawn and charged.  Nothing may be sent before the release
+is committed, when :class:`Drawing` is left; a release that ends before leaves no trace but its
+reservation, and is drawn afresh when it is run again.
 """
 
 from __future__ import annotations
@@ -12,23 +14,27 @@ import json
 from collections.abc import Sequence
 from contextlib import ExitStack
 from fractions import Fraction
-from functools import cached_property
 from math import ceil, isinf
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 
-from opboost._typing import BoolArray
+from opboost import durable
+from opboost._typing import BoolArray, IntArray, Words
 from opboost.budget import Budget
 from opboost.columns import Prepared, PrivateColumn
-from opboost.durable import alone
-from opboost.errors import DataError, PrivacyError
+from opboost.errors import DataError, OpBoostError, PrivacyError
 from opboost.frames import OutColumn, hidden
-from opboost.ledger.keys import Persons
-from opboost.ledger.packing import from_bytes, to_bytes, width_of
-from opboost.ledger.store import UNBOUNDED, UNIT, Entry, Ledger
-from opboost.ledger.verify import verify
+from opboost.ids import Spelling
+from opboost.ledger import members
+from opboost.ledger.chain import Entry
+from opboost.ledger.memory import Known, Memory, Wanted
+from opboost.ledger.packing import Draws, from_bytes, to_bytes, width_of
+from opboost.ledger.rotation import rotate
+from opboost.ledger.runs import RunWriter
+from opboost.ledger.store import UNBOUNDED, UNIT, Ledger
+from opboost.ledger.verify import check_chain
 from opboost.specs import column_to_dict
 from opboost.unique import Unique
 
@@ -37,8 +43,7 @@ class Drawing:
     """One release in progress: reserved when entered, committed when left, aborted by an error.
 
     ``attributes`` are the declared identities of the columns; a rename of a column leaves them as
-    they are.  A reservation that a crash left behind counts as spent, and is taken up again by the
-    next drawing of the same job.
+    they are.  ``stored`` names a stored release whose outputs are kept there, and not here.
     """
 
     def __init__(
@@ -52,83 +57,95 @@ class Drawing:
         budget: Budget | None = None,
         new_attributes: Sequence[str] = (),
         people: str = "",
+        stored: str = "",
     ) -> None:
         self._ledger, self._columns, self._attributes = ledger, tuple(columns), tuple(attributes)
-        self._budget, self._new = budget, frozenset(new_attributes)
-        self._mechanisms = [_identity(c) for c in columns]
-        self._amounts = [_amount(c) for c in columns]
+        self._budget, self._new, self._stored = budget, frozenset(new_attributes), stored
+        self._wanted = [
+            Wanted(a, _identity(c), _amount(c), 0 if stored else width_of(c))
+            for a, c in zip(self._attributes, columns, strict=True)
+        ]
         self._about = {"job": job, "recipient": recipient}
         self._people = people
-        self.rows = self._cells = 0
+        self.rows = self.new_cells = self.old_cells = 0
         self.remarks: dict[str, str] = {}
 
     def __enter__(self) -> Drawing:
         with ExitStack() as stack:
             # Two drawings at once would not see each other's draws and noise a cell twice.
-            stack.enter_context(alone(self._ledger.folder))
-            self._check_whole()
+            stack.enter_context(durable.alone(self._ledger.folder))
+            check_chain(self._ledger)
+            self._ledger.clear()
+            rotate(self._ledger)
             with self._ledger.writing():
                 self._check_attributes()
                 self._number = self._reserve().number
-                self._before = self._ledger.last_blocks()
+            self._redraw = self._ledger.changed == "redraw"
+            self._memory = Memory(self._ledger, self._wanted)
+            stored = [w.stored(tagged=self._redraw and not self._stored) for w in self._wanted]
+            self._path = self._ledger.new_run_path()
+            self._writer = RunWriter(self._path.parent, stored, self._stored)
+            stack.callback(self._writer.close)
             self._seen = stack.enter_context(Unique(self._ledger.folder))
             self._alone = stack.pop_all()
         return self
 
+    @property
+    def spelling(self) -> Spelling:
+        """How the IDs of people are to be spelt."""
+        return self._ledger.ids
+
     def check(self) -> None:
         """Refuse now what would be refused in the end: a damaged ledger, unknown attributes."""
-        with alone(self._ledger.folder):
-            self._check_whole()
+        with durable.alone(self._ledger.folder):
+            check_chain(self._ledger)
             self._check_attributes()
 
-    def draw(self, ids: Sequence[bytes], prepared: Sequence[Prepared]) -> list[list[OutColumn]]:
+    def draw(self, ids: Any, prepared: Sequence[Prepared]) -> list[list[OutColumn]]:
         """The released columns of some rows, each row's ID beside it."""
-        persons = {key.name: key.persons(ids) for key in self._ledger.keys}
-        self._check_once(persons[self._ledger.key.name])
-        with self._ledger.writing():
-            blocks: list[dict[str, Any]] = []
-            self._piece = self._ledger.last_blocks()
-            chosen = self._chosen(persons, blocks)
-            drawn = [
-                self._column(j, persons, p, chosen[:, j], blocks) for j, p in enumerate(prepared)
-            ]
-            if blocks:
-                self._ledger.append("draw", {"reservation": self._number, "blocks": blocks})
-        self.rows += len(ids)
-        return drawn
+        people = self._ledger.people(ids)
+        handles = self._ledger.handles(people)
+        tags = self._tags(people, prepared) if self._redraw else None
+        known = self._memory.known(handles, tags)
+        if known.elsewhere.any():
+            raise self._kept_elsewhere(known.elsewhere)
+        fresh = ~known.decided
+        new = fresh & self._chosen(people)
+        self._check_caps(handles, new)
+        drawn = [
+            self._drawn(j, p, new[:, j], known.draws[j], None if tags is None else tags[j])
+            for j, p in enumerate(prepared)
+        ]
+        self._remember(handles, fresh, new, drawn)
+        sent = known.sent | new
+        self._count(len(people), new, sent)
+        return [
+            _released(c, d[:, : w.width], sent[:, j])
+            for j, (c, w, d) in enumerate(zip(self._columns, self._wanted, drawn, strict=True))
+        ]
 
-    def charge(self, part: int, ids: Sequence[bytes], chosen: BoolArray) -> None:
-        """Charge people for noise that is drawn elsewhere; a part charged before is passed over.
+    def charge(self, ids: Any, chosen: BoolArray) -> None:
+        """Charge people for noise that is drawn elsewhere and kept in the stored release.
 
-        ``chosen`` says which columns of each row are released.  What is stored elsewhere is the
-        memory of such noise: the ledger holds what it cost, not what it was.
+        ``chosen`` says which columns of each row it holds.  People of whom one of these cells was
+        drawn before are refused: a second, independent draw would tell more than was charged.
         """
-        persons = {key.name: key.persons(ids) for key in self._ledger.keys}
-        self._check_once(persons[self._ledger.key.name])
-        self.rows += len(ids)
-        self._cells += int(chosen.sum())
-        if part in self._charged_parts:
-            return
-        with self._ledger.writing():
-            blocks: list[dict[str, Any]] = []
-            self._piece = self._ledger.last_blocks()
-            for j, rows in enumerate(chosen.T):
-                if rows.any():
-                    self._charge(j, {name: p.where(rows) for name, p in persons.items()}, blocks)
-            body = {"reservation": self._number, "part": part, "blocks": blocks}
-            self._ledger.append("draw", body)
+        people = self._ledger.people(ids)
+        handles = self._ledger.handles(people)
+        known = self._memory.known(handles, None)
+        if known.decided.any():
+            raise self._drawn_before(known)
+        self._check_caps(handles, chosen)
+        nothing = np.zeros((len(people), 0), dtype=np.uint8)
+        self._remember(handles, np.ones_like(chosen), chosen, [nothing] * len(self._wanted))
+        self._count(len(people), chosen, chosen)
 
-    def repeat(self, ids: Sequence[bytes], cells: int) -> None:
+    def repeat(self, ids: Any) -> None:
         """Count rows whose noise was drawn and charged for before, and is kept elsewhere."""
-        self._check_once(self._ledger.key.persons(ids))
-        self.rows += len(ids)
-        self._cells += cells
-
-    @cached_property
-    def _charged_parts(self) -> set[int]:
-        """The parts that an earlier run of this reservation charged for."""
-        bodies = [e.body for e in self._ledger.entries("draw")]
-        return {b["part"] for b in bodies if b["reservation"] == self._number and "part" in b}
+        handles = self._ledger.handles(self._ledger.people(ids))
+        known = self._memory.known(handles, None)
+        self._seen.add(handles)
+        self._count(len(handles), np.zeros_like(known.sent), known.sent)
 
     def __exit__(
         self,
@@ -143,72 +160,72 @@ class Drawing:
 
     def _close(self, kind: type[BaseException] | None) -> None:
         if kind is not None and (not issubclass(kind, Exception) or issubclass(kind, OSError)):
-            return  # by force or for want of room, no refusal: it stands, to be taken up again
+            return  # by force or for want of room, no refusal: the same command goes on
         if kind is not None:
-            self._abort(kind.__name__)
+            self._abort(_reason(kind))
             return
         try:
-            _refuse_twice(self._seen.repeats())
-        except DataError as twice:
-            self._abort(type(twice).__name__)
+            self._commit()
+        except OpBoostError as error:
+            self._path.unlink(missing_ok=True)
+            self._abort(_reason(type(error)))
             raise
+
+    def _commit(self) -> None:
+        _refuse_twice(self._seen.repeats() + self._writer.repeats())
         with self._ledger.writing():
-            # What an earlier run drew before it was killed was drawn for this release, too.
-            self.new_cells = self._ledger.cells_charged(self._number)
-            self.old_cells = max(self._cells - self.new_cells, 0)
+            number = self._ledger.head().number + 1
+            runs, told = [], []
+            if self._writer.count:
+                runs.append(self._writer.finish(self._path, number).as_json())
+            if self._memory.members:
+                path = self._path.with_name(f"{int(self._path.name) + 1:06d}")
+                kept = members.write(path, self._memory.members)
+                told.append([number, kept.as_json()])
             figures = {"rows": self.rows, "new_cells": self.new_cells, "old_cells": self.old_cells}
             body = {"reservation": self._number, **self._about, **figures, **self.remarks}
-            self.entry: Entry = self._ledger.append("commit", body)
+            self.entry: Entry = self._ledger.append(
+                "commit", {**body, "runs": runs, "members": told}
+            )
 
     def _abort(self, reason: str) -> None:
-        """Take back what this run drew: nothing of it was sent, and nobody else has seen it.
-
-        What an earlier run of the same reservation drew stays: another job may have used it.
-        """
         with self._ledger.writing():
-            taken = [
-                list(pair) for pair in zip(self._before, self._ledger.last_blocks(), strict=True)
-            ]
             body = {"reservation": self._number, **self._about, "reason": reason}
-            self._ledger.append("abort", {**body, "charges": taken[0], "noise": taken[1]})
+            self._ledger.append("abort", body)
 
     def _reserve(self) -> Entry:
-        """A new reservation, or the one of this job that a crash left open."""
-        columns = [
-            {
-                "attribute": attribute,
-                "mechanism": mechanism,
-                "declared": {k: v for k, v in column_to_dict(c).items() if k != "name"},
-                "guarantee": str(c.guarantee()),
-                "amount": "unbounded" if amount >= UNBOUNDED else str(Fraction(amount, UNIT)),
-            }
-            for c, attribute, mechanism, amount in zip(
-                self._columns, self._attributes, self._mechanisms, self._amounts, strict=True
-            )
-        ]
+        """A new reservation, or the open one of this job; one with another plan is aborted."""
         caps = {"attribute": self._ledger.caps.attribute, "person": self._ledger.caps.person}
-        body = {**self._about, "people": self._people, "columns": columns, "caps": caps}
-        closed = {e.body["reservation"] for e in self._ledger.entries("commit", "abort")}
-        for entry in self._ledger.entries("reserve"):
-            if entry.number not in closed and entry.body == body:
+        body = {**self._about, "people": self._people, "columns": self._described(), "caps": caps}
+        for entry in self._ledger.open_reservations():
+            if entry.body == body:
                 return entry
+            if entry.body["job"] == self._about["job"]:
+                reason = "the job goes on with another plan"
+                self._ledger.append(
+                    "abort", {"reservation": entry.number, **self._about, "reason": reason}
+                )
         return self._ledger.append("reserve", body)
 
-    def _check_whole(self) -> None:
-        """Refuse a ledger that is damaged: what it remembers wrongly would be noised anew."""
-        for finding in verify(self._ledger):
-            place = "" if finding.entry is None else f"entry {finding.entry} "
-            raise PrivacyError(
-                f"The ledger in {self._ledger.folder} is not whole: {place}{finding.words}. "
-                "People would be noised anew. Bring back a copy of it."
-            )
+    def _described(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "attribute": w.attribute,
+                "mechanism": w.mechanism,
+                "declared": {k: v for k, v in column_to_dict(c).items() if k != "name"},
+                "guarantee": str(c.guarantee()),
+                "amount": "unbounded" if w.amount >= UNBOUNDED else str(Fraction(w.amount, UNIT)),
+            }
+            for c, w in zip(self._columns, self._wanted, strict=True)
+        ]
 
     def _check_attributes(self) -> None:
         """Refuse an attribute that the ledger has never seen: it may be an old one, renamed."""
         reserved = [e.body for e in self._ledger.entries("reserve")]
-        known = {c["attribute"] for body in reserved for c in body["columns"]}
+        reserved += [b for e in self._ledger.entries("migrate") for b in e.body["history"]]
+        known = {c["attribute"] for body in reserved for c in body.get("columns", [])}
         for body in reserved:
-            if body["people"] != self._people:
+            if body.get("people", self._people) != self._people:
                 raise PrivacyError(
                     f"This ledger knows people by {body['people']!r}, the table by "
                     f"{self._people!r}: everyone would be taken for a new person. If the IDs are "
@@ -224,93 +241,113 @@ class Drawing:
                     f"list it under [ledger] new_attributes."
                 )
 
-    def _check_once(self, persons: Persons) -> None:
-        """Refuse an ID that stands twice: that person would be released twice."""
-        self._seen.add(persons.words[:, 2:])
-        _refuse_twice(len(persons) - len(np.unique(persons.charged)))
-
-    def _chosen(self, persons: dict[str, Persons], blocks: list[dict[str, Any]]) -> BoolArray:
-        """Which columns of each row are released: drawn once a person, without a look at values."""
-        rows, width = len(next(iter(persons.values()))), len(self._columns)
+    def _chosen(self, people: Words) -> BoolArray:
+        """Which columns of each person are sent: fixed within a period, whatever the values."""
         if self._budget is None or self._budget.columns_per_row is None:
-            return np.ones((rows, width), dtype=np.bool_)
-        order = np.argsort(self._attributes)  # columns in another order are the same plan
-        plan = hashlib.sha256(
-            json.dumps([self._budget.columns_per_row, *sorted(self._attributes)]).encode()
-        ).hexdigest()
-        none = np.zeros(rows, dtype=np.int64)
-        cells = {k.name: k.cells("", plan, persons[k.name], none) for k in self._ledger.keys}
-        size = -(-width // 8)
-        found, packed = self._ledger.remembered("", plan, cells, size, upto=self._before)
-        fresh = np.packbits(self._budget.drawn(int((~found).sum()), width), axis=1)
-        packed[~found] = fresh
-        if len(fresh):
-            new = cells[self._ledger.key.name][~found]
-            blocks.append(self._ledger.add_noise(self._number, "", plan, new, fresh))
-        chosen = np.empty((rows, width), dtype=np.bool_)
-        chosen[:, order] = np.unpackbits(packed, axis=1, count=width)
-        return chosen
+            return np.ones((len(people), len(self._columns)), dtype=np.bool_)
+        words = self._ledger.sampling_words(people, list(self._attributes))
+        return self._budget.chosen(words)
 
-    def _column(
-        self,
-        j: int,
-        persons: dict[str, Persons],
-        prepared: Prepared,
-        chosen: BoolArray,
-        blocks: list[dict[str, Any]],
-    ) -> list[OutColumn]:
-        column, attribute, mechanism = self._columns[j], self._attributes[j], self._mechanisms[j]
-        states = column.states(prepared)
-        cells = {
-            k.name: k.cells(attribute, mechanism, persons[k.name], states)
-            for k in self._ledger.keys
-        }
-        width = width_of(column)
-        found, drawn = self._ledger.remembered(
-            attribute, mechanism, cells, width, upto=self._before
-        )
-        fresh = chosen & ~found
-        if fresh.any():
-            self._charge(j, {name: p.where(fresh) for name, p in persons.items()}, blocks)
-            drawn[fresh] = to_bytes(column, column.release(prepared.where(fresh)), width)
-            new = cells[self._ledger.key.name][fresh]
-            blocks.append(
-                self._ledger.add_noise(self._number, attribute, mechanism, new, drawn[fresh])
-            )
-        self._cells += int(chosen.sum())
-        out = from_bytes(column, drawn)
-        return out if chosen.all() else [hidden(c, ~chosen) for c in out]
+    def _tags(self, people: Words, prepared: Sequence[Prepared]) -> list[Words]:
+        return [
+            self._ledger.tags(w.attribute, w.mechanism, people, c.states(p))
+            for c, w, p in zip(self._columns, self._wanted, prepared, strict=True)
+        ]
 
-    def _charge(self, j: int, persons: dict[str, Persons], blocks: list[dict[str, Any]]) -> None:
-        attribute, amount = self._attributes[j], self._amounts[j]
+    def _drawn(
+        self, j: int, prepared: Prepared, new: BoolArray, draws: Draws, tags: Words | None
+    ) -> Draws:
+        """What stands, and new draws where there is nothing yet; behind each its tag."""
+        column, width = self._columns[j], self._wanted[j].width
+        if new.all():
+            draws = to_bytes(column, column.release(prepared), width)
+        elif new.any():
+            draws[new] = to_bytes(column, column.release(prepared.where(new)), width)
+        if tags is None:
+            return draws
+        return np.hstack([draws, tags.astype("<u8").view(np.uint8).reshape(len(draws), -1)])
+
+    def _remember(
+        self, handles: Words, decided: BoolArray, sent: BoolArray, draws: list[Draws]
+    ) -> None:
+        """Write records for people of whom something is decided now."""
+        some = decided.any(axis=1)
+        if not some.all():
+            self._seen.add(handles[~some])
+        if some.any():
+            pairs = zip(sent.T, draws, strict=True)
+            whole = np.hstack([np.where(s[:, None], d, np.uint8(0)) for s, d in pairs])
+            self._writer.add(handles[some], decided[some], sent[some], whole[some])
+
+    def _count(self, rows: int, new: BoolArray, sent: BoolArray) -> None:
+        self.rows += rows
+        self.new_cells += int(new.sum())
+        self.old_cells += int(sent.sum()) - int(new.sum())
+
+    def _check_caps(self, handles: Words, new: BoolArray) -> None:
+        """Refuse a release that would spend more on someone than a cap allows."""
         caps = self._ledger.caps
-        for cap, of, what in (
-            (caps.attribute, attribute, f"attribute {attribute!r}"),
-            (caps.person, None, "all attributes together"),
-        ):
-            if cap is None:
-                continue
-            spent = self._ledger.spent(persons, of, without=(self._before, self._piece))
-            room = min(int(_decimal(cap) * UNIT), UNBOUNDED - 1) - amount
-            over = spent > room
-            if over.any():
-                level = "without bound" if amount >= UNBOUNDED else f"{amount / UNIT:g}"
-                raise PrivacyError(
-                    f"The release would spend {level} more on column "
-                    f"{self._columns[j].name!r}, and on {what} no more than {cap:g} may be spent "
-                    f"a person: {int(over.sum()):,} people would go beyond it. Nothing was sent. "
-                    "Leave out changed rows or the column, lower its epsilon, or decide on a "
-                    "higher cap in [ledger]."
-                )
-        charged = persons[self._ledger.key.name].charged
-        blocks.append(self._ledger.add_charge(self._number, attribute, amount, charged))
+        amounts = np.array([w.amount for w in self._wanted], dtype=np.int64)
+        if caps.attribute is not None:
+            for attribute in dict.fromkeys(self._attributes):
+                of = np.array([w.attribute == attribute for w in self._wanted])
+                before = self._memory.spent(handles, attribute)
+                what = f"attribute {attribute!r}"
+                self._check_cap(caps.attribute, what, before, new & of, amounts)
+        if caps.person is not None:
+            before = self._memory.spent(handles)
+            self._check_cap(caps.person, "all attributes together", before, new, amounts)
+
+    def _check_cap(
+        self, cap: float, what: str, before: IntArray, new: BoolArray, amounts: IntArray
+    ) -> None:
+        room = min(int(_decimal(cap) * UNIT), UNBOUNDED - 1)
+        endless = amounts >= UNBOUNDED
+        more = new @ np.where(endless, 0, amounts)
+        over = new.any(axis=1) & (before + more > room) | new[:, endless].any(axis=1)
+        if over.any():
+            most = "without bound" if new[:, endless].any() else f"{int(more.max()) / UNIT:g}"
+            raise PrivacyError(
+                f"The release would spend {most} more on a person, and on {what} no more than "
+                f"{cap:g} may be spent: {int(over.sum()):,} people would go beyond it. Nothing "
+                "was sent. Leave out a column, lower its epsilon, or decide on a higher cap in "
+                "[ledger]."
+            )
+
+    def _kept_elsewhere(self, cells: BoolArray) -> PrivacyError:
+        return PrivacyError(
+            f"{int(cells.any(axis=1).sum()):,} people of the table were released before in parts "
+            "(--engine), and their draws are kept in that stored release. Send the stored release, "
+            "or begin a new period with opboost ledger renew. Nothing was sent."
+        )
+
+    def _drawn_before(self, known: Known) -> PrivacyError:
+        return PrivacyError(
+            f"{int(known.decided.any(axis=1).sum()):,} people of the table were released before, "
+            "and a release in parts (--engine) would draw them a second time. Leave out --engine "
+            "to repeat what was drawn, send the stored release that holds it, or begin a new "
+            "period with opboost ledger renew. Nothing was sent."
+        )
+
+
+def _released(column: PrivateColumn, drawn: Draws, sent: BoolArray) -> list[OutColumn]:
+    out = from_bytes(column, drawn)
+    return out if sent.all() else [hidden(c, ~sent) for c in out]
+
+
+def _reason(kind: type[BaseException]) -> str:
+    """Why a release was taken back, for people who read the ledger."""
+    if issubclass(kind, PrivacyError):
+        return "refused: a cap or another privacy rule"
+    return "refused: the table does not fit" if issubclass(kind, DataError) else "it failed"
 
 
 def _refuse_twice(twice: int) -> None:
     if twice:
         raise DataError(
             f"{twice:,} rows repeat an ID of an earlier row",
-            hint="An ID stands for one person: keep one row of each.",
+            hint="An ID stands for one person, however it is spelt: keep one row of each. Where "
+            'IDs are case-sensitive, begin the ledger with ids = "exact" in [ledger].',
         )
 
 

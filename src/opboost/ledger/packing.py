@@ -1,4 +1,8 @@
-"""Draws as the ledger stores them: a few bytes each."""
+"""Draws as the ledger stores them: a few bytes each, in a form that needs no mechanism to read.
+
+A number is stored as its distance from the lowest output, plus one; zero is the output "missing".
+Outputs may lie beyond the grid.  A set of categories is stored as one bit each.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,9 @@ from opboost.columns import PrivateColumn
 from opboost.frames import OutColumn
 from opboost.mechanisms import UnaryEncoding
 
+Draws = np.ndarray[Any, np.dtype[np.uint8]]
+"""One row of bytes a draw."""
+
 
 def width_of(column: PrivateColumn) -> int:
     """Bytes of one draw."""
@@ -18,26 +25,31 @@ def width_of(column: PrivateColumn) -> int:
     return -(-(column.mechanism.domain.size + 1).bit_length() // 8)
 
 
-def to_bytes(column: PrivateColumn, out: list[OutColumn], width: int) -> np.ndarray[Any, Any]:
+def to_bytes(column: PrivateColumn, out: list[OutColumn], width: int) -> Draws:
     """Released columns as a row of bytes a draw."""
     if isinstance(column.mechanism, UnaryEncoding):
         bits = np.column_stack([c.values for c in out]).astype(np.bool_)
         return np.packbits(bits, axis=1)
-    steps = out[0].values.astype(np.int64) - column.mechanism.domain.L + 1
+    steps = out[0].values.astype(np.int64) - (column.mechanism.domain.L - 1)
     if out[0].missing is not None:
         steps = np.where(out[0].missing, 0, steps)
+    if width == 1:
+        return steps.astype(np.uint8)[:, None]
     whole = np.ascontiguousarray(steps, dtype="<i8").view(np.uint8).reshape(-1, 8)
     return np.ascontiguousarray(whole[:, :width])
 
 
-def from_bytes(column: PrivateColumn, drawn: np.ndarray[Any, Any]) -> list[OutColumn]:
+def from_bytes(column: PrivateColumn, drawn: Draws) -> list[OutColumn]:
     """The released columns that rows of bytes stand for."""
     if isinstance(column.mechanism, UnaryEncoding):
         bits = np.unpackbits(drawn, axis=1, count=len(column.mechanism.categories))
         return [OutColumn(n, bits[:, k]) for k, n in enumerate(column.release_names())]
-    whole = np.zeros((len(drawn), 8), dtype=np.uint8)
-    whole[:, : drawn.shape[1]] = drawn
-    steps = whole.view("<i8").reshape(-1)
+    if drawn.shape[1] == 1:
+        steps = drawn[:, 0].astype(np.int64)
+    else:
+        whole = np.zeros((len(drawn), 8), dtype=np.uint8)
+        whole[:, : drawn.shape[1]] = drawn
+        steps = whole.view("<i8").reshape(-1)
     domain = column.mechanism.domain
     values = np.maximum(steps - 1 + domain.L, domain.L).astype(domain.dtype())
     return [OutColumn(column.name, values, steps == 0 if column.flagged() else None)]

@@ -1,31 +1,29 @@
-"""The ledger's file: SQLite, append-only, every entry chained to the one before.
-
-An entry's hash is ``HMAC(key, previous hash, number, time, kind, body)``; a body names the
-SHA-256 of each block of data that was written with it.  So one changed bit anywhere does not
-verify, and without the key nobody can make a chain that does.  Cutting off the end leaves a valid,
-shorter chain: length.py and receipts.py are about that.
-"""
+"""The ledger: a folder with a chain of entries and the runs that they name, and a key elsewhere."""
 
 from __future__ import annotations
 
-import hashlib
-import hmac
-import json
-import sqlite3
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
-from opboost._typing import BoolArray, IntArray, Words
-from opboost.errors import DataError, ParameterError, PrivacyError, in_words
-from opboost.ledger import length
-from opboost.ledger.database import UNREADABLE, damaged, is_place, opened, unwritable
-from opboost.ledger.keys import Key, Persons, check_place, read_keys
+from opboost import durable
+from opboost._typing import IntArray, Words
+from opboost.errors import ConfigError, ParameterError, PrivacyError
+from opboost.ids import Spelling
+from opboost.ledger import witness
+from opboost.ledger.chain import Chain, Entry
+from opboost.ledger.key_file import Key, KeyFile
+from opboost.ledger.members import Members
+from opboost.ledger.runs import Run, RunFile, clear
+
+FORMAT = 2
+CHAIN_FILE = "ledger.sqlite"
+RUNS_FOLDER = "runs"
 
 UNIT = 10**9
 """Levels are counted in billionths, rounded up, so that sums are exact."""
@@ -33,8 +31,8 @@ UNIT = 10**9
 UNBOUNDED = 2**62
 """What counts as spent once something was released without a bound (Local-map shows the run)."""
 
-Draws = np.ndarray[Any, np.dtype[np.uint8]]
-"""One row of bytes a draw."""
+Changed = Literal["keep", "redraw"]
+"""What happens to a cell whose value changed within a period: its draw stands, or is made anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,111 +48,121 @@ class Caps:
                 raise ParameterError(f"The cap per {name} must be above zero; got {cap!r}.")
 
 
-class Mark(NamedTuple):
-    """A point in the growth of the ledger: the last charge and the last noise."""
-
-    charges: int
-    noise: int
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One entry of the chain."""
-
-    number: int
-    at: str
-    kind: str
-    text: str
-    key: str
-    hash: bytes
-
-    @property
-    def body(self) -> dict[str, Any]:
-        """What the entry says."""
-        try:
-            found: dict[str, Any] = json.loads(self.text)
-        except (ValueError, RecursionError):
-            raise self.damaged() from None
-        if not isinstance(found, dict) or not _says_all(found, _SAYS.get(self.kind, {})):
-            raise self.damaged()
-        return found
-
-    def damaged(self) -> DataError:
-        """The refusal of an entry that says what no entry of its kind does."""
-        return damaged(f"Entry {self.number} of the ledger is damaged")
-
-
-_MARKS = (list, "two numbers")
-_SAYS: dict[str, dict[str, Any]] = {
-    "align": {"job": str, "recipient": str, "rows": int, "theirs": int, "points": str, "tag": str},
-    "aligned": {"job": str, "recipient": str, "common": int, "bitmap": str},
-    "reserve": {"job": str, "recipient": str, "people": str, "columns": list},
-    "commit": {"job": str, "recipient": str, "reservation": int},
-    "abort": {"job": str, "recipient": str, "reservation": int, "reason": str}
-    | {"charges": _MARKS, "noise": _MARKS},
-    "answer": {"job": str, "recipient": str, "cuts": dict, "query": str},
-}
-"""What the bodies of each kind say at least."""
-
-
-def _says_all(body: dict[str, Any], needed: dict[str, Any]) -> bool:
-    for name, kind in needed.items():
-        value = body.get(name)
-        if kind is _MARKS:
-            if not isinstance(value, list) or [type(v) for v in value] != [int, int]:
-                return False
-        elif type(value) is not kind:
-            return False
-    columns, cuts = body.get("columns", []), body.get("cuts", {})
-    return all(isinstance(c, dict) and type(c.get("attribute")) is str for c in columns) and all(
-        type(count) is int for count in cuts.values()
-    )
-
-
 class Ledger:
-    """A feature party's ledger: a folder with one SQLite file, and a key elsewhere.
+    """A feature party's ledger.
+
+    Args:
+        folder: Where the chain and the runs are kept.
+        key: The key file, outside that folder.  It is made with a new ledger.
+        caps: The most that may be spent on one person, over all recipients, jobs and periods.
+        new: Begin an empty ledger although the key exists.
+        ids: For a new ledger: ``"canonical"`` takes spellings of an ID that differ in case, width
+            or surrounding spaces for one person; ``"exact"`` does not.
+        changed: For a new ledger: whether a draw stands when its value changes (``"keep"``) or is
+            made anew (``"redraw"``: no bound over time).
 
     >>> import tempfile, pathlib
     >>> with tempfile.TemporaryDirectory() as place:
     ...     home = pathlib.Path(place)
     ...     with Ledger(home / "ledger", home / "keys" / "ledger.key") as ledger:
-    ...         [entry.kind for entry in ledger.entries()]
-    ['open']
+    ...         [entry.kind for entry in ledger.entries()], ledger.ids, ledger.changed
+    (['open'], 'canonical', 'keep')
     """
 
-    def __init__(self, folder: str | Path, key: str | Path, caps: Caps | None = None) -> None:
+    def __init__(
+        self,
+        folder: str | Path,
+        key: str | Path,
+        caps: Caps | None = None,
+        *,
+        new: bool = False,
+        ids: Spelling | None = None,
+        changed: Changed | None = None,
+    ) -> None:
         self.folder, self.caps = Path(folder), caps or Caps()
-        check_place(Path(key), self.folder)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self._added: Entry | None = None
-        before = length.noted(self.folder)
-        self._db = opened(self.folder / "ledger.sqlite")
-        try:
-            if before and not self._holds(before):
-                raise length.shorter(self.folder, before)
-            self._keys = read_keys(Path(key), self.folder, new=self.head() is None)
-            self._by_name = {k.name: k for k in self._keys}
-            self._check_keys()
+        self.key_path = Path(key)
+        KeyFile.check_place(self.key_path, self.folder)
+        if not self.folder.exists() and self.key_path.exists() and not new:
+            raise witness.missing(self.folder, self.key_path)
+        _private_folder(self.folder)
+        self._files: dict[str, RunFile] = {}
+        with durable.waiting(self.folder / "creating"):
+            is_new = self._check_there(new)
+            self._chain = Chain(self.folder / CHAIN_FILE)
+            try:
+                self._open(is_new, ids, changed)
+            except BaseException:
+                self._chain.close()
+                raise
+
+    def _check_there(self, new: bool) -> bool:
+        """Whether there is no ledger yet; refused where there was, or where there still is, one."""
+        there = (self.folder / CHAIN_FILE).exists()
+        if not there and self.key_path.exists() and not new:
+            raise witness.missing(self.folder, self.key_path)
+        if there and new:
+            raise ConfigError(
+                f"There is a ledger in {self.folder} already. Leave out --new-ledger."
+            )
+        return not there
+
+    def _open(self, is_new: bool, ids: Spelling | None, changed: Changed | None) -> None:
+        if is_new:
+            witness.beside(self.key_path).unlink(missing_ok=True)
+        first = self._chain.entry(0)
+        if first is not None:
+            self._check_format(first)
+        self._check_length()
+        self._keys = KeyFile.read(self.key_path, self.folder, new=first is None)
+        if first is None:
+            about = {"ids": ids or "canonical", "changed": changed or "keep"}
+            body = {"format": FORMAT, "identity": self._keys.oldest.name, **about}
             with self.writing():
-                if self.head() is None:
-                    self.append("open", {"format": 1})
-        except BaseException:
-            self._db.close()
-            raise
+                first = self.append("open", body)
+        self._check_keys(first)
+        self.ids: Spelling = first.body["ids"]
+        _check_setting("ids", ids, self.ids, "It is chosen when a ledger is created.")
+        later = "It can change only with a new period: run opboost ledger renew."
+        _check_setting("changed", changed, self.changed, later)
 
-    @property
-    def key(self) -> Key:
-        """The key for new entries."""
-        return self._keys[0]
+    def _check_format(self, first: Entry) -> None:
+        found = first.body.get("format")
+        if found == 1 or self._chain.has_table("noise"):
+            raise ConfigError(
+                f"The ledger in {self.folder} has format 1, of version 0.1; this release reads "
+                f"format {FORMAT}. Run: opboost ledger migrate -c FILE --table TABLE"
+            )
+        if found != FORMAT:
+            raise ConfigError(
+                f"The ledger in {self.folder} has format {found}; this release reads format "
+                f"{FORMAT}. Use the release that wrote it."
+            )
 
-    @property
-    def keys(self) -> list[Key]:
-        """All keys, newest first."""
-        return self._keys
+    def _check_length(self) -> None:
+        for file in (self.folder / witness.FOLDER_NOTE, witness.beside(self.key_path)):
+            before = witness.noted(file)
+            if before is not None:
+                entry = self.entry(before.number)
+                if entry is None or entry.hash != before.hash:
+                    raise witness.shorter(self.folder, before)
+
+    def _check_keys(self, first: Entry) -> None:
+        for name in self._chain.key_names():
+            if self._keys.named(name) is None:
+                raise PrivacyError(
+                    f"The ledger was written under key {name}, which the key file does not hold. "
+                    "Without it people would not be recognised and released anew. Bring it back."
+                )
+        if first.body.get("identity") != self._keys.oldest.name:
+            raise PrivacyError(
+                f"The last line of {self.key_path} is not the key under which the ledger knows "
+                "people: everyone would be taken for a new person. Bring that line back."
+            )
 
     def close(self) -> None:
-        """Close the file."""
-        self._db.close()
+        """Close the files."""
+        self._files.clear()
+        self._chain.close()
 
     def __enter__(self) -> Ledger:
         return self
@@ -162,284 +170,178 @@ class Ledger:
     def __exit__(self, *error: object) -> None:
         self.close()
 
+    # The chain
+
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """All that is written inside lasts together, or not at all; one writer at a time."""
-        self._run("BEGIN IMMEDIATE")
-        self._added = None
-        try:
+        """All entries that are appended inside last together, or not at all."""
+        with self._chain.writing():
             yield
-        except BaseException:
-            if self._db.in_transaction:  # a full disk has rolled back already
-                with suppress(sqlite3.DatabaseError):
-                    self._db.execute("ROLLBACK")
-            raise
-        self._run("COMMIT")
-        if self._added is not None:
-            length.note(self.folder, self._added.number, self._added.hash)
-
-    def _holds(self, before: length.Length) -> bool:
-        entry = self.entry(before.number)
-        return entry is not None and entry.hash == before.hash
+        if (added := self._chain.added) is not None:
+            head = witness.Head(added.number, added.hash)
+            witness.note(self.folder / witness.FOLDER_NOTE, head)
+            witness.note_beside(self.key_path, head)
 
     def append(self, kind: str, body: dict[str, Any]) -> Entry:
         """Chain a new entry; only within :meth:`writing`."""
-        last = self.head()
-        number, previous = (last.number + 1, last.hash) if last else (0, bytes(32))
-        at = datetime.now(UTC).isoformat(timespec="seconds")
-        text = json.dumps(body, sort_keys=True, ensure_ascii=False)
-        digest = entry_hash(self.key, previous, number, at, kind, text)
-        row = (number, at, kind, text, self.key.name, digest)
-        self._run("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?)", row)
-        self._added = Entry(number, at, kind, text, self.key.name, digest)
-        return self._added
+        return self._chain.append(self.key, kind, body)
 
-    def head(self) -> Entry | None:
+    def head(self) -> Entry:
         """The last entry."""
-        return next(self._entries("ORDER BY number DESC LIMIT 1"), None)
+        found = self._chain.head()
+        assert found is not None, "a ledger begins with an entry"
+        return found
 
     def entry(self, number: int) -> Entry | None:
         """The entry of a number, if the chain is as long."""
-        return next(self._entries("WHERE number = ?", number), None)
+        return self._chain.entry(number)
 
     def entries(self, *kinds: str) -> Iterator[Entry]:
         """Entries from the first on, all or of some kinds."""
-        return (e for e in self._entries("ORDER BY number") if not kinds or e.kind in kinds)
+        return self._chain.entries(*kinds)
 
-    def _entries(self, rest: str, *values: Any) -> Iterator[Entry]:
-        for row in self._read(
-            f"SELECT number, at, kind, body, key, hash FROM entries {rest}", *values
-        ):
-            if [type(v) for v in row] != [int, str, str, str, str, bytes] or len(row[5]) != 32:
-                raise damaged(f"Entry {row[0]} of the ledger is damaged")
-            yield Entry(*row)
+    def sound(self) -> list[str]:
+        """What SQLite itself finds wrong with the chain's file."""
+        return self._chain.sound()
 
-    def _read(self, statement: str, *values: Any) -> Iterator[tuple[Any, ...]]:
-        try:
-            # Not "yield from" the cursor: that would close it after the file was closed.
-            yield from iter(self._db.execute(statement, values).fetchone, None)
-        except UNREADABLE as error:
-            raise damaged(
-                f"The ledger in {self.folder} cannot be read: {in_words(error)}"
-            ) from None
+    def open_reservations(self) -> list[Entry]:
+        """Reservations that were neither committed nor aborted."""
+        closed = {e.body["reservation"] for e in self.entries("commit", "abort")}
+        return [e for e in self.entries("reserve") if e.number not in closed]
 
-    def add_charge(
-        self, reservation: int, attribute: str, amount: int, persons: Words
-    ) -> dict[str, Any]:
-        """Charge people; returns what an entry must say of it."""
-        blob = np.sort(persons).astype("<u8").tobytes()
-        row = (reservation, self.key.name, attribute, amount, blob)
-        cursor = self._run(
-            "INSERT INTO charges (reservation, key, attribute, amount, persons) "
-            "VALUES (?, ?, ?, ?, ?)",
-            row,
-        )
-        return {"charge": cursor.lastrowid, "sha256": row_digest(*row)}
+    # Keys and people
 
-    def add_noise(
-        self, reservation: int, attribute: str, mechanism: str, cells: Words, drawn: Draws
-    ) -> dict[str, Any]:
-        """Remember draws (rows of bytes) by their cells; returns what an entry must say of it."""
-        order = np.argsort(cells[:, 0], kind="stable")
-        blobs = cells[order].astype("<u8").tobytes(), drawn[order].tobytes()
-        row = (reservation, self.key.name, attribute, mechanism, drawn.shape[1], *blobs)
-        cursor = self._run(
-            "INSERT INTO noise (reservation, key, attribute, mechanism, width, cells, drawn) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?)",
-            row,
-        )
-        return {"noise": cursor.lastrowid, "sha256": row_digest(*row)}
-
-    def cells_charged(self, reservation: int) -> int:
-        """How many cells a reservation was charged for, over all its runs."""
-        ((size,),) = self._read(
-            "SELECT coalesce(sum(length(persons)), 0) FROM charges WHERE reservation = ?",
-            reservation,
-        )
-        return int(size) // 8
-
-    def last_blocks(self) -> Mark:
-        """How far charges and noise go now."""
-        (marks,) = self._read(
-            "SELECT (SELECT coalesce(max(id), 0) FROM charges), "
-            "(SELECT coalesce(max(id), 0) FROM noise)"
-        )
-        return Mark(*marks)
-
-    def remembered(
-        self, attribute: str, mechanism: str, cells: dict[str, Words], width: int, upto: Mark
-    ) -> tuple[BoolArray, Draws]:
-        """Which of the rows were drawn up to a mark, and what was drawn.
-
-        ``cells`` are the rows' handles under each key.
-        """
-        count = len(next(iter(cells.values())))
-        found = np.zeros(count, dtype=np.bool_)
-        drawn = np.zeros((count, width), dtype=np.uint8)
-        dropped = self._taken_back("noise")
-        rows = self._read(
-            "SELECT id, key, width, cells, drawn FROM noise "
-            "WHERE attribute = ? AND mechanism = ? AND id <= ? ORDER BY id",
-            *(attribute, mechanism, upto.noise),
-        )
-        for number, key, stored, blob, values in rows:
-            if _within(number, dropped) or stored != width or key not in cells:
-                continue
-            if type(values) is not bytes or len(values) // width * 16 != _size(blob):
-                raise damaged(f"Block {number} of noise of the ledger is damaged")
-            known = np.frombuffer(blob, dtype="<u8").reshape(-1, 2)
-            if not len(known):
-                continue
-            place, hit = _find(known, cells[key])
-            hit &= ~found
-            stored = np.frombuffer(values, np.uint8, len(known) * width).reshape(-1, width)
-            drawn[hit] = stored[place[hit]]
-            found |= hit
-        return found, drawn
-
-    def spent(
-        self,
-        persons: dict[str, Persons],
-        attribute: str | None = None,
-        *,
-        without: tuple[Mark, Mark] | None = None,
-    ) -> IntArray:
-        """What was spent on each person, in billionths: on one attribute, or on all.
-
-        Charges between the two marks of ``without`` are known to be about other people.
-        """
-        total = np.zeros(len(next(iter(persons.values()))), dtype=np.int64)
-        unbounded = np.zeros(len(total), dtype=np.bool_)
-        dropped = self._taken_back("charges")
-        first, last = (without[0].charges, without[1].charges) if without else (0, 0)
-        rows = self._read(
-            "SELECT id, key, amount, persons FROM charges "
-            "WHERE (?1 IS NULL OR attribute = ?1) AND NOT (id > ?2 AND id <= ?3)",
-            *(attribute, first, last),
-        )
-        for number, key, amount, blob in rows:
-            if _within(number, dropped) or key not in persons:
-                continue
-            known = _charged(number, amount, blob)
-            if not len(known):
-                continue
-            place = np.searchsorted(known, persons[key].charged)
-            place[place == len(known)] = 0
-            hit = known[place] == persons[key].charged
-            if amount >= UNBOUNDED:
-                unbounded |= hit
-            else:
-                total += amount * hit
-        return np.where(unbounded, UNBOUNDED, total)
-
-    def most_spent(self) -> list[tuple[str, int, int]]:
-        """For each attribute: how many people it was charged to, and the most for one of them."""
-        names = list(self._read("SELECT DISTINCT attribute FROM charges ORDER BY attribute"))
-        return [(str(name), *self._most("WHERE attribute = ?", name)) for (name,) in names]
-
-    def most_spent_in_all(self) -> tuple[int, int]:
-        """How many people were charged at all, and the most for one of them."""
-        return self._most("")
-
-    def _most(self, where: str, *values: str) -> tuple[int, int]:
-        """People under a new key count anew: who they are is not in the ledger."""
-        people, amounts, dropped = [], [], self._taken_back("charges")
-        rows = self._read(f"SELECT id, amount, persons FROM charges {where}", *values)
-        for number, amount, blob in rows:
-            if not _within(number, dropped):
-                people.append(_charged(number, amount, blob))
-                amounts.append(np.full(len(people[-1]), amount))
-        if not any(map(len, people)):
-            return 0, 0
-        _, place = np.unique(np.concatenate(people), return_inverse=True)
-        charged = np.concatenate(amounts)
-        if charged.max() >= UNBOUNDED:
-            return int(place.max()) + 1, UNBOUNDED
-        totals = np.zeros(int(place.max()) + 1, dtype=np.int64)
-        np.add.at(totals, place, charged)
-        return len(totals), int(totals.max())
-
-    def _taken_back(self, table: str) -> list[tuple[int, int]]:
-        """The blocks that aborts took back, as ranges: after the first number, up to the second."""
-        bodies = [e.body for e in self._entries("WHERE kind = 'abort'")]
-        return [(body[table][0], body[table][1]) for body in bodies]
-
-    def _check_keys(self) -> None:
-        for (name,) in self._read("SELECT DISTINCT key FROM entries"):
-            if name not in self._by_name:
-                raise PrivacyError(
-                    f"The ledger was written under key {name}, which the key file does not hold. "
-                    "Without it people would not be recognised and released anew. Bring it back."
-                )
+    @property
+    def key(self) -> Key:
+        """The key for new entries and stored names."""
+        return self._keys.newest
 
     def key_of(self, name: str) -> Key | None:
         """The key of a name."""
-        return self._by_name.get(name)
+        return self._keys.named(name)
 
-    def blocks(self) -> Iterator[tuple[str, int, str]]:
-        """Every block of data: its table, number and digest."""
-        for table, columns in (
-            ("charges", "reservation, key, attribute, amount, persons"),
-            ("noise", "reservation, key, attribute, mechanism, width, cells, drawn"),
-        ):
-            for row in self._read(f"SELECT id, {columns} FROM {table}"):
-                yield table, row[0], row_digest(*row[1:])
+    def people(self, ids: Any) -> Words:
+        """Name people by two words each; ``ids`` are bytes, spelt as ``self.ids`` says."""
+        return self._keys.oldest.people(ids if isinstance(ids, list) else ids.to_pylist())
 
-    def sound(self) -> list[str]:
-        """What SQLite itself finds wrong with the file."""
-        return [line for (line,) in self._read("PRAGMA integrity_check") if line != "ok"]
+    def handles(self, people: Words) -> Words:
+        """The names of people as the runs of now store them."""
+        return self.storage_key.handles(people)
 
-    def _run(self, statement: str, values: tuple[Any, ...] = ()) -> sqlite3.Cursor:
-        try:
-            return self._db.execute(statement, values)
-        except UNREADABLE as error:
-            if is_place(error):
-                raise unwritable(self.folder, error) from None
-            raise damaged(
-                f"The ledger in {self.folder} cannot be written: {in_words(error)}"
-            ) from None
+    def sampling_words(self, people: Words, attributes: list[str]) -> Words:
+        """A uniform word for each person (row) and attribute (column), fixed within a period."""
+        key, period = self._keys.oldest, self.period
+        return np.column_stack([key.sampling_words(people, a, period) for a in attributes])
+
+    def tags(self, attribute: str, mechanism: str, people: Words, states: IntArray) -> Words:
+        """One word that tells the values of a person's cell apart."""
+        return self._keys.oldest.tags(attribute, mechanism, people, states)
+
+    @property
+    def storage_key(self) -> Key:
+        """The key that encrypts the stored names: the newest as of the last rotation."""
+        name = next((e.body["to"] for e in self._reversed("rotate")), None)
+        name = name or self._reversed("open", "migrate")[0].key
+        found = self._keys.named(name)
+        assert found is not None, "all keys of entries are known"
+        return found
+
+    def _reversed(self, *kinds: str) -> list[Entry]:
+        return list(self.entries(*kinds))[::-1]
+
+    # Periods
+
+    @property
+    def changed(self) -> Changed:
+        """Whether a draw stands when its value changes."""
+        found: Changed = self._reversed("open", "renew")[0].body["changed"]
+        return found
+
+    @property
+    def period(self) -> int:
+        """How many times everything was renewed."""
+        return sum(not e.body["attribute"] for e in self.entries("renew"))
+
+    def renewed(self) -> dict[str, int]:
+        """The entry with which each attribute's period began; the key '' is for all others."""
+        found = {"": -1}
+        for entry in self.entries("renew"):
+            attribute = entry.body["attribute"]
+            found = {**found, attribute: entry.number} if attribute else {"": entry.number}
+        return found
+
+    # Runs
+
+    @property
+    def runs_folder(self) -> Path:
+        """Where runs are kept."""
+        return self.folder / RUNS_FOLDER
+
+    def runs(self) -> list[Run]:
+        """The runs that the chain names now, oldest draws first."""
+        live: dict[str, Run] = {}
+        for entry in self.entries("commit", "rotate", "forget", "migrate"):
+            body = entry.body
+            for name in body.get("gone", []):
+                live.pop(name, None)
+            for plain in body["runs"]:
+                try:
+                    run = Run.of_json(plain)
+                except (ValueError, TypeError):
+                    raise entry.damaged() from None
+                live[run.file] = run
+        return sorted(live.values(), key=lambda run: run.committed)
+
+    def members(self) -> dict[int, Members]:
+        """By the entry of a release: whom of earlier runs it was about."""
+        found: dict[int, Members] = {}
+        for entry in self.entries("commit", "rotate", "forget"):
+            try:
+                for number, plain in entry.body["members"]:
+                    found[number] = Members.of_json(plain)
+            except (ValueError, TypeError):
+                raise entry.damaged() from None
+        return found
+
+    def tombstones(self) -> Words:
+        """The handles of people who are to be forgotten."""
+        stones: list[str] = []
+        for entry in self.entries("rotate", "forget"):
+            stones = entry.body["tombstones"]
+        data = b"".join(bytes.fromhex(stone) for stone in stones)
+        return np.frombuffer(data, dtype="<u8").reshape(-1, 2)
+
+    def run_file(self, run: Run) -> RunFile:
+        """A run's file, checked when it is read first."""
+        if run.file not in self._files:
+            file = RunFile(run, self.runs_folder / run.file)
+            file.check()
+            self._files[run.file] = file
+        return self._files[run.file]
+
+    def new_run_path(self) -> Path:
+        """A name for the next file, after all that there are and were."""
+        _private_folder(self.runs_folder)
+        numbers = [int(run.file) for run in self.runs()]
+        numbers += [int(m.file) for m in self.members().values()]
+        numbers += [int(p.name) for p in self.runs_folder.glob("[0-9]*") if p.name.isdigit()]
+        return self.runs_folder / f"{max(numbers, default=0) + 1:06d}"
+
+    def clear(self) -> None:
+        """Take away files that no entry names; only while no other process draws."""
+        named = {run.file for run in self.runs()} | {m.file for m in self.members().values()}
+        clear(self.runs_folder, named)
 
 
-def _within(number: int, ranges: list[tuple[int, int]]) -> bool:
-    if type(number) is not int:  # the file's pages do not fit together
-        raise damaged("A block of the ledger has no number")
-    return any(after < number <= last for after, last in ranges)
+def _check_setting(name: str, wanted: str | None, found: str, how: str) -> None:
+    if wanted is not None and wanted != found:
+        raise ConfigError(
+            f'[ledger] says {name} = "{wanted}", and the ledger was begun with "{found}". {how}'
+        )
 
 
-def _size(blob: Any) -> int:
-    return len(blob) if type(blob) is bytes else -1
-
-
-def _charged(number: int, amount: Any, blob: Any) -> Words:
-    """The people of a charge."""
-    if type(amount) is not int or amount < 0 or _size(blob) % 8:
-        raise damaged(f"Block {number} of charges of the ledger is damaged")
-    return np.frombuffer(blob, dtype="<u8")
-
-
-def _find(known: Words, wanted: Words) -> tuple[IntArray, BoolArray]:
-    """Where each wanted pair of words stands among known ones, sorted by their first word."""
-    place = np.searchsorted(known[:, 0], wanted[:, 0])
-    place[place == len(known)] = 0
-    hit = (known[place] == wanted).all(axis=1)
-    # Two cells with the same first word are a chance of 2**-64: look at the neighbours then.
-    for row in np.flatnonzero((known[place, 0] == wanted[:, 0]) & ~hit):
-        near = np.flatnonzero((known == wanted[row]).all(axis=1))
-        if len(near):
-            place[row], hit[row] = near[0], True
-    return place, hit
-
-
-def entry_hash(key: Key, previous: bytes, number: int, at: str, kind: str, text: str) -> bytes:
-    """The link of the chain."""
-    words = json.dumps([previous.hex(), number, at, kind, text]).encode()
-    return hmac.digest(key.derived("chain"), words, "sha256")
-
-
-def row_digest(*values: Any) -> str:
-    """The digest of a block of data with all that stands beside it."""
-    whole = hashlib.sha256()
-    for value in values:
-        data = value if isinstance(value, bytes) else repr(value).encode()
-        whole.update(len(data).to_bytes(8, "big") + data)
-    return whole.hexdigest()
+def _private_folder(folder: Path) -> None:
+    """Make a folder that only its owner reads, whatever the umask."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if os.name == "posix" and folder.stat().st_mode & 0o777 != 0o700:
+        folder.chmod(0o700)

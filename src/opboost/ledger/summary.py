@@ -6,6 +6,7 @@ from math import inf
 from typing import Any
 
 from opboost.ledger.store import UNBOUNDED, UNIT, Ledger
+from opboost.ledger.totals import totals
 
 
 def summary(ledger: Ledger) -> dict[str, Any]:
@@ -22,7 +23,7 @@ def summary(ledger: Ledger) -> dict[str, Any]:
             "recipient": body["recipient"],
         }
         if entry.kind == "reserve":
-            releases[entry.number] = line | {"what": "reserved, never finished: counts as spent"}
+            releases[entry.number] = line | {"what": "reserved, not finished: nothing was sent"}
             lines.append(releases[entry.number])
         elif entry.kind == "align":
             sizes = f"{body['rows']:,} rows with {body['theirs']:,}"
@@ -42,21 +43,18 @@ def summary(ledger: Ledger) -> dict[str, Any]:
             counts = {k: body.get(k) for k in ("rows", "new_cells", "old_cells")}
             what = "release" if entry.kind == "commit" else f"taken back ({body['reason']})"
             releases[body["reservation"]].update(counts, what=what)
+    found = totals(ledger)
+    everything = found.pop("")
     spent = [
-        {
-            "attribute": attribute,
-            "people": people,
-            "most": _level(most),
-            "cap": ledger.caps.attribute,
-        }
-        for attribute, people, most in ledger.most_spent()
+        {"attribute": name, "people": of.people, "most": _level(of.most)}
+        | {"cap": ledger.caps.attribute}
+        for name, of in found.items()
     ]
-    everything = ledger.most_spent_in_all()
     spent.append(
         {
             "attribute": "all together",
-            "people": everything[0],
-            "most": _level(everything[1]),
+            "people": everything.people,
+            "most": _level(everything.most),
             "cap": ledger.caps.person,
         }
     )

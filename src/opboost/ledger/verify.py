@@ -1,12 +1,15 @@
-"""Check a ledger: every link, every block of data, every receipt."""
+"""Check a ledger: every entry, every file that entries name, every receipt."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from opboost.errors import DataError
-from opboost.ledger.store import Entry, Ledger, entry_hash
+from opboost.errors import DataError, PrivacyError
+from opboost.ledger import members
+from opboost.ledger.chain import entry_hash
+from opboost.ledger.runs import RunFile
+from opboost.ledger.store import Ledger
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,13 +25,33 @@ def verify(ledger: Ledger, receipts: Sequence[tuple[int, bytes]] = ()) -> list[F
 
     ``receipts`` are numbers and hashes of entries that recipients hold.
     """
+    findings = _chain(ledger)
+    try:
+        findings += _files(ledger)
+    except DataError as error:  # an entry that does not say which files there are
+        findings.append(Finding(None, error.rule))
+    return findings + [f for f in (_lost(ledger, *r) for r in receipts) if f is not None]
+
+
+def check_chain(ledger: Ledger) -> None:
+    """Refuse a ledger whose chain is damaged: what it says wrongly would be noised anew.
+
+    Runs are checked when they are read.
+    """
+    for finding in _chain(ledger):
+        place = "" if finding.entry is None else f"entry {finding.entry} "
+        raise PrivacyError(
+            f"The ledger in {ledger.folder} is not whole: {place}{finding.words}. "
+            "People would be noised anew. Bring back a copy of it."
+        )
+
+
+def _chain(ledger: Ledger) -> list[Finding]:
     findings = [Finding(None, f"the file is damaged: {words}") for words in ledger.sound()]
     previous = bytes(32)
-    listed: dict[tuple[str, int], str] = {}
-    count = 0
-    for count, entry in enumerate(ledger.entries(), 1):
+    for count, entry in enumerate(ledger.entries()):
         key = ledger.key_of(entry.key)
-        if entry.number != count - 1:
+        if entry.number != count:
             findings.append(Finding(entry.number, "an entry is missing before this one"))
         if key is None:
             findings.append(Finding(entry.number, f"was written under an unknown key {entry.key}"))
@@ -37,29 +60,22 @@ def verify(ledger: Ledger, receipts: Sequence[tuple[int, bytes]] = ()) -> list[F
         ):
             findings.append(Finding(entry.number, "was changed, or the one before it was"))
         previous = entry.hash
-        listed |= _blocks(entry)
-    for table, number, digest in ledger.blocks():
-        stated = listed.pop((table, number), None)
-        if stated is None:
-            findings.append(Finding(None, f"block {number} of {table} belongs to no entry"))
-        elif stated != digest:
-            findings.append(Finding(None, f"block {number} of {table} was changed"))
-    findings += [Finding(None, f"block {n} of {table} is missing") for table, n in listed]
-    findings += [f for f in (_lost(ledger, *r) for r in receipts) if f is not None]
     return findings
 
 
-def _blocks(entry: Entry) -> dict[tuple[str, int], str]:
-    """The blocks that an entry vouches for; a damaged one vouches for none."""
-    if entry.kind != "draw":
-        return {}
-    try:
-        return {
-            ("charges" if "charge" in b else "noise", b.get("charge", b.get("noise"))): b["sha256"]
-            for b in entry.body["blocks"]
-        }
-    except (DataError, KeyError, TypeError, AttributeError):
-        return {}
+def _files(ledger: Ledger) -> list[Finding]:
+    findings = []
+    for run in ledger.runs():
+        try:
+            RunFile(run, ledger.runs_folder / run.file).check()
+        except DataError as error:
+            findings.append(Finding(run.committed, error.rule))
+    for number, told in ledger.members().items():
+        try:
+            members.read(ledger.runs_folder, told)
+        except DataError as error:
+            findings.append(Finding(number, error.rule))
+    return findings
 
 
 def _lost(ledger: Ledger, number: int, head: bytes) -> Finding | None:

@@ -11,7 +11,6 @@ import weakref
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import asdict
 from functools import cached_property
-from itertools import compress
 from math import isfinite
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -39,7 +38,7 @@ from opboost.files.reading import csv_types, pieces, table_files
 from opboost.files.stored_release import MANIFEST, StoredRelease
 from opboost.frames import column, column_names, is_frame
 from opboost.guarantee import Joint
-from opboost.ids import framed, id_bytes
+from opboost.ids import Spelling, framed_array, id_array, id_bytes
 from opboost.ledger import Drawing, Ledger
 from opboost.party.meeting import Meeting
 from opboost.party.rows import Chosen, RawRows, StoredRows
@@ -129,6 +128,8 @@ class FeatureParty:
         self._spelling = (
             self._rules.normalisation if self._rules else normalisation or Normalisation()
         )
+        if ledger is not None:
+            self._check_spelling(ledger)
         if (ledger is not None or self._rules) and not self._ids:
             raise ParameterError(
                 "A ledger remembers people, and rows are matched by them, so their IDs are needed. "
@@ -140,7 +141,8 @@ class FeatureParty:
             place = Path(tempfile.mkdtemp(prefix="opboost-"))
             self._end = weakref.finalize(self, shutil.rmtree, place, ignore_errors=True)
             state = state or place / "state"
-            ledger = ledger or Ledger(place / "ledger", place / "ledger.key")
+            ids_are: Spelling = "exact" if self._spelling.spelling == "exact" else "canonical"
+            ledger = ledger or Ledger(place / "ledger", place / "ledger.key", ids=ids_are)
         self._state, self._ledger = Path(state), ledger
         self._stored: StoredRelease | None = None
         if isinstance(self._table, Path) and (self._table / MANIFEST).exists():
@@ -192,7 +194,7 @@ class FeatureParty:
         """How many rows are given, and the digest of their IDs under the job's nonce."""
         digest, count = hmac.new(welcome.nonce, digestmod="sha256"), 0
         for table, _, _ in self._pieces():
-            digest.update(framed(self._keys(table, count)))
+            digest.update(framed_array(self._keys(table, count)))
             count += len(table)
         return Rows(self.name, welcome.job, count, digest.digest())
 
@@ -319,14 +321,14 @@ class FeatureParty:
             for table, done, total in self._pieces():
                 rows = self._rows_of(table, seen)
                 keys = self._keys(table, seen)
-                people = self._people_of(table, seen) or _row_numbers(seen, len(table))
+                people = self._people_of(table, seen, keys)
                 if chosen is None:
-                    digest.update(framed(keys))
+                    digest.update(framed_array(keys))
                 else:
                     here = chosen.among(seen, keys)
-                    rows, people = rows.where(here), list(compress(people, here))
+                    rows, people = rows.where(here), people.filter(pa.array(here))
                 seen += len(table)
-                if people:
+                if len(people):
                     spool.add(rows.released(drawing, people))
                 self._progress("desensitised", done, total)
             self._progress("desensitised", 1, 1)
@@ -397,20 +399,34 @@ class FeatureParty:
             self._progress("IDs read", done, total)
         return np.concatenate(found) if found else key_digests([])
 
-    def _keys(self, table: Any, first: int) -> list[bytes]:
+    def _keys(self, table: Any, first: int) -> pa.LargeBinaryArray:
         """What rows are matched by: their IDs as the job spells them."""
-        if not self._ids:
-            return []
-        if isinstance(table, pa.Table):
+        if isinstance(table, pa.Table) and self._ids:
             return table_keys(table, self._ids, self._spelling, first)
-        return row_keys([_listed(table, n) for n in self._ids], self._ids, self._spelling)
+        listed = [_listed(table, n) for n in self._ids]
+        keys = row_keys(listed, self._ids, self._spelling) if self._ids else []
+        return pa.array(keys, pa.large_binary())
 
-    def _people_of(self, table: Any, first: int) -> list[bytes]:
-        """What the ledger knows people by: their IDs as the table spells them, in every job."""
+    def _people_of(self, table: Any, first: int, keys: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
+        """What the ledger knows people by: their IDs as it spells them, the same in every job."""
         if not self._ids:
-            return []
-        spaces = Normalisation(trim=self._spelling.trim)
-        return id_bytes([spaces.column(_listed(table, n)) for n in self._ids], self._ids, first)
+            return pa.array(_row_numbers(first, len(table)), pa.large_binary())
+        spelling = self._ledger.ids
+        if self._spelling.spelling == spelling and not self._spelling.parts:
+            return keys
+        if isinstance(table, pa.Table):
+            return id_array(table, self._ids, first, spelling)
+        listed = [_listed(table, n) for n in self._ids]
+        return pa.array(id_bytes(listed, self._ids, first, spelling), pa.large_binary())
+
+    def _check_spelling(self, ledger: Ledger) -> None:
+        """Refuse a ledger that takes for two people whom the job takes for one."""
+        if ledger.ids == "exact" and self._spelling.spelling != "exact":
+            raise ParameterError(
+                "The ledger tells IDs apart by every character, and the job does not: one person "
+                'could be released as two. Write trim = false, case = "keep" and unicode = "none" '
+                'in [align] of the job file, or begin a ledger with ids = "canonical".'
+            )
 
     def _check_names(self) -> None:
         files = isinstance(self._table, Path)

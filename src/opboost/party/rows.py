@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import pyarrow as pa
 
 from opboost._typing import BoolArray, IntArray
 from opboost.align.keys import Digests, key_digests
@@ -26,7 +27,7 @@ class RawRows:
         """Some of them."""
         return RawRows(tuple(p.where(here) for p in self.prepared))
 
-    def released(self, drawing: Drawing, people: list[bytes]) -> list[OutColumn]:
+    def released(self, drawing: Drawing, people: pa.LargeBinaryArray) -> list[OutColumn]:
         """Desensitised through the ledger."""
         return [c for columns in drawing.draw(people, self.prepared) for c in columns]
 
@@ -41,9 +42,9 @@ class StoredRows:
         """Some of them."""
         return StoredRows(tuple(c.where(here) for c in self.columns))
 
-    def released(self, drawing: Drawing, people: list[bytes]) -> list[OutColumn]:
+    def released(self, drawing: Drawing, people: pa.LargeBinaryArray) -> list[OutColumn]:
         """As they are; the ledger notes that they go out."""
-        drawing.repeat(people, len(people) * len(self.columns))
+        drawing.repeat(people)
         return list(self.columns)
 
 
@@ -58,7 +59,7 @@ class Chosen:
         """The keyed digest of their keys."""
         return Keys.of_digests(self.digests[self.rows]).digest(nonce)
 
-    def among(self, first: int, keys: list[bytes]) -> BoolArray:
+    def among(self, first: int, keys: pa.LargeBinaryArray) -> BoolArray:
         """Which of the rows from ``first`` on are common; their keys must be those of before."""
         whole = slice(first, first + len(keys))
         if not np.array_equal(key_digests(keys), self.digests[whole]):

@@ -230,9 +230,9 @@ class Release:
         secret = vault.read_secret(self.folder)
         with self._drawing(self._charge) as drawing:
             pieces = (vault.people_of(self.folder, n, secret) for n in range(self._parts))
-            for number, people in enumerate(chain.from_iterable(pieces)):
+            for people in chain.from_iterable(pieces):
                 chosen = self.block.chosen(secret, row_names(secret, people))
-                drawing.charge(number, people.to_pylist(), chosen)
+                drawing.charge(people, chosen)
             if drawing.rows != manifest.rows:
                 raise durable.damaged(self.folder, give_up(self.folder))
             drawing.remarks["output"] = manifest.output()
@@ -247,6 +247,7 @@ class Release:
             budget=self._plan.budget,
             new_attributes=charge.new_attributes,
             people=charge.people or ", ".join(self.block.ids),
+            stored=self.id,
         )
 
 

@@ -11,7 +11,8 @@ from opboost import durable
 from opboost.align.points import piece_count
 from opboost.config.federation import FeatureConfig
 from opboost.errors import PeerError
-from opboost.ledger import Caps, Ledger
+from opboost.ledger import Ledger
+from opboost.ledger.declared import open_ledger
 from opboost.party.checks import check_schema
 from opboost.party.feature import FeatureParty, Progress
 from opboost.party.row_proof import Lock
@@ -47,7 +48,13 @@ def _silent(what: str, done: int, total: int) -> None:
 
 
 def go_on(
-    config: FeatureConfig, verb: str, given: Path, to: Path, *, progress: Progress = _silent
+    config: FeatureConfig,
+    verb: str,
+    given: Path,
+    to: Path,
+    *,
+    progress: Progress = _silent,
+    new_ledger: bool = False,
 ) -> Outcome:
     """Take the label party's bundle in, do what it asks for, and write the answer."""
     started = time.monotonic()
@@ -64,7 +71,6 @@ def go_on(
     if not job.endswith(config.job.hash[:4].hex()):
         raise PeerError(f"{given.name} has a job number that is not one of this job file.")
     recipient = tools.public(label_party)
-    caps = Caps(config.ledger.cap_attribute, config.ledger.cap_person)
     with durable.alone(config.state):
         talk.check(bundle, verb, now.takes)
         check_version(config.state / job)
@@ -73,7 +79,7 @@ def go_on(
         if not talk.is_repeated(bundle):
             with (
                 staging(config.state / job) as inside,
-                Ledger(config.ledger_folder, config.ledger_key, caps) as ledger,
+                open_ledger(config.ledger, new=new_ledger) as ledger,
             ):
                 check_sizes(bundle)
                 bundle.extract(tools.key, inside)
@@ -91,7 +97,7 @@ def go_on(
         bundle_there = talk.written()
         if verb != "align" and bundle_there and not manifest_of(config.state / job, phase).exists():
             size, seconds = bundle_there.stat().st_size, time.monotonic() - started
-            with Ledger(config.ledger_folder, config.ledger_key, caps) as ledger:
+            with open_ledger(config.ledger) as ledger:
                 manifest = write_manifest(feature_party(config, ledger), job, phase, size, seconds)
         return Outcome(job, handed_out([talk], now.writes, to), {}, manifest)
 

@@ -21,7 +21,8 @@ from opboost.config import Plan
 from opboost.config.federation import FeatureConfig
 from opboost.domain import NumericMapping
 from opboost.errors import ConfigError, PeerError, PrivacyError
-from opboost.ledger import Caps, Ledger
+from opboost.ledger import Ledger
+from opboost.ledger.declared import open_ledger
 from opboost.party.feature import RELEASE, Progress
 from opboost.service.aligning import Talk, rest
 from opboost.service.feature_side import (
@@ -228,12 +229,14 @@ def join(
     connect: str | None = None,
     insecure_plaintext: bool = False,
     leave: bool = False,
+    new_ledger: bool = False,
     progress: Progress | None = None,
     say: Callable[[str], None] = lambda words: None,
 ) -> dict[str, Any]:
     """Take part in the job from wherever it stands; returns the manifest.
 
-    With ``leave`` the party goes after sending; a later ``join`` answers the split query.
+    With ``leave`` the party goes after sending; a later ``join`` answers the split query.  With
+    ``new_ledger`` an empty ledger is begun although its key exists.
     """
     address = connect or config.party.connect
     if address is None:
@@ -241,11 +244,10 @@ def join(
     if insecure_plaintext:
         check_loopback(address)
     identity = None if insecure_plaintext else read_identity(config.tls, config.party.name)
-    caps = Caps(config.ledger.cap_attribute, config.ledger.cap_person)
     Thread(target=_warm_up, args=(config.plan,), daemon=True).start()
     with (
         durable.alone(config.state) as half_written,
-        Ledger(config.ledger_folder, config.ledger_key, caps) as ledger,
+        open_ledger(config.ledger, new=new_ledger) as ledger,
     ):
         return _Visit(config, address, identity, ledger, progress, say).run(leave, half_written)
 

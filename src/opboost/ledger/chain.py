@@ -1,0 +1,173 @@
+"""The chain: SQLite, append-only, every entry authenticated together with the one before.
+
+An entry's hash is ``HMAC(key, previous hash, number, time, kind, body)``; a body names the
+SHA-256 of each file that was written with it.  So one changed bit anywhere does not verify, and
+without the key nobody can make a chain that does.  Cutting off the end leaves a valid, shorter
+chain: witness.py and receipts.py are about that.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from opboost.errors import DataError, in_words
+from opboost.ledger.database import UNREADABLE, damaged, is_place, opened, unwritable
+from opboost.ledger.key_file import Key
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry of the chain."""
+
+    number: int
+    at: str
+    kind: str
+    text: str
+    key: str
+    hash: bytes
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """What the entry says."""
+        try:
+            found: dict[str, Any] = json.loads(self.text)
+        except (ValueError, RecursionError):
+            raise self.damaged() from None
+        if not isinstance(found, dict) or not _says_all(found, _SAYS.get(self.kind, {})):
+            raise self.damaged()
+        return found
+
+    def damaged(self) -> DataError:
+        """The refusal of an entry that says what no entry of its kind does."""
+        return damaged(f"Entry {self.number} of the ledger is damaged")
+
+
+_JOB = {"job": str, "recipient": str}
+_SAYS: dict[str, dict[str, type]] = {
+    "open": {"format": int},
+    "align": {**_JOB, "rows": int, "theirs": int, "points": str, "tag": str},
+    "aligned": {**_JOB, "common": int, "bitmap": str},
+    "reserve": {**_JOB, "people": str, "columns": list},
+    "commit": {**_JOB, "reservation": int, "runs": list, "members": list},
+    "abort": {**_JOB, "reservation": int, "reason": str},
+    "answer": {**_JOB, "cuts": dict, "query": str},
+    "renew": {"attribute": str, "changed": str},
+    "rotate": {"runs": list, "gone": list, "members": list, "tombstones": list},
+    "forget": {"runs": list, "gone": list, "members": list, "tombstones": list},
+    "migrate": {"runs": list, "history": list},
+}
+"""What the bodies of each kind say at least."""
+
+
+def _says_all(body: dict[str, Any], needed: dict[str, type]) -> bool:
+    if any(type(body.get(name)) is not kind for name, kind in needed.items()):
+        return False
+    columns, cuts = body.get("columns", []), body.get("cuts", {})
+    return all(isinstance(c, dict) and type(c.get("attribute")) is str for c in columns) and all(
+        type(count) is int for count in cuts.values()
+    )
+
+
+class Chain:
+    """The entries of a ledger, in their file."""
+
+    def __init__(self, file: Path) -> None:
+        self._folder = file.parent
+        self._db = opened(file)
+        self.added: Entry | None = None
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """All that is written inside lasts together, or not at all; one writer at a time."""
+        self._run("BEGIN IMMEDIATE")
+        self.added = None
+        try:
+            yield
+        except BaseException:
+            if self._db.in_transaction:  # a full disk has rolled back already
+                with suppress(sqlite3.DatabaseError):
+                    self._db.execute("ROLLBACK")
+            raise
+        self._run("COMMIT")
+
+    def append(self, key: Key, kind: str, body: dict[str, Any]) -> Entry:
+        """Chain a new entry; only within :meth:`writing`."""
+        last = self.head()
+        number, previous = (last.number + 1, last.hash) if last else (0, bytes(32))
+        at = datetime.now(UTC).isoformat(timespec="seconds")
+        text = json.dumps(body, sort_keys=True, ensure_ascii=False)
+        digest = entry_hash(key, previous, number, at, kind, text)
+        row = (number, at, kind, text, key.name, digest)
+        self._run("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?)", row)
+        self.added = Entry(number, at, kind, text, key.name, digest)
+        return self.added
+
+    def head(self) -> Entry | None:
+        """The last entry."""
+        return next(self._entries("ORDER BY number DESC LIMIT 1"), None)
+
+    def entry(self, number: int) -> Entry | None:
+        """The entry of a number, if the chain is as long."""
+        return next(self._entries("WHERE number = ?", number), None)
+
+    def entries(self, *kinds: str) -> Iterator[Entry]:
+        """Entries from the first on, all or of some kinds."""
+        return (e for e in self._entries("ORDER BY number") if not kinds or e.kind in kinds)
+
+    def key_names(self) -> list[str]:
+        """The names of all keys under which entries were written."""
+        return [name for (name,) in self._read("SELECT DISTINCT key FROM entries")]
+
+    def has_table(self, name: str) -> bool:
+        """Whether the file has a table."""
+        found = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
+        return next(self._read(found, name), None) is not None
+
+    def sound(self) -> list[str]:
+        """What SQLite itself finds wrong with the file."""
+        return [line for (line,) in self._read("PRAGMA integrity_check") if line != "ok"]
+
+    def _entries(self, rest: str, *values: Any) -> Iterator[Entry]:
+        for row in self._read(
+            f"SELECT number, at, kind, body, key, hash FROM entries {rest}", *values
+        ):
+            if [type(v) for v in row] != [int, str, str, str, str, bytes] or len(row[5]) != 32:
+                raise damaged(f"Entry {row[0]} of the ledger is damaged")
+            yield Entry(*row)
+
+    def _read(self, statement: str, *values: Any) -> Iterator[tuple[Any, ...]]:
+        try:
+            # Not "yield from" the cursor: that would close it after the file was closed.
+            yield from iter(self._db.execute(statement, values).fetchone, None)
+        except UNREADABLE as error:
+            raise damaged(
+                f"The ledger in {self._folder} cannot be read: {in_words(error)}"
+            ) from None
+
+    def _run(self, statement: str, values: tuple[Any, ...] = ()) -> sqlite3.Cursor:
+        try:
+            return self._db.execute(statement, values)
+        except UNREADABLE as error:
+            if is_place(error):
+                raise unwritable(self._folder, error) from None
+            raise damaged(
+                f"The ledger in {self._folder} cannot be written: {in_words(error)}"
+            ) from None
+
+
+def entry_hash(key: Key, previous: bytes, number: int, at: str, kind: str, text: str) -> bytes:
+    """The link of the chain."""
+    words = json.dumps([previous.hex(), number, at, kind, text]).encode()
+    return hmac.digest(key.derived("chain"), words, "sha256")

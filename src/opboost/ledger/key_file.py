@@ -1,0 +1,138 @@
+"""The ledger's keys: who a person is, how that is stored, and which columns a person sends.
+
+A key file holds one key a line, in hex, newest first, outside the ledger's folder.
+
+* The **oldest** key names people (keyed BLAKE2b of the ID) and samples their columns.  It never
+  changes, so that a person stays the same person.
+* The **newest** key encrypts these names where they are stored, and authenticates new entries.  To
+  rotate, put a new line on top: the next release encrypts all stored names anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+from opboost._typing import IntArray, Words
+from opboost.durable import write_new
+from opboost.errors import ConfigError
+from opboost.ids import framed
+
+HANDLE_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One secret, and the name under which entries speak of it."""
+
+    secret: bytes
+
+    @property
+    def name(self) -> str:
+        """A public name: the first digits of a hash, other than what version 0.1 called it."""
+        return hashlib.sha256(b"opboost ledger 2 key name\n" + self.secret).hexdigest()[:16]
+
+    def derived(self, *purpose: str) -> bytes:
+        """A key of its own for a purpose."""
+        return hmac.digest(self.secret, framed(p.encode() for p in purpose), "sha256")
+
+    def people(self, ids: Iterable[bytes]) -> Words:
+        """Name each person by two words: keyed BLAKE2b of the ID."""
+        key, blake2b = self.derived("person"), hashlib.blake2b
+        names = b"".join([blake2b(i, digest_size=HANDLE_BYTES, key=key).digest() for i in ids])
+        return np.frombuffer(names, dtype="<u8").reshape(-1, 2)
+
+    def handles(self, people: Words) -> Words:
+        """The names of people as they are stored."""
+        return _permuted(self.derived("handle"), people)
+
+    def people_behind(self, handles: Words) -> Words:
+        """Invert :meth:`handles`."""
+        return _permuted(self.derived("handle"), handles, back=True)
+
+    def sampling_words(self, people: Words, attribute: str, period: int) -> Words:
+        """One uniform word for each person, attribute and period; it never depends on a value."""
+        key = self.derived("columns", attribute, str(period))
+        return np.ascontiguousarray(_permuted(key, people)[:, 0])
+
+    def tags(self, attribute: str, mechanism: str, people: Words, states: IntArray) -> Words:
+        """One word that tells the values of a person's cell apart (``changed = "redraw"`` only)."""
+        blocks = people.copy()
+        blocks[:, 0] ^= states.astype(np.uint64)
+        key = self.derived("cell", attribute, mechanism)
+        return np.ascontiguousarray(_permuted(key, blocks)[:, 0])
+
+
+def _permuted(key: bytes, blocks: Words, *, back: bool = False) -> Words:
+    """AES-256 of each pair of words, or its inverse: a permutation of 128 bits."""
+    cipher = Cipher(algorithms.AES256(key), modes.ECB())
+    context = cipher.decryptor() if back else cipher.encryptor()
+    made = context.update(np.ascontiguousarray(blocks, dtype="<u8").tobytes())
+    return np.frombuffer(made, dtype="<u8").reshape(-1, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyFile:
+    """All keys of a ledger, newest first."""
+
+    path: Path
+    keys: tuple[Key, ...]
+
+    @property
+    def newest(self) -> Key:
+        """The key that encrypts names and authenticates new entries."""
+        return self.keys[0]
+
+    @property
+    def oldest(self) -> Key:
+        """The key that names people."""
+        return self.keys[-1]
+
+    def named(self, name: str) -> Key | None:
+        """The key of a name."""
+        return next((key for key in self.keys if key.name == name), None)
+
+    @staticmethod
+    def check_place(path: Path, folder: Path) -> None:
+        """Refuse a key that lies with what it protects."""
+        if path.resolve().is_relative_to(folder.resolve()):
+            raise ConfigError(
+                f"The ledger's key {path} lies inside the ledger's folder {folder}. "
+                "Whoever copies the folder must not get the key: keep it elsewhere."
+            )
+
+    @classmethod
+    def read(cls, path: Path, folder: Path, *, new: bool) -> KeyFile:
+        """Read the keys of the ledger in ``folder``; with ``new`` a missing file is made."""
+        if not path.exists():
+            if not new:
+                raise ConfigError(
+                    f"The ledger in {folder} exists, but its key {path} does not. Without it "
+                    "no one can be recognised. Bring the key back."
+                )
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_new(path, (secrets.token_hex(32) + "\n").encode(), mode=0o600)
+        if os.name == "posix" and path.stat().st_mode & 0o077:
+            raise ConfigError(f"The key {path} can be read by others. Run: chmod 600 {path}")
+        lines = path.read_bytes().decode(errors="replace").split()
+        if not lines:
+            raise ConfigError(f"{path} holds no key.")
+        return cls(path, tuple(_key(line, path) for line in lines))
+
+
+def _key(line: str, path: Path) -> Key:
+    try:
+        secret = bytes.fromhex(line)
+    except ValueError:
+        secret = b""
+    if len(secret) != 32:
+        raise ConfigError(f"{path} is no key file: each line holds 64 hex digits.")
+    return Key(secret)

@@ -1,0 +1,72 @@
+"""Who of the people that earlier runs remember was sent again, in a later release.
+
+A release writes records only for people or columns that are new.  For all others it keeps one bit
+for each record of the run that holds them, so that the ledger can answer who received what about a
+person.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from opboost import durable
+from opboost._typing import BoolArray
+from opboost.ledger.runs import damaged
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """What the chain says of a file of bits: for each run how many, in the order of the list."""
+
+    file: str
+    sha256: str
+    runs: tuple[tuple[str, int], ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """As an entry states it."""
+        return {"file": self.file, "sha256": self.sha256, "runs": [list(r) for r in self.runs]}
+
+    @classmethod
+    def of_json(cls, plain: Any) -> Members:
+        """What an entry states; ValueError if it states something else."""
+        if not isinstance(plain, dict) or set(plain) != {"file", "sha256", "runs"}:
+            raise ValueError("no members")
+        runs = plain["runs"]
+        if not isinstance(runs, list) or any(
+            not isinstance(r, list) or [type(v) for v in r] != [str, int] for r in runs
+        ):
+            raise ValueError("no members")
+        if type(plain["file"]) is not str or type(plain["sha256"]) is not str:
+            raise ValueError("no members")
+        return cls(plain["file"], plain["sha256"], tuple((r[0], r[1]) for r in runs))
+
+
+def write(path: Path, members: Mapping[str, BoolArray]) -> Members:
+    """Keep a release's members on disk; ``members`` are by the file name of a run."""
+    data = b"".join(np.packbits(bits).tobytes() for bits in members.values())
+    durable.write(path, data, mode=0o600)
+    listed = tuple((name, len(bits)) for name, bits in members.items())
+    return Members(path.name, hashlib.sha256(data).hexdigest(), listed)
+
+
+def read(folder: Path, members: Members) -> dict[str, BoolArray]:
+    """A release's members by run; a damaged file is refused."""
+    path = folder / members.file
+    if not path.exists():
+        raise damaged(path, "is gone")
+    data = path.read_bytes()
+    sizes = [-(-count // 8) for _, count in members.runs]
+    if hashlib.sha256(data).hexdigest() != members.sha256 or len(data) != sum(sizes):
+        raise damaged(path, "was changed")
+    found, start = {}, 0
+    for (name, count), size in zip(members.runs, sizes, strict=True):
+        packed = np.frombuffer(data, dtype=np.uint8, count=size, offset=start)
+        found[name] = np.unpackbits(packed, count=count).astype(np.bool_)
+        start += size
+    return found

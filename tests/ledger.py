@@ -20,11 +20,13 @@ WIDE = op.PrivateColumn(
 GAPS = op.PrivateColumn(
     "gaps", op.NumericMapping(GRID, (0, 100)), op.ClampMap(GRID, 0.5), missing=op.Flag(1.0, 50)
 )
+FINER = op.PrivateColumn("age", AGE.mapping, op.ClampMap(GRID, 0.25))
 LEVEL = AGE.guarantee().total  # 4.5
 
 
-def opened(home, **caps):
-    return Ledger(home / "ledger", home / "keys" / "ledger.key", Caps(**caps))
+def opened(home, *, new=False, ids=None, changed=None, **caps):
+    place = (home / "ledger", home / "keys" / "ledger.key")
+    return Ledger(*place, Caps(**caps), new=new, ids=ids, changed=changed)
 
 
 def table(rows=200, seed=0, **columns):
@@ -35,7 +37,7 @@ def table(rows=200, seed=0, **columns):
 
 def release(ledger, people, columns=(AGE,), *, to="bank", job="1", names=None, known_by="", **more):
     names = names or [str(c.name) for c in columns]
-    ids = id_bytes([people["id"].tolist()], ["id"])
+    ids = id_bytes([people["id"].tolist()], ["id"], spelling=ledger.ids)
     more["people"] = known_by
     with Drawing(ledger, columns, names, job=job, recipient=to, **more) as drawing:
         out = drawing.draw(ids, [c.prepare(people) for c in columns])

@@ -18,6 +18,7 @@ from hardening.fuzz.targets import TARGETS
 from hardening.fuzz.targets.config import _der, _pem
 from hardening.fuzz.targets.messages import JOB, _written, columns, resealed
 from hardening.fuzz.targets.streams import _files
+from opboost.ledger.keys import read_keys
 
 import opboost as op
 from opboost import durable
@@ -37,7 +38,6 @@ from opboost.files.desensitize import desensitize
 from opboost.files.reading import column_names
 from opboost.files.tables import read_table
 from opboost.ledger import Ledger
-from opboost.ledger.keys import read_keys
 from opboost.ledger.summary import summary
 from opboost.ledger.verify import verify
 from opboost.party.spool import read_values

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -119,8 +119,11 @@ class Ledger:
             body = {"format": FORMAT, "identity": self._keys.oldest.name, **about}
             with self.writing():
                 first = self.append("open", body)
-        self._check_keys(first)
-        self.ids: Spelling = first.body["ids"]
+        begun = first.body
+        if first.kind != "open" or not _is_begun(begun):
+            raise first.damaged()
+        self._check_keys(begun["identity"])
+        self.ids: Spelling = begun["ids"]
         _check_setting("ids", ids, self.ids, "It is chosen when a ledger is created.")
         later = "It can change only with a new period: run opboost ledger renew."
         _check_setting("changed", changed, self.changed, later)
@@ -146,14 +149,14 @@ class Ledger:
                 if entry is None or entry.hash != before.hash:
                     raise witness.shorter(self.folder, before)
 
-    def _check_keys(self, first: Entry) -> None:
+    def _check_keys(self, identity: str) -> None:
         for name in self._chain.key_names():
             if self._keys.named(name) is None:
                 raise PrivacyError(
                     f"The ledger was written under key {name}, which the key file does not hold. "
                     "Without it people would not be recognised and released anew. Bring it back."
                 )
-        if first.body.get("identity") != self._keys.oldest.name:
+        if identity != self._keys.oldest.name:
             raise PrivacyError(
                 f"The last line of {self.key_path} is not the key under which the ledger knows "
                 "people: everyone would be taken for a new person. Bring that line back."
@@ -254,7 +257,9 @@ class Ledger:
     @property
     def changed(self) -> Changed:
         """Whether a draw stands when its value changes."""
-        found: Changed = self._reversed("open", "renew")[0].body["changed"]
+        last = self._reversed("open", "renew")[0]
+        if (found := _changed(last.body)) is None:
+            raise last.damaged()
         return found
 
     @property
@@ -331,6 +336,16 @@ class Ledger:
         """Take away files that no entry names; only while no other process draws."""
         named = {run.file for run in self.runs()} | {m.file for m in self.members().values()}
         clear(self.runs_folder, named)
+
+
+def _is_begun(body: dict[str, Any]) -> bool:
+    named = isinstance(body.get("identity"), str)
+    return named and body.get("ids") in get_args(Spelling) and _changed(body) is not None
+
+
+def _changed(body: dict[str, Any]) -> Changed | None:
+    found: Changed | None = body.get("changed")
+    return found if found in get_args(Changed) else None
 
 
 def _check_setting(name: str, wanted: str | None, found: str, how: str) -> None:

@@ -32,7 +32,7 @@ from opboost.ledger.chain import Entry
 from opboost.ledger.memory import Known, Memory, Wanted
 from opboost.ledger.packing import Draws, from_bytes, to_bytes, width_of
 from opboost.ledger.rotation import rotate
-from opboost.ledger.runs import RunWriter
+from opboost.ledger.runs import TAG_BYTES, Repeated, Run, RunWriter
 from opboost.ledger.store import UNBOUNDED, UNIT, Ledger
 from opboost.ledger.verify import check_chain
 from opboost.specs import column_to_dict
@@ -112,17 +112,19 @@ class Drawing:
         fresh = ~known.decided
         new = fresh & self._chosen(people)
         self._check_caps(handles, new)
-        drawn = [
-            self._drawn(j, p, new[:, j], known.draws[j], None if tags is None else tags[j])
-            for j, p in enumerate(prepared)
-        ]
-        self._remember(handles, fresh, new, drawn)
+        record = np.zeros((len(people), self._writer.run.draw_bytes), dtype=np.uint8)
+        out = []
         sent = known.sent | new
+        for j, slot in enumerate(self._writer.run.slots()):
+            tag = None if tags is None else tags[j]
+            self._draw_new(j, prepared[j], new[:, j], tag, record[:, slot])
+            drawn = record[:, slot][:, : self._wanted[j].width]
+            if known.sent[:, j].any():
+                drawn = np.where(new[:, j, None], drawn, known.draws[j])
+            out.append(_released(self._columns[j], drawn, sent[:, j]))
+        self._remember(handles, fresh, new, record)
         self._count(len(people), new, sent)
-        return [
-            _released(c, d[:, : w.width], sent[:, j])
-            for j, (c, w, d) in enumerate(zip(self._columns, self._wanted, drawn, strict=True))
-        ]
+        return out
 
     def charge(self, ids: Any, chosen: BoolArray) -> None:
         """Charge people for noise that is drawn elsewhere and kept in the stored release.
@@ -137,7 +139,7 @@ class Drawing:
             raise self._drawn_before(known)
         self._check_caps(handles, chosen)
         nothing = np.zeros((len(people), 0), dtype=np.uint8)
-        self._remember(handles, np.ones_like(chosen), chosen, [nothing] * len(self._wanted))
+        self._remember(handles, np.ones_like(chosen), chosen, nothing)
         self._count(len(people), chosen, chosen)
 
     def repeat(self, ids: Any) -> None:
@@ -172,12 +174,12 @@ class Drawing:
             raise
 
     def _commit(self) -> None:
-        _refuse_twice(self._seen.repeats() + self._writer.repeats())
+        _refuse_twice(self._seen.repeats())
         with self._ledger.writing():
             number = self._ledger.head().number + 1
             runs, told = [], []
             if self._writer.count:
-                runs.append(self._writer.finish(self._path, number).as_json())
+                runs.append(self._finished(number).as_json())
             if self._memory.members:
                 path = self._path.with_name(f"{int(self._path.name) + 1:06d}")
                 kept = members.write(path, self._memory.members)
@@ -187,6 +189,12 @@ class Drawing:
             self.entry: Entry = self._ledger.append(
                 "commit", {**body, "runs": runs, "members": told}
             )
+
+    def _finished(self, number: int) -> Run:
+        try:
+            return self._writer.finish(self._path, number)
+        except Repeated as repeated:
+            raise _twice(repeated.args[0]) from None
 
     def _abort(self, reason: str) -> None:
         with self._ledger.writing():
@@ -254,30 +262,27 @@ class Drawing:
             for c, w, p in zip(self._columns, self._wanted, prepared, strict=True)
         ]
 
-    def _drawn(
-        self, j: int, prepared: Prepared, new: BoolArray, draws: Draws, tags: Words | None
-    ) -> Draws:
-        """What stands, and new draws where there is nothing yet; behind each its tag."""
+    def _draw_new(
+        self, j: int, prepared: Prepared, new: BoolArray, tags: Words | None, slot: Draws
+    ) -> None:
+        """Put draws for the new cells of a column into their slot, behind each its tag."""
         column, width = self._columns[j], self._wanted[j].width
         if new.all():
-            draws = to_bytes(column, column.release(prepared), width)
+            slot[:, :width] = to_bytes(column, column.release(prepared), width)
         elif new.any():
-            draws[new] = to_bytes(column, column.release(prepared.where(new)), width)
-        if tags is None:
-            return draws
-        return np.hstack([draws, tags.astype("<u8").view(np.uint8).reshape(len(draws), -1)])
+            slot[new, :width] = to_bytes(column, column.release(prepared.where(new)), width)
+        if tags is not None:
+            slot[new, width:] = tags[new].astype("<u8").view(np.uint8).reshape(-1, TAG_BYTES)
 
-    def _remember(
-        self, handles: Words, decided: BoolArray, sent: BoolArray, draws: list[Draws]
-    ) -> None:
+    def _remember(self, handles: Words, decided: BoolArray, sent: BoolArray, draws: Draws) -> None:
         """Write records for people of whom something is decided now."""
         some = decided.any(axis=1)
-        if not some.all():
-            self._seen.add(handles[~some])
+        if some.all():
+            self._writer.add(handles, decided, sent, draws)
+            return
+        self._seen.add(handles[~some])
         if some.any():
-            pairs = zip(sent.T, draws, strict=True)
-            whole = np.hstack([np.where(s[:, None], d, np.uint8(0)) for s, d in pairs])
-            self._writer.add(handles[some], decided[some], sent[some], whole[some])
+            self._writer.add(handles[some], decided[some], sent[some], draws[some])
 
     def _count(self, rows: int, new: BoolArray, sent: BoolArray) -> None:
         self.rows += rows
@@ -344,11 +349,15 @@ def _reason(kind: type[BaseException]) -> str:
 
 def _refuse_twice(twice: int) -> None:
     if twice:
-        raise DataError(
-            f"{twice:,} rows repeat an ID of an earlier row",
-            hint="An ID stands for one person, however it is spelt: keep one row of each. Where "
-            'IDs are case-sensitive, begin the ledger with ids = "exact" in [ledger].',
-        )
+        raise _twice(twice)
+
+
+def _twice(rows: int) -> DataError:
+    return DataError(
+        f"{rows:,} rows repeat an ID of an earlier row",
+        hint="An ID stands for one person, however it is spelt: keep one row of each. Where "
+        'IDs are case-sensitive, begin the ledger with ids = "exact" in [ledger].',
+    )
 
 
 def _identity(column: PrivateColumn) -> str:

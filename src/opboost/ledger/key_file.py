@@ -2,7 +2,7 @@
 
 A key file holds one key a line, in hex, newest first, outside the ledger's folder.
 
-* The **oldest** key names people (keyed BLAKE2b of the ID) and samples their columns.  It never
+* The **oldest** key names people (a keyed function of the ID) and samples their columns.  It never
   changes, so that a person stays the same person.
 * The **newest** key encrypts these names where they are stored, and authenticates new entries.  To
   rotate, put a new line on top: the next release encrypts all stored names anew.
@@ -14,17 +14,18 @@ import hashlib
 import hmac
 import os
 import secrets
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from opboost._typing import IntArray, Words
 from opboost.durable import write_new
 from opboost.errors import ConfigError
 from opboost.ids import framed
+from opboost.prf import row_names
 
 HANDLE_BYTES = 16
 
@@ -44,11 +45,16 @@ class Key:
         """A key of its own for a purpose."""
         return hmac.digest(self.secret, framed(p.encode() for p in purpose), "sha256")
 
-    def people(self, ids: Iterable[bytes]) -> Words:
-        """Name each person by two words: keyed BLAKE2b of the ID."""
-        key, blake2b = self.derived("person"), hashlib.blake2b
-        names = b"".join([blake2b(i, digest_size=HANDLE_BYTES, key=key).digest() for i in ids])
-        return np.frombuffer(names, dtype="<u8").reshape(-1, 2)
+    def people(self, ids: pa.LargeBinaryArray) -> Words:
+        """Name each person by two words: a keyed one-way function of the ID.
+
+        An ID of up to 15 bytes is one block x, a longer one becomes 15 bytes of keyed BLAKE2b; then
+        AES[key](x) xor x, the compression function of Matyas, Meyer and Oseas: pseudo-random
+        without the key, and with it as hard to invert as the ID is to guess (decision 20).
+        """
+        key = self.derived("person")
+        blocks = row_names(key, ids)
+        return np.asarray(_permuted(key, blocks) ^ blocks)
 
     def handles(self, people: Words) -> Words:
         """The names of people as they are stored."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from opboost._typing import IntArray
 from opboost.columns import PrivateColumn
 from opboost.frames import OutColumn
 from opboost.mechanisms import UnaryEncoding
@@ -30,11 +31,16 @@ def to_bytes(column: PrivateColumn, out: list[OutColumn], width: int) -> Draws:
     if isinstance(column.mechanism, UnaryEncoding):
         bits = np.column_stack([c.values for c in out]).astype(np.bool_)
         return np.packbits(bits, axis=1)
-    steps = out[0].values.astype(np.int64) - (column.mechanism.domain.L - 1)
+    below = column.mechanism.domain.L - 1
+    steps: IntArray
+    if width == 1:  # modulo 256, which the result fits
+        steps = out[0].values.astype(np.uint8) - np.uint8(below % 256)
+    else:
+        steps = out[0].values.astype(np.int64) - below
     if out[0].missing is not None:
-        steps = np.where(out[0].missing, 0, steps)
+        steps[out[0].missing] = 0
     if width == 1:
-        return steps.astype(np.uint8)[:, None]
+        return np.asarray(steps[:, None], dtype=np.uint8)
     whole = np.ascontiguousarray(steps, dtype="<i8").view(np.uint8).reshape(-1, 8)
     return np.ascontiguousarray(whole[:, :width])
 
@@ -44,12 +50,14 @@ def from_bytes(column: PrivateColumn, drawn: Draws) -> list[OutColumn]:
     if isinstance(column.mechanism, UnaryEncoding):
         bits = np.unpackbits(drawn, axis=1, count=len(column.mechanism.categories))
         return [OutColumn(n, bits[:, k]) for k, n in enumerate(column.release_names())]
+    domain = column.mechanism.domain
     if drawn.shape[1] == 1:
-        steps = drawn[:, 0].astype(np.int64)
+        steps = drawn[:, 0]
+        # Modulo the type's size, which the result fits; no draw at all becomes the lowest cell.
+        values = np.maximum(steps, 1).astype(domain.dtype()) + domain.dtype().type(domain.L - 1)
     else:
         whole = np.zeros((len(drawn), 8), dtype=np.uint8)
         whole[:, : drawn.shape[1]] = drawn
         steps = whole.view("<i8").reshape(-1)
-    domain = column.mechanism.domain
-    values = np.maximum(steps - 1 + domain.L, domain.L).astype(domain.dtype())
+        values = (np.maximum(steps, 1) + (domain.L - 1)).astype(domain.dtype())
     return [OutColumn(column.name, values, steps == 0 if column.flagged() else None)]

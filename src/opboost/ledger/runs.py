@@ -177,6 +177,10 @@ def damaged(path: Path, what: str) -> DataError:
     )
 
 
+class Repeated(Exception):
+    """Some records are about a person whom an earlier one is about; the argument is how many."""
+
+
 class RunWriter:
     """Records that are added in any order, and sorted into a run's file in the end.
 
@@ -184,7 +188,7 @@ class RunWriter:
     """
 
     def __init__(self, folder: Path, columns: Sequence[RunColumn], stored: str = "") -> None:
-        self._draft = Run("0", 0, 0, "", tuple(columns), stored)
+        self.run = Run("0", 0, 0, "", tuple(columns), stored)
         self._folder = folder
         folder.mkdir(mode=0o700, exist_ok=True)
         self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
@@ -193,43 +197,51 @@ class RunWriter:
 
     def add(self, handles: Words, decided: BoolArray, sent: BoolArray, draws: Draws) -> None:
         """Add some people's records."""
-        bits = (np.packbits(b, axis=1) for b in (decided, sent))
-        whole = np.hstack([handles.astype("<u8").view(np.uint8), *bits, draws])
-        bucket = (handles[:, 0] >> np.uint64(56)).astype(np.uint8)
-        whole = whole[np.argsort(bucket, kind="stable")]
+        names = np.ascontiguousarray(handles, dtype="<u8").view(np.uint8)
+        bits = (_packed(b) for b in (decided, sent))
+        whole = np.hstack([names, *bits, draws])
+        bucket = names[:, 7]  # the highest byte of the first word
+        whole = whole.take(np.argsort(bucket, kind="stable"), axis=0)
         sizes = np.bincount(bucket, minlength=BUCKETS)
         self._borders.append(self.count + np.concatenate([[0], np.cumsum(sizes)]))
         with durable.naming(self._folder):
             self._file.write(whole.tobytes())
         self.count += len(whole)
 
-    def repeats(self) -> int:
-        """How many records are about a person whom an earlier one is about."""
-        return self.count - sum(len(_once(b)) for b in self._buckets())
-
     def finish(self, path: Path, committed: int) -> Run:
-        """Write the sorted file, on the disk when this returns; the description for the chain."""
-        run = Run(path.stem, committed, self.count, "", self._draft.columns, self._draft.stored)
+        """Write the sorted file, on the disk when this returns; the description for the chain.
+
+        Two records about one person raise :class:`Repeated`, and nothing is written.
+        """
+        run = Run(path.stem, committed, self.count, "", self.run.columns, self.run.stored)
         width = run.bitmap_bytes
         cuts = np.cumsum([HANDLE_BYTES, width, width]).tolist()
         starts = np.cumsum([0, *(self.count * s for s in (HANDLE_BYTES, width, width))]).tolist()
         with durable.writing(path, mode=0o600) as file:
+            repeats = 0
             for records in self._buckets():
+                repeats += _repeats(records)
                 for k, part in enumerate(np.split(records, cuts, axis=1)):
                     file.seek(starts[k])
                     starts[k] += file.write(part.tobytes())
+            if repeats:
+                raise Repeated(repeats)
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         return Run.of_json({**run.as_json(), "sha256": digest})
 
     def _buckets(self) -> Iterator[Draws]:
         """The records in their order, bucket by bucket."""
-        size = self._draft.record_bytes
+        size = self.run.record_bytes
         for bucket in range(BUCKETS):
             found = [self._read(b, bucket, size) for b in self._borders]
             records = np.concatenate([np.empty((0, size), dtype=np.uint8), *found])
             words = np.ascontiguousarray(records[:, :HANDLE_BYTES]).view("<u8")
-            yield records[np.lexsort((words[:, 1], words[:, 0]))]
+            order = np.argsort(words[:, 0])
+            first = words[order, 0]
+            if (first[1:] == first[:-1]).any():
+                order = np.lexsort((words[:, 1], words[:, 0]))
+            yield records.take(order, axis=0)
 
     def _read(self, borders: IntArray, bucket: int, size: int) -> Draws:
         first, last = int(borders[bucket]), int(borders[bucket + 1])
@@ -242,11 +254,16 @@ class RunWriter:
         self._file.close()
 
 
-def _once(records: Draws) -> Draws:
+def _packed(bits: BoolArray) -> Draws:
+    """Bits in bytes; the same ones for all people are packed once."""
+    if len(bits) and bits.all():
+        return np.broadcast_to(np.packbits(bits[0]), (len(bits), -(-bits.shape[1] // 8)))
+    return np.packbits(bits, axis=1)
+
+
+def _repeats(records: Draws) -> int:
     words = np.ascontiguousarray(records[:, :HANDLE_BYTES]).view("<u8")
-    new = np.ones(len(words), dtype=np.bool_)
-    new[1:] = (words[1:] != words[:-1]).any(axis=1)
-    return records[new]
+    return int((words[1:] == words[:-1]).all(axis=1).sum())
 
 
 def clear(folder: Path, keep: set[str]) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
+import pyarrow as pa
 
 from opboost import durable
 from opboost._typing import IntArray, Words
@@ -223,9 +224,10 @@ class Ledger:
         """The key of a name."""
         return self._keys.named(name)
 
-    def people(self, ids: Any) -> Words:
+    def people(self, ids: pa.LargeBinaryArray | Sequence[bytes]) -> Words:
         """Name people by two words each; ``ids`` are bytes, spelt as ``self.ids`` says."""
-        return self._keys.oldest.people(ids if isinstance(ids, list) else ids.to_pylist())
+        array = ids if isinstance(ids, pa.Array) else pa.array(ids, pa.large_binary())
+        return self._keys.oldest.people(array)
 
     def handles(self, people: Words) -> Words:
         """The names of people as the runs of now store them."""

@@ -1,4 +1,4 @@
-"""Look-up of pseudo-random 128-bit handles in a sorted array."""
+"""Look-up of pseudo-random 128-bit handles in a sorted array, and of the records beside them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ _STEP = 8
 
 
 @njit(cache=True, nogil=True)
-def find(known, wanted, places):  # type: ignore[no-untyped-def]
+def find(known, wanted, order, places):  # type: ignore[no-untyped-def]
     """Put the place of each ``wanted`` pair of words among ``known`` pairs, or -1, into ``places``.
 
     ``known`` is sorted by its first word.  Handles are uniform, so the search gallops outwards from
-    the place at which a uniform handle is expected: O(log log n) for each.
+    the place at which a uniform handle is expected: O(log log n) for each.  ``order`` sorts the
+    wanted ones, so that neighbours touch the same memory.
     """
     count = known.shape[0]
-    for i in range(wanted.shape[0]):
+    for i in order:
         places[i] = -1
         word = wanted[i, 0]
         low = min(np.int64(np.float64(word) * 2.0**-64 * count), count - 1)
@@ -48,3 +49,35 @@ def find(known, wanted, places):  # type: ignore[no-untyped-def]
                 places[i] = low
                 break
             low += 1
+
+
+@njit(cache=True, nogil=True)
+def recall(order, places, records, columns, tags, decided, sent, draws):  # type: ignore[no-untyped-def]
+    """Take over what records say of cells about which nothing was decided before.
+
+    ``records`` are a run's bits (decided, sent) and draws.  A row of ``columns`` is a column of the
+    release, a column of the run, where its draw lies in the run and in ``draws``, its bytes, and
+    where its tag lies in the run (-1: it has none).  A draw whose tag differs is passed over.
+    """
+    says, was_sent, drawn = records
+    for i in order:
+        place = places[i]
+        if place < 0:
+            continue
+        for c in range(columns.shape[0]):
+            j, k, source, target, width, tag = columns[c]
+            bit = np.uint8(128) >> np.uint8(k & 7)
+            if decided[i, j] or not says[place, k >> 3] & bit:
+                continue
+            is_sent = (was_sent[place, k >> 3] & bit) != 0
+            if is_sent and tag >= 0:
+                found = np.uint64(0)
+                for b in range(8):
+                    found |= np.uint64(drawn[place, tag + b]) << np.uint64(8 * b)
+                if found != tags[i, j]:
+                    continue
+            decided[i, j] = True
+            sent[i, j] = is_sent
+            if is_sent:
+                for b in range(width):
+                    draws[i, target + b] = drawn[place, source + b]

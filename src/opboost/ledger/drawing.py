@@ -116,11 +116,11 @@ class Drawing:
         out = []
         sent = known.sent | new
         for j, slot in enumerate(self._writer.run.slots()):
-            tag = None if tags is None else tags[j]
+            tag = None if tags is None else tags[:, j]
             self._draw_new(j, prepared[j], new[:, j], tag, record[:, slot])
             drawn = record[:, slot][:, : self._wanted[j].width]
             if known.sent[:, j].any():
-                drawn = np.where(new[:, j, None], drawn, known.draws[j])
+                drawn = np.where(new[:, j, None], drawn, known.draws[:, self._memory.slot(j)])
             out.append(_released(self._columns[j], drawn, sent[:, j]))
         self._remember(handles, fresh, new, record)
         self._count(len(people), new, sent)
@@ -256,11 +256,13 @@ class Drawing:
         words = self._ledger.sampling_words(people, list(self._attributes))
         return self._budget.chosen(words)
 
-    def _tags(self, people: Words, prepared: Sequence[Prepared]) -> list[Words]:
-        return [
-            self._ledger.tags(w.attribute, w.mechanism, people, c.states(p))
-            for c, w, p in zip(self._columns, self._wanted, prepared, strict=True)
-        ]
+    def _tags(self, people: Words, prepared: Sequence[Prepared]) -> Words:
+        return np.column_stack(
+            [
+                self._ledger.tags(w.attribute, w.mechanism, people, c.states(p))
+                for c, w, p in zip(self._columns, self._wanted, prepared, strict=True)
+            ]
+        )
 
     def _draw_new(
         self, j: int, prepared: Prepared, new: BoolArray, tags: Words | None, slot: Draws

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from opboost._typing import BoolArray, IntArray, Words
+from opboost.kernels.search import recall
 from opboost.ledger.packing import Draws
 from opboost.ledger.runs import Run, RunColumn, RunFile
 from opboost.ledger.store import UNBOUNDED, Ledger
@@ -36,7 +37,7 @@ class Known:
 
     decided: BoolArray
     sent: BoolArray
-    draws: list[Draws]
+    draws: Draws
     elsewhere: BoolArray
 
 
@@ -49,22 +50,34 @@ class Memory:
     def __init__(self, ledger: Ledger, wanted: Sequence[Wanted]) -> None:
         self._ledger, self._wanted = ledger, list(wanted)
         renewed = ledger.renewed()
-        self._matches: list[tuple[RunFile, list[tuple[int, int]]]] = []
+        self._matches: list[tuple[RunFile, IntArray]] = []
+        self._ends = np.cumsum([0, *(w.width for w in wanted)])
         self._files = [ledger.run_file(run) for run in ledger.runs()]
         for file in self._files:
-            pairs = [
-                (j, k)
+            columns = [
+                self._match(file.run, j, k)
                 for j, column in enumerate(self._wanted)
                 for k, found in enumerate(file.run.columns)
                 if (found.attribute, found.mechanism) == (column.attribute, column.mechanism)
                 and file.run.committed > _begun(renewed, column.attribute)
             ]
-            if pairs:
-                self._matches.append((file, pairs))
+            if columns:
+                self._matches.append((file, np.array(columns, dtype=np.int64)))
         self._stones = ledger.tombstones()
         self.members: dict[str, BoolArray] = {}
 
-    def known(self, handles: Words, tags: Sequence[Words] | None) -> Known:
+    def _match(self, run: Run, j: int, k: int) -> tuple[int, ...]:
+        """How a column of a run answers for one that is wanted, as the compiled loop takes it."""
+        column, slot = run.columns[k], run.slots()[k]
+        tag = slot.start + column.width if column.tagged else -1
+        width = column.width if column.width == self._wanted[j].width else 0
+        return j, k, slot.start, int(self._ends[j]), width, tag
+
+    def slot(self, j: int) -> slice:
+        """Where the draws of a wanted column lie in :attr:`Known.draws`."""
+        return slice(int(self._ends[j]), int(self._ends[j + 1]))
+
+    def known(self, handles: Words, tags: Words | None) -> Known:
         """The draws that stand: the earliest committed one of each cell of the period.
 
         ``tags`` tell values apart where changed ones are drawn anew; a cell that was decided to be
@@ -72,32 +85,23 @@ class Memory:
         """
         rows, width = len(handles), len(self._wanted)
         decided, sent, elsewhere = (np.zeros((rows, width), dtype=np.bool_) for _ in range(3))
-        draws = [np.zeros((rows, c.width), dtype=np.uint8) for c in self._wanted]
-        for file, pairs in self._matches:
-            places = file.places(handles)
-            here = np.flatnonzero(places >= 0)
-            if not len(here):
-                continue
-            places = places[here]
-            self._note_members(file.run, places)
-            says, was_sent, stored = file.decided(places), file.sent(places), file.draws[places]
-            slots = file.run.slots()
-            for j, k in pairs:
-                column, drawn = file.run.columns[k], stored[:, slots[k]]
-                stands = says[:, k] & ~decided[here, j]
-                if tags is not None and column.tagged:
-                    stands &= ~was_sent[:, k] | _same(drawn[:, column.width :], tags[j][here])
-                at = here[stands]
-                decided[at, j], sent[at, j] = True, was_sent[stands, k]
-                if column.width == self._wanted[j].width:
-                    draws[j][at] = drawn[stands, : column.width]
-                else:
-                    elsewhere[at, j] = was_sent[stands, k]
+        draws = np.zeros((rows, int(self._ends[-1])), dtype=np.uint8)
+        order = np.argsort(handles[:, 0]) if self._matches else np.empty(0, dtype=np.int64)
+        marks = np.zeros((rows, width), dtype=np.uint64) if tags is None else tags
+        for file, columns in self._matches:
+            places = file.places(handles, order)
+            self._note_members(file.run, places[places >= 0])
+            before = sent.copy() if file.run.stored else sent
+            recall(order, places, file.records, columns, marks, decided, sent, draws)
+            if file.run.stored:
+                elsewhere |= sent & ~before
         forgotten = self.forgotten(handles)
         decided[forgotten], sent[forgotten], elsewhere[forgotten] = True, False, False
         return Known(decided, sent, draws, elsewhere)
 
     def _note_members(self, run: Run, places: IntArray) -> None:
+        if not len(places):
+            return
         if run.file not in self.members:
             self.members[run.file] = np.zeros(run.count, dtype=np.bool_)
         self.members[run.file][places] = True
@@ -142,8 +146,3 @@ def charged_amounts(run: Run, attribute: str | None = None) -> IntArray:
 
 def _begun(renewed: dict[str, int], attribute: str) -> int:
     return renewed.get(attribute, renewed[""])
-
-
-def _same(stored: Draws, tags: Words) -> BoolArray:
-    found = np.ascontiguousarray(stored).view("<u8").reshape(-1)
-    return np.asarray(found == tags)

@@ -135,11 +135,17 @@ class RunFile:
         self._decided, self._sent = (p.reshape(n, width) for p in parts[1:3])
         self.draws: Draws = parts[3].reshape(n, run.draw_bytes)
 
-    def places(self, handles: Words) -> IntArray:
-        """Where each person stands in the run; -1 who does not."""
+    def places(self, handles: Words, order: IntArray | None = None) -> IntArray:
+        """Where each person stands in the run; -1 who does not.  ``order`` sorts the handles."""
         places = np.empty(len(handles), dtype=np.int64)
-        find(self.handles, np.ascontiguousarray(handles), places)
+        order = np.argsort(handles[:, 0]) if order is None else order
+        find(self.handles, np.ascontiguousarray(handles), order, places)
         return places
+
+    @property
+    def records(self) -> tuple[Draws, Draws, Draws]:
+        """The packed bits ``decided`` and ``sent``, and the draws."""
+        return self._decided, self._sent, self.draws
 
     def decided(self, places: IntArray | slice) -> BoolArray:
         """Which columns the records at some places decide."""

@@ -3,9 +3,10 @@
 ``chain.py`` is the SQLite file with its chain of entries, ``runs.py`` the files that remember draws
 by person, ``members.py`` who was sent again.  ``key_file.py`` turns IDs into handles that mean
 nothing without a key kept elsewhere, ``store.py`` puts these together.  ``memory.py`` looks people
-up and ``drawing.py`` draws what is not there.  ``rotation.py``, ``renewal.py``, ``erasure.py`` and
-``migration.py`` change a ledger as a whole; ``verify.py`` checks every byte, ``witness.py`` and
-``receipts.py`` notice what is gone, ``summary.py`` and ``answers.py`` say what was revealed.
+up and ``drawing.py`` draws what is not there.  ``rotation.py``, ``compaction.py``, ``renewal.py``,
+``erasure.py`` and ``migration.py`` change a ledger as a whole, by ``rewriting.py``.  ``verify.py``
+checks every byte, ``witness.py`` and ``receipts.py`` notice what is gone, ``summary.py`` and
+``answers.py`` say what was revealed.
 """
 
 from opboost.ledger.drawing import Drawing

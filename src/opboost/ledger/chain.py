@@ -51,6 +51,13 @@ class Entry:
 
 
 _JOB = {"job": str, "recipient": str}
+_REWRITTEN: dict[str, type] = {
+    "runs": list,
+    "gone": list,
+    "members": list,
+    "tombstones": list,
+    "to": str,
+}
 _SAYS: dict[str, dict[str, type]] = {
     "open": {"format": int},
     "align": {**_JOB, "rows": int, "theirs": int, "points": str, "tag": str},
@@ -60,8 +67,9 @@ _SAYS: dict[str, dict[str, type]] = {
     "abort": {**_JOB, "reservation": int, "reason": str},
     "answer": {**_JOB, "cuts": dict, "query": str},
     "renew": {"attribute": str, "changed": str},
-    "rotate": {"runs": list, "gone": list, "members": list, "tombstones": list},
-    "forget": {"runs": list, "gone": list, "members": list, "tombstones": list},
+    "rotate": _REWRITTEN,
+    "merge": _REWRITTEN,
+    "forget": _REWRITTEN,
     "migrate": {"runs": list, "history": list},
 }
 """What the bodies of each kind say at least."""

@@ -29,6 +29,7 @@ from opboost.frames import OutColumn, hidden
 from opboost.ids import Spelling
 from opboost.ledger import members
 from opboost.ledger.chain import Entry
+from opboost.ledger.compaction import merge_runs
 from opboost.ledger.memory import Known, Memory, Wanted
 from opboost.ledger.packing import Draws, from_bytes, to_bytes, width_of
 from opboost.ledger.rotation import rotate
@@ -77,6 +78,7 @@ class Drawing:
             check_chain(self._ledger)
             self._ledger.clear()
             rotate(self._ledger)
+            merge_runs(self._ledger)
             with self._ledger.writing():
                 self._check_attributes()
                 self._number = self._reserve().number

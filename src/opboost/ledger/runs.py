@@ -61,7 +61,8 @@ class Run:
     """What the chain says of a run.
 
     ``committed`` is the number of the entry with which its draws were committed first.  ``stored``
-    names the stored release that holds the outputs, where the run does not.
+    names the stored release that holds the outputs, where the run does not.  A ``merged`` run holds
+    draws of several releases; whom each was about is among its members (members.py).
     """
 
     file: str
@@ -70,6 +71,7 @@ class Run:
     sha256: str
     columns: tuple[RunColumn, ...]
     stored: str = ""
+    merged: bool = False
 
     @property
     def bitmap_bytes(self) -> int:
@@ -95,12 +97,16 @@ class Run:
         """As an entry states it."""
         columns = [[c.attribute, c.mechanism, c.amount, c.width, c.tagged] for c in self.columns]
         plain = {"file": self.file, "committed": self.committed, "count": self.count}
-        return {**plain, "sha256": self.sha256, "columns": columns, "stored": self.stored}
+        return {**plain, "sha256": self.sha256, "columns": columns} | {
+            "stored": self.stored,
+            "merged": self.merged,
+        }
 
     @classmethod
     def of_json(cls, plain: Any) -> Run:
         """What an entry states; ValueError if it states something else."""
-        kinds = {"file": str, "committed": int, "count": int, "sha256": str, "stored": str}
+        kinds = {"file": str, "committed": int, "count": int, "sha256": str}
+        kinds |= {"stored": str, "merged": bool}
         if not isinstance(plain, dict) or set(plain) != {*kinds, "columns"}:
             raise ValueError("no run")
         if any(type(plain[name]) is not kind for name, kind in kinds.items()):

@@ -32,6 +32,9 @@ UNIT = 10**9
 UNBOUNDED = 2**62
 """What counts as spent once something was released without a bound (Local-map shows the run)."""
 
+REWRITTEN = ("rotate", "merge", "forget")
+"""Entries with which runs were written anew."""
+
 Changed = Literal["keep", "redraw"]
 """What happens to a cell whose value changed within a period: its draw stands, or is made anew."""
 
@@ -245,7 +248,7 @@ class Ledger:
     @property
     def storage_key(self) -> Key:
         """The key that encrypts the stored names: the newest as of the last rotation."""
-        name = next((e.body["to"] for e in self._reversed("rotate")), None)
+        name = next((e.body["to"] for e in self._reversed(*REWRITTEN)), None)
         name = name or self._reversed("open", "migrate")[0].key
         found = self._keys.named(name)
         assert found is not None, "all keys of entries are known"
@@ -287,7 +290,7 @@ class Ledger:
     def runs(self) -> list[Run]:
         """The runs that the chain names now, oldest draws first."""
         live: dict[str, Run] = {}
-        for entry in self.entries("commit", "rotate", "forget", "migrate"):
+        for entry in self.entries("commit", "migrate", *REWRITTEN):
             body = entry.body
             for name in body.get("gone", []):
                 live.pop(name, None)
@@ -302,7 +305,7 @@ class Ledger:
     def members(self) -> dict[int, Members]:
         """By the entry of a release: whom of earlier runs it was about."""
         found: dict[int, Members] = {}
-        for entry in self.entries("commit", "rotate", "forget"):
+        for entry in self.entries("commit", *REWRITTEN):
             try:
                 for number, plain in entry.body["members"]:
                     found[number] = Members.of_json(plain)
@@ -313,7 +316,7 @@ class Ledger:
     def tombstones(self) -> Words:
         """The handles of people who are to be forgotten."""
         stones: list[str] = []
-        for entry in self.entries("rotate", "forget"):
+        for entry in self.entries(*REWRITTEN):
             stones = entry.body["tombstones"]
         data = b"".join(bytes.fromhex(stone) for stone in stones)
         return np.frombuffer(data, dtype="<u8").reshape(-1, 2)
@@ -325,6 +328,11 @@ class Ledger:
             file.check()
             self._files[run.file] = file
         return self._files[run.file]
+
+    def forget_files(self, names: Sequence[str]) -> None:
+        """Let go of files that are about to be removed."""
+        for name in names:
+            self._files.pop(name, None)
 
     def new_run_path(self) -> Path:
         """A name for the next file, after all that there are and were."""

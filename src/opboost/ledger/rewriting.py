@@ -1,0 +1,105 @@
+"""Runs that are written anew: under other handles, without some people, or several as one.
+
+All of it becomes true with one entry of the chain; files that no entry names any more are removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from opboost._typing import BoolArray, IntArray, Words
+from opboost.ledger import members
+from opboost.ledger.chain import Entry
+from opboost.ledger.runs import Run, RunFile, RunWriter
+from opboost.ledger.store import Ledger
+
+
+def _same(handles: Words) -> Words:
+    return handles
+
+
+def _all(handles: Words) -> BoolArray:
+    return np.ones(len(handles), dtype=np.bool_)
+
+
+@dataclass
+class Rewriting:
+    """A change of all runs in the making.
+
+    ``renamed`` gives the new handles of old ones, ``keep`` says who stays.
+    """
+
+    ledger: Ledger
+    renamed: Callable[[Words], Words] = _same
+    keep: Callable[[Words], BoolArray] = _all
+    _new: list[Run] = field(default_factory=list)
+    _gone: list[str] = field(default_factory=list)
+    _moved: dict[str, tuple[Run, IntArray]] = field(default_factory=dict)
+    _own: list[Run] = field(default_factory=list)
+
+    def write(self, group: Sequence[Run]) -> None:
+        """Write some runs of the same columns as one.
+
+        Raises :class:`runs.Repeated` if two of them are about the same person.
+        """
+        path = self.ledger.new_run_path()
+        writer = RunWriter(path.parent, group[0].columns, group[0].stored)
+        try:
+            for file in map(self.ledger.run_file, group):
+                for piece in file.pieces():
+                    here = np.flatnonzero(self.keep(file.handles[piece])) + piece.start
+                    handles = self.renamed(file.handles[here])
+                    writer.add(handles, file.decided(here), file.sent(here), file.draws[here])
+            made = writer.finish(path, min(run.committed for run in group))
+        finally:
+            writer.close()
+        made = replace(made, merged=len(group) > 1 or group[0].merged)
+        new = RunFile(made, path)
+        for run in group:
+            old = self.ledger.run_file(run)
+            self._moved[run.file] = (made, new.places(self.renamed(old.handles)))
+            self._gone.append(run.file)
+            if made.merged and not run.merged:
+                self._own.append(run)
+        self._new.append(made)
+
+    def commit(self, kind: str, tombstones: Words, key: str) -> Entry:
+        """Say so in the chain, and remove what is gone."""
+        ledger = self.ledger
+        body = {
+            "runs": [run.as_json() for run in self._new],
+            "gone": self._gone,
+            "members": [[n, m.as_json()] for n, m in self._members().items()],
+            "tombstones": [bytes(t).hex() for t in tombstones.astype("<u8").view(np.uint8)],
+            "to": key,
+        }
+        with ledger.writing():
+            entry = ledger.append(kind, body)
+        ledger.forget_files(self._gone)
+        ledger.clear()
+        return entry
+
+    def _members(self) -> dict[int, members.Members]:
+        """Whom each release was about, in the terms of the new runs."""
+        told = self.ledger.members()
+        found = {n: members.read(self.ledger.runs_folder, m) for n, m in told.items()}
+        for run in self._own:
+            found.setdefault(run.committed, {})[run.file] = np.ones(run.count, dtype=np.bool_)
+        return {
+            number: members.write(self.ledger.new_run_path(), self._moved_bits(bits))
+            for number, bits in found.items()
+        }
+
+    def _moved_bits(self, bits: dict[str, BoolArray]) -> dict[str, BoolArray]:
+        moved: dict[str, BoolArray] = {}
+        for name, old in bits.items():
+            if name not in self._moved:
+                moved[name] = old
+                continue
+            run, places = self._moved[name]
+            here = moved.setdefault(run.file, np.zeros(run.count, dtype=np.bool_))
+            here[places[old & (places >= 0)]] = True
+        return moved

@@ -72,6 +72,7 @@ AT_FEATURE = (
     "bank/state/*/parties/{party}/proved",
     "{party}/state/*/common",
     "{party}/state/*/00000.draws",
+    "{party}/ledger/runs/000001",
     "{party}/state/*/00000.arrow",
     "{party}/state/*/00001.values",
     "{party}/state/*/schema",
@@ -87,7 +88,7 @@ AT_FEATURE = (
     "bank/state/*/parties/{party}/farewell",
     "{party}/state/*/manifest.json",
 )
-ENTRIES = ("open", "align", "aligned", "reserve", "draw", "commit", "answer")
+ENTRIES = ("open", "align", "aligned", "reserve", "commit", "answer")
 
 
 def boundaries(victim: str) -> list[str]:

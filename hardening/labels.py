@@ -37,7 +37,7 @@ from opboost.wire.messages import (
 )
 
 LIMITS = "\n[limits]\nconnect_seconds = 3\nanswer_seconds = 10\n"
-CHARGED = ("reserve", "draw", "commit")
+CHARGED = ("reserve", "commit")
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ import opboost as op
 from opboost.bench.processes import child_of, peak_mb
 from opboost.config.federation import load_feature
 from opboost.experiments.scene import LABEL_PARTY, started_process
-from opboost.ledger import Caps, Ledger
+from opboost.ledger.declared import open_ledger
 from opboost.service.aligning import Talk
 from opboost.service.feature_side import feature_party, signed_receipt
 from opboost.service.join import Connection, Unreachable
@@ -173,7 +173,7 @@ class Siege:
         self._helpers.append(started_process(leaving))
         config = load_feature(self.made.config("shop"))
         with (
-            Ledger(config.ledger_folder, config.ledger_key, Caps()) as ledger,
+            open_ledger(config.ledger) as ledger,
             self.hands() as (connection, welcome),
         ):
             party = feature_party(config, ledger)

@@ -24,15 +24,17 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 from sklearn.datasets import load_breast_cancer
 
 import opboost as op
 from hardening.nursery import Process, nursery
 from opboost.config.federation import load_feature, load_label
+from opboost.config.sections import LedgerSection
 from opboost.experiments.scene import LABEL_PARTY, Scene, free_port, write_scene
 from opboost.ledger import Ledger
+from opboost.ledger.declared import open_ledger
+from opboost.ledger.totals import totals
 from opboost.ledger.verify import verify
 from opboost.service.feature_side import feature_party
 from opboost.service.label_side import label_party, read_data
@@ -203,8 +205,7 @@ class Stage:
             try:
                 for name in PARTIES:
                     theirs = load_feature(self.scene.config(name))
-                    shutil.copytree(theirs.ledger_folder, Path(place) / name / "ledger")
-                    ledgers.append(Ledger(Path(place) / name / "ledger", theirs.ledger_key))
+                    ledgers.append(_copied_ledger(theirs.ledger, Path(place) / name))
                     theirs = replace(theirs, state=Path(place) / name / "state")
                     parties.append(feature_party(theirs, ledgers[-1]))
                 channels = [op.MemoryChannel(p) for p in parties]
@@ -222,11 +223,11 @@ class Stage:
     def _ledger_complaints(self, party: str) -> list[str]:
         config = load_feature(self.scene.config(party))
         found = []
-        with Ledger(config.ledger_folder, config.ledger_key) as ledger:
+        with open_ledger(config.ledger) as ledger:
             found += [f"{party}'s ledger: {f.words}" for f in verify(ledger)]
             kinds = Counter(e.kind for e in ledger.entries())
-            aborts = [e.body for e in ledger.entries("abort")]
-            spent = ledger.most_spent()
+            spent = totals(ledger)
+            drawn = _draws(ledger)
         for kind in ("open", "align", "aligned", "answer"):
             if kinds[kind] != 1:
                 found.append(f"{party}'s ledger has {kinds[kind]} entries {kind!r}")
@@ -234,10 +235,10 @@ class Stage:
         if not kinds["commit"] or kinds["reserve"] != kinds["commit"] + kinds["abort"]:
             found.append(f"{party}'s ledger has the entries {dict(kinds)}")
         level = (10 - 1) * EPSILON
-        for attribute, people, most in spent:
-            if (people, most) != (ROWS, round(level * 10**9)):
-                found.append(f"{party} charged {most / 1e9:g} for {attribute} to {people} people")
-        drawn = _draws(config.ledger_folder, [body["noise"] for body in aborts])
+        for attribute, of in spent.items():
+            most = round(level * 10**9) * (1 if attribute else COLUMNS)
+            if (of.people, of.most) != (ROWS, most):
+                found.append(f"{party} charged {of.most / 1e9:g} for {attribute!r} to {of.people}")
         if len(drawn) != len(set(drawn)) or len(drawn) != ROWS * COLUMNS:
             found.append(f"{party} drew {len(drawn)} cells, {len(set(drawn))} different ones")
         return found
@@ -253,16 +254,24 @@ class Stage:
         ]
 
 
-def _draws(folder: Path, taken_back: list[list[int]]) -> list[tuple[str, bytes]]:
-    """Every cell that was drawn and not taken back before anything was sent."""
-    with closing(sqlite3.connect(folder / "ledger.sqlite")) as db:
-        rows = db.execute("SELECT id, attribute, cells FROM noise").fetchall()
-    return [
-        (attribute, bytes(cell))
-        for number, attribute, blob in rows
-        if not any(after < number <= last for after, last in taken_back)
-        for cell in np.frombuffer(blob, dtype="V16")
-    ]
+def _copied_ledger(section: LedgerSection, place: Path) -> Ledger:
+    """A copy of a ledger with a copy of its key, whose witness goes on with the copy."""
+    shutil.copytree(section.folder, place / "ledger")
+    key = place / "ledger.key"
+    key.touch(mode=0o600)
+    key.write_bytes(Path(section.key).read_bytes())
+    return Ledger(place / "ledger", key)
+
+
+def _draws(ledger: Ledger) -> list[tuple[str, bytes]]:
+    """Every cell that was drawn: its attribute, and whom it is about."""
+    found = []
+    for run in ledger.runs():
+        file = ledger.run_file(run)
+        sent = file.sent(slice(None))
+        for k, column in enumerate(run.columns):
+            found += [(column.attribute, bytes(handle)) for handle in file.handles[sent[:, k]]]
+    return found
 
 
 def content(model: Path) -> dict[str, bytes]:

@@ -149,8 +149,12 @@ def test_spellings_meet_under_a_rule_and_only_under_it():
     whole = Normalisation(trim=True, case="lower", unicode="NFKC")
     assert len(set(row_keys([spelt], ["id"], whole))) == 1
     with pytest.raises(DataError, match="has spaces around it"):
-        row_keys([spelt], ["id"], Normalisation())
-    assert len(set(row_keys([["Ab", "ab", "ÀB"]], ["id"], Normalisation()))) == 3
+        row_keys([spelt], ["id"], Normalisation.exact())
+    assert len(set(row_keys([["Ab", "ab", "ÀB"]], ["id"], Normalisation.exact()))) == 3
+    assert row_keys([["Ab", "ab", "ÀB"]], ["id"], Normalisation()) == [b"ab", b"ab", "àb".encode()]
+    assert Normalisation().spelling == "canonical"
+    assert Normalisation.exact().spelling == "exact"
+    assert whole.spelling is None
     assert row_keys([[7, 8]], ["id"], whole) == row_keys([["7", " 8"]], ["id"], whole)
     with pytest.raises(DataError, match="is missing"):
         row_keys([["  "]], ["id"], whole)

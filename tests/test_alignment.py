@@ -33,7 +33,7 @@ EXACT = op.ClampMap(GRID, 40.0)  # so little noise that a code is its value
 
 
 def people(rng, count, of=400):
-    return [f"P{i:03d}" for i in rng.permutation(of)[:count]]
+    return [f"p{i:03d}" for i in rng.permutation(of)[:count]]
 
 
 def value_of(person, shift=0):
@@ -373,7 +373,7 @@ class Guesser:
 
 def test_a_label_party_that_changes_its_points_learns_no_more_than_it_first_showed(tmp_path):
     ids = people(np.random.default_rng(16), 120)
-    guesses = [f"P{i:03d}" for i in range(400)]
+    guesses = [f"p{i:03d}" for i in range(400)]
     with op.Ledger(tmp_path / "ledger", tmp_path / "key") as ledger:
         capped = op.AlignRules(minimum_rows=1, most_rows=200, repeats=1)
         party = shop(ids, ledger=ledger, state=tmp_path / "state", align=capped)

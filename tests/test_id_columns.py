@@ -66,7 +66,7 @@ def test_an_id_twice_or_a_bad_one_is_refused_with_its_place(tmp_path):
     twice = IdColumns.of(written(tmp_path, [*IDS, IDS[5], IDS[5], IDS[7]]), ["id"])
     with pytest.raises(DataError, match="2 IDs stand more than once, in 5 rows"):
         twice.keys(PLAIN, tmp_path)
-    for wrong in (" x", "NA", "soft\u00adhyphen"):
+    for wrong in (" ", "NA", "soft\u00adhyphen"):
         bad = IdColumns.of(written(tmp_path, [*IDS[:2500], wrong, *IDS[2501:]]), ["id"])
         with pytest.raises(DataError, match="row 2500") as refused:
             bad.keys(PLAIN, tmp_path)

@@ -74,7 +74,8 @@ def test_what_is_sent_is_what_is_stored_and_costs_nothing_more(tmp_path, charge,
     assert summary(charge.ledger)["spent"] == before
     lines = [r for r in summary(charge.ledger)["releases"] if r["job"].startswith("2026")]
     assert [(r["rows"], r["new_cells"]) for r in lines] == [(300, 0)] * 2
-    assert lines[0]["old_cells"] == 300 * sum(len(c.release_names()) for c in plan.private)
+    columns = plan.budget.columns_per_row if plan.budget else len(plan.private)
+    assert lines[0]["old_cells"] == 300 * columns
     assert not verify(charge.ledger)
 
 
@@ -148,7 +149,7 @@ def test_the_ledger_refuses_a_row_twice_also_here(tmp_path, charge):
         pytest.raises(DataError, match="repeat an ID"),
         Drawing(charge.ledger, PLAN.private, PLAN.attributes, job="x", recipient="y") as drawing,
     ):
-        drawing.repeat([b"a", b"b", b"a"], 3)
+        drawing.repeat([b"a", b"b", b"a"])
 
 
 def test_by_command_desensitised_by_processes_then_joined(tmp_path):
@@ -176,7 +177,7 @@ def test_by_command_desensitised_by_processes_then_joined(tmp_path):
         started_output(python_command("-m", "opboost", "ledger", "export", "-c", str(config)))
     )
     drawn = [e["kind"] for e in entries]
-    assert drawn == ["open", "reserve", "draw", "commit", "reserve", "commit", "answer"]
+    assert drawn == ["open", "reserve", "commit", "reserve", "commit", "answer"]
 
 
 def started_output(command):

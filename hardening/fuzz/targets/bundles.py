@@ -166,7 +166,7 @@ def _prepare_inside(number: int, home: Path) -> Drill:
 
 def _prepare_query(home: Path) -> Drill:
     """A split query, as the feature party answers it."""
-    from opboost.ledger import Ledger
+    from opboost.ledger.declared import open_ledger
     from opboost.service.feature_side import feature_party
 
     folder, made = _shared(home)
@@ -176,7 +176,7 @@ def _prepare_query(home: Path) -> Drill:
     opened.mkdir()
     unseal(made[5], tools.identity.ca).extract(tools.key, opened)
     good = (opened / "query").read_bytes()
-    party = feature_party(shop, Ledger(shop.ledger_folder, shop.ledger_key))
+    party = feature_party(shop, open_ledger(shop.ledger))
 
     def make(rng: Random) -> bytes:
         return resealed(spoilt(rng, good[len(envelope.MARK) + 32 :]))

@@ -13,7 +13,7 @@ from hardening.fuzz.target import Drill, Target
 from opboost.config.columns import load
 from opboost.config.federation import is_label_party, load_feature, load_job, load_label
 from opboost.errors import ConfigError, OpBoostError, PeerError
-from opboost.ledger.keys import read_keys
+from opboost.ledger.key_file import KeyFile
 from opboost.service.certs import new_kit
 from opboost.service.encryption import read_key, read_public
 from opboost.service.tls import named_in, read_identity
@@ -266,7 +266,7 @@ def _prepare_ledger_key(home: Path) -> Drill:
 
     def feed(data: bytes) -> None:
         file.write_bytes(data)
-        read_keys(file, home / "ledger", new=False)
+        KeyFile.read(file, home / "ledger", new=False)
 
     return Drill(lambda rng: spoilt(rng, good, [b"\xff\xfe", b"\xc3\xa9"]), feed)
 

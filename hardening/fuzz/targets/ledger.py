@@ -1,7 +1,8 @@
-"""A ledger's file: damaged as bytes, and row by row as somebody with SQLite could."""
+"""A ledger's files: damaged as bytes, and entry by entry as somebody with SQLite could."""
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from contextlib import suppress
 from functools import partial
@@ -15,16 +16,13 @@ from hardening.fuzz.mutate import plain, spoilt, spoilt_json
 from hardening.fuzz.target import Drill, Target
 from hardening.fuzz.targets.messages import columns
 from opboost.errors import ConfigError, DataError, PrivacyError
-from opboost.ledger import Drawing, Ledger
+from opboost.ledger import Drawing, Ledger, witness
 from opboost.ledger.receipts import read_receipts
 from opboost.ledger.summary import summary
+from opboost.ledger.totals import totals
 from opboost.ledger.verify import verify
 
-TABLES = {
-    "entries": ("number", "at", "kind", "body", "key", "hash"),
-    "charges": ("id", "reservation", "key", "attribute", "amount", "persons"),
-    "noise": ("id", "reservation", "key", "attribute", "mechanism", "width", "cells", "drawn"),
-}
+FIELDS = ("number", "at", "kind", "body", "key", "hash")
 RAW = pa.table({"age": [1.0, 50.0, 99.0], "city": ["x", "y", "x"]})
 PEOPLE = [b"ann", b"bob", b"cid"]
 
@@ -71,55 +69,79 @@ def _used(home: Path) -> None:
         verify(ledger, [(1, bytes(32))])
         summary(ledger)
         [entry.body for entry in ledger.entries()]
-        ledger.most_spent()
+        totals(ledger)
         _drawn(ledger, "three")
 
 
 def _prepare(by_row: bool, home: Path) -> Drill:
     good = _made(home)
     file = home / "ledger" / "ledger.sqlite"
-    scratch = home / "scratch.sqlite"
+    kept, scratch = home / "kept", home / "scratch.sqlite"
+    shutil.copytree(file.parent, kept)
 
     def make(rng: Random) -> bytes:
-        return _spoilt_rows(rng, good, scratch) if by_row else spoilt(rng, good)
+        return _spoilt_entries(rng, good, scratch) if by_row else spoilt(rng, good)
 
     def feed(data: bytes) -> None:
-        for left in file.parent.iterdir():
-            left.unlink()
+        _restore(home, kept)
         file.write_bytes(data)
         _used(home)
 
     return Drill(make, feed)
 
 
-def _spoilt_rows(rng: Random, good: bytes, scratch: Path) -> bytes:
+def _prepare_runs(home: Path) -> Drill:
+    _made(home)
+    folder, kept = home / "ledger", home / "kept"
+    shutil.copytree(folder, kept)
+    names = sorted(f.name for f in (kept / "runs").iterdir())
+
+    def make(rng: Random) -> bytes:
+        name = rng.choice(names)
+        return name.encode() + spoilt(rng, (kept / "runs" / name).read_bytes())
+
+    def feed(data: bytes) -> None:
+        _restore(home, kept)
+        (folder / "runs" / data[:6].decode()).write_bytes(data[6:])
+        _used(home)
+
+    return Drill(make, feed)
+
+
+def _restore(home: Path, kept: Path) -> None:
+    """Bring back the ledger as it was, without the notes of how long it has become."""
+    shutil.rmtree(home / "ledger")
+    shutil.copytree(kept, home / "ledger")
+    (home / "ledger" / witness.FOLDER_NOTE).unlink()
+    witness.beside(home / "ledger.key").unlink(missing_ok=True)
+
+
+def _spoilt_entries(rng: Random, good: bytes, scratch: Path) -> bytes:
     scratch.write_bytes(good)
     db = sqlite3.connect(scratch, isolation_level=None)
     db.execute("PRAGMA journal_mode = OFF")
-    for table in TABLES:
-        for verb in ("UPDATE", "DELETE"):
-            if rng.random() < 0.98:
-                db.execute(f"DROP TRIGGER {table}_{verb}")
+    for verb in ("UPDATE", "DELETE"):
+        if rng.random() < 0.98:
+            db.execute(f"DROP TRIGGER entries_{verb}")
     for _ in range(rng.choice((1, 1, 2))):
-        table = rng.choice(list(TABLES))
         try:
-            rows = db.execute(f"SELECT rowid, * FROM {table}").fetchall()
-            _spoilt_row(rng, db, table, rng.choice(rows))
+            rows = db.execute("SELECT rowid, * FROM entries").fetchall()
+            _spoilt_row(rng, db, rng.choice(rows))
         except (sqlite3.Error, IndexError, OverflowError, UnicodeEncodeError):
             continue
     db.close()
     return scratch.read_bytes()
 
 
-def _spoilt_row(rng: Random, db: sqlite3.Connection, table: str, row: tuple) -> None:
+def _spoilt_row(rng: Random, db: sqlite3.Connection, row: tuple) -> None:
     way = rng.random()
     if way < 0.1:
-        db.execute(f"DELETE FROM {table} WHERE rowid = ?", row[:1])
+        db.execute("DELETE FROM entries WHERE rowid = ?", row[:1])
         return
     if way < 0.13:
-        db.execute(rng.choice((f"DROP TABLE {table}", f"DELETE FROM {table}")))
+        db.execute(rng.choice(("DROP TABLE entries", "DELETE FROM entries")))
         return
-    place = rng.randrange(len(TABLES[table]))
+    place = rng.randrange(len(FIELDS))
     value = row[1 + place]
     if isinstance(value, str) and value[:1] == "{" and way < 0.9:
         value = spoilt_json(rng, value.encode()).decode(errors="replace")
@@ -128,8 +150,7 @@ def _spoilt_row(rng: Random, db: sqlite3.Connection, table: str, row: tuple) -> 
     else:
         odd = plain(rng)
         value = odd if isinstance(odd, int | float | str | bytes | None) else str(odd)
-    name = TABLES[table][place]
-    db.execute(f"UPDATE {table} SET {name} = ? WHERE rowid = ?", (value, row[0]))
+    db.execute(f"UPDATE entries SET {FIELDS[place]} = ? WHERE rowid = ?", (value, row[0]))
 
 
 def _prepare_receipts(home: Path) -> Drill:
@@ -157,5 +178,6 @@ ERRORS = (DataError, PrivacyError, ConfigError)
 TARGETS = [
     Target("ledger: its bytes", "user", ERRORS, partial(_prepare, False), most=2_000),
     Target("ledger: its rows", "user", ERRORS, partial(_prepare, True), most=2_000),
+    Target("ledger: its runs", "user", ERRORS, _prepare_runs, most=2_000),
     Target("receipts in a folder", "user", (op.errors.WireError, ConfigError), _prepare_receipts),
 ]

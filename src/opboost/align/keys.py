@@ -119,8 +119,16 @@ def row_keys(
 
 def table_keys(
     table: pa.Table, names: Sequence[str], rule: Normalisation, first: int = 0
-) -> pa.LargeBinaryArray:
+) -> list[bytes]:
     """The keys of an Arrow table's rows: what :func:`row_keys` gives, faster for plain IDs."""
+    found: list[bytes] = key_array(table, names, rule, first).to_pylist()
+    return found
+
+
+def key_array(
+    table: pa.Table, names: Sequence[str], rule: Normalisation, first: int = 0
+) -> pa.LargeBinaryArray:
+    """What :func:`table_keys` gives, as an array."""
     if len(names) == 1 and rule.spelling is not None and not rule.parts:
         sure = plain_ids(table.column(names[0]), rule.spelling)
         if sure is not None:

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from opboost import durable
-from opboost.align.keys import Digests, Normalisation, key_digests, row_keys, table_keys
+from opboost.align.keys import Digests, Normalisation, key_array, key_digests, row_keys
 from opboost.align.rules import AlignRules
 from opboost.columns import PrivateColumn
 from opboost.config import Plan
@@ -402,7 +402,7 @@ class FeatureParty:
     def _keys(self, table: Any, first: int) -> pa.LargeBinaryArray:
         """What rows are matched by: their IDs as the job spells them."""
         if isinstance(table, pa.Table) and self._ids:
-            return table_keys(table, self._ids, self._spelling, first)
+            return key_array(table, self._ids, self._spelling, first)
         listed = [_listed(table, n) for n in self._ids]
         keys = row_keys(listed, self._ids, self._spelling) if self._ids else []
         return pa.array(keys, pa.large_binary())

@@ -21,7 +21,7 @@ from opboost.files.desensitize import released
 from opboost.files.reading import CELLS
 from opboost.files.writing import TableWriter
 from opboost.frames import OutColumn, hidden
-from opboost.ids import id_array
+from opboost.ids import Spelling, id_array
 from opboost.prf import RowRng, row_names
 from opboost.scale.vault import RECEIPT, Aside, read_secret, remake
 from opboost.specs import column_to_dict
@@ -46,13 +46,14 @@ class Block:
     """The work of every task, as a value that travels to a worker; the secret does not.
 
     A worker reads the secret from the release's folder, which all workers share.  ``people`` says
-    whether IDs are put aside, sealed, for a ledger.
+    whether IDs are put aside, sealed, for a ledger, and ``spelling`` how the ledger spells them.
     """
 
     folder: Path
     plan: Plan
     ids: tuple[str, ...]
     people: bool
+    spelling: Spelling = "exact"
 
     def write(self, number: int, tables: Iterable[pa.Table]) -> Receipt:
         """Desensitise the rows of a part and store them; what is repeated is the same bytes."""
@@ -103,7 +104,7 @@ class _Part:
 
     def released(self, piece: pa.Table) -> pa.Table:
         """Some more rows, desensitised."""
-        ids = id_array(piece, self._block.ids)
+        ids = id_array(piece, self._block.ids, spelling=self._block.spelling)
         self._names = row_names(self._secret, ids)
         self._aside.add(ids, self._names)
         out = released(piece, self._block.plan, self._draw, self.rows, self.outside)

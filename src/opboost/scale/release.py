@@ -34,6 +34,7 @@ from opboost.files.stored_release import (
     read_manifest,
 )
 from opboost.files.writing import check_new
+from opboost.ids import Spelling
 from opboost.ledger import Drawing, Ledger
 from opboost.prf import row_names
 from opboost.scale import vault
@@ -100,7 +101,8 @@ class Release:
             )
         self.folder = self.target.with_name(f".{self.target.name}.release")
         self.outside: dict[str, int] = {}
-        self.block = Block(self.folder, plan, tuple(ids), charge is not None)
+        spelling: Spelling = charge.ledger.ids if charge else "exact"
+        self.block = Block(self.folder, plan, tuple(ids), charge is not None, spelling)
         self._about = _digest(
             {
                 "columns": [column_to_dict(c) for c in plan.private],

@@ -85,7 +85,7 @@ def test_every_party_has_the_common_rows_in_one_order(kind):
         ledger = channel._party._ledger
         entries = [(e.kind, e.body) for e in ledger.entries()]
         kinds = [k for k, _ in entries]
-        assert kinds == ["open", "align", "aligned", "reserve", "draw", "commit", "answer"]
+        assert kinds == ["open", "align", "aligned", "reserve", "commit", "answer"]
         assert entries[1][1]["theirs"] == 350
         assert entries[2][1]["common"] == len(common)
         assert entries[5][1]["new_cells"] == len(common)  # nobody else was drawn or charged

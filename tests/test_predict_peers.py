@@ -116,7 +116,7 @@ class Prediction:
         for name in self.parties:
             home = self.folder / name
             with op.Ledger(home / "ledger", self.folder / "keys" / f"{name}.key") as ledger:
-                before = len(list(ledger.entries("draw")))
+                before = ledger.runs()
                 party = op.FeatureParty(
                     people(rows, THEIRS[name]), self.config(name), ledger=ledger, ids="id"
                 )
@@ -124,7 +124,7 @@ class Prediction:
                 channel.open(Welcome("20260102T030405Z-01020304", bytes(32), b""))
                 for column, (_, came) in zip(party.plan.private, channel.columns(), strict=True):
                     released[column.name] = [OutColumn(column.name, came.values)]
-                assert len(list(ledger.entries("draw"))) == before
+                assert ledger.runs() == before
         model = op.load(self.model)
         table = people(rows, NAMES[:7])
         monkeypatch.setattr(model.desensitizer_, "release", lambda X: (X, released))

@@ -167,7 +167,7 @@ def test_a_party_may_leave_and_come_back_and_the_label_party_may_die(tmp_path):
     op.load(tmp_path / LABEL_PARTY / "model.opboost")
     entries = json.loads(run("ledger", "export", "-c", made.config("shop"))[1])
     aligned = ["open", "align", "aligned"]
-    assert [e["kind"] for e in entries] == [*aligned, "reserve", "draw", "commit", "answer"]
+    assert [e["kind"] for e in entries] == [*aligned, "reserve", "commit", "answer"]
 
 
 def test_an_answer_that_cannot_be_true_is_refused_at_the_gate(tmp_path):

@@ -13,6 +13,7 @@ FILES = (
     "accuracy",
     "federation",
     "alignment",
+    "ledger",
     "faults",
     "faults_boundaries",
     "faults_moments",

@@ -13,6 +13,7 @@ from opboost.cli.common import (
     Format,
     FormatOption,
     echo,
+    NewLedgerOption,
     print_json,
     steps_progress,
     talk,
@@ -43,6 +44,7 @@ def align(
     again: Annotated[
         bool, typer.Option("--again", help="Begin a new run of a job that has begun already.")
     ] = False,
+    new_ledger: NewLedgerOption = False,
     format: FormatOption = Format.text,
 ) -> None:
     """Begin a job (label party), or find the rows that the parties have in common.
@@ -60,18 +62,24 @@ def align(
 
         if given and again:
             raise ConfigError("--again begins a new run, so there is nothing to take in yet.")
+        if new_ledger:
+            raise ConfigError("--new-ledger is for a feature party: the label party has no ledger.")
         found = load_label(config)
         outcome = go_on(found, "align", given, to) if given else begin(found, to, again=again)
         _tell(outcome, format)
         return
     if again or not given or len(given) > 1:
         raise ConfigError("A feature party takes in one bundle, from the label party.")
-    _feature(config, "align", given[0], to, format)
+    _feature(config, "align", given[0], to, new_ledger, format)
 
 
 @bundle.command()
 def export(
-    config: ConfigOption, given: Given, to: ToOption, format: FormatOption = Format.text
+    config: ConfigOption,
+    given: Given,
+    to: ToOption,
+    new_ledger: NewLedgerOption = False,
+    format: FormatOption = Format.text,
 ) -> None:
     """Feature party: desensitise once, and write codes for the label party.
 
@@ -79,7 +87,7 @@ def export(
     Example:
       opboost bundle export -c shop.toml in/credit-3.bundle --to out
     """
-    _feature(config, "export", given, to, format)
+    _feature(config, "export", given, to, new_ledger, format)
 
 
 @bundle.command()
@@ -97,7 +105,11 @@ def split_query(
 
 @bundle.command()
 def answer(
-    config: ConfigOption, given: Given, to: ToOption, format: FormatOption = Format.text
+    config: ConfigOption,
+    given: Given,
+    to: ToOption,
+    new_ledger: NewLedgerOption = False,
+    format: FormatOption = Format.text,
 ) -> None:
     """Feature party: answer the label party's question, once.
 
@@ -105,7 +117,7 @@ def answer(
     Example:
       opboost bundle answer -c shop.toml in/credit-5.bundle --to out
     """
-    _feature(config, "answer", given, to, format)
+    _feature(config, "answer", given, to, new_ledger, format)
 
 
 @bundle.command()
@@ -150,12 +162,15 @@ def _label(config: Path, verb: str, given: list[Path], to: Path, format: Format)
     _tell(go_on(load_label(config), verb, given, to), format)
 
 
-def _feature(config: Path, verb: str, given: Path, to: Path, format: Format) -> None:
+def _feature(
+    config: Path, verb: str, given: Path, to: Path, new_ledger: bool, format: Format
+) -> None:
     from opboost.config.federation import load_feature
     from opboost.service.bundle_feature import go_on
 
     with steps_progress() as progress:
-        outcome = go_on(load_feature(config), verb, given, to, progress=progress)
+        found = load_feature(config)
+        outcome = go_on(found, verb, given, to, progress=progress, new_ledger=new_ledger)
     _tell(outcome, format)
 
 

@@ -19,9 +19,11 @@ from opboost.config.federation import (
     load_feature,
     load_label,
 )
+from opboost.config.sections import LedgerSection
 from opboost.doctor.finding import Finding, State
 from opboost.doctor.machine import disk
 from opboost.errors import OpBoostError
+from opboost.ledger.store import CHAIN_FILE
 from opboost.service.encryption import read_key, read_public
 from opboost.service.tls import UNREADABLE, read_identity
 
@@ -32,10 +34,12 @@ SOON = timedelta(days=30)
 def examine_party(path: Path) -> Iterator[Finding]:
     """A configuration, and all that it names; the first mistake in the file itself ends it."""
     try:
-        alone = validated(read(path), path.name).party is None
-        if alone:
+        sections = validated(read(path), path.name)
+        if sections.party is None:
             load(path)
             yield Finding("configuration", State.ok, f"{path.name} declares columns, no party")
+            if sections.ledger is not None:
+                yield _ledger_key(sections.ledger.based(path.parent))
             return
         found = load_label(path) if is_label_party(path) else load_feature(path)
     except OpBoostError as error:
@@ -49,7 +53,7 @@ def examine_party(path: Path) -> Iterator[Finding]:
     yield from _certificates(found)
     yield disk("disk, state", found.state)
     if isinstance(found, FeatureConfig):
-        yield _ledger_key(found)
+        yield _ledger_key(found.ledger)
         yield disk("disk, ledger", Path(found.ledger.folder))
 
 
@@ -117,8 +121,8 @@ def dates(what: str, pem: bytes, remedy: str, now: datetime | None = None) -> Fi
     return Finding(what, State.ok, left)
 
 
-def _ledger_key(found: FeatureConfig) -> Finding:
-    key, ledger = Path(found.ledger.key), Path(found.ledger.folder) / "ledger.sqlite"
+def _ledger_key(section: LedgerSection) -> Finding:
+    key, ledger = Path(section.key), Path(section.folder) / CHAIN_FILE
     if not key.exists():
         if ledger.exists():
             step = f"Bring {key} back from its copy: without it people would be noised anew."
@@ -128,4 +132,11 @@ def _ledger_key(found: FeatureConfig) -> Finding:
         return Finding(
             "ledger's key", State.wrong, f"{key} can be read by others", f"Run: chmod 600 {key}"
         )
+    if not ledger.exists():
+        step = (
+            f"Bring {section.folder} back (is its volume mounted?): without it everybody would be "
+            "drawn and charged anew. A release is refused until then; --new-ledger begins an "
+            "empty ledger."
+        )
+        return Finding("ledger's key", State.warning, f"{key} is there, its ledger is not", step)
     return Finding("ledger's key", State.ok, str(key))

@@ -8,6 +8,7 @@ from opboost.config.columns import read, validated
 from opboost.config.sections import LedgerSection
 from opboost.errors import ConfigError
 from opboost.ledger.store import CHAIN_FILE, Caps, Ledger
+from opboost.ledger.witness import missing
 
 
 def open_ledger(section: LedgerSection, base: Path = Path(), *, new: bool = False) -> Ledger:
@@ -30,6 +31,9 @@ def declared_ledger(config: Path) -> Ledger:
     section = declared_section(config)
     folder = config.parent / section.folder
     if not (folder / CHAIN_FILE).exists():
+        key = config.parent / section.key
+        if key.exists():
+            raise missing(folder, key)
         raise ConfigError(f"There is no ledger in {folder} yet.")
     return open_ledger(section, config.parent)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -86,9 +87,8 @@ class Ledger:
         self.folder, self.caps = Path(folder), caps or Caps()
         self.key_path = Path(key)
         KeyFile.check_place(self.key_path, self.folder)
-        if not self.folder.exists() and self.key_path.exists() and not new:
-            raise witness.missing(self.folder, self.key_path)
-        _private_folder(self.folder)
+        self._check_there(new)  # before anything is made, also in an empty mount point
+        _make_private(self.folder)
         self._files: dict[str, RunFile] = {}
         with durable.waiting(self.folder / "creating"):
             is_new = self._check_there(new)
@@ -336,7 +336,7 @@ class Ledger:
 
     def new_run_path(self) -> Path:
         """A name for the next file, after all that there are and were."""
-        _private_folder(self.runs_folder)
+        _make_private(self.runs_folder)
         numbers = [int(run.file) for run in self.runs()]
         numbers += [int(m.file) for m in self.members().values()]
         numbers += [int(p.name) for p in self.runs_folder.glob("[0-9]*") if p.name.isdigit()]
@@ -365,8 +365,26 @@ def _check_setting(name: str, wanted: str | None, found: str, how: str) -> None:
         )
 
 
-def _private_folder(folder: Path) -> None:
-    """Make a folder that only its owner reads, whatever the umask."""
-    folder.mkdir(parents=True, exist_ok=True)
-    if os.name == "posix" and folder.stat().st_mode & 0o777 != 0o700:
-        folder.chmod(0o700)
+def _make_private(folder: Path) -> None:
+    """Make a folder that only its owner reads, with all files in it, whatever the umask."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if os.name != "posix":
+        return
+    _close(folder, 0o700)
+    for path in folder.iterdir():
+        if path.is_file():
+            _close(path, 0o600)
+
+
+def _close(path: Path, mode: int) -> None:
+    """Close a file or folder to others; another process may have taken the file away."""
+    try:
+        if stat.S_IMODE(path.stat().st_mode) != mode:
+            path.chmod(mode)
+    except FileNotFoundError:
+        return
+    except PermissionError:
+        raise ConfigError(
+            f"{path} can be read by others, and this user may not change that. Run the command as "
+            f"its owner, or: chmod {mode:o} {path}"
+        ) from None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from opboost._typing import BoolArray, IntArray, Words
-from opboost.kernels.search import recall
+from opboost.kernels.search import find, recall
 from opboost.ledger.packing import Draws
 from opboost.ledger.runs import Run, RunColumn, RunFile
 from opboost.ledger.store import UNBOUNDED, Ledger
@@ -63,7 +63,8 @@ class Memory:
             ]
             if columns:
                 self._matches.append((file, np.array(columns, dtype=np.int64)))
-        self._stones = ledger.tombstones()
+        stones = ledger.tombstones()
+        self._stones = stones[np.argsort(stones[:, 0])]
         self.members: dict[str, BoolArray] = {}
 
     def _match(self, run: Run, j: int, k: int) -> tuple[int, ...]:
@@ -110,8 +111,9 @@ class Memory:
         """Who has a tombstone."""
         if not len(self._stones):
             return np.zeros(len(handles), dtype=np.bool_)
-        alike = (handles[:, None, :] == self._stones[None, :, :]).all(axis=2)
-        return np.asarray(alike.any(axis=1))
+        places = np.empty(len(handles), dtype=np.int64)
+        find(self._stones, np.ascontiguousarray(handles), np.argsort(handles[:, 0]), places)
+        return np.asarray(places >= 0)
 
     def spent(self, handles: Words, attribute: str | None = None) -> IntArray:
         """What was spent on each person over all periods, in billionths: on one attribute, or all.

@@ -30,7 +30,7 @@ from opboost.ids import Spelling
 from opboost.ledger import members
 from opboost.ledger.chain import Entry
 from opboost.ledger.compaction import merge_runs
-from opboost.ledger.memory import Known, Memory, Wanted
+from opboost.ledger.memory import Memory, Wanted
 from opboost.ledger.packing import Draws, from_bytes, to_bytes, width_of
 from opboost.ledger.rotation import rotate
 from opboost.ledger.runs import TAG_BYTES, Repeated, Run, RunWriter
@@ -137,12 +137,18 @@ class Drawing:
         people = self._ledger.people(ids)
         handles = self._ledger.handles(people)
         known = self._memory.known(handles, None)
-        if known.decided.any():
-            raise self._drawn_before(known)
+        here = ~self._memory.forgotten(handles)
+        if known.decided[here].any():
+            raise self._drawn_before(known.decided[here])
+        chosen = chosen & here[:, None]
         self._check_caps(handles, chosen)
         nothing = np.zeros((len(people), 0), dtype=np.uint8)
-        self._remember(handles, np.ones_like(chosen), chosen, nothing)
+        self._remember(handles, np.broadcast_to(here[:, None], chosen.shape), chosen, nothing)
         self._count(len(people), chosen, chosen)
+
+    def forgotten(self, ids: Any) -> BoolArray:
+        """Which rows are about people who are forgotten: nothing is sent about them."""
+        return self._memory.forgotten(self._ledger.handles(self._ledger.people(ids)))
 
     def repeat(self, ids: Any) -> None:
         """Count rows whose noise was drawn and charged for before, and is kept elsewhere."""
@@ -330,9 +336,9 @@ class Drawing:
             "or begin a new period with opboost ledger renew. Nothing was sent."
         )
 
-    def _drawn_before(self, known: Known) -> PrivacyError:
+    def _drawn_before(self, decided: BoolArray) -> PrivacyError:
         return PrivacyError(
-            f"{int(known.decided.any(axis=1).sum()):,} people of the table were released before, "
+            f"{int(decided.any(axis=1).sum()):,} people of the table were released before, "
             "and a release in parts (--engine) would draw them a second time. Leave out --engine "
             "to repeat what was drawn, send the stored release that holds it, or begin a new "
             "period with opboost ledger renew. Nothing was sent."

@@ -171,6 +171,26 @@ def flush(path: Path) -> None:
         os.close(handle)
 
 
+def wipe(path: Path) -> None:
+    """Overwrite a file with zeros, then remove it.
+
+    This reaches the bytes of a plain disk.  A journaling file system, a solid-state disk, a
+    snapshot or a backup may keep an older copy.
+    """
+    left = path.stat().st_size
+    with naming(path), path.open("r+b") as file:
+        while left > 0:
+            left -= file.write(bytes(min(left, _WIPED_BYTES)))
+        file.flush()
+        os.fsync(file.fileno())
+    path.unlink()
+    flush(path.parent)
+
+
+_WIPED_BYTES = 1 << 20
+"""Bytes that are overwritten at a time."""
+
+
 @contextmanager
 def alone(folder: Path) -> Iterator[int]:
     """Work in a folder as the only process; a second one is refused.  A kill lets go of it.

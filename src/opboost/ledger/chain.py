@@ -69,7 +69,7 @@ _SAYS: dict[str, dict[str, type]] = {
     "renew": {"attribute": str, "changed": str},
     "rotate": _REWRITTEN,
     "merge": _REWRITTEN,
-    "forget": _REWRITTEN,
+    "forget": {**_REWRITTEN, "outputs": dict},
     "migrate": {"runs": list, "history": list},
 }
 """What the bodies of each kind say at least."""

@@ -17,12 +17,7 @@ def renew(ledger: Ledger, attribute: str = "", *, changed: Changed | None = None
     """
     with durable.alone(ledger.folder):
         check_chain(ledger)
-        for entry in ledger.open_reservations():
-            raise PrivacyError(
-                f"Job {entry.body['job']!r} has reserved a release in entry {entry.number} and "
-                "not finished it: it would mix two periods. Run it again to finish it, or take it "
-                f"back: opboost ledger abort -c FILE {entry.number}"
-            )
+        refuse_open(ledger)
         known = {c.attribute for run in ledger.runs() for c in run.columns}
         if attribute and attribute not in known:
             listed = ", ".join(sorted(known)) or "none yet"
@@ -39,6 +34,16 @@ def renew(ledger: Ledger, attribute: str = "", *, changed: Changed | None = None
             return ledger.append(
                 "renew", {"attribute": attribute, "changed": changed or ledger.changed}
             )
+
+
+def refuse_open(ledger: Ledger) -> None:
+    """Refuse a change of the whole ledger while a release is reserved and not finished."""
+    for entry in ledger.open_reservations():
+        raise PrivacyError(
+            f"Job {entry.body['job']!r} has reserved a release in entry {entry.number} and has "
+            "not finished it. Run it again to finish it, or take the reservation back: "
+            f"opboost ledger abort -c FILE {entry.number}"
+        )
 
 
 def abort(ledger: Ledger, number: int) -> Entry:

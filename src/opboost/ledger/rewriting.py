@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -66,8 +67,13 @@ class Rewriting:
                 self._own.append(run)
         self._new.append(made)
 
-    def commit(self, kind: str, tombstones: Words, key: str) -> Entry:
-        """Say so in the chain, and remove what is gone."""
+    def commit(
+        self, kind: str, tombstones: Words, key: str, *, wipe: bool = False, **more: Any
+    ) -> Entry:
+        """Say so in the chain, with ``more`` beside it, and remove what is gone.
+
+        With ``wipe`` the old files are overwritten before they are removed.
+        """
         ledger = self.ledger
         body = {
             "runs": [run.as_json() for run in self._new],
@@ -75,11 +81,12 @@ class Rewriting:
             "members": [[n, m.as_json()] for n, m in self._members().items()],
             "tombstones": [bytes(t).hex() for t in tombstones.astype("<u8").view(np.uint8)],
             "to": key,
+            **more,
         }
         with ledger.writing():
             entry = ledger.append(kind, body)
         ledger.forget_files(self._gone)
-        ledger.clear()
+        ledger.clear(wipe=wipe)
         return entry
 
     def _members(self) -> dict[int, members.Members]:

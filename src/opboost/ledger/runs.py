@@ -278,8 +278,11 @@ def _repeats(records: Draws) -> int:
     return int((words[1:] == words[:-1]).all(axis=1).sum())
 
 
-def clear(folder: Path, keep: set[str]) -> None:
-    """Take away files that no entry of the chain names: what a kill left before its entry."""
+def clear(folder: Path, keep: set[str], *, wipe: bool = False) -> None:
+    """Take away files that no entry of the chain names: what a kill left before its entry.
+
+    With ``wipe`` they are overwritten first.
+    """
     for path in folder.glob("[0-9]*"):
         if path.name not in keep:
-            os.unlink(path)
+            (durable.wipe if wipe else os.unlink)(path)

@@ -342,10 +342,13 @@ class Ledger:
         numbers += [int(p.name) for p in self.runs_folder.glob("[0-9]*") if p.name.isdigit()]
         return self.runs_folder / f"{max(numbers, default=0) + 1:06d}"
 
-    def clear(self) -> None:
-        """Take away files that no entry names; only while no other process draws."""
+    def clear(self, *, wipe: bool = False) -> None:
+        """Take away files that no entry names; only while no other process draws.
+
+        With ``wipe`` they are overwritten first.
+        """
         named = {run.file for run in self.runs()} | {m.file for m in self.members().values()}
-        clear(self.runs_folder, named)
+        clear(self.runs_folder, named, wipe=wipe)
 
 
 def _is_begun(body: dict[str, Any]) -> bool:

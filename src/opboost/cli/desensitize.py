@@ -77,6 +77,7 @@ def desensitize(
     from opboost.config import load
     from opboost.config.columns import read, validated
     from opboost.guarantee import NoGuarantee
+    from opboost.ledger.renewal import over_time
 
     plan = load(config)
     sections = validated(read(config), config.name)
@@ -100,7 +101,7 @@ def desensitize(
             done = _streamed(table, plan, out, sections, seed, to, ledger)
         else:
             done = _in_parts(table, plan, out, sections, engine, workers, to, ledger)
-    promise = plan.guarantee() if seed is None else NoGuarantee("seeded")
+        promise = over_time(plan.guarantee(), ledger) if seed is None else NoGuarantee("seeded")
     if format is Format.json:
         print_json(
             {

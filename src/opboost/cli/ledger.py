@@ -64,6 +64,8 @@ def show(config: ConfigOption, format: FormatOption = Format.text) -> None:
         people = "" if line["people"] is None else f"{line['people']:,}"
         spent.add_row(line["attribute"], people, f"{line['most']:g}", cap)
     paper().print(spent)
+    if found["changed"] == "redraw":
+        typer.echo("Values that change are drawn anew: no bound over time.")
 
 
 _COUNTS = ("rows", "new_cells", "old_cells")

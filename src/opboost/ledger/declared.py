@@ -26,9 +26,14 @@ def open_ledger(section: LedgerSection, base: Path = Path(), *, new: bool = Fals
     )
 
 
-def declared_ledger(config: Path) -> Ledger:
-    """Open the ledger of a feature party's file; one that is not there yet is not made."""
+def declared_ledger(config: Path, *, renewing: bool = False) -> Ledger:
+    """Open the ledger of a feature party's file; one that is not there yet is not made.
+
+    ``renewing`` passes over ``changed``, which a new period may change.
+    """
     section = declared_section(config)
+    if renewing:
+        section = section.model_copy(update={"changed": None})
     folder = config.parent / section.folder
     if not (folder / CHAIN_FILE).exists():
         key = config.parent / section.key

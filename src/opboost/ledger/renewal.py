@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from math import inf
+
 from opboost import durable
+from opboost.config import Plan
 from opboost.errors import ConfigError, PrivacyError
+from opboost.guarantee import Joint
 from opboost.ledger.chain import Entry
-from opboost.ledger.store import Changed, Ledger
+from opboost.ledger.store import UNBOUNDED, UNIT, Changed, Ledger
+from opboost.ledger.totals import Spent, totals
 from opboost.ledger.verify import check_chain
+
+NO_BOUND = "values that change are drawn anew, so repeated releases have no bound over time"
+"""What a guarantee does not cover where ``changed = "redraw"``."""
+
+
+def over_time(promise: Joint, ledger: Ledger | None) -> Joint:
+    """The promise of a release through a ledger: with the caveat of one that draws values anew."""
+    if ledger is None or ledger.changed == "keep":
+        return promise
+    return replace(promise, caveats=(*promise.caveats, NO_BOUND))
 
 
 def renew(ledger: Ledger, attribute: str = "", *, changed: Changed | None = None) -> Entry:
@@ -34,6 +50,54 @@ def renew(ledger: Ledger, attribute: str = "", *, changed: Changed | None = None
             return ledger.append(
                 "renew", {"attribute": attribute, "changed": changed or ledger.changed}
             )
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What a new period means for one person, over all periods.
+
+    Attributes:
+        people: How many people were charged for what is renewed.
+        spent: The most that was spent on one of them.
+        next: The most that the next release adds for each of them.
+        beyond: Attributes (or ``"all together"``) of which that release may exceed the cap.
+    """
+
+    people: int
+    spent: float
+    next: float
+    beyond: tuple[str, ...]
+
+
+def forecast(ledger: Ledger, plan: Plan, attribute: str = "") -> Forecast:
+    """What a renewal, of one attribute or of all, means for the next release of a plan."""
+    found = totals(ledger)
+    renewed = [
+        (c, a) for c, a in zip(plan.private, plan.attributes, strict=True) if attribute in ("", a)
+    ]
+    sampled = None if plan.budget is None else plan.budget.columns_per_row
+
+    def added(wanted: str = "") -> float:
+        parts = {c.name: c.guarantee() for c, a in renewed if wanted in ("", a)}
+        return Joint(parts, sampled).total
+
+    def beyond(name: str, cap: float | None, more: float) -> bool:
+        return cap is not None and more > 0 and _level(found.get(name)) + more > cap
+
+    names = [
+        a
+        for a in dict.fromkeys(a for _, a in renewed)
+        if beyond(a, ledger.caps.attribute, added(a))
+    ]
+    if beyond("", ledger.caps.person, added()):
+        names.append("all together")
+    before = found.get(attribute)
+    return Forecast(before.people if before else 0, _level(before), added(), tuple(names))
+
+
+def _level(spent: Spent | None) -> float:
+    most = spent.most if spent else 0
+    return inf if most >= UNBOUNDED else most / UNIT
 
 
 def refuse_open(ledger: Ledger) -> None:

@@ -58,7 +58,8 @@ def summary(ledger: Ledger) -> dict[str, Any]:
             "cap": ledger.caps.person,
         }
     )
-    return {"releases": lines, "spent": spent, "cap_attribute": ledger.caps.attribute}
+    about = {"cap_attribute": ledger.caps.attribute, "changed": ledger.changed}
+    return {"releases": lines, "spent": spent, **about}
 
 
 def _level(amount: int) -> float:

@@ -40,6 +40,7 @@ from opboost.frames import column, column_names, is_frame
 from opboost.guarantee import Joint
 from opboost.ids import Spelling, framed_array, id_array, id_bytes
 from opboost.ledger import Drawing, Ledger
+from opboost.ledger.renewal import over_time
 from opboost.party.meeting import Meeting
 from opboost.party.rows import Chosen, RawRows, StoredRows
 from opboost.party.spool import Spool, read_values
@@ -144,6 +145,7 @@ class FeatureParty:
             ids_are: Spelling = "exact" if self._spelling.spelling == "exact" else "canonical"
             ledger = ledger or Ledger(place / "ledger", place / "ledger.key", ids=ids_are)
         self._state, self._ledger = Path(state), ledger
+        self._promise = over_time(self.plan.guarantee(), ledger)
         self._stored: StoredRelease | None = None
         if isinstance(self._table, Path) and (self._table / MANIFEST).exists():
             gaps = self.plan.budget is not None and self.plan.budget.columns_per_row is not None
@@ -153,7 +155,7 @@ class FeatureParty:
 
     def guarantee(self) -> Joint:
         """What is promised about one person's record."""
-        return self.plan.guarantee()
+        return self._promise
 
     def folder(self, job: str) -> Path:
         """Where the state of a job is kept."""

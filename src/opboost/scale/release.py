@@ -36,6 +36,7 @@ from opboost.files.stored_release import (
 from opboost.files.writing import check_new
 from opboost.ids import Spelling
 from opboost.ledger import Drawing, Ledger
+from opboost.ledger.renewal import over_time
 from opboost.prf import row_names
 from opboost.scale import vault
 from opboost.scale.block import PARTS, RELEASED, Block, check_part, read_receipt
@@ -222,7 +223,8 @@ class Release:
         for receipt in made.values():
             for name, count in receipt.outside.items():
                 self.outside[name] = self.outside.get(name, 0) + count
-        promise = self._plan.guarantee()
+        ledger = self._charge.ledger if self._charge else None
+        promise = over_time(self._plan.guarantee(), ledger)
         return Manifest(self.id, total, str(promise), promise.total, parts)
 
     def _pay(self, manifest: Manifest) -> None:

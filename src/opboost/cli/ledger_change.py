@@ -1,0 +1,127 @@
+"""``opboost ledger renew|abort``: what changes a ledger as a whole."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from opboost.cli.common import ConfigOption, Format, FormatOption, print_json
+from opboost.errors import ConfigError
+
+if TYPE_CHECKING:
+    from opboost.config.sections import LedgerSection
+    from opboost.ledger import Ledger
+    from opboost.ledger.store import Changed
+
+
+class OnChange(StrEnum):
+    """What happens to the draw of a cell whose value changed."""
+
+    keep = "keep"
+    redraw = "redraw"
+
+
+def renew(
+    config: ConfigOption,
+    attribute: Annotated[
+        str, typer.Option(help="Renew this attribute only, and keep the choice of columns.")
+    ] = "",
+    changed: Annotated[
+        OnChange | None,
+        typer.Option(help="From now on keep, or redraw, the draw of a value that changed."),
+    ] = None,
+    format: FormatOption = Format.text,
+) -> None:
+    """Begin a new period: the next release draws and charges everybody again.
+
+    Renew on a schedule, never because of what the data holds: recipients see the renewal. Caps run
+    over all periods. A renewal is refused while a release is reserved and not finished. With
+    --changed redraw a value that changes is drawn anew, which has no bound over time.
+
+    \b
+    Examples:
+      opboost ledger renew -c shop.toml
+      opboost ledger renew -c shop.toml --attribute shop.basket
+      opboost ledger renew -c shop.toml --changed keep
+    """
+    from opboost.config import load
+    from opboost.ledger.declared import declared_ledger, declared_section
+    from opboost.ledger.renewal import forecast
+    from opboost.ledger.renewal import renew as run
+
+    plan, section = load(config), declared_section(config)
+    with declared_ledger(config, renewing=True) as opened:
+        wanted: Changed = opened.changed if changed is None else changed.value
+        _check_same(section, wanted, config)
+        ahead = forecast(opened, plan, attribute)
+        entry = run(opened, attribute, changed=wanted)
+        said: dict[str, Any] = {
+            "entry": entry.number,
+            "period": opened.period,
+            "attribute": attribute or None,
+            "changed": wanted,
+            "people": ahead.people,
+            "most": ahead.spent,
+            "next": ahead.next,
+            "beyond_cap": list(ahead.beyond),
+        }
+    if format is Format.json:
+        print_json(said)
+        return
+    what = f"attribute {attribute!r}" if attribute else "all attributes and the choice of columns"
+    typer.echo(f"Entry {entry.number} begins a new period for {what}.")
+    typer.echo(
+        f"So far {ahead.people:,} people were charged, at most {ahead.spent:g} each over all "
+        f"periods. The next release with {config.name} adds at most {ahead.next:g} for each person."
+    )
+    if ahead.beyond:
+        typer.echo(
+            f"That may exceed the cap, and would be refused then: {', '.join(ahead.beyond)}."
+        )
+    if wanted == "redraw":
+        typer.echo("Values that change are drawn anew: no bound over time.")
+
+
+def _check_same(section: LedgerSection, wanted: Changed, config: Path) -> None:
+    """Refuse a period that the configuration file would not open afterwards."""
+    if section.changed not in (None, wanted):
+        raise ConfigError(
+            f'{config.name} says changed = "{section.changed}" in [ledger], and the new period '
+            f'would have "{wanted}". Give --changed {section.changed}, or change the file.'
+        )
+
+
+def abort(
+    config: ConfigOption,
+    entry: Annotated[int, typer.Argument(help="The number of the entry that reserved it.")],
+    format: FormatOption = Format.text,
+) -> None:
+    """Take back a reservation of a release that will not be finished.
+
+    Nothing of it was sent, and nobody was charged. If its command runs again, it reserves anew.
+
+    \b
+    Example:
+      opboost ledger abort -c shop.toml 12
+    """
+    from opboost.ledger.renewal import abort as run
+
+    with _opened(config) as opened:
+        made = run(opened, entry)
+    job = made.body["job"]
+    if format is Format.json:
+        print_json({"entry": made.number, "reservation": entry, "job": job})
+        return
+    typer.echo(
+        f"Entry {made.number} takes back the reservation of job {job!r} in entry {entry}. "
+        "Nothing was sent or charged."
+    )
+
+
+def _opened(config: Path) -> Ledger:
+    from opboost.ledger.declared import declared_ledger
+
+    return declared_ledger(config)

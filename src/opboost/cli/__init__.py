@@ -29,6 +29,7 @@ from opboost.cli.explore import explore
 from opboost.cli.join import join
 from opboost.cli.ledger import ledger
 from opboost.cli.ledger_change import abort, renew
+from opboost.cli.ledger_migrate import migrate
 from opboost.cli.predict import predict
 from opboost.cli.reproduce import reproduce
 from opboost.cli.serve import serve
@@ -54,6 +55,7 @@ app.add_typer(bundle, name="bundle")
 app.add_typer(certs, name="certs")
 app.add_typer(data, name="data")
 app.add_typer(ledger, name="ledger")
+ledger.command()(migrate)
 
 
 def _version(asked: bool) -> None:

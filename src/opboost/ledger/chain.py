@@ -110,11 +110,11 @@ class Chain:
             raise
         self._run("COMMIT")
 
-    def append(self, key: Key, kind: str, body: dict[str, Any]) -> Entry:
-        """Chain a new entry; only within :meth:`writing`."""
+    def append(self, key: Key, kind: str, body: dict[str, Any], at: str | None = None) -> Entry:
+        """Chain a new entry, of now or of another time; only within :meth:`writing`."""
         last = self.head()
         number, previous = (last.number + 1, last.hash) if last else (0, bytes(32))
-        at = datetime.now(UTC).isoformat(timespec="seconds")
+        at = at or datetime.now(UTC).isoformat(timespec="seconds")
         text = json.dumps(body, sort_keys=True, ensure_ascii=False)
         digest = entry_hash(key, previous, number, at, kind, text)
         row = (number, at, kind, text, key.name, digest)
@@ -136,26 +136,27 @@ class Chain:
 
     def key_names(self) -> list[str]:
         """The names of all keys under which entries were written."""
-        return [name for (name,) in self._read("SELECT DISTINCT key FROM entries")]
+        return [name for (name,) in self.read("SELECT DISTINCT key FROM entries")]
 
     def has_table(self, name: str) -> bool:
         """Whether the file has a table."""
         found = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
-        return next(self._read(found, name), None) is not None
+        return next(self.read(found, name), None) is not None
 
     def sound(self) -> list[str]:
         """What SQLite itself finds wrong with the file."""
-        return [line for (line,) in self._read("PRAGMA integrity_check") if line != "ok"]
+        return [line for (line,) in self.read("PRAGMA integrity_check") if line != "ok"]
 
     def _entries(self, rest: str, *values: Any) -> Iterator[Entry]:
-        for row in self._read(
+        for row in self.read(
             f"SELECT number, at, kind, body, key, hash FROM entries {rest}", *values
         ):
             if [type(v) for v in row] != [int, str, str, str, str, bytes] or len(row[5]) != 32:
                 raise damaged(f"Entry {row[0]} of the ledger is damaged")
             yield Entry(*row)
 
-    def _read(self, statement: str, *values: Any) -> Iterator[tuple[Any, ...]]:
+    def read(self, statement: str, *values: Any) -> Iterator[tuple[Any, ...]]:
+        """The rows that a query finds."""
         try:
             # Not "yield from" the cursor: that would close it after the file was closed.
             yield from iter(self._db.execute(statement, values).fetchone, None)

@@ -11,6 +11,7 @@ from opboost import durable
 from opboost.config.federation import FeatureConfig
 from opboost.errors import PrivacyError
 from opboost.ledger import Ledger
+from opboost.ledger.verify import holds
 from opboost.party.feature import FeatureParty, Progress
 from opboost.service.manifest import versions
 from opboost.service.tls import Identity, check_receipt
@@ -45,8 +46,7 @@ def check_rollback(welcome: Welcome, ledger: Ledger, identity: Identity) -> None
     if not welcome.receipt:
         return
     receipt = decode(welcome.receipt, Receipt)
-    entry = ledger.entry(receipt.entry)
-    if entry is None or entry.hash != receipt.head:
+    if not holds(ledger, receipt.entry, receipt.head):
         check_receipt(receipt, identity.name, identity.ca)
         raise PrivacyError(
             f"The label party holds a receipt of entry {receipt.entry} of this ledger, "

@@ -1,0 +1,105 @@
+"""``opboost ledger migrate``: bring a ledger of version 0.1 into the format of now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from opboost.cli.common import ConfigOption, Format, FormatOption, print_json
+from opboost.errors import ColumnError, ConfigError
+
+if TYPE_CHECKING:
+    from opboost.ids import Spelling
+    from opboost.ledger.migrated_runs import Ids
+
+
+def migrate(
+    config: ConfigOption,
+    table: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Table with IDs of people in the ledger, once for each; by default the party's.",
+        ),
+    ] = None,
+    leave_out_unknown: Annotated[
+        bool,
+        typer.Option(
+            "--leave-out-unknown",
+            help="Leave out people who are in no table: they will be drawn and charged anew.",
+        ),
+    ] = False,
+    format: FormatOption = Format.text,
+) -> None:
+    """Bring a ledger of version 0.1 into the format of now; the old file is kept.
+
+    Version 0.1 kept no IDs, so the tables with the people of earlier releases are needed.
+
+    \b
+    Examples:
+      opboost ledger migrate -c shop.toml
+      opboost ledger migrate -c shop.toml --table 2024.csv --table 2025.csv
+    """
+    from opboost.config.columns import read, validated
+    from opboost.ledger.declared import declared_section
+    from opboost.ledger.migration import migrate as run
+
+    section = declared_section(config)
+    sections = validated(read(config), config.name)
+    names, tables = sections.align.ids(), table or []
+    if not tables and sections.party is not None:
+        tables = [config.parent / sections.party.table]
+    if not tables:
+        raise ConfigError(
+            f"{config.name} names no table. Give those that were released: --table people.csv"
+        )
+    if not names:
+        raise ConfigError(f'{config.name} names no ID. Add [align] with id = "customer_id".')
+    spelling = section.ids or "canonical"
+    done = run(
+        config.parent / section.folder,
+        config.parent / section.key,
+        _ids(tables, names, spelling),
+        spelling=spelling,
+        changed=section.changed or "keep",
+        leave_out_unknown=leave_out_unknown,
+    )
+    if format is Format.json:
+        print_json(
+            {
+                "people": done.people,
+                "left_out": done.left_out,
+                "entries": done.entries,
+                "kept": str(done.kept),
+            }
+        )
+        return
+    typer.echo(
+        f"migrated: {done.people:,} people, {done.left_out:,} left out, {done.entries} entries; "
+        f"the old file is {done.kept}"
+    )
+
+
+def _ids(tables: Sequence[Path], names: Sequence[str], spelling: Spelling) -> Iterator[Ids]:
+    """The IDs of some tables: as version 0.1 spelt them, and as the new ledger does."""
+    import pyarrow as pa
+
+    from opboost.align.keys import Normalisation
+    from opboost.files.reading import column_names, pieces, table_files
+    from opboost.ids import id_array, id_bytes
+
+    trimmed = Normalisation(trim=True, case="keep", unicode="none")
+    for file in [file for table in tables for file in table_files(table)]:
+        there = column_names(file)
+        for name in names:
+            if name not in there:
+                raise ColumnError(name, f"is not in {file.name}", hint=f"It has {there}.")
+        seen = 0
+        for piece in pieces(file, columns=names):
+            then = id_bytes(
+                [trimmed.column(piece.column(name).to_pylist()) for name in names], names, seen
+            )
+            yield pa.array(then, pa.large_binary()), id_array(piece, names, seen, spelling)
+            seen += piece.num_rows

@@ -1,0 +1,209 @@
+"""Bring a ledger of version 0.1 into the format of now.
+
+Entries keep their numbers, times and contents, under new hashes; the entry ``migrate`` behind them
+names the old ones, for receipts.  The blocks of each release become runs, with the number of its
+commit:
+
+* A draw of version 0.1 is a draw now.  Of several for one cell (its value had changed) the one that
+  was committed first stands.
+* All are ``sent``, so whatever was charged to a person stays charged.  Where one release has two
+  records of a person (two spellings of an ID), the second goes into a run of its own.
+* What a choice of columns left out is decided and not sent.
+* A release in parts has its draws in the stored release; its run has charges alone.
+* What an unfinished release drew counted as spent, and may have been sent by another job.  It
+  stands behind all that was committed, and the reservation is closed.
+
+Version 0.1 kept no IDs, so whoever migrates must have the tables with the people of the ledger.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from opboost import durable
+from opboost.errors import ConfigError, PrivacyError
+from opboost.ids import Spelling
+from opboost.ledger import witness
+from opboost.ledger.chain import Chain, Entry
+from opboost.ledger.format1 import Format1, said
+from opboost.ledger.key_file import KeyFile
+from opboost.ledger.migrated_runs import Choices, Ids, People, Runs, survey
+from opboost.ledger.store import CHAIN_FILE, FORMAT, RUNS_FOLDER, Changed
+
+KEPT_FILE = "ledger-0.1.0.sqlite"
+"""What the old file is called afterwards."""
+
+_BUILT = ".migration.part"
+"""Where the new ledger is built; :func:`durable.alone` takes away what a kill left of it."""
+
+_UNFINISHED = "not finished in version 0.1: what it drew counts as spent"
+_REASONS = {
+    "PrivacyError": "refused: a cap or another privacy rule",
+    "DataError": "refused: the table does not fit",
+    "ColumnError": "refused: the table does not fit",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Migrated:
+    """What a migration did.
+
+    ``people`` is how many the ledger remembers now, ``left_out`` how many of the old one it does
+    not, and ``kept`` the old file.
+    """
+
+    people: int
+    left_out: int
+    entries: int
+    kept: Path
+
+
+def migrate(
+    folder: Path,
+    key: Path,
+    ids: Iterable[Ids],
+    *,
+    spelling: Spelling = "canonical",
+    changed: Changed = "keep",
+    leave_out_unknown: bool = False,
+) -> Migrated:
+    """Put a ledger of the new format in the place of one of version 0.1, whose file is kept.
+
+    ``ids`` are those of all people in the ledger, and may be of others as well.  If people of the
+    ledger are not among them it is refused, or with ``leave_out_unknown`` they are left out.  A
+    kill leaves the old ledger or the new one.
+
+    Cost: memory for some hundred bytes a person; disk for the new ledger twice.
+    """
+    KeyFile.check_place(key, folder)
+    if not (folder / CHAIN_FILE).exists():
+        raise ConfigError(f"There is no ledger in {folder} yet.")
+    keys = KeyFile.read(key, folder, new=False)
+    built = folder / _BUILT
+    with durable.alone(folder), ExitStack() as stack:
+        with Format1(folder, keys) as old:
+            _check_first(old, key)
+            old.check()
+            people = People.of(ids, keys)
+            choices = Choices(people)
+            unknown = survey(old, people, choices)
+            if unknown and not leave_out_unknown:
+                raise _unknown(unknown)
+            stack.callback(shutil.rmtree, built, ignore_errors=True)
+            built.mkdir(mode=0o700)
+            runs = Runs(old, people, choices, built / RUNS_FOLDER)
+            about: dict[str, Any] = {
+                "runs": [run.as_json() for run in runs.written()],
+                "from": 1,
+                "people": runs.people(),
+                "left_out": unknown,
+                "kept": KEPT_FILE,
+            }
+            begun = {"identity": keys.oldest.name, "ids": spelling, "changed": changed}
+            head = _rechained(old, built / CHAIN_FILE, keys, begun, about)
+        with durable.waiting(folder / "creating"):
+            _one_file(folder)
+            _swap(folder, key, head)
+    return Migrated(about["people"], unknown, head.number + 1, folder / KEPT_FILE)
+
+
+def _check_first(old: Format1, key: Path) -> None:
+    if not old.is_format_1():
+        raise ConfigError(
+            f"The ledger in {old.folder} has format {FORMAT} already: there is nothing to migrate."
+        )
+    if witness.noted(witness.beside(key)) is not None:
+        raise PrivacyError(
+            f"The ledger in {old.folder} was migrated before, as {witness.beside(key)} says: this "
+            "is an older copy, and what was released since would be drawn anew. Bring back the "
+            "folder as it was last."
+        )
+    kept = old.folder / KEPT_FILE
+    if kept.exists() and not kept.samefile(old.folder / CHAIN_FILE):
+        raise ConfigError(
+            f"{kept} exists, and the old file is to be kept under this name. Move it elsewhere."
+        )
+
+
+def _unknown(count: int) -> PrivacyError:
+    return PrivacyError(
+        f"{count:,} people of the ledger are in none of the tables. Version 0.1 kept no IDs, so "
+        "they would be drawn and charged anew. Add the tables of earlier releases, with IDs spelt "
+        "as they were then (--table, once for each), or leave these people out with "
+        "--leave-out-unknown. Nothing was changed."
+    )
+
+
+def _rechained(
+    old: Format1, file: Path, keys: KeyFile, begun: dict[str, Any], last: dict[str, Any]
+) -> Entry:
+    """Write the old entries into a new chain, and behind them one that says so."""
+    chain, key = Chain(file), keys.newest
+    try:
+        with chain.writing():
+            history = []
+            for entry in old.entries():
+                chain.append(key, entry.kind, _carried(entry, begun), entry.at)
+                history.append({"number": entry.number, "hash": entry.hash.hex()})
+            for entry in old.open_reservations():
+                about = {name: said(entry)[name] for name in ("job", "recipient")}
+                body = {"reservation": entry.number, **about, "reason": _UNFINISHED}
+                chain.append(key, "abort", body)
+            head = chain.append(key, "migrate", {**last, "history": history})
+    finally:
+        chain.close()
+    durable.flush(file)
+    return head
+
+
+def _carried(entry: Entry, begun: dict[str, Any]) -> dict[str, Any]:
+    """What an old entry says, with what entries of its kind say now."""
+    body = said(entry)
+    if entry.kind == "open":
+        return {"format": FORMAT, **begun}
+    if entry.kind == "commit":
+        return {**body, "runs": [], "members": []}
+    if entry.kind == "abort":
+        return {**body, "reason": _REASONS.get(body["reason"], "it failed")}
+    return body
+
+
+def _one_file(folder: Path) -> None:
+    """Bring all that SQLite put beside the old file into it; refused while another process reads.
+
+    Otherwise SQLite would take what belongs to the old file for a part of the new one.
+    """
+    db = sqlite3.connect(folder / CHAIN_FILE, timeout=5)
+    try:
+        ((mode,),) = db.execute("PRAGMA journal_mode = DELETE")
+    except sqlite3.OperationalError:
+        mode = "locked"
+    finally:
+        db.close()
+    if mode != "delete":
+        raise ConfigError(f"Another process has the ledger in {folder} open. Let it finish.")
+
+
+def _swap(folder: Path, key: Path, head: Entry) -> None:
+    """Put the new ledger in the place of the old one: with one rename, prepared and noted."""
+    built, file, kept = folder / _BUILT, folder / CHAIN_FILE, folder / KEPT_FILE
+    if (folder / RUNS_FOLDER).exists():  # of a migration that was killed: the old format has none
+        shutil.rmtree(folder / RUNS_FOLDER)
+    os.replace(built / RUNS_FOLDER, folder / RUNS_FOLDER)
+    file.chmod(0o600)
+    if not kept.exists():
+        os.link(file, kept)
+    (folder / witness.FOLDER_NOTE).unlink(missing_ok=True)  # it is about the old chain
+    durable.flush(folder)
+    os.replace(built / CHAIN_FILE, file)
+    durable.flush(folder)
+    last = witness.Head(head.number, head.hash)
+    witness.note(folder / witness.FOLDER_NOTE, last)
+    witness.note_beside(key, last)

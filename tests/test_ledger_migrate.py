@@ -375,11 +375,12 @@ def test_a_key_line_that_is_gone_is_refused(old, tmp_path):
 def test_the_old_file_is_kept_and_nobody_else_reads_either(old, tmp_path):
     filled(old)
     old.file.chmod(0o644)
+    old.file.parent.chmod(0o755)
     before = contents(old.file)
     assert migrate(tmp_path, ["Ann", "Bob"])[0] == 0
-    kept = tmp_path / "ledger" / "ledger-0.1.0.sqlite"
-    assert contents(kept) == before
-    for path in [*(tmp_path / "ledger").rglob("*"), tmp_path / "keys" / "k.witness"]:
+    assert contents(tmp_path / "ledger" / "ledger-0.1.0.sqlite") == before
+    folder = tmp_path / "ledger"
+    for path in [folder, *folder.rglob("*"), tmp_path / "keys" / "k.witness"]:
         assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
 
 

@@ -69,7 +69,7 @@ class People:
             listed = was.to_pylist()
             for key, found in then.items():
                 found.append(names_of(key, listed))
-            now.append(keys.oldest.people(spelt.to_pylist()))
+            now.append(keys.oldest.people(spelt))
         names = {
             key_name(key): np.column_stack(
                 [np.concatenate([n.in_cells for n in f]), np.concatenate([n.in_charges for n in f])]

@@ -197,6 +197,7 @@ def _swap(folder: Path, key: Path, head: Entry) -> None:
     if (folder / RUNS_FOLDER).exists():  # of a migration that was killed: the old format has none
         shutil.rmtree(folder / RUNS_FOLDER)
     os.replace(built / RUNS_FOLDER, folder / RUNS_FOLDER)
+    folder.chmod(0o700)
     file.chmod(0o600)
     if not kept.exists():
         os.link(file, kept)

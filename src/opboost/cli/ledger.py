@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import csv
 import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
 from opboost.cli.common import (
     ConfigOption,
     Format,
     FormatOption,
     json_text,
-    paper,
     print_json,
     talk,
 )
@@ -23,6 +23,8 @@ from opboost.errors import ConfigError, PrivacyError
 
 if TYPE_CHECKING:
     from opboost.ledger import Ledger
+    from opboost.ledger.chain import Entry
+    from opboost.ledger.verify import Finding
 
 ledger = typer.Typer(help="What was released, to whom, about how many.", no_args_is_help=True)
 
@@ -33,42 +35,60 @@ def _opened(config: Path) -> Ledger:
     return declared_ledger(config)
 
 
+class Answers(StrEnum):
+    """How to print what a ledger answers."""
+
+    text = "text"
+    json = "json"
+    csv = "csv"
+
+
 @ledger.command()
-def show(config: ConfigOption, format: FormatOption = Format.text) -> None:
+def show(
+    config: ConfigOption,
+    person: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Only what was revealed about the person with this ID; once for each column of "
+            "an ID that has several, in the order of [align] id."
+        ),
+    ] = None,
+    recipient: Annotated[str | None, typer.Option(help="Only what went to this party.")] = None,
+    column: Annotated[str | None, typer.Option(help="Only releases of this attribute.")] = None,
+    format: Annotated[
+        Answers, typer.Option("--format", help="text, json, or csv of the releases.")
+    ] = Answers.text,
+) -> None:
     """Releases and answers, and the most that was spent on one person.
 
     \b
     Examples:
       opboost ledger show -c shop.toml
-      opboost ledger show -c shop.toml --format json
+      opboost ledger show -c shop.toml --recipient bank --column basket --format csv
+      opboost ledger show -c shop.toml --person C00017
     """
+    from opboost.cli import ledger_text as text
+    from opboost.ledger.answers import about_person
+    from opboost.ledger.declared import declared_person
     from opboost.ledger.summary import summary
 
     with _opened(config) as opened:
-        found = summary(opened)
-    if format is Format.json:
+        if person:
+            who = declared_person(config, person, opened.ids)
+            answer = about_person(opened, who.id, recipient, column)
+            found = {"person": who.parts, **asdict(answer)}
+        else:
+            found = summary(opened, recipient, column)
+    if format is Answers.json:
         print_json(found)
-        return
-    table = Table(title="Releases")
-    for title in ("entry", "time", "what", "to", "rows", "new cells", "known cells"):
-        table.add_column(title, justify="right" if "cells" in title or title == "rows" else "left")
-    for line in found["releases"]:
-        counts = [f"{line[k]:,}" if line.get(k) is not None else "" for k in _COUNTS]
-        table.add_row(str(line["entry"]), line["at"], line["what"], line["recipient"], *counts)
-    paper().print(table)
-    spent = Table(title="Spent on one person at most")
-    for title in ("attribute", "people", "spent", "cap"):
-        spent.add_column(title, justify="left" if title == "attribute" else "right")
-    for line in found["spent"]:
-        cap = "none" if line["cap"] is None else f"{line['cap']:g}"
-        people = "" if line["people"] is None else f"{line['people']:,}"
-        spent.add_row(line["attribute"], people, f"{line['most']:g}", cap)
-    paper().print(spent)
-    if found["changed"] == "redraw":
-        typer.echo("Values that change are drawn anew: no bound over time.")
-
-
-_COUNTS = ("rows", "new_cells", "old_cells")
+    elif person and format is Answers.csv:
+        sys.stdout.write(text.answer_csv(answer))
+    elif person:
+        text.print_answer(answer, who.words)
+    elif format is Answers.csv:
+        sys.stdout.write(text.releases_csv(found))
+    else:
+        text.print_summary(found)
 
 
 @ledger.command()
@@ -93,12 +113,18 @@ def verify(
         held = _receipts(config, receipts) if receipts else []
         findings = run(opened, held)
         head = opened.head()
-    entries = head.number + 1 if head else 0
+    entries = head.number + 1
     found = [{"entry": f.entry, "words": f.words} for f in findings]
     if format is Format.json:
         print_json(
             {"entries": entries, "receipts": len(held), "whole": not found, "findings": found}
         )
+    _refuse_findings(findings)
+    if format is Format.text:
+        typer.echo(f"whole: {entries} entries, {len(held)} receipts")
+
+
+def _refuse_findings(findings: Sequence[Finding]) -> None:
     if findings:
         first = findings[0]
         place = "" if first.entry is None else f"entry {first.entry} "
@@ -106,8 +132,6 @@ def verify(
             f"The ledger does not verify: {place}{first.words} "
             f"({len(findings)} finding{'s' if len(findings) > 1 else ''})."
         )
-    if format is Format.text:
-        typer.echo(f"whole: {entries} entries, {len(held)} receipts")
 
 
 def _receipts(config: Path, path: Path) -> list[tuple[int, bytes]]:
@@ -128,47 +152,53 @@ def _receipts(config: Path, path: Path) -> list[tuple[int, bytes]]:
 def export(
     config: ConfigOption,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="File; else stdout.")] = None,
-    format: FormatOption = Format.json,
+    format: Annotated[
+        Answers, typer.Option("--format", help="json or csv; text is CSV as well.")
+    ] = Answers.json,
 ) -> None:
-    """Every entry as JSON (or CSV with --format text); no handles of people.
+    """Every entry as JSON or CSV; no handles of people.
 
     \b
     Examples:
       opboost ledger export -c shop.toml -o ledger.json
-      opboost ledger export -c shop.toml --format text
+      opboost ledger export -c shop.toml --format csv
     """
     with _opened(config) as opened:
         lines = [_line(e) for e in opened.entries()]
     if out is not None:
-        from opboost import durable
-
-        if out.exists():
-            raise ConfigError(f"{out} exists already. Give another name.")
-        durable.write(out, _text(lines, format).encode())
+        _write(out, _text(lines, format))
         talk().print(f"{len(lines)} entries -> {out}")
         return
     sys.stdout.write(_text(lines, format))
 
 
-def _line(entry: Any) -> dict[str, Any]:
+def _write(out: Path, text: str) -> None:
+    from opboost import durable
+
+    if out.exists():
+        raise ConfigError(f"{out} exists already. Give another name.")
+    durable.write(out, text.encode())
+
+
+def _line(entry: Entry) -> dict[str, Any]:
+    """An entry without the handles of people who were forgotten: how many they are, instead."""
+    body = entry.body
+    if "tombstones" in body:
+        body = {**body, "tombstones": len(body["tombstones"])}
     return {
         "entry": entry.number,
         "at": entry.at,
         "kind": entry.kind,
-        "body": entry.body,
+        "body": body,
         "key": entry.key,
         "hash": entry.hash.hex(),
     }
 
 
-def _text(lines: list[dict[str, Any]], format: Format) -> str:
-    import io
+def _text(lines: list[dict[str, Any]], format: Answers) -> str:
+    from opboost.cli.ledger_text import as_csv
 
-    if format is Format.json:
+    if format is Answers.json:
         return json_text(lines, indent=1) + "\n"
-    out = io.StringIO()
-    writer = csv.DictWriter(out, fieldnames=list(lines[0]))
-    writer.writeheader()
-    for line in lines:
-        writer.writerow({**line, "body": json_text(line["body"])})
-    return out.getvalue()
+    rows = ({**line, "body": json_text(line["body"])} for line in lines)
+    return as_csv(lines[0], rows)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from opboost.config.columns import read, validated
 from opboost.config.sections import LedgerSection
 from opboost.errors import ConfigError
+from opboost.ids import Spelling, id_bytes
 from opboost.ledger.store import CHAIN_FILE, Caps, Ledger
 from opboost.ledger.witness import missing
 
@@ -49,3 +52,32 @@ def declared_section(config: Path) -> LedgerSection:
     if section is None:
         raise ConfigError(f"{config.name} has no [ledger].")
     return section
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """A person as somebody named them: the parts of their ID by column, and its bytes."""
+
+    parts: dict[str, str]
+    id: bytes
+
+    @property
+    def words(self) -> str:
+        """The ID for people to read."""
+        return ", ".join(f"{name} = {part}" for name, part in self.parts.items())
+
+
+def declared_person(config: Path, parts: Sequence[str], spelling: Spelling) -> Person:
+    """The person with an ID, whose columns a feature party's file names under ``[align] id``."""
+    names = validated(read(config), config.name).align.ids()
+    if not names:
+        raise ConfigError(
+            f"{config.name} does not say which columns are a person's ID. Add [align] id to it."
+        )
+    if len(parts) != len(names):
+        raise ConfigError(
+            f"An ID has {len(names)} parts ({', '.join(names)}) by [align] id of {config.name}; "
+            f"--person was given {len(parts)} times. Give it once for each part, in this order."
+        )
+    (who,) = id_bytes([[part] for part in parts], names, spelling=spelling)
+    return Person(dict(zip(names, parts, strict=True)), who)

@@ -1,0 +1,267 @@
+"""What was revealed about one person: in which releases, to whom, when, under which promise.
+
+Nothing here writes to the ledger.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from opboost._typing import BoolArray, Words
+from opboost.columns import PrivateColumn
+from opboost.domain import NumericMapping, OrdinalMapping
+from opboost.errors import DataError
+from opboost.ledger import members
+from opboost.ledger.chain import Entry
+from opboost.ledger.memory import spent
+from opboost.ledger.packing import Draws, from_bytes
+from opboost.ledger.runs import Run
+from opboost.ledger.store import Ledger
+from opboost.ledger.summary import ALL, events, level, spent_line
+from opboost.ledger.verify import check_chain
+from opboost.mechanisms import UnaryEncoding
+from opboost.specs import column_from_dict
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One column of a release, as far as it is about the person.
+
+    ``amount`` is what the draw is charged with, ``charged`` what this release added to the person's
+    total: nothing where it repeated an earlier draw.  ``output`` is the noisy value by the name of
+    its released column, None where the ledger does not hold it; ``means`` says it in words.
+    """
+
+    attribute: str
+    guarantee: str
+    sent: bool
+    amount: float
+    charged: float
+    output: dict[str, Any] | None
+    means: str
+
+
+@dataclass(frozen=True, slots=True)
+class PersonRelease:
+    """A committed release that included the person."""
+
+    entry: int
+    at: str
+    recipient: str
+    job: str
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """All that a ledger knows to have been revealed about one person.
+
+    ``remembered`` is whether any release included them.  ``spent`` has a line for each attribute
+    and one for all together, over all recipients and periods.  ``forgotten`` is when the person was
+    erased, after which ``spent`` is empty: it is not known any more.  ``migrated`` is when the
+    ledger was taken over from version 0.1, which did not keep who was sent again.
+    """
+
+    remembered: bool
+    releases: tuple[PersonRelease, ...]
+    alignments: tuple[dict[str, Any], ...]
+    spent: tuple[dict[str, Any], ...]
+    forgotten: str | None
+    migrated: str | None
+
+
+def about_person(
+    ledger: Ledger, person: bytes, recipient: str | None = None, attribute: str | None = None
+) -> Answer:
+    """Return what was revealed about a person, whose ID is spelt as ``ledger.ids`` says.
+
+    ``recipient`` and ``attribute`` choose among the releases; what was spent is over all of them.
+    A ledger whose chain does not verify is refused.
+    """
+    check_chain(ledger)
+    chosen = {line.get("closed") for line in events(ledger, recipient, attribute)}
+    people = ledger.people([person])
+    history = _History(ledger, ledger.handles(people))
+    releases = [
+        _only(release, attribute)
+        for entry in ledger.entries("commit")
+        if entry.number in chosen and (release := history.release(entry))
+    ]
+    aligned = [line for line in events(ledger, recipient) if line["kind"] == "align"]
+    forgotten = _forgotten(ledger, people)
+    return Answer(
+        remembered=bool(history.records),
+        releases=tuple(releases),
+        alignments=tuple(aligned),
+        spent=history.spent() if forgotten is None else (),
+        forgotten=forgotten,
+        migrated=next((entry.at for entry in ledger.entries("migrate")), None),
+    )
+
+
+def _only(release: PersonRelease, attribute: str | None) -> PersonRelease:
+    cells = tuple(c for c in release.cells if attribute in (None, c.attribute))
+    return replace(release, cells=cells)
+
+
+def _forgotten(ledger: Ledger, people: Words) -> str | None:
+    """When the person's tombstone was set; it is stored under the key of its time."""
+    for entry in ledger.entries("forget"):
+        key = ledger.key_of(entry.body["to"])
+        if key is not None and key.handles(people).tobytes().hex() in entry.body["tombstones"]:
+            return entry.at
+    return None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Record:
+    """The person's record in a run.
+
+    ``drawn`` is the release that wrote it, ``releases`` all that sent it, by their entries.
+    """
+
+    run: Run
+    drawn: int
+    releases: frozenset[int]
+    decided: BoolArray
+    sent: BoolArray
+    draws: Draws
+
+    def column(self, attribute: str, mechanism: str) -> int | None:
+        """The place of a column that the record decides."""
+        for k, column in enumerate(self.run.columns):
+            if (column.attribute, column.mechanism) == (attribute, mechanism) and self.decided[k]:
+                return k
+        return None
+
+
+class _History:
+    """All records of a person, and the releases that they were part of."""
+
+    def __init__(self, ledger: Ledger, handle: Words) -> None:
+        self._ledger, self._handle = ledger, handle
+        self.records = _records(ledger, handle)
+        self._renewals = [(e.number, e.body["attribute"]) for e in ledger.entries("renew")]
+        self._migrated = next((e.number for e in ledger.entries("migrate")), -1)
+
+    def release(self, entry: Entry) -> PersonRelease | None:
+        """What a committed release was about the person; None if it was not about them."""
+        if not any(entry.number in record.releases for record in self.records):
+            return None
+        body = entry.body
+        reserved = self._ledger.entry(body["reservation"])
+        if reserved is None or reserved.kind != "reserve":
+            raise entry.damaged()
+        cells = tuple(self._cell(reserved, c, entry.number) for c in reserved.body["columns"])
+        return PersonRelease(entry.number, entry.at, body["recipient"], body["job"], cells)
+
+    def spent(self) -> tuple[dict[str, Any], ...]:
+        """What was spent on the person by attribute, and on all together."""
+        caps, files = self._ledger.caps, [self._ledger.run_file(r.run) for r in self.records]
+        sent = {r.run.columns[k].attribute for r in self.records for k in np.flatnonzero(r.sent)}
+        amounts = [(name, int(spent(files, self._handle, name)[0])) for name in sorted(sent)]
+        lines = [_line(name, amount, caps.attribute) for name, amount in amounts]
+        return (*lines, _line(ALL, int(spent(files, self._handle)[0]), caps.person))
+
+    def _cell(self, reserved: Entry, column: dict[str, Any], number: int) -> Cell:
+        attribute, mechanism = column["attribute"], column.get("mechanism")
+        if not isinstance(mechanism, str):
+            raise reserved.damaged()
+        guarantee = str(column.get("guarantee"))
+        found = self._standing(attribute, mechanism, number)
+        if not found or not found[0][0].sent[found[0][1]]:
+            return Cell(attribute, guarantee, False, 0.0, 0.0, None, "not sent")
+        record, k = found[0]
+        amount = level(record.run.columns[k].amount)
+        charged = level(sum(r.run.columns[c].amount for r, c in found if r.drawn == number))
+        if len(found) > 1:
+            output, words = None, f"one of {len(found)} draws"
+        elif record.run.stored:
+            output, words = None, f"kept in the stored release {record.run.stored}"
+        else:
+            output, words = _output(reserved, column, record, k)
+        return Cell(attribute, guarantee, True, amount, charged, output, words)
+
+    def _standing(self, attribute: str, mechanism: str, number: int) -> list[tuple[_Record, int]]:
+        """The draws that a release may have sent of a cell: its own, or the earliest of the period.
+
+        Where changed values were drawn anew it repeated any one of the earlier draws.
+        """
+        renewed = (n for n, a in self._renewals if n < number and a in ("", attribute))
+        begun = max(renewed, default=-1)
+        found = [
+            (record, k)
+            for record in self.records
+            if begun < record.drawn <= number
+            and (k := record.column(attribute, mechanism)) is not None
+        ]
+        own = [(record, k) for record, k in found if record.drawn == number]
+        redrawn = number < self._migrated or any(r.run.columns[k].tagged for r, k in found)
+        return own or (found if redrawn else found[:1])
+
+
+def _records(ledger: Ledger, handle: Words) -> list[_Record]:
+    """The person's records, in the order in which they were drawn."""
+    files = [ledger.run_file(run) for run in ledger.runs()]
+    places = {f.run.file: p for f in files if (p := int(f.places(handle)[0])) >= 0}
+    again: dict[str, set[int]] = {name: set() for name in places}
+    for number, told in ledger.members().items():
+        bits = members.read(ledger.runs_folder, told)
+        for name, place in places.items():
+            if name in bits and bits[name][place]:
+                again[name].add(number)
+    found = []
+    for file in files:
+        run = file.run
+        if run.file not in places:
+            continue
+        drawn = min(again[run.file], default=run.committed) if run.merged else run.committed
+        here = np.array([places[run.file]])
+        bits_of = file.decided(here)[0], file.sent(here)[0]
+        releases = frozenset({drawn} | again[run.file])
+        found.append(_Record(run, drawn, releases, *bits_of, file.draws[here]))
+    return sorted(found, key=lambda record: record.drawn)
+
+
+def _line(attribute: str, amount: int, cap: float | None) -> dict[str, Any]:
+    line = spent_line(attribute, 1, amount, cap)
+    rest = {name: line[name] for name in ("cap", "left", "exceeded")}
+    return {"attribute": attribute, "spent": line["most"], **rest}
+
+
+def _output(
+    reserved: Entry, column: dict[str, Any], record: _Record, k: int
+) -> tuple[dict[str, Any], str]:
+    """The noisy value that a record holds, by released column, and what it stands for."""
+    declared = column.get("declared")
+    if not isinstance(declared, dict):
+        raise reserved.damaged()
+    try:
+        private = column_from_dict({**declared, "name": column["attribute"]})
+    except (DataError, ValueError):
+        raise reserved.damaged() from None
+    slot = record.run.slots()[k]
+    drawn = record.draws[:, slot.start : slot.start + record.run.columns[k].width]
+    out = from_bytes(private, drawn)
+    if out[0].missing is not None and out[0].missing[0]:
+        return {str(out[0].name): None}, "missing"
+    values = {str(c.name): c.values[0].item() for c in out}
+    return values, _in_words(private, list(values.values()))
+
+
+def _in_words(column: PrivateColumn, values: list[int]) -> str:
+    if isinstance(column.mechanism, UnaryEncoding):
+        pairs = zip(column.mechanism.categories, values, strict=True)
+        return ", ".join(str(category) for category, bit in pairs if bit) or "no category"
+    (cell,) = values
+    grid = column.mechanism.domain
+    where = f"cell {cell} of {grid.L}..{grid.R}"
+    if isinstance(column.mapping, OrdinalMapping):
+        return f"{column.mapping.to_raw([cell])[0]} ({where})"
+    if isinstance(column.mapping, NumericMapping):
+        lower, upper = column.mapping.interval(grid.clamp(cell))
+        return f"{lower:g} to {upper:g} ({where})"
+    return where

@@ -75,7 +75,7 @@ def test_the_version_is_told():
     ("typed", "completed"),
     [
         ("opboost des", {"describe", "desensitize"}),
-        ("opboost ledger ", {"show", "verify", "export", "renew", "abort"}),
+        ("opboost ledger ", {"show", "verify", "export", "report", "renew", "abort", "migrate"}),
         ("opboost certify --format ", {"text", "json"}),
     ],
 )

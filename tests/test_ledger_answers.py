@@ -430,7 +430,8 @@ def test_an_answer_changes_nothing_and_waits_for_nobody(home):
     with durable.alone(home / "ledger"):  # as a release does while it draws
         shown(home)
         shown(home, "--person", "3", "--format", "csv")
-        assert run("ledger", "export", "-c", home / "shop.toml")[0] == 0
+        for verb in (["export"], ["report", "-o", home / "ledger.html"]):
+            assert run("ledger", *verb, "-c", home / "shop.toml")[0] == 0
     assert state() == before
 
 

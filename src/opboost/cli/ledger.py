@@ -202,3 +202,27 @@ def _text(lines: list[dict[str, Any]], format: Answers) -> str:
         return json_text(lines, indent=1) + "\n"
     rows = ({**line, "body": json_text(line["body"])} for line in lines)
     return as_csv(lines[0], rows)
+
+
+@ledger.command()
+def report(
+    config: ConfigOption,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The page, an HTML file.")],
+) -> None:
+    """One page to print, for a privacy officer: who received what, and what is left under the caps.
+
+    The page needs no network and no scripts.  Exit status 3 if the ledger does not verify; the page
+    says so as well.
+
+    \b
+    Examples:
+      opboost ledger report -c shop.toml -o ledger.html
+    """
+    from opboost import __version__
+    from opboost.ledger.report import Report
+
+    with _opened(config) as opened:
+        made = Report.of(opened, config.stem, __version__)
+    _write(out, made.page())
+    talk().print(f"Ledger report -> {out}")
+    _refuse_findings(made.findings)

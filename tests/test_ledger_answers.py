@@ -6,6 +6,9 @@ import csv
 import hashlib
 import io
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -433,6 +436,31 @@ def test_an_answer_changes_nothing_and_waits_for_nobody(home):
         for verb in (["export"], ["report", "-o", home / "ledger.html"]):
             assert run("ledger", *verb, "-c", home / "shop.toml")[0] == 0
     assert state() == before
+
+
+ASK = """
+import sys
+from tests.cli import run
+config = sys.argv[1]
+for verb in (["show"], ["show", "--person", "3"], ["verify"], ["export"]):
+    print(run("ledger", *verb, "-c", config)[0])
+"""
+
+
+def test_a_ledger_on_a_read_only_volume_answers(home):
+    with opened(home) as ledger:
+        release(ledger, table(20))
+    if subprocess.run(["unshare", "--mount", "true"], capture_output=True).returncode:
+        pytest.skip("this user may not mount a read-only volume")
+    script = 'mount --bind "$0" "$0" && mount -o remount,ro,bind "$0" && exec "$@"'
+    asked = [sys.executable, "-c", ASK, str(home / "shop.toml")]
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", script, str(home), *asked],
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parent.parent,
+    )
+    assert done.stdout.split() == ["0"] * 4, done.stderr
 
 
 def test_a_ledger_that_does_not_verify_gives_no_answer(home):

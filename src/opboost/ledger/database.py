@@ -48,9 +48,25 @@ def damaged(what: str) -> DataError:
     return DataError(what, hint="Bring back a copy of it.")
 
 
+def is_read_only(file: Path) -> bool:
+    """Whether a whole ledger lies where nobody may write: on a read-only volume, say.
+
+    A ledger that is being written has a journal beside it; without that it is not whole.
+    """
+    journal = file.with_name(f"{file.name}-wal")
+    whole = file.exists() and not (journal.exists() and journal.stat().st_size)
+    return whole and not os.access(file.parent, os.W_OK)
+
+
 def opened(file: Path) -> sqlite3.Connection:
-    """Open the file with its table, which only grows; made, readable by its owner only, if new."""
+    """Open the file with its table, which only grows; made, readable by its owner only, if new.
+
+    Where nobody may write it is opened to be read, and nothing is put beside it.
+    """
     try:
+        if is_read_only(file):
+            place = f"{file.resolve().as_uri()}?mode=ro&immutable=1"
+            return sqlite3.connect(place, isolation_level=None, check_same_thread=False, uri=True)
         os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
         db = sqlite3.connect(file, isolation_level=None, timeout=30, check_same_thread=False)
         db.execute("PRAGMA journal_mode = WAL")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -19,6 +19,7 @@ from opboost.errors import ConfigError, ParameterError, PrivacyError
 from opboost.ids import Spelling
 from opboost.ledger import witness
 from opboost.ledger.chain import Chain, Entry
+from opboost.ledger.database import is_read_only
 from opboost.ledger.key_file import Key, KeyFile
 from opboost.ledger.members import Members
 from opboost.ledger.runs import Run, RunFile, clear
@@ -88,9 +89,11 @@ class Ledger:
         self.key_path = Path(key)
         KeyFile.check_place(self.key_path, self.folder)
         self._check_there(new)  # before anything is made, also in an empty mount point
-        _make_private(self.folder)
+        read_only = is_read_only(self.folder / CHAIN_FILE)
+        if not read_only:
+            _make_private(self.folder)
         self._files: dict[str, RunFile] = {}
-        with durable.waiting(self.folder / "creating"):
+        with nullcontext() if read_only else durable.waiting(self.folder / "creating"):
             is_new = self._check_there(new)
             self._chain = Chain(self.folder / CHAIN_FILE)
             try:

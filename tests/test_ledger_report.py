@@ -121,7 +121,7 @@ def test_it_tells_who_received_what_and_when(page, home):
 def test_what_is_left_and_what_is_exceeded_stands_beside_the_caps(page):
     said = words(page.read_text())
     assert "age 40 9 8 exceeded city 40 1 8 7 all together 40 10 10.5 0.5" in said
-    assert "The cap per attribute is exceeded by age." in said
+    assert "The cap per attribute is exceeded for age." in said
 
 
 def test_names_are_escaped_and_nothing_is_loaded(page):

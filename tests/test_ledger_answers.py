@@ -22,9 +22,9 @@ from opboost.ledger import Drawing
 from opboost.ledger.answers import about_person
 from opboost.ledger.compaction import MAX_ALIKE_RUNS
 from opboost.ledger.declared import declared_person
+from opboost.ledger.erasure import erase
 from opboost.ledger.memory import spent
 from opboost.ledger.renewal import renew
-from opboost.ledger.rewriting import Rewriting
 from opboost.ledger.store import UNIT
 from opboost.ledger.summary import summary
 from tests.cli import run
@@ -184,11 +184,7 @@ def test_who_was_never_released_or_was_forgotten_is_told_so(home):
         nobody = about(ledger, 99)
         assert (nobody.remembered, nobody.releases, nobody.forgotten) == (False, (), None)
         assert [line["spent"] for line in nobody.spent] == [0.0]
-        stone = ledger.handles(ledger.people([b"7"]))
-        change = Rewriting(ledger, keep=lambda handles: (handles != stone).any(axis=1))
-        for written in ledger.runs():
-            change.write([written])
-        entry = change.commit("forget", stone, ledger.storage_key.name)
+        entry = ledger.entry(erase(ledger, b"7").entry)
     key = home / "keys" / "ledger.key"
     key.write_text("cd" * 32 + "\n" + key.read_text())
     with opened(home) as ledger:

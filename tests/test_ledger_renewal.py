@@ -249,7 +249,7 @@ def test_changed_is_chosen_with_a_renewal_and_the_file_agrees(home):
     assert status == 0
     assert "no bound over time" in out
     out = run("ledger", "show", "-c", home / "b.toml")[1]
-    assert "no bound over time" in out
+    assert "No bound over time" in out
     shown = json.loads(run("ledger", "show", "-c", home / "b.toml", "--format", "json")[1])
     assert shown["changed"] == "redraw"
     with_changed(home, "keep")

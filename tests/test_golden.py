@@ -14,15 +14,16 @@ import pytest
 import opboost as op
 from opboost.config import load
 from opboost.config.federation import load_feature
-from opboost.errors import PrivacyError
+from opboost.errors import DataError, PrivacyError
 from opboost.experiments.scene import LABEL_PARTY, Scene, run_scene
 from opboost.files.stored_release import StoredRelease
 from opboost.ledger.declared import declared_ledger
 from opboost.ledger.memory import spent
 from opboost.service.feature_side import check_rollback
+from opboost.service.soundness import check_version
 from opboost.service.tls import read_identity
-from opboost.wire.messages import Receipt, Welcome, decode, encode
-from tests.bundles import Office
+from opboost.wire.messages import Welcome, decode_receipt, encode
+from tests.bundles import Office, refused
 from tests.cli import run
 
 GOLDEN = Path(__file__).parent / "golden" / "0.1.0"
@@ -129,7 +130,7 @@ def test_receipts_of_a_migrated_ledger_are_honoured(golden):
     status, out, said = run("ledger", "verify", "-c", config, "--receipts", held)
     assert (status, out) == (0, "whole: 5 entries, 1 receipts\n"), said
     identity = read_identity(load_feature(config).tls, "shop")
-    receipt = decode(held.read_bytes(), Receipt)
+    receipt = decode_receipt(held.read_bytes())
     forged = identity.sign(receipt.job, receipt.entry, bytes(32))
     with declared_ledger(config) as ledger:
         for shown, refused in ((receipt, False), (forged, True)):
@@ -148,20 +149,45 @@ def test_a_saved_estimator_predicts_and_promises_as_it_did(golden, booster, rele
     assert model.guarantee_.total == pytest.approx(releases * 9 * 1.28)
 
 
+BOTH = "holds messages of version 1, and this release of OpBoost speaks version 2"
+
+
 @pytest.mark.parametrize("stopped", ["job-aligning", "job-sent"])
-def test_a_stopped_job_is_finished(golden, stopped):
+def test_a_stopped_job_is_refused_and_a_new_run_is_not(golden, stopped):
+    """Messages changed, so a job is not continued across versions; its ledger goes on."""
     made = Scene(golden(stopped), ("shop", "telco"))
     migrated(made.config("shop"))
+    status, _, words = run("serve", "-c", made.config(LABEL_PARTY))
+    assert status == 5
+    assert BOTH in words
+    assert "--again" in words
+    state = made.folder / LABEL_PARTY / "state"
+    (job,) = (file.parent for file in state.glob("*/job.json"))
+    job.rename(made.folder / "job of 0.1.0")
     run_scene(made)
-    assert len(list((made.folder / LABEL_PARTY / "state").glob("*/manifest.json"))) == 1
+    assert len(list(state.glob("*/manifest.json"))) == 1
 
 
-def test_a_job_by_bundles_goes_on(golden):
+def test_a_feature_party_does_not_continue_a_job_of_another_version(golden):
+    made = Scene(golden("job-sent"), ("shop", "telco"))
+    migrated(made.config("shop"))
+    (folder,) = (made.folder / "shop" / "state").glob("*/schema")
+    with pytest.raises(DataError, match=BOTH):
+        check_version(folder.parent)
+
+
+@pytest.mark.parametrize(
+    ("party", "verb", "steps"),
+    [
+        ("telco", "export", ["3-align.bank-to-telco"]),
+        (LABEL_PARTY, "split-query", ["4-export.shop-to-bank"]),
+    ],
+)
+def test_a_bundle_of_another_version_is_refused(golden, party, verb, steps):
     office = Office(Scene(golden("bundles"), ("shop", "telco")))
-    for party in ("shop", "telco"):
-        migrated(office.made.config(party))
-    export = next(office.out("shop").glob("*.4-export.*"))
-    begun = next(office.out(LABEL_PARTY).glob("*.3-align.bank-to-telco.*"))
-    exported = office.written("telco", "export", begun)[LABEL_PARTY]
-    queries = office.written(LABEL_PARTY, "split-query", export, exported)
-    assert set(queries) == {"shop", "telco"}
+    for feature in ("shop", "telco"):
+        migrated(office.made.config(feature))
+    given = [next(office.made.folder.glob(f"out/*/*.{step}.*")) for step in steps]
+    status, words = refused(office, party, verb, *given)
+    assert status == 4
+    assert "is a bundle of version '1'; this release reads version '2'" in words

@@ -88,7 +88,7 @@ def test_every_party_has_the_common_rows_in_one_order(kind):
         assert kinds == ["open", "align", "aligned", "reserve", "commit", "answer"]
         assert entries[1][1]["theirs"] == 350
         assert entries[2][1]["common"] == len(common)
-        assert entries[5][1]["new_cells"] == len(common)  # nobody else was drawn or charged
+        assert entries[4][1]["new_cells"] == len(common)  # nobody else was drawn or charged
         text = " ".join(e.text for e in ledger.entries())
         assert not any(i in text for i in ours)
 

@@ -385,12 +385,12 @@ def test_a_file_of_another_version_is_refused_with_both(tmp_path):
     with zipfile.ZipFile(tmp_path / "m.opboost") as archive:
         files = {name: archive.read(name) for name in archive.namelist()}
     about = json.loads(files["estimator.json"])
-    files["estimator.json"] = json.dumps(about | {"version": 1}).encode()
-    with zipfile.ZipFile(tmp_path / "old.opboost", "w") as archive:
+    files["estimator.json"] = json.dumps(about | {"version": 3}).encode()
+    with zipfile.ZipFile(tmp_path / "new.opboost", "w") as archive:
         for name, data in files.items():
             archive.writestr(name, data)
-    with pytest.raises(DataError, match="is of version 1; this release reads version 2"):
-        op.load(tmp_path / "old.opboost")
+    with pytest.raises(DataError, match="is of version 3; this release reads versions 1 and 2"):
+        op.load(tmp_path / "new.opboost")
 
 
 # The folder in which other processes report.

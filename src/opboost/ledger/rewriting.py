@@ -17,6 +17,9 @@ from opboost.ledger.chain import Entry
 from opboost.ledger.runs import Run, RunFile, RunWriter
 from opboost.ledger.store import Ledger
 
+_RECORDS = 1 << 16
+"""Records that are copied at a time."""
+
 
 def _same(handles: Words) -> Words:
     return handles
@@ -50,8 +53,9 @@ class Rewriting:
         writer = RunWriter(path.parent, group[0].columns, group[0].stored)
         try:
             for file in map(self.ledger.run_file, group):
-                for piece in file.pieces():
-                    here = np.flatnonzero(self.keep(file.handles[piece])) + piece.start
+                for start in range(0, file.run.count, _RECORDS):
+                    piece = slice(start, start + _RECORDS)
+                    here = np.flatnonzero(self.keep(file.handles[piece])) + start
                     handles = self.renamed(file.handles[here])
                     writer.add(handles, file.decided(here), file.sent(here), file.draws[here])
             made = writer.finish(path, min(run.committed for run in group))

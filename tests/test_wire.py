@@ -421,18 +421,17 @@ def test_a_head_that_lies_is_refused(change, words):
 
 
 @pytest.mark.parametrize(
-    ("values", "gaps", "rows", "words"),
+    ("values", "rows", "words"),
     [
-        ([0, 5], False, None, "outside its grid 1..10"),
-        ([5, 11], False, None, "outside its grid 1..10"),
-        ([3, 7], True, None, "gaps, which its schema does not announce"),
-        ([3, 7], False, 17, "17 rows, the schema 18"),
-        (list(range(1, 13)), False, None, "more than its grid has cells"),
+        ([0, 5], None, "outside its grid 1..10"),
+        ([5, 11], None, "outside its grid 1..10"),
+        ([3, 7], 17, "17 rows, the schema 18"),
+        (list(range(1, 13)), None, "more than its grid has cells"),
     ],
 )
-def test_a_column_outside_what_its_schema_declares_is_refused(values, gaps, rows, words):
+def test_a_column_outside_what_its_schema_declares_is_refused(values, rows, words):
     codes = np.array([0, 1] * 9, dtype=np.uint8)
-    head, _ = stream(codes, values, gaps=gaps, rows=rows)
+    head, _ = stream(codes, values, rows=rows)
     schema = Schema(
         "shop", JOB, 18, bytes(32), "full", "raw", (ColumnSchema.of(AGE, "age", "raw"),), 0
     )

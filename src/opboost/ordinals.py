@@ -107,6 +107,11 @@ class CodedColumn:
             raise PrivacyError("The codebook of this column is withheld.")
         return self.book.decode(self.codes)
 
+    def where(self, rows: BoolArray) -> CodedColumn:
+        """Some of the rows."""
+        missing = None if self.missing is None else self.missing[rows]
+        return CodedColumn(self.codes[rows], self.book, missing)
+
 
 PIECE = 2**20
 """Rows that are looked at at a time: what is needed beside a column stays small."""

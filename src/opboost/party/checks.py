@@ -117,8 +117,6 @@ def check_head(head: Head, schema: Schema, private: Sequence[PrivateColumn], num
         raise PeerError(f"Column {number} has {head.rows:,} rows, the schema {schema.rows:,}.")
     if head.values > upper - lower + 1:
         raise PeerError(f"Column {number} has {head.values} codes, more than its grid has cells.")
-    if head.gaps and column.flagged() is None and not schema.columns_per_row:
-        raise PeerError(f"Column {number} has gaps, which its schema does not announce.")
     withheld = schema.codebook == "cuts" and column.has_order
     if (head.codebook is None) != (withheld or not head.values):
         raise PeerError(f"Column {number} withholds its codebook, or should and does not.")

@@ -19,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 
 from opboost import durable
-from opboost._typing import IntArray
+from opboost._typing import BoolArray, IntArray
 from opboost.align.keys import Digests, Normalisation, row_keys
 from opboost.align.matching import Common
 from opboost.align.rules import AlignRules
@@ -40,7 +40,16 @@ from opboost.party.alignment import Side, common_to_all, kept_secret
 from opboost.party.asking import Question
 from opboost.party.channel import Channel
 from opboost.party.checks import check_private, check_schema
-from opboost.party.offers import Offer, named_apart, own_names, promise, seed, sent
+from opboost.party.offers import (
+    Offer,
+    named_apart,
+    of_rows,
+    own_names,
+    promise,
+    seed,
+    sent,
+    sent_by_all,
+)
 from opboost.party.predicting import Predicted, check_own, of_model
 from opboost.party.row_proof import RowProof
 from opboost.wire.messages import Welcome, job_number
@@ -153,6 +162,10 @@ class LabelParty:
                 released |= offer.received()
             else:
                 stored |= offer.stored(disk)
+        y, own = self._y, self._own
+        there = None if disk is not None else sent_by_all(offers, released)
+        if there is not None:
+            released, own, y = of_rows(released, there), _where(own, there), _where(y, there)
         private = tuple(c for offer in offers for c in offer.private)
         settings = dict(self._settings)
         if settings["random_state"] is None:  # the same codes, the same model
@@ -160,8 +173,8 @@ class LabelParty:
         estimator = self._kind({c.name: c.mechanism for c in private}, **settings)
         folder = self._folder(state)
         estimator.fit_released(
-            self._y,
-            self._own,
+            y,
+            own,
             private,
             released,
             promise(offers),
@@ -220,7 +233,10 @@ class LabelParty:
                 channel.refuse("What came is not what the model was trained on.")
             raise
         places = np.arange(self._count) if self._places is None else self._places
-        found = Predicted.of(model, self._own, released, places, promise(offers))
+        own, there = self._own, sent_by_all(offers, released)
+        if there is not None:
+            released, own, places = of_rows(released, there), _where(own, there), places[there]
+        found = Predicted.of(model, own, released, places, promise(offers))
         for channel in channels:
             channel.close()
         return found
@@ -349,6 +365,11 @@ class LabelParty:
         for question in questions:
             found |= question.answered()
         return found
+
+
+def _where(table: Any, rows: BoolArray) -> Any:
+    """Some rows of a table, if there is one."""
+    return None if table is None else taken(table, np.flatnonzero(rows))
 
 
 def _new_job() -> Welcome:

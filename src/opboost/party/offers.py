@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from opboost._typing import BoolArray
 from opboost.columns import PrivateColumn
 from opboost.errors import PeerError
 from opboost.estimators.features import OwnColumn, Released
@@ -58,6 +61,43 @@ class Offer:
         came = len(self.heads)
         if came != due:
             raise PeerError(f"Party {self.channel.party!r} sent {came} of {due} columns.")
+
+
+def sent_by_all(
+    offers: Sequence[Offer], released: Mapping[Hashable, Sequence[Released]]
+) -> BoolArray | None:
+    """The rows of which every party sent something; None where that is all of them.
+
+    A party sends nothing about a person whom it has forgotten.  Any other gap is one that its
+    schema announces.
+    """
+    absent = [_absent(offer, released) for offer in offers if not offer.schema.columns_per_row]
+    found = [rows for rows in absent if rows is not None and rows.any()]
+    return None if not found else ~np.logical_or.reduce(found)
+
+
+def _absent(offer: Offer, released: Mapping[Hashable, Sequence[Released]]) -> BoolArray | None:
+    """The rows of which a party sent nothing; None where its schema announces all gaps."""
+    columns = [(c.flagged() is not None, r) for c in offer.private for r in released[c.name]]
+    gaps = [
+        np.zeros(offer.schema.rows, bool) if r.missing is None else r.missing for _, r in columns
+    ]
+    plain = [g for (flagged, _), g in zip(columns, gaps, strict=True) if not flagged]
+    if not plain:
+        return None
+    if any((g != plain[0]).any() for g in plain) or any((plain[0] & ~g).any() for g in gaps):
+        raise PeerError(
+            f"Party {offer.channel.party!r} sent gaps in some columns of a row, which its schema "
+            "does not announce."
+        )
+    return plain[0]
+
+
+def of_rows(
+    released: Mapping[Hashable, Sequence[Released]], rows: BoolArray
+) -> dict[Hashable, Sequence[Released]]:
+    """Released columns of some rows."""
+    return {name: [c.where(rows) for c in columns] for name, columns in released.items()}
 
 
 def named_apart(offers: list[Offer], own: list[str]) -> list[Offer]:

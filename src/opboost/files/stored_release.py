@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,10 +55,40 @@ def job_of(release: str) -> str:
     return f"release {release}"
 
 
+def making(target: Path) -> Path:
+    """The folder in which a release is made until it is whole and takes the target's name."""
+    return target.with_name(f".{target.name}.release")
+
+
+def removing(folder: Path) -> Path:
+    """The folder in which parts without a forgotten person's row wait for the ledger's entry."""
+    return folder.with_name(f".{folder.name}.forget")
+
+
+def noted(target: Path, ledger: Ledger) -> str:
+    """A release's folder as the ledger notes it: seen from the ledger's own, so both may move."""
+    try:
+        return Path(os.path.relpath(target.resolve(), ledger.folder.resolve())).as_posix()
+    except ValueError:  # another drive
+        return str(target.resolve())
+
+
 def charged(manifest: Manifest, ledger: Ledger) -> Entry | None:
     """The entry with which a release was charged, if it was."""
     entries = ledger.entries("commit")
     return next((e for e in entries if e.body["job"] == job_of(manifest.release)), None)
+
+
+def outputs(release: str, ledger: Ledger) -> list[str]:
+    """The digests of a release's parts that the ledger holds, the newest last.
+
+    Each removal of a forgotten person's row adds one.
+    """
+    job = job_of(release)
+    made = [e.body for e in ledger.entries("commit")]
+    found = [body["output"] for body in made if body["job"] == job and "output" in body]
+    removals = [e.body["outputs"] for e in ledger.entries("forget")]
+    return found + [digests[release] for digests in removals if release in digests]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +99,7 @@ class StoredRelease:
     manifest: Manifest
     private: tuple[PrivateColumn, ...]
     gaps: bool
-    """Whether some columns of a row were left out at random."""
+    """Whether some rows do not send a column: by chance, or because a person is forgotten."""
 
     @classmethod
     def of(
@@ -76,8 +107,13 @@ class StoredRelease:
     ) -> StoredRelease:
         """The release in a folder; refused unless the ledger knows it, with these columns."""
         manifest = read_manifest(folder)
-        entry = charged(manifest, ledger)
-        if entry is None or entry.body.get("output") != manifest.output():
+        entry, known = charged(manifest, ledger), outputs(manifest.release, ledger)
+        if entry is None or manifest.output() not in known[-1:]:
+            if (removing(folder) / MANIFEST).exists():
+                raise PrivacyError(
+                    f"The removal of a person's row from {folder} was cut short. Run the same "
+                    "opboost ledger forget again."
+                )
             raise PrivacyError(
                 f"The ledger does not know the stored release in {folder}: nobody was charged for "
                 "it. Desensitise the table again with this ledger, or bring back the ledger that "

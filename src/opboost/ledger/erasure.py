@@ -6,14 +6,16 @@ nothing, in every period and under every key: :class:`memory.Memory` says so.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
 from opboost import durable
 from opboost._typing import BoolArray, Words
+from opboost.ledger.memory import buried
 from opboost.ledger.rewriting import Rewriting
 from opboost.ledger.store import Ledger
 
@@ -54,6 +56,19 @@ def erase(ledger: Ledger, person: bytes, outputs: Mapping[str, str] | None = Non
         outputs=dict(outputs or {}),
     )
     return Erased(len(holding), entry.number)
+
+
+def forgotten(
+    ledger: Ledger, person: bytes | None = None
+) -> Callable[[pa.LargeBinaryArray], BoolArray]:
+    """Tell which IDs are those of forgotten people; ``person`` is about to be forgotten as well."""
+    stones = ledger.tombstones()
+    if person is not None:
+        stones = np.vstack([stones, ledger.handles(ledger.people([person]))])
+        stones = stones[np.argsort(stones[:, 0])]
+    if not len(stones):
+        return lambda ids: np.zeros(len(ids), dtype=np.bool_)
+    return lambda ids: buried(stones, ledger.handles(ledger.people(ids)))
 
 
 def kept_files(ledger: Ledger) -> list[Path]:

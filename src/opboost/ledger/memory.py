@@ -63,8 +63,7 @@ class Memory:
             ]
             if columns:
                 self._matches.append((file, np.array(columns, dtype=np.int64)))
-        stones = ledger.tombstones()
-        self._stones = stones[np.argsort(stones[:, 0])]
+        self._stones = ledger.tombstones()
         self.members: dict[str, BoolArray] = {}
 
     def _match(self, run: Run, j: int, k: int) -> tuple[int, ...]:
@@ -111,9 +110,7 @@ class Memory:
         """Who has a tombstone."""
         if not len(self._stones):
             return np.zeros(len(handles), dtype=np.bool_)
-        places = np.empty(len(handles), dtype=np.int64)
-        find(self._stones, np.ascontiguousarray(handles), np.argsort(handles[:, 0]), places)
-        return np.asarray(places >= 0)
+        return buried(self._stones, handles)
 
     def spent(self, handles: Words, attribute: str | None = None) -> IntArray:
         """What was spent on each person over all periods, in billionths: on one attribute, or all.
@@ -121,6 +118,13 @@ class Memory:
         ``UNBOUNDED`` stands for something without a bound.
         """
         return spent(self._files, handles, attribute)
+
+
+def buried(stones: Words, handles: Words) -> BoolArray:
+    """Which handles are among tombstones, which are sorted by their first word."""
+    places = np.empty(len(handles), dtype=np.int64)
+    find(stones, np.ascontiguousarray(handles), np.argsort(handles[:, 0]), places)
+    return np.asarray(places >= 0)
 
 
 def spent(files: Sequence[RunFile], handles: Words, attribute: str | None = None) -> IntArray:

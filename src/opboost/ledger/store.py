@@ -317,12 +317,13 @@ class Ledger:
         return found
 
     def tombstones(self) -> Words:
-        """The handles of people who are to be forgotten."""
+        """The handles of people who are forgotten, sorted by their first word."""
         stones: list[str] = []
         for entry in self.entries(*REWRITTEN):
             stones = entry.body["tombstones"]
         data = b"".join(bytes.fromhex(stone) for stone in stones)
-        return np.frombuffer(data, dtype="<u8").reshape(-1, 2)
+        found = np.frombuffer(data, dtype="<u8").reshape(-1, 2)
+        return found[np.argsort(found[:, 0])]
 
     def run_file(self, run: Run) -> RunFile:
         """A run's file, checked when it is read first."""

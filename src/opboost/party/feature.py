@@ -42,7 +42,7 @@ from opboost.ids import Spelling, framed_array, id_array, id_bytes
 from opboost.ledger import Drawing, Ledger
 from opboost.ledger.renewal import over_time
 from opboost.party.meeting import Meeting
-from opboost.party.rows import Chosen, RawRows, StoredRows
+from opboost.party.rows import Chosen, RawRows, StoredRows, without_forgotten
 from opboost.party.spool import Spool, read_values
 from opboost.wire.messages import (
     Books,
@@ -148,7 +148,8 @@ class FeatureParty:
         self._promise = over_time(self.plan.guarantee(), ledger)
         self._stored: StoredRelease | None = None
         if isinstance(self._table, Path) and (self._table / MANIFEST).exists():
-            gaps = self.plan.budget is not None and self.plan.budget.columns_per_row is not None
+            sampled = self.plan.budget is not None and self.plan.budget.columns_per_row is not None
+            gaps = sampled or self._has_tombstones
             self._stored = StoredRelease.of(self._table, self.plan.private, ledger, gaps=gaps)
         self._check_names()
         self._columns = tuple(self._described())
@@ -327,7 +328,7 @@ class FeatureParty:
                 if chosen is None:
                     digest.update(framed_array(keys))
                 else:
-                    here = chosen.among(seen, keys)
+                    here = chosen.among(seen, self._matched(table, seen, keys))
                     rows, people = rows.where(here), people.filter(pa.array(here))
                 seen += len(table)
                 if len(people):
@@ -396,10 +397,21 @@ class FeatureParty:
         """The digest of each row's key; the drawing sees to it that they are still the table's."""
         found, seen = [], 0
         for table, done, total in self._pieces():
-            found.append(key_digests(self._keys(table, seen)))
+            found.append(self._matched(table, seen, self._keys(table, seen)))
             seen += len(table)
             self._progress("IDs read", done, total)
         return np.concatenate(found) if found else key_digests([])
+
+    def _matched(self, table: Any, first: int, keys: pa.LargeBinaryArray) -> Digests:
+        """The digests by which rows are matched; those of forgotten people match nobody's."""
+        found = key_digests(keys)
+        if not self._has_tombstones:
+            return found
+        return without_forgotten(found, self._ledger, self._people_of(table, first, keys))
+
+    @cached_property
+    def _has_tombstones(self) -> bool:
+        return len(self._ledger.tombstones()) > 0
 
     def _keys(self, table: Any, first: int) -> pa.LargeBinaryArray:
         """What rows are matched by: their IDs as the job spells them."""

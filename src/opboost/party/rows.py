@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -9,12 +10,13 @@ import numpy as np
 import pyarrow as pa
 
 from opboost._typing import BoolArray, IntArray
-from opboost.align.keys import Digests, key_digests
+from opboost.align.keys import Digests
 from opboost.align.streams import Keys
 from opboost.columns import Prepared
 from opboost.errors import DataError
-from opboost.frames import OutColumn
-from opboost.ledger import Drawing
+from opboost.frames import OutColumn, hidden
+from opboost.ledger import Drawing, Ledger
+from opboost.ledger.erasure import forgotten
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +45,25 @@ class StoredRows:
         return StoredRows(tuple(c.where(here) for c in self.columns))
 
     def released(self, drawing: Drawing, people: pa.LargeBinaryArray) -> list[OutColumn]:
-        """As they are; the ledger notes that they go out."""
+        """As they are, without forgotten people; the ledger notes that they go out."""
         drawing.repeat(people)
-        return list(self.columns)
+        gone = drawing.forgotten(people)
+        return [hidden(c, gone) for c in self.columns] if gone.any() else list(self.columns)
+
+
+def without_forgotten(digests: Digests, ledger: Ledger, people: pa.LargeBinaryArray) -> Digests:
+    """The digests of rows' keys, in which forgotten people have one that nobody else can have.
+
+    So the label party does not find them in a private alignment.
+    """
+    gone = forgotten(ledger)(people)
+    if not gone.any():
+        return digests
+    names = ledger.people(people)[gone]
+    other = [hashlib.sha256(b"opboost forgotten\0" + name.tobytes()).digest() for name in names]
+    digests = digests.copy()
+    digests[gone] = np.frombuffer(b"".join(other), dtype=np.uint8).reshape(-1, 32)
+    return digests
 
 
 @dataclass(frozen=True)
@@ -59,10 +77,10 @@ class Chosen:
         """The keyed digest of their keys."""
         return Keys.of_digests(self.digests[self.rows]).digest(nonce)
 
-    def among(self, first: int, keys: pa.LargeBinaryArray) -> BoolArray:
+    def among(self, first: int, digests: Digests) -> BoolArray:
         """Which of the rows from ``first`` on are common; their keys must be those of before."""
-        whole = slice(first, first + len(keys))
-        if not np.array_equal(key_digests(keys), self.digests[whole]):
+        whole = slice(first, first + len(digests))
+        if not np.array_equal(digests, self.digests[whole]):
             raise DataError("The table's IDs changed while it was read", hint="Join again.")
         return self._mask[whole]
 

@@ -68,9 +68,7 @@ class Block:
                 with durable.placing(path) as place, TableWriter(place, path.name) as writer:
                     for piece in chain([first], pieces):
                         writer.write(work.released(piece))
-        receipt = Receipt(work.rows, _digest(path, work.rows), work.outside)
-        durable.write(self.folder / RECEIPT.format(number), durable.sealed(_json(asdict(receipt))))
-        return receipt
+        return write_receipt(self.folder, number, work.rows, work.outside)
 
     def _cut(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         """Pieces of bounded size, whatever a partition's."""
@@ -131,6 +129,13 @@ def part_path(folder: Path, number: int) -> Path:
 def purpose(column: PrivateColumn) -> tuple[str, str]:
     """What a column's noise is for: its name, and all that its law depends on."""
     return "noise", _json(column_to_dict(column)).decode()
+
+
+def write_receipt(folder: Path, number: int, rows: int, outside: dict[str, int]) -> Receipt:
+    """Say that a part is stored as it is now."""
+    receipt = Receipt(rows, _digest(part_path(folder, number), rows), outside)
+    durable.write(folder / RECEIPT.format(number), durable.sealed(_json(asdict(receipt))))
+    return receipt
 
 
 def read_receipt(folder: Path, number: int) -> Receipt | None:

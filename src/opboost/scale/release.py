@@ -31,15 +31,19 @@ from opboost.files.stored_release import (
     Manifest,
     charged,
     job_of,
+    making,
+    noted,
     read_manifest,
 )
 from opboost.files.writing import check_new
 from opboost.ids import Spelling
 from opboost.ledger import Drawing, Ledger
+from opboost.ledger.erasure import forgotten
 from opboost.ledger.renewal import over_time
 from opboost.prf import row_names
 from opboost.scale import vault
 from opboost.scale.block import PARTS, RELEASED, Block, check_part, read_receipt
+from opboost.scale.hiding import hide
 from opboost.scale.vault import RECEIPT, give_up, remake
 from opboost.specs import column_to_dict
 from opboost.unique import Unique
@@ -100,7 +104,7 @@ class Release:
                 "Noise of a release belongs to people, so that a repeated task repeats it: their "
                 "IDs are needed. Give ids='customer_id', in TOML [align] id = \"customer_id\"."
             )
-        self.folder = self.target.with_name(f".{self.target.name}.release")
+        self.folder = making(self.target)
         self.outside: dict[str, int] = {}
         spelling: Spelling = charge.ledger.ids if charge else "exact"
         self.block = Block(self.folder, plan, tuple(ids), charge is not None, spelling)
@@ -168,9 +172,10 @@ class Release:
     def commit(self) -> Manifest:
         """Charge, write the manifest, destroy the secret, and let the target appear."""
         if not self._written():
+            hidden = self._hide_forgotten()
             manifest = self._whole()
             try:
-                self._pay(manifest)
+                self._pay(manifest, hidden)
             except PrivacyError as error:
                 raise PrivacyError(
                     f"{error} The parts and the secret of their noise wait in {self.folder}: run "
@@ -227,8 +232,19 @@ class Release:
         promise = over_time(self._plan.guarantee(), ledger)
         return Manifest(self.id, total, str(promise), promise.total, parts)
 
-    def _pay(self, manifest: Manifest) -> None:
-        """Charge each person once, piece by piece; what was charged before a crash stays so."""
+    def _hide_forgotten(self) -> int:
+        """Take out what the parts hold about forgotten people; how many they are."""
+        if self._charge is None or not len(self._charge.ledger.tombstones()):
+            return 0
+        names = [str(n) for c in self._plan.private for n in c.release_names()]
+        gone = forgotten(self._charge.ledger)
+        return sum(hide(self.folder, n, names, gone) for n in range(self._parts))
+
+    def _pay(self, manifest: Manifest, hidden: int) -> None:
+        """Charge each person once, piece by piece; what was charged before a crash stays so.
+
+        ``hidden`` is how many forgotten people were taken out of the parts.
+        """
         if self._charge is None or charged(manifest, self._charge.ledger):
             return
         secret = vault.read_secret(self.folder)
@@ -236,10 +252,14 @@ class Release:
             pieces = (vault.people_of(self.folder, n, secret) for n in range(self._parts))
             for people in chain.from_iterable(pieces):
                 chosen = self.block.chosen(secret, row_names(secret, people))
+                hidden -= int(drawing.forgotten(people).sum())
                 drawing.charge(people, chosen)
+            if hidden:
+                raise PrivacyError("A person was forgotten while the release was made.")
             if drawing.rows != manifest.rows:
                 raise durable.damaged(self.folder, give_up(self.folder))
             drawing.remarks["output"] = manifest.output()
+            drawing.remarks["folder"] = noted(self.target, self._charge.ledger)
 
     def _drawing(self, charge: Charge) -> Drawing:
         return Drawing(

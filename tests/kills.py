@@ -13,6 +13,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import traceback
 from pathlib import Path
 
@@ -33,6 +34,8 @@ def killed_at_every_step(work, home, places):
 
 def main(module, name, home, places):
     work = getattr(importlib.import_module(module), name)
+    with tempfile.TemporaryDirectory() as scratch:  # loads what each child would load anew
+        work(Path(shutil.copytree(home, Path(scratch) / "home")))
     step, killed = 0, True
     while killed:
         step += 1

@@ -75,7 +75,10 @@ def test_the_version_is_told():
     ("typed", "completed"),
     [
         ("opboost des", {"describe", "desensitize"}),
-        ("opboost ledger ", {"show", "verify", "export", "report", "renew", "abort", "migrate"}),
+        (
+            "opboost ledger ",
+            {"show", "verify", "export", "report", "renew", "abort", "forget", "migrate"},
+        ),
         ("opboost certify --format ", {"text", "json"}),
     ],
 )

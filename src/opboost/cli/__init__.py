@@ -28,7 +28,7 @@ from opboost.cli.ending import heed
 from opboost.cli.explore import explore
 from opboost.cli.join import join
 from opboost.cli.ledger import ledger
-from opboost.cli.ledger_change import abort, renew
+from opboost.cli.ledger_change import abort, forget, renew
 from opboost.cli.ledger_migrate import migrate
 from opboost.cli.predict import predict
 from opboost.cli.reproduce import reproduce
@@ -51,6 +51,7 @@ for verb in _verbs:
     app.command()(verb)
 ledger.command()(renew)
 ledger.command()(abort)
+ledger.command()(forget)
 app.add_typer(bundle, name="bundle")
 app.add_typer(certs, name="certs")
 app.add_typer(data, name="data")

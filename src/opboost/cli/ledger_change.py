@@ -1,7 +1,9 @@
-"""``opboost ledger renew|abort``: what changes a ledger as a whole."""
+"""``opboost ledger renew|abort|forget``: what changes a ledger as a whole."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from opboost.config.sections import LedgerSection
     from opboost.ledger import Ledger
     from opboost.ledger.store import Changed
+    from opboost.service.erasure import Forgotten
 
 
 class OnChange(StrEnum):
@@ -119,6 +122,77 @@ def abort(
         f"Entry {made.number} takes back the reservation of job {job!r} in entry {entry}. "
         "Nothing was sent or charged."
     )
+
+
+def forget(
+    config: ConfigOption,
+    person: Annotated[
+        list[str],
+        typer.Option(help="The person's ID; once for each part of an ID that has several."),
+    ],
+    stored: Annotated[
+        list[Path] | None,
+        typer.Option(help="Folder of a stored release that was moved or copied."),
+    ] = None,
+    format: FormatOption = Format.text,
+) -> None:
+    """Remove what is remembered about one person, for good.
+
+    Removes the person's records from the ledger, their row from stored releases that hold IDs, the
+    kept ledger of version 0.1.0 and the rows of finished jobs. A tombstone stays: no later release
+    sends anything about this person. Refused while a job or a release is unfinished. If the command
+    is killed, run it again. Delete the person's row from the table yourself.
+
+    \b
+    Examples:
+      opboost ledger forget -c shop.toml --person 12345
+      opboost ledger forget -c shop.toml --person north --person 12345
+      opboost ledger forget -c shop.toml --person 12345 --stored archive/released
+    """
+    from opboost.config.columns import read, validated
+    from opboost.config.federation import state_folder
+    from opboost.service.erasure import forget as run
+
+    sections = validated(read(config), config.name)
+    if not (ids := sections.align.ids()):
+        raise ConfigError(f'{config.name} names no people. Add [align] with id = "customer_id".')
+    state = state_folder(sections.party, config.parent) if sections.party else None
+    with _opened(config) as opened:
+        done = run(opened, person, ids, state=state, stored=stored or ())
+    if format is Format.json:
+        print_json(asdict(done))
+        return
+    for line in _told(done):
+        typer.echo(line)
+
+
+def _told(done: Forgotten) -> Iterator[str]:
+    """What was done, and what is left to do, without a word of who it was."""
+    entry = f"Entry {done.entry}" if done.entry is not None else "An earlier entry"
+    yield f"{entry} leaves a tombstone: no later release sends anything about this person."
+    yield f"Ledger: {_counted(done.records, 'record')} removed."
+    if done.kept:
+        yield "Kept ledger of version 0.1.0: removed as a whole, since people cannot be told in it."
+    if done.jobs:
+        yield f"Jobs: the rows of {_counted(done.jobs, 'finished job')} removed."
+    for folder, rows in done.rewritten.items():
+        yield f"Stored release {folder}: {_counted(rows, 'row')} removed."
+    for folder in done.without_ids:
+        yield f"Stored release {folder}: it holds no IDs, so the person's row cannot be found."
+    for folder in done.not_found:
+        yield f"Stored release {folder}: it is not there. If it was moved, run again with --stored."
+    if done.elsewhere:
+        yield (
+            f"Jobs without a folder here: {done.elsewhere}. If another configuration file keeps "
+            "them, run this command with that file as well."
+        )
+    if done.files:
+        yield f"Released files, which stay as they are: {', '.join(done.files)}."
+    yield "Delete the row from the table yourself. What recipients and backups hold stays there."
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def _opened(config: Path) -> Ledger:

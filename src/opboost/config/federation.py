@@ -153,6 +153,11 @@ def load_job(path: Path) -> Job:
     )
 
 
+def state_folder(party: PartySection, base: Path) -> Path:
+    """Where a party keeps its side of jobs; ``base`` is where its file lies."""
+    return base / (party.state or f"state-{party.name}")
+
+
 def is_label_party(path: Path) -> bool:
     """Whether a file is that of its job's label party."""
     party, job = _party(validated(read(path), path.name), path)
@@ -199,7 +204,7 @@ def load_feature(path: Path) -> FeatureConfig:
         job,
         party,
         base / party.table,
-        base / (party.state or f"state-{party.name}"),
+        state_folder(party, base),
         _tls(config, base),
         config.align,
         config.ledger.based(base),
@@ -234,7 +239,7 @@ def load_label(path: Path) -> LabelConfig:
         party,
         label,
         base / party.table,
-        base / (party.state or f"state-{party.name}"),
+        state_folder(party, base),
         base / label.model,
         _tls(config, base),
         config.align,

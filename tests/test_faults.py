@@ -31,7 +31,7 @@ def survived(tally):
     [
         ("bank", "bank/state/*/trained-*"),
         ("bank", "bank/state/*/manifest.json"),
-        ("shop", "ledger: draw"),
+        ("shop", "shop/ledger/runs/000001"),
         ("telco", "bank/state/*/parties/telco/00000.arrow"),
         ("gate", "bank/state/*/parties/shop/receipt"),
     ],

@@ -217,6 +217,7 @@ class Release:
                 hint=f"Keep one row of each ID, remove {self.folder} and begin again.",
             )
         parts = {RELEASED.format(n): r.sha256 for n, r in made.items() if r.rows}
+        durable.clear(self.folder / PARTS)  # what a worker that was killed left half-written
         if stray := {p.name for p in (self.folder / PARTS).iterdir()} - set(parts):
             raise DataError(
                 f"{self.folder / PARTS} holds files of no part: {', '.join(sorted(stray))}",

@@ -16,7 +16,7 @@ import pytest
 import opboost as op
 from opboost import durable
 from opboost.config.columns import parse
-from opboost.errors import ConfigError, PeerError
+from opboost.errors import ConfigError, PeerError, PrivacyError
 from opboost.files.stored_release import read_manifest
 from opboost.ids import id_bytes
 from opboost.ledger import Drawing
@@ -106,6 +106,19 @@ def test_the_old_files_are_overwritten_before_they_are_removed(tmp_path, ledger)
     assert not files_in(tmp_path) & old
     for path in (tmp_path / "ledger/runs").iterdir():
         assert handle not in path.read_bytes()
+
+
+def test_a_copy_by_hard_link_is_not_overwritten(tmp_path):
+    """As some backups are made: they would be damaged as a whole."""
+    for name in ("one", "two"):
+        (tmp_path / name).write_bytes(b"drawn")
+    os.link(tmp_path / "one", tmp_path / "backup")
+    with (tmp_path / "two").open("rb") as two:
+        durable.wipe(tmp_path / "one")
+        durable.wipe(tmp_path / "two")
+        assert two.read() == bytes(5)
+    assert [f.name for f in tmp_path.iterdir()] == ["backup"]
+    assert (tmp_path / "backup").read_bytes() == b"drawn"
 
 
 def test_a_tombstone_outlasts_renewals_keys_and_merged_runs(tmp_path):
@@ -541,6 +554,20 @@ def test_a_person_who_is_forgotten_while_a_release_is_made_is_left_out(tmp_path)
     released = pq.read_table(tmp_path / "out").to_pylist()
     assert [row["age"] for row in released if row["id"] == ID] == [None]
     assert {line["people"] for line in summary(charge.ledger)["spent"]} == {299}
+    charge.ledger.close()
+
+
+def test_a_person_who_is_forgotten_just_before_the_charge_is_not_stored(tmp_path):
+    charge = charge_to(tmp_path)
+    with release_of(tmp_path / "out", 1, charge) as making:
+        making.block.write(0, [THIRDS[0]])
+        hidden_rows, manifest = making._hide_forgotten(), making._whole()
+        forget(charge.ledger, [ID], ["id"])
+        with pytest.raises(PrivacyError, match="forgotten while the release was made"):
+            making._pay(manifest, hidden_rows)
+        assert making.commit().rows == 100
+    released = pq.read_table(tmp_path / "out").to_pylist()
+    assert [row["age"] for row in released if row["id"] == ID] == [None]
     charge.ledger.close()
 
 

@@ -172,12 +172,13 @@ def flush(path: Path) -> None:
 
 
 def wipe(path: Path) -> None:
-    """Overwrite a file with zeros, then remove it.
+    """Overwrite a file with zeros, then remove it; one with other names (hard links) is left whole.
 
     This reaches the bytes of a plain disk.  A journaling file system, a solid-state disk, a
     snapshot or a backup may keep an older copy.
     """
-    left = path.stat().st_size
+    about = path.stat()
+    left = about.st_size if about.st_nlink == 1 else 0
     with naming(path), path.open("r+b") as file:
         while left > 0:
             left -= file.write(bytes(min(left, _WIPED_BYTES)))

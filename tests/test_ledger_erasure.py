@@ -17,6 +17,7 @@ import opboost as op
 from opboost import durable
 from opboost.config.columns import parse
 from opboost.errors import ConfigError, PeerError, PrivacyError
+from opboost.experiments.scene import LABEL_PARTY
 from opboost.files.stored_release import read_manifest
 from opboost.ids import id_bytes
 from opboost.ledger import Drawing
@@ -30,6 +31,7 @@ from opboost.service.erasure import forget
 from opboost.service.feature_side import write_manifest
 from opboost.wire.messages import Welcome
 from opboost.wire.stored import read_column
+from tests.bundles import Office
 from tests.cli import run
 from tests.federation import joined, scene, serving
 from tests.kills import killed_at_every_step
@@ -611,6 +613,43 @@ def test_after_a_job_by_network_its_rows_are_gone_and_its_manifest_stays(tmp_pat
     status, out, err = run("join", "-c", config, "--format", "json")
     assert status == 0, err
     assert json.loads(out)["job"] == manifest["job"]  # it is done, as it was
+
+
+@pytest.mark.parametrize("align", ["psi", "given"])
+def test_the_next_job_by_network_leaves_the_person_out(tmp_path, align):
+    made_scene = scene(tmp_path, ("shop",), align=align)
+    manifests = []
+    for more in ((), ("--again",)):
+        with serving(made_scene, *more) as (process, address):
+            manifests += joined(made_scene, address)
+            said = process.communicate(timeout=60)[1]
+        assert process.returncode == 0, said
+        config = made_scene.config("shop")
+        assert run("ledger", "forget", "-c", config, "--person", "person-0007")[0] == 0
+    first, second = (m["rows"] for m in manifests)
+    assert second == first - (align == "psi")
+    shown = json.loads(run("ledger", "show", "-c", config, "--format", "json")[1])
+    assert shown["spent"][-1]["people"] == first - 1
+    old = [line["old_cells"] for line in shown["releases"] if line.get("old_cells") is not None]
+    assert old == [0, 2 * (first - 1)]
+
+
+def test_after_a_job_by_bundles_no_bundle_with_rows_is_kept(tmp_path):
+    office = Office(scene(tmp_path, ("shop",), align="given"))
+    sent = office.begun()["shop"]
+    exported = office.written("shop", "export", sent)[LABEL_PARTY]
+    config = office.made.config("shop")
+    status, _, words = run("ledger", "forget", "-c", config, "--person", "person-0007")
+    assert (status, "is not finished" in words) == (3, True)
+    query = office.written(LABEL_PARTY, "split-query", exported)["shop"]
+    office.written("shop", "answer", query)
+    assert run("ledger", "forget", "-c", config, "--person", "person-0007")[0] == 0
+    left = [f.name for f in (tmp_path / "shop/state").rglob("*") if f.is_file()]
+    assert not [name for name in left if name.endswith((".bundle", ".arrow", ".values"))]
+    assert "manifest.json" in left
+    status, _, words = run("bundle", "answer", "-c", config, query, "--to", tmp_path / "again")
+    assert status == 5
+    assert "begin a new run (--again)" in words
 
 
 def federation(tmp_path, align, rows=600):

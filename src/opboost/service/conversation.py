@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from opboost import durable
-from opboost.errors import PeerError
+from opboost.errors import DataError, PeerError
 from opboost.party.row_proof import Lock
 from opboost.service.encryption import PublicKey
 from opboost.service.sealed import Bundle, Header, Source, seal
@@ -233,6 +233,12 @@ def check_address(bundle: Bundle, pair: Pair) -> None:
 
 def hand_out(bundle: Path, folder: Path) -> Path:
     """Copy a bundle to where its carrier takes it from."""
+    if not bundle.exists():
+        raise DataError(
+            f"{bundle.name} was written before and is gone",
+            hint="A finished job keeps no bundles once a person was forgotten. Let the label party "
+            "begin a new run (--again).",
+        )
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / bundle.name
     with bundle.open("rb") as source, durable.writing(target) as out:

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -24,7 +25,7 @@ from opboost.experiments.scene import (
     started_process,
     wait_for_address,
 )
-from opboost.ledger import Ledger
+from opboost.ledger.declared import open_ledger
 from opboost.service import join as joining
 from opboost.service.certs import new_kit
 from opboost.wire.messages import (
@@ -105,9 +106,9 @@ def test_three_processes_make_one_model_and_come_back_to_the_same(tmp_path):
     assert json.loads(out)["phase"] == "done"
 
     # A ledger that is rolled back is refused by the next join, before a byte leaves.
-    for file in (tmp_path / "shop" / "ledger").iterdir():
+    shutil.rmtree(tmp_path / "shop" / "ledger")
+    for file in (tmp_path / "keys").glob("shop.key*"):
         file.unlink()
-    (tmp_path / "keys" / "shop.key").unlink()
     serving = started_process([*made.command(LABEL_PARTY), "--again"])
     address = wait_for_address(serving)
     refused = subprocess.run(
@@ -231,12 +232,8 @@ def test_a_feature_party_that_is_killed_starts_again_and_is_charged_once(tmp_pat
         assert process.wait(30) == 0
     shown = json.loads(run("ledger", "show", "-c", made.config("shop"), "--format", "json")[1])
     assert sum(r.get("new_cells") or 0 for r in shown["releases"]) <= 2 * ROWS
-    assert shown["spent"][0] == {
-        "attribute": shown["spent"][0]["attribute"],
-        "people": ROWS,
-        "most": 18.0,
-        "cap": None,
-    }
+    spent = shown["spent"][0]
+    assert (spent["people"], spent["most"], spent["cap"]) == (ROWS, 18.0, None)
 
 
 def test_a_release_over_the_cap_ends_with_3_before_a_byte_leaves(tmp_path):
@@ -381,7 +378,7 @@ def test_a_party_that_is_done_does_not_wait_long_for_one_that_is_gone(tmp_path, 
     file = made.config("shop")
     file.write_text(file.read_text() + "\n[limits]\nconnect_seconds = 100000\n")
     config = load_feature(file)
-    with Ledger(config.ledger_folder, config.ledger_key) as ledger:
+    with open_ledger(config.ledger) as ledger:
         visit = joining._Visit(
             config, "127.0.0.1:9", identity_of(made, "shop"), ledger, None, said.append
         )

@@ -38,7 +38,7 @@ def connections(
                 if (peer if out else end.getsockname()[1]) != port:
                     continue
                 info = end.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
-            except (OSError, IndexError, TypeError):
+            except (OSError, IndexError, TypeError, ValueError):  # a socket of another family
                 continue
             if len(info) >= _RECEIVED + 8:
                 (received,) = struct.unpack_from("=Q", info, _RECEIVED)

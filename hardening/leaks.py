@@ -367,7 +367,10 @@ FAILURES: dict[str, tuple[str, Callable[[Path], None]]] = {
         ),
     ),
     "a repeated ID": ("shop", _column("id", lambda v: [v[1], *v[1:]])),
-    "an ID with spaces": ("shop", _column("id", lambda v: [f" {ODD_TEXT}", *v[1:]])),
+    "an ID with a hidden character": (
+        "shop",
+        _column("id", lambda v: [f"{ODD_TEXT[:5]}\u00ad{ODD_TEXT}", *v[1:]]),
+    ),
     "IDs that are floats": ("telco", _column("id", lambda v: [float(x) + 0.5 for x in v])),
     "a row too long in a CSV file": ("shop", _as_csv(lambda t: t + f'"{ODD_TEXT}",1,2,3\n')),
     "text among numbers in a CSV file": (

@@ -30,7 +30,7 @@ from opboost.ids import Spelling
 from opboost.ledger import members
 from opboost.ledger.chain import Entry
 from opboost.ledger.compaction import merge_runs
-from opboost.ledger.memory import Memory, Wanted
+from opboost.ledger.memory import Known, Memory, Wanted
 from opboost.ledger.packing import Draws, from_bytes, to_bytes, width_of
 from opboost.ledger.rotation import rotate
 from opboost.ledger.runs import TAG_BYTES, Repeated, Run, RunWriter
@@ -111,6 +111,8 @@ class Drawing:
         known = self._memory.known(handles, tags)
         if known.elsewhere.any():
             raise self._kept_elsewhere(known.elsewhere)
+        if known.decided.all():
+            return self._repeated(handles, known)
         fresh = ~known.decided
         new = fresh & self._chosen(people)
         self._check_caps(handles, new)
@@ -124,9 +126,18 @@ class Drawing:
             if known.sent[:, j].any():
                 drawn = np.where(new[:, j, None], drawn, known.draws[:, self._memory.slot(j)])
             out.append(_released(self._columns[j], drawn, sent[:, j]))
-        self._remember(handles, fresh, new, record)
+        self._remember(handles, fresh, new, record, known.recorded)
         self._count(len(people), new, sent)
         return out
+
+    def _repeated(self, handles: Words, known: Known) -> list[list[OutColumn]]:
+        """The released columns of people of whom everything stands: nothing is drawn or charged."""
+        self._seen.add(handles[~known.recorded])
+        self._count(len(handles), np.zeros_like(known.sent), known.sent)
+        return [
+            _released(column, known.draws[:, self._memory.slot(j)], known.sent[:, j])
+            for j, column in enumerate(self._columns)
+        ]
 
     def charge(self, ids: Any, chosen: BoolArray) -> None:
         """Charge people for noise that is drawn elsewhere and kept in the stored release.
@@ -143,7 +154,8 @@ class Drawing:
         chosen = chosen & here[:, None]
         self._check_caps(handles, chosen)
         nothing = np.zeros((len(people), 0), dtype=np.uint8)
-        self._remember(handles, np.broadcast_to(here[:, None], chosen.shape), chosen, nothing)
+        decided = np.broadcast_to(here[:, None], chosen.shape)
+        self._remember(handles, decided, chosen, nothing, known.recorded)
         self._count(len(people), chosen, chosen)
 
     def forgotten(self, ids: Any) -> BoolArray:
@@ -154,7 +166,7 @@ class Drawing:
         """Count rows whose noise was drawn and charged for before, and is kept elsewhere."""
         handles = self._ledger.handles(self._ledger.people(ids))
         known = self._memory.known(handles, None)
-        self._seen.add(handles)
+        self._seen.add(handles[~known.recorded])
         self._count(len(handles), np.zeros_like(known.sent), known.sent)
 
     def __exit__(
@@ -182,7 +194,7 @@ class Drawing:
             raise
 
     def _commit(self) -> None:
-        _refuse_twice(self._seen.repeats())
+        _refuse_twice(self._seen.repeats() + self._memory.repeats)
         with self._ledger.writing():
             number = self._ledger.head().number + 1
             runs, told = [], []
@@ -284,20 +296,31 @@ class Drawing:
         if tags is not None:
             slot[new, width:] = tags[new].astype("<u8").view(np.uint8).reshape(-1, TAG_BYTES)
 
-    def _remember(self, handles: Words, decided: BoolArray, sent: BoolArray, draws: Draws) -> None:
-        """Write records for people of whom something is decided now."""
+    def _remember(
+        self,
+        handles: Words,
+        decided: BoolArray,
+        sent: BoolArray,
+        draws: Draws,
+        recorded: BoolArray,
+    ) -> None:
+        """Write records for people of whom something is decided now.
+
+        Of all others, the memory finds those twice who are ``recorded``, and the rest is put aside.
+        """
         some = decided.any(axis=1)
         if some.all():
             self._writer.add(handles, decided, sent, draws)
             return
-        self._seen.add(handles[~some])
+        self._seen.add(handles[~some & ~recorded])
         if some.any():
             self._writer.add(handles[some], decided[some], sent[some], draws[some])
 
     def _count(self, rows: int, new: BoolArray, sent: BoolArray) -> None:
         self.rows += rows
-        self.new_cells += int(new.sum())
-        self.old_cells += int(sent.sum()) - int(new.sum())
+        drawn = int(np.count_nonzero(new))
+        self.new_cells += drawn
+        self.old_cells += int(np.count_nonzero(sent)) - drawn
 
     def _check_caps(self, handles: Words, new: BoolArray) -> None:
         """Refuse a release that would spend more on someone than a cap allows."""

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from opboost._typing import BoolArray, IntArray, Words
-from opboost.kernels.search import find, recall
+from opboost.kernels.search import recall
+from opboost.ledger.handles import Handles, rough_order
 from opboost.ledger.packing import Draws
 from opboost.ledger.runs import Run, RunColumn, RunFile
 from opboost.ledger.store import UNBOUNDED, Ledger
@@ -32,19 +33,22 @@ class Wanted:
 class Known:
     """What stands for some people: one row each, one column for each that is wanted.
 
-    ``elsewhere`` marks cells whose outputs a stored release holds, and not the ledger.
+    ``elsewhere`` marks cells whose outputs a stored release holds, and not the ledger;
+    ``recorded`` marks people of whom a run that was asked has a record.
     """
 
     decided: BoolArray
     sent: BoolArray
     draws: Draws
     elsewhere: BoolArray
+    recorded: BoolArray
 
 
 class Memory:
     """Looks people up in all runs, for one release's columns.
 
-    ``members`` collects whom of each run the release is about.
+    ``members`` collects whom of each run the release is about, ``repeats`` how many rows are about
+    a person with a record whom an earlier row is about.
     """
 
     def __init__(self, ledger: Ledger, wanted: Sequence[Wanted]) -> None:
@@ -65,6 +69,7 @@ class Memory:
                 self._matches.append((file, np.array(columns, dtype=np.int64)))
         self._stones = ledger.tombstones()
         self.members: dict[str, BoolArray] = {}
+        self.repeats = 0
 
     def _match(self, run: Run, j: int, k: int) -> tuple[int, ...]:
         """How a column of a run answers for one that is wanted, as the compiled loop takes it."""
@@ -86,25 +91,28 @@ class Memory:
         rows, width = len(handles), len(self._wanted)
         decided, sent, elsewhere = (np.zeros((rows, width), dtype=np.bool_) for _ in range(3))
         draws = np.zeros((rows, int(self._ends[-1])), dtype=np.uint8)
-        order = np.argsort(handles[:, 0]) if self._matches else np.empty(0, dtype=np.int64)
+        recorded = np.zeros(rows, dtype=np.bool_)
+        order = rough_order(handles) if self._matches else np.empty(0, dtype=np.int64)
         marks = np.zeros((rows, width), dtype=np.uint64) if tags is None else tags
         for file, columns in self._matches:
             places = file.places(handles, order)
-            self._note_members(file.run, places[places >= 0])
+            if not (places >= 0).any():
+                continue
             before = sent.copy() if file.run.stored else sent
-            recall(order, places, file.records, columns, marks, decided, sent, draws)
+            asked = (columns, _whole(file.run, columns), marks, self._members_of(file.run))
+            found = (recorded, decided, sent, draws)
+            repeats, _ = recall(order, places, file.records, *asked, *found)
+            self.repeats += repeats
             if file.run.stored:
                 elsewhere |= sent & ~before
         forgotten = self.forgotten(handles)
         decided[forgotten], sent[forgotten], elsewhere[forgotten] = True, False, False
-        return Known(decided, sent, draws, elsewhere)
+        return Known(decided, sent, draws, elsewhere, recorded)
 
-    def _note_members(self, run: Run, places: IntArray) -> None:
-        if not len(places):
-            return
+    def _members_of(self, run: Run) -> BoolArray:
         if run.file not in self.members:
             self.members[run.file] = np.zeros(run.count, dtype=np.bool_)
-        self.members[run.file][places] = True
+        return self.members[run.file]
 
     def forgotten(self, handles: Words) -> BoolArray:
         """Who has a tombstone."""
@@ -120,11 +128,28 @@ class Memory:
         return spent(self._files, handles, attribute)
 
 
+def _whole(run: Run, columns: IntArray) -> tuple[Draws, IntArray]:
+    """The bits of some columns of a run, and their draws in as few spans as possible.
+
+    No bits where records have to be read column by column: where a column has tags, by which each
+    draw is accepted or passed over, or where two columns of the run answer for one of the release.
+    """
+    spans = [[0, 0, 0]]
+    for _, _, source, target, width, _ in columns.tolist():
+        first, put, size = spans[-1]
+        if (first + size, put + size) == (source, target):
+            spans[-1][2] += width
+        else:
+            spans.append([source, target, width])
+    bits = np.zeros(len(run.columns), dtype=np.bool_)
+    bits[columns[:, 1]] = True
+    is_plain = bool((columns[:, 5] < 0).all()) and len(set(columns[:, 0])) == len(columns)
+    return np.packbits(bits)[: None if is_plain else 0], np.array(spans, dtype=np.int64)
+
+
 def buried(stones: Words, handles: Words) -> BoolArray:
     """Which handles are among tombstones, which are sorted by their first word."""
-    places = np.empty(len(handles), dtype=np.int64)
-    find(stones, np.ascontiguousarray(handles), np.argsort(handles[:, 0]), places)
-    return np.asarray(places >= 0)
+    return np.asarray(Handles(stones).places(handles) >= 0)
 
 
 def spent(files: Sequence[RunFile], handles: Words, attribute: str | None = None) -> IntArray:

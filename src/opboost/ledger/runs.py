@@ -26,7 +26,7 @@ import numpy as np
 from opboost import durable
 from opboost._typing import BoolArray, IntArray, Words
 from opboost.errors import DataError
-from opboost.kernels.search import find
+from opboost.ledger.handles import Handles
 from opboost.ledger.key_file import HANDLE_BYTES
 from opboost.ledger.packing import Draws
 
@@ -140,13 +140,13 @@ class RunFile:
         self.handles: Words = parts[0].view("<u8").reshape(n, 2)
         self._decided, self._sent = (p.reshape(n, width) for p in parts[1:3])
         self.draws: Draws = parts[3].reshape(n, run.draw_bytes)
+        self._index: Handles | None = None
 
     def places(self, handles: Words, order: IntArray | None = None) -> IntArray:
-        """Where each person stands in the run; -1 who does not.  ``order`` sorts the handles."""
-        places = np.empty(len(handles), dtype=np.int64)
-        order = np.argsort(handles[:, 0]) if order is None else order
-        find(self.handles, np.ascontiguousarray(handles), order, places)
-        return places
+        """Where each person stands in the run; -1 who does not.  ``order`` is a rough order."""
+        if self._index is None:
+            self._index = Handles(self.handles)
+        return self._index.places(handles, order)
 
     @property
     def records(self) -> tuple[Draws, Draws, Draws]:

@@ -36,12 +36,16 @@ UNBOUNDED = 2**62
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a release: what is charged for it, in billionths, and how wide its draws are."""
+    """A column of a release: what is charged for it, in billionths, and how wide its draws are.
+
+    ``declared`` is what its file declares, which answers about a person need.
+    """
 
     attribute: str
     mechanism: str
     amount: int
     width: int = 1
+    declared: dict = field(default_factory=dict)
 
 
 @dataclass
@@ -120,6 +124,7 @@ class OldLedger:
                 "attribute": c.attribute,
                 "mechanism": c.mechanism,
                 "amount": "unbounded" if c.amount == UNBOUNDED else str(Fraction(c.amount, 10**9)),
+                "declared": c.declared,
             }
             for c in columns
         ]

@@ -16,10 +16,12 @@ import pytest
 
 from opboost.errors import PrivacyError
 from opboost.ledger import Caps, Ledger
+from opboost.ledger.answers import about_person
 from opboost.ledger.drawing import _identity
 from opboost.ledger.memory import spent
 from opboost.ledger.summary import summary
 from opboost.ledger.verify import holds, verify
+from opboost.specs import column_to_dict
 from tests.cli import run
 from tests.format1 import UNBOUNDED, Column, OldLedger
 from tests.ledger import AGE, CITY, GAPS, release
@@ -39,8 +41,14 @@ id = "id"
 folder = "ledger"
 key = "keys/k"
 """
-AGES = Column("age", _identity(AGE), 4_500_000_000)
-CITIES = Column("city", _identity(CITY), 1_000_000_000, 2)
+
+
+def declared(column):
+    return {name: value for name, value in column_to_dict(column).items() if name != "name"}
+
+
+AGES = Column("age", _identity(AGE), 4_500_000_000, 1, declared(AGE))
+CITIES = Column("city", _identity(CITY), 1_000_000_000, 2, declared(CITY))
 GAPPED = Column("gaps", _identity(GAPS), 4_500_000_000)
 OTHER = Column("age", "another mechanism", 2_000_000_000)
 
@@ -228,6 +236,31 @@ def test_a_choice_of_an_earlier_release_holds_for_a_later_one_that_followed_it(o
         assert found["ann"] == [[4], None]
         assert found["bob"][1] == [1] + [0] * 9
         assert new == 1  # Bob's age under the second mechanism is in no release of his
+
+
+@pytest.mark.parametrize("spellings", [["Ann", "ANN"], ["ANN", "Ann"]])
+def test_an_answer_tells_what_each_spelling_of_a_person_sent(old, tmp_path, spellings):
+    """Each spelling had its own row, its own choice of columns and its own draw."""
+    number, columns = old.reserve([AGES, CITIES]), [AGES, CITIES]
+    one, other = spellings
+    chosen = {one: ["city"], other: ["age"], "Bob": ["age"]}
+    cells = [{other: (1, b"\x03"), "Bob": (1, b"\x04")}, {one: (1, b"\x80\x00")}]
+    old.draw(number, columns, cells, chosen)
+    old.commit(number)
+    number = old.reserve([AGES], job="2")
+    old.draw(number, [AGES], [dict.fromkeys(spellings, (2, b"\x05"))])
+    old.commit(number, job="2")
+    assert migrate(tmp_path, ["Ann", "ANN", "Bob"])[0] == 0
+    with opened(tmp_path) as ledger:
+        first, second = about_person(ledger, b"ann").releases
+        assert [(c.sent, c.charged) for c in first.cells] == [(True, 4.5), (True, 1.0)]
+        assert first.cells[0].output == {"age": 3}
+        (both,) = second.cells
+        assert (both.charged, both.output) == (9.0, None)
+        assert both.means == "2 draws, one for each spelling of the ID"
+        assert about_person(ledger, b"ann").spent[-1]["spent"] == 14.5
+        (bob,) = about_person(ledger, b"bob").releases
+        assert [(c.sent, c.means) for c in bob.cells][1] == (False, "not sent")
 
 
 def test_an_unbounded_release_stays_unbounded(old, tmp_path):

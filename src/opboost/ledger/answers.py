@@ -171,13 +171,16 @@ class _History:
         if not isinstance(mechanism, str):
             raise reserved.damaged()
         guarantee = str(column.get("guarantee"))
-        found = self._standing(attribute, mechanism, number)
-        if not found or not found[0][0].sent[found[0][1]]:
+        found = [(r, k) for r, k in self._standing(attribute, mechanism, number) if r.sent[k]]
+        if not found:
             return Cell(attribute, guarantee, False, 0.0, 0.0, None, "not sent")
         record, k = found[0]
         amount = level(record.run.columns[k].amount)
-        charged = level(sum(r.run.columns[c].amount for r, c in found if r.drawn == number))
-        if len(found) > 1:
+        own = [r.run.columns[c].amount for r, c in found if r.drawn == number]
+        charged = level(sum(own))
+        if len(own) > 1:
+            output, words = None, f"{len(own)} draws, one for each spelling of the ID"
+        elif len(found) > 1:
             output, words = None, f"one of {len(found)} draws"
         elif record.run.stored:
             output, words = None, f"kept in the stored release {record.run.stored}"
@@ -186,9 +189,11 @@ class _History:
         return Cell(attribute, guarantee, True, amount, charged, output, words)
 
     def _standing(self, attribute: str, mechanism: str, number: int) -> list[tuple[_Record, int]]:
-        """The draws that a release may have sent of a cell: its own, or the earliest of the period.
+        """What a release may have followed for a cell: its own records, or the period's earliest.
 
-        Where changed values were drawn anew it repeated any one of the earlier draws.
+        Where changed values were drawn anew it repeated any one of the earlier draws; a decision
+        not to send that stands before them holds whatever the value is.  A person whose ID
+        version 0.1 knew in two spellings may have two records of one release.
         """
         renewed = (n for n, a in self._renewals if n < number and a in ("", attribute))
         begun = max(renewed, default=-1)
@@ -199,8 +204,10 @@ class _History:
             and (k := record.column(attribute, mechanism)) is not None
         ]
         own = [(record, k) for record, k in found if record.drawn == number]
-        redrawn = number < self._migrated or any(r.run.columns[k].tagged for r, k in found)
-        return own or (found if redrawn else found[:1])
+        if own or number < self._migrated:
+            return own or found
+        redrawn = any(r.run.columns[k].tagged for r, k in found) and found[0][0].sent[found[0][1]]
+        return found if redrawn else found[:1]
 
 
 def _records(ledger: Ledger, handle: Words) -> list[_Record]:

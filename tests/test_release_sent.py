@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,10 @@ from opboost.child_processes import python_command
 from opboost.config.columns import parse
 from opboost.errors import ColumnError, DataError, PrivacyError
 from opboost.experiments.scene import LABEL_PARTY, started_process
+from opboost.files.stored_release import read_manifest
 from opboost.ledger import Drawing
+from opboost.ledger.answers import about_person
+from opboost.ledger.renewal import renew
 from opboost.ledger.summary import summary
 from opboost.ledger.verify import verify
 from opboost.wire.messages import Welcome
@@ -77,6 +81,37 @@ def test_what_is_sent_is_what_is_stored_and_costs_nothing_more(tmp_path, charge,
     columns = plan.budget.columns_per_row if plan.budget else len(plan.private)
     assert lines[0]["old_cells"] == 300 * columns
     assert not verify(charge.ledger)
+
+
+def test_a_stored_release_that_is_sent_after_a_renewal_is_told_of_each_person(tmp_path, charge):
+    """Its noise is that of the old period, also where the new one has draws of its own."""
+    columns = {"private": PLAN.private[:1], "attributes": ("age",)}
+    plan = replace(PLAN, **columns, drop=("name", "pay", "city"))
+    ledger = charge.ledger
+    made(tmp_path / "out", THIRDS, charge, plan)
+    release = read_manifest(tmp_path / "out").release
+    renew(ledger)
+    sent(shop(tmp_path, charge, plan))
+    drawn = {"ids": "id", "state": tmp_path / "other"}
+    party = op.FeatureParty(TABLE.slice(0, 50), plan, ledger=ledger, **drawn)
+    party.release(Welcome("20260102T030405Z-0b020304", bytes(32), b""))
+    sent(shop(tmp_path, charge, plan), Welcome("20260102T030405Z-0c020304", bytes(32), b""))
+    kept = f"kept in the stored release {release}"
+    (level,) = (c.guarantee().total for c in plan.private)
+    for person, jobs in ((b"person 10", ["old", "old", "new", "old"]), (b"person 70", 3 * ["old"])):
+        answer = about_person(ledger, person)
+        assert len(answer.releases) == len(jobs)
+        cells = [cell for release in answer.releases for cell in release.cells]
+        assert all(cell.sent for cell in cells)
+        again = [cell.means == kept for cell in cells]
+        assert again == [job != "new" for job in jobs]
+        assert [cell.charged for cell in cells] == [
+            level if n == 0 or job == "new" else 0.0 for n, job in enumerate(jobs)
+        ]
+        assert answer.spent[-1]["spent"] == level * (1 + jobs.count("new"))
+    cells = [(r["new_cells"], r["old_cells"]) for r in summary(ledger)["releases"]]
+    assert cells == [(300, 0), (0, 300), (50, 0), (0, 300)]
+    assert not verify(ledger)
 
 
 def test_common_rows_alone_are_sent_in_the_common_order(tmp_path, charge):
@@ -149,7 +184,7 @@ def test_the_ledger_refuses_a_row_twice_also_here(tmp_path, charge):
         pytest.raises(DataError, match="repeat an ID"),
         Drawing(charge.ledger, PLAN.private, PLAN.attributes, job="x", recipient="y") as drawing,
     ):
-        drawing.repeat([b"a", b"b", b"a"])
+        drawing.repeat([b"a", b"b", b"a"], "of then")
 
 
 def test_by_command_desensitised_by_processes_then_joined(tmp_path):

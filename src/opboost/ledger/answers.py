@@ -155,7 +155,7 @@ class _History:
         reserved = self._ledger.entry(body["reservation"])
         if reserved is None or reserved.kind != "reserve":
             raise entry.damaged()
-        cells = tuple(self._cell(reserved, c, entry.number) for c in reserved.body["columns"])
+        cells = tuple(self._cell(reserved, c, entry) for c in reserved.body["columns"])
         return PersonRelease(entry.number, entry.at, body["recipient"], body["job"], cells)
 
     def spent(self) -> tuple[dict[str, Any], ...]:
@@ -166,20 +166,26 @@ class _History:
         lines = [_line(name, amount, caps.attribute) for name, amount in amounts]
         return (*lines, _line(ALL, int(spent(files, self._handle)[0]), caps.person))
 
-    def _cell(self, reserved: Entry, column: dict[str, Any], number: int) -> Cell:
+    def _cell(self, reserved: Entry, column: dict[str, Any], committed: Entry) -> Cell:
         attribute, mechanism = column["attribute"], column.get("mechanism")
         if not isinstance(mechanism, str):
             raise reserved.damaged()
         guarantee = str(column.get("guarantee"))
-        found = [(r, k) for r, k in self._standing(attribute, mechanism, number) if r.sent[k]]
+        number, stored = committed.number, committed.body.get("sent")
+        if stored is None:
+            standing = self._standing(attribute, mechanism, number)
+        else:  # a stored release, sent as it is whatever was drawn or renewed since
+            standing = self._columns(attribute, mechanism)
+            standing = [(r, k) for r, k in standing if r.run.stored == stored]
+        found = [(r, k) for r, k in standing if r.sent[k]]
         if not found:
             return Cell(attribute, guarantee, False, 0.0, 0.0, None, "not sent")
         record, k = found[0]
         amount = level(record.run.columns[k].amount)
         own = [r.run.columns[c].amount for r, c in found if r.drawn == number]
         charged = level(sum(own))
-        if len(own) > 1:
-            output, words = None, f"{len(own)} draws, one for each spelling of the ID"
+        if len(own) > 1 or (stored is not None and len(found) > 1):
+            output, words = None, f"{len(found)} draws, one for each spelling of the ID"
         elif len(found) > 1:
             output, words = None, f"one of {len(found)} draws"
         elif record.run.stored:
@@ -197,17 +203,18 @@ class _History:
         """
         renewed = (n for n, a in self._renewals if n < number and a in ("", attribute))
         begun = max(renewed, default=-1)
-        found = [
-            (record, k)
-            for record in self.records
-            if begun < record.drawn <= number
-            and (k := record.column(attribute, mechanism)) is not None
-        ]
+        columns = self._columns(attribute, mechanism)
+        found = [(record, k) for record, k in columns if begun < record.drawn <= number]
         own = [(record, k) for record, k in found if record.drawn == number]
         if own or number < self._migrated:
             return own or found
         redrawn = any(r.run.columns[k].tagged for r, k in found) and found[0][0].sent[found[0][1]]
         return found if redrawn else found[:1]
+
+    def _columns(self, attribute: str, mechanism: str) -> list[tuple[_Record, int]]:
+        """The records that decide a cell, whenever they were drawn, and its place in each."""
+        places = ((record, record.column(attribute, mechanism)) for record in self.records)
+        return [(record, k) for record, k in places if k is not None]
 
 
 def _records(ledger: Ledger, handle: Words) -> list[_Record]:

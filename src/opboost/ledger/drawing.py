@@ -162,12 +162,16 @@ class Drawing:
         """Which rows are about people who are forgotten: nothing is sent about them."""
         return self._memory.forgotten(self._ledger.handles(self._ledger.people(ids)))
 
-    def repeat(self, ids: Any) -> None:
-        """Count rows whose noise was drawn and charged for before, and is kept elsewhere."""
+    def repeat(self, ids: Any, release: str) -> None:
+        """Count rows of a stored release, whose noise was drawn and charged for before.
+
+        It is sent as it is also after a renewal, so it is noted whose draws of then went out.
+        """
         handles = self._ledger.handles(self._ledger.people(ids))
-        known = self._memory.known(handles, None)
-        self._seen.add(handles[~known.recorded])
-        self._count(len(handles), np.zeros_like(known.sent), known.sent)
+        sent = self._memory.stored(handles, release)
+        self._seen.add(handles)
+        self._count(len(handles), np.zeros_like(sent), sent)
+        self.remarks["sent"] = release
 
     def __exit__(
         self,

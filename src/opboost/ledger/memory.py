@@ -109,6 +109,18 @@ class Memory:
         decided[forgotten], sent[forgotten], elsewhere[forgotten] = True, False, False
         return Known(decided, sent, draws, elsewhere, recorded)
 
+    def stored(self, handles: Words, release: str) -> BoolArray:
+        """Which columns of each person a stored release holds, whatever the period is now."""
+        sent = np.zeros((len(handles), len(self._wanted)), dtype=np.bool_)
+        for file in self._files:
+            if file.run.stored == release:
+                places = file.places(handles)
+                here = np.flatnonzero(places >= 0)
+                if len(here):
+                    self._members_of(file.run)[places[here]] = True
+                    sent[here] |= file.sent(places[here])
+        return sent
+
     def _members_of(self, run: Run) -> BoolArray:
         if run.file not in self.members:
             self.members[run.file] = np.zeros(run.count, dtype=np.bool_)

@@ -362,7 +362,7 @@ class FeatureParty:
     def _rows_of(self, table: Any, first: int) -> RawRows | StoredRows:
         """Some rows before their release, or as a stored one holds them."""
         if self._stored is not None:
-            return StoredRows(tuple(self._stored.columns(table)))
+            return StoredRows(tuple(self._stored.columns(table)), self._stored.manifest.release)
         return RawRows(tuple(c.prepare(table, first) for c in self.plan.private))
 
     def _described(self) -> Iterator[ColumnSchema]:

@@ -36,17 +36,18 @@ class RawRows:
 
 @dataclass(frozen=True, slots=True)
 class StoredRows:
-    """Some rows of a release that was made before."""
+    """Some rows of a release that was made before; ``release`` is its name."""
 
     columns: tuple[OutColumn, ...]
+    release: str
 
     def where(self, here: BoolArray) -> StoredRows:
         """Some of them."""
-        return StoredRows(tuple(c.where(here) for c in self.columns))
+        return StoredRows(tuple(c.where(here) for c in self.columns), self.release)
 
     def released(self, drawing: Drawing, people: pa.LargeBinaryArray) -> list[OutColumn]:
         """As they are, without forgotten people; the ledger notes that they go out."""
-        drawing.repeat(people)
+        drawing.repeat(people, self.release)
         gone = drawing.forgotten(people)
         return [hidden(c, gone) for c in self.columns] if gone.any() else list(self.columns)
 

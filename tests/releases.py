@@ -11,27 +11,31 @@ from opboost.ledger import Caps, Ledger
 from opboost.scale import Charge, Release
 from opboost.scale.vault import SECRET
 
-PLAN = parse(
-    """
-    [mechanism]
-    kind = "clamp-map"
-    epsilon = 0.64
-    [columns.age]
-    bounds = [17, 90]
-    [columns.pay]
-    bounds = [0, 9000]
-    missing = "flag"
-    eps_missing = 1.0
-    missing_constant = 100
-    grid = {lower = 0, upper = 1000000}
-    [columns.city]
-    categories = ["north", "south", "east"]
-    [table]
-    public = ["id"]
-    drop = ["name"]
-    """,
-    "b.toml",
-)
+DECLARED = """\
+[mechanism]
+kind = "clamp-map"
+epsilon = 0.64
+[columns.age]
+bounds = [17, 90]
+[columns.pay]
+bounds = [0, 9000]
+missing = "flag"
+eps_missing = 1.0
+missing_constant = 100
+grid = {lower = 0, upper = 1000000}
+[columns.city]
+categories = ["north", "south", "east"]
+[table]
+public = ["id"]
+drop = ["name"]
+"""
+PLAN = parse(DECLARED, "b.toml")
+
+
+def toml(declared=DECLARED):
+    """The file of a party with a ledger, of which more lines may follow."""
+    people = '[align]\nid = "id"\n'
+    return f'{declared}{people}[ledger]\nfolder = "ledger"\nkey = "keys/ledger.key"\n'
 
 
 def people(rows=300, first=0):

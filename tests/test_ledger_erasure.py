@@ -36,7 +36,7 @@ from tests.cli import run
 from tests.federation import joined, scene, serving
 from tests.kills import killed_at_every_step
 from tests.ledger import AGE, CITY, opened, release, table, values
-from tests.releases import PLAN, charge_to, made, people, release_of
+from tests.releases import DECLARED, PLAN, charge_to, made, people, release_of, toml
 from tests.test_ledger_renewal import reserved
 from tests.test_ledger_rotation import files_in, handles_in, members_by_person, rotate_key
 from tests.test_sealed import tree
@@ -203,34 +203,8 @@ def test_many_tombstones_are_looked_up_exactly(ledger):
 
 # Everything that the ledger knows of
 
-CONFIG = """\
-[party]
-name = "shop"
-job = "job.toml"
-table = "people.csv"
-state = "state"
-[align]
-id = "id"
-[ledger]
-folder = "ledger"
-key = "keys/ledger.key"
-[mechanism]
-kind = "clamp-map"
-epsilon = 0.64
-[columns.age]
-bounds = [17, 90]
-[columns.pay]
-bounds = [0, 9000]
-missing = "flag"
-eps_missing = 1.0
-missing_constant = 100
-grid = {lower = 0, upper = 1000000}
-[columns.city]
-categories = ["north", "south", "east"]
-[table]
-public = ["id"]
-drop = ["name"]
-"""
+PARTY = '[party]\nname = "shop"\njob = "job.toml"\ntable = "people.csv"\nstate = "state"\n'
+CONFIG = PARTY + toml()
 WELCOME = Welcome("20260102T030405Z-01020304", bytes(32), b"")
 ID = "person 10"
 THIRDS = [people(100), people(100, 100), people(100, 200)]
@@ -403,8 +377,7 @@ def test_it_is_refused_while_somebody_else_works_there(home):
 
 
 def test_a_release_without_ids_is_told(tmp_path):
-    text = CONFIG[CONFIG.index("[mechanism]") :]
-    plan = parse(text.replace('public = ["id"]\ndrop = [', 'drop = ["id", '), "b.toml")
+    plan = parse(DECLARED.replace('public = ["id"]\ndrop = [', 'drop = ["id", '), "b.toml")
     charge = charge_to(tmp_path)
     made(tmp_path / "out", THIRDS, charge, plan)
     done = forget(charge.ledger, [ID], ["id"])

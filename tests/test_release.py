@@ -25,6 +25,8 @@ from opboost.ledger.verify import verify
 from opboost.scale import Charge, desensitize, read_manifest
 from opboost.scale.vault import SECRET
 from opboost.wire.messages import Welcome
+from tests.cli import run
+from tests.ledger import opened
 from tests.releases import (
     PLAN,
     charge_to,
@@ -34,16 +36,17 @@ from tests.releases import (
     people,
     release_of,
     rows_of,
+    toml,
     with_secret,
 )
 from tests.workers import kill_a_worker
 
 TABLE = people()
-AGE_ALONE = parse(
+AGE_ONLY = (
     "[mechanism]\nepsilon = 0.64\n[columns.age]\nbounds = [17, 90]\n"
-    '[table]\npublic = ["id"]\ndrop = ["name", "pay", "city"]',
-    "b.toml",
+    '[table]\npublic = ["id"]\ndrop = ["name", "pay", "city"]\n'
 )
+AGE_ALONE = parse(AGE_ONLY, "b.toml")
 HALVES = [TABLE.slice(0, 150), TABLE.slice(150)]
 THIRDS = [TABLE.slice(0, 100), TABLE.slice(100, 100), TABLE.slice(200, 100)]
 
@@ -347,6 +350,56 @@ def test_people_who_were_drawn_before_are_not_drawn_again_in_parts(tmp_path):
     party = op.FeatureParty(TABLE, AGE_ALONE, ledger=charge.ledger, ids="id")
     with pytest.raises(op.PrivacyError, match=r"100 people .* kept in that stored release"):
         party.release(Welcome("20260101T000000Z-01020304", bytes(32), b""))
+    charge.ledger.close()
+
+
+@pytest.mark.parametrize("why", ["drawn", "cap"])
+def test_people_whom_the_ledger_refuses_are_refused_before_anything_is_drawn(tmp_path, why):
+    """By the command, on real files: no part, no secret and no entry is left."""
+    raw = files(tmp_path / "raw", parts=2)
+    (tmp_path / "b.toml").write_text(toml(AGE_ONLY))
+    more = ("-c", tmp_path / "b.toml", "--engine", "local", "--workers", "1")
+    pq.write_table(people(30, 150), tmp_path / "some.parquet")
+    first = run("desensitize", tmp_path / "some.parquet", *more, "-o", tmp_path / "first")
+    assert first[0] == 0, first
+    words = "30 people of the table were released before"
+    if why == "cap":
+        config = toml(AGE_ONLY.replace("0.64", "0.6")) + "cap_attribute = 9\n"
+        (tmp_path / "b.toml").write_text(config)
+        words = "30 people would go beyond it"
+    with opened(tmp_path) as ledger:
+        before = [e.number for e in ledger.entries()]
+    for _ in range(2):
+        status, _, said = run("desensitize", raw, *more, "-o", tmp_path / "second")
+        assert (status, words in said, "wait in" in said) == (3, True, False)
+        assert not [f.name for f in tmp_path.iterdir() if "second" in f.name]
+    with opened(tmp_path) as ledger:
+        assert [e.number for e in ledger.entries()] == before
+    pq.write_table(people(50, 500), tmp_path / "others.parquet")  # in the place of the first
+    others = run("desensitize", tmp_path / "others.parquet", *more, "-o", tmp_path / "second")
+    assert others[0] == 0, others
+
+
+def test_who_is_drawn_while_parts_are_made_is_refused_in_the_end(tmp_path):
+    raw, charge = files(tmp_path / "raw", parts=2), charge_to(tmp_path)
+    rival = Charge(charge.ledger, recipient="rival")
+
+    def draw_between(done, parts):
+        if done == 1:
+            made(tmp_path / "rival", [people(7)], rival, AGE_ALONE)
+
+    refused = r"7 people of the table were released before.* wait in"
+    more = {"ids": "id", "workers": 1, "charge": charge}
+    with pytest.raises(op.PrivacyError, match=refused):
+        desensitize(raw, AGE_ALONE, tmp_path / "out", progress=draw_between, **more)
+    assert len(list((tmp_path / ".out.release" / "parts").iterdir())) == 2
+    (tmp_path / ".out.release" / "part-00001.json").unlink()  # so that a part is to be made again
+    with pytest.raises(op.PrivacyError, match=refused):
+        desensitize(raw, AGE_ALONE, tmp_path / "out", **more)
+    assert (tmp_path / ".out.release" / "secret").exists()
+    more |= {"ids": "nobody", "charge": replace(charge, people="id")}
+    with pytest.raises(op.ColumnError, match="'nobody' holds the IDs and is not in the table"):
+        desensitize(raw, AGE_ALONE, tmp_path / "other", **more)
     charge.ledger.close()
 
 

@@ -77,13 +77,13 @@ def test_what_an_engine_would_do_otherwise_than_asked_is_refused(home):
     assert not list(home.glob("*out*"))
 
 
-def test_a_cap_that_refuses_tells_where_the_secret_waits(home):
+def test_a_cap_refuses_before_anything_is_drawn(home):
     asked = ("desensitize", "raw", "-c", "b.toml", "--engine", "local", "--workers", "1", "-o")
     (home / "b.toml").write_text(CONFIG % "" + LEDGER + "cap_person = 5.0\n")
     status, _, err = run(*asked, "more")
     assert status == 3
-    assert f"secret of their noise wait in {home / '.more.release'}: run the same" in err
-    assert (home / ".more.release" / "secret").exists()
+    assert "on all attributes together no more than 5 may be spent" in err
+    assert not (home / ".more.release").exists()
     (home / "b.toml").write_text(CONFIG % "" + LEDGER + "cap_person = 12.0\n")
     assert run(*asked, "more")[0] == 0
     assert not (home / ".more.release").exists()

@@ -81,6 +81,17 @@ def test_files_are_desensitised_by_the_cluster_too(tmp_path, client):
     assert_frame_equal(rows_of(here), rows_of(there))
 
 
+def test_people_of_a_frame_who_were_drawn_before_are_refused_before_any_work(tmp_path, client):
+    charge = charge_to(tmp_path)
+    made(tmp_path / "first", [people(10, 25)], charge)
+    frame = dask_frames.from_pandas(people(40).to_pandas(), npartitions=4)
+    with pytest.raises(op.PrivacyError, match="people of the table were released before"):
+        desensitize(frame, PLAN, tmp_path / "out", ids="id", charge=charge)
+    assert not (tmp_path / ".out.release").exists()
+    assert kinds(charge.ledger) == ["reserve", "commit"]
+    charge.ledger.close()
+
+
 def test_a_refusal_comes_back_and_no_worker_logs_the_value(tmp_path, client):
     table = people(40).to_pandas()
     table.loc[33, "city"] = "atlantis"

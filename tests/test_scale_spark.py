@@ -58,6 +58,10 @@ def test_a_frame_and_files_get_the_noise_that_they_have_everywhere(tmp_path, ses
     assert result.manifest.rows == 150
     assert_frame_equal(rows_of(target), rows_of(expected))
     assert [kinds(charge.ledger).count(k) for k in ("reserve", "commit")] == [1, 1]
+    with pytest.raises(op.PrivacyError, match="people of the table were released before"):
+        desensitize(frame, PLAN, tmp_path / "again", ids="id", charge=charge)
+    assert not (tmp_path / ".again.release").exists()  # refused before anything was drawn
+    assert kinds(charge.ledger) == ["reserve", "commit"]
     charge.ledger.close()
     by_files = with_secret(tmp_path / "files")
     desensitize(raw, PLAN, by_files, ids="id", engine="spark")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from fractions import Fraction
 from math import ceil, isinf
@@ -97,11 +97,18 @@ class Drawing:
         """How the IDs of people are to be spelt."""
         return self._ledger.ids
 
-    def check(self) -> None:
-        """Refuse now what would be refused in the end: a damaged ledger, unknown attributes."""
+    def check(self, pieces: Iterable[tuple[Any, BoolArray]] = ()) -> None:
+        """Refuse now what would be refused in the end, before anything is drawn or reserved.
+
+        That is a damaged ledger, an attribute that it does not know, and people whom
+        :meth:`charge` refuses; ``pieces`` are IDs and chosen columns as it takes them.
+        """
         with durable.alone(self._ledger.folder):
             check_chain(self._ledger)
             self._check_attributes()
+            self._memory = Memory(self._ledger, self._wanted)
+            for ids, chosen in pieces:
+                self._chargeable(ids, chosen)
 
     def draw(self, ids: Any, prepared: Sequence[Prepared]) -> list[list[OutColumn]]:
         """The released columns of some rows, each row's ID beside it."""
@@ -145,18 +152,24 @@ class Drawing:
         ``chosen`` says which columns of each row it holds.  People of whom one of these cells was
         drawn before are refused: a second, independent draw would tell more than was charged.
         """
-        people = self._ledger.people(ids)
-        handles = self._ledger.handles(people)
+        handles, here, chosen, recorded = self._chargeable(ids, chosen)
+        nothing = np.zeros((len(handles), 0), dtype=np.uint8)
+        decided = np.broadcast_to(here[:, None], chosen.shape)
+        self._remember(handles, decided, chosen, nothing, recorded)
+        self._count(len(handles), chosen, chosen)
+
+    def _chargeable(
+        self, ids: Any, chosen: BoolArray
+    ) -> tuple[Words, BoolArray, BoolArray, BoolArray]:
+        """Who is charged, who of them is not forgotten, for which columns, who has a record."""
+        handles = self._ledger.handles(self._ledger.people(ids))
         known = self._memory.known(handles, None)
         here = ~self._memory.forgotten(handles)
         if known.decided[here].any():
             raise self._drawn_before(known.decided[here])
         chosen = chosen & here[:, None]
         self._check_caps(handles, chosen)
-        nothing = np.zeros((len(people), 0), dtype=np.uint8)
-        decided = np.broadcast_to(here[:, None], chosen.shape)
-        self._remember(handles, decided, chosen, nothing, known.recorded)
-        self._count(len(people), chosen, chosen)
+        return handles, here, chosen, known.recorded
 
     def forgotten(self, ids: Any) -> BoolArray:
         """Which rows are about people who are forgotten: nothing is sent about them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
@@ -75,9 +75,7 @@ class Block:
         width = sum(len(c.release_names()) for c in self.plan.private) + len(self.plan.public)
         for table in tables:
             self.plan.check_names(table.column_names)
-            for name in self.ids:
-                if name not in table.column_names:
-                    raise ColumnError(name, "holds the IDs and is not in the table")
+            check_ids(self.ids, table.column_names)
             rows = max(1024, CELLS // max(1, width, table.num_columns))
             for start in range(0, table.num_rows, rows):
                 yield table.slice(start, rows)
@@ -119,6 +117,13 @@ class _Part:
             out.append(drawn if wanted.all() else [hidden(c, ~wanted) for c in drawn])
             outside.append(prepared.outside)
         return out, outside
+
+
+def check_ids(ids: Iterable[str], names: Sequence[str]) -> None:
+    """Refuse a table without the columns that hold the IDs."""
+    for name in ids:
+        if name not in names:
+            raise ColumnError(name, "holds the IDs and is not in the table")
 
 
 def part_path(folder: Path, number: int) -> Path:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from opboost.config import Plan
 from opboost.files.reading import (
+    column_names,
     csv_types,
     fingerprint,
     groups,
@@ -17,6 +18,7 @@ from opboost.files.reading import (
     pieces,
     table_files,
 )
+from opboost.scale.block import check_ids
 
 ROWS = 1_000_000
 """A task takes row groups of a Parquet file until it has so many rows; CSV files are not cut."""
@@ -66,6 +68,12 @@ class Files:
     def parts(self) -> int:
         """Slices of the files."""
         return len(self.slices)
+
+    def ids(self, names: Sequence[str]) -> Iterator[pa.Table]:
+        """The ID columns of all rows, a piece at a time."""
+        for file in self._files:
+            check_ids(names, column_names(file))
+            yield from pieces(file, columns=list(names))
 
     @property
     def source(self) -> object:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from opboost.scale.block import Block
+from opboost.scale.block import Block, check_ids
 from opboost.scale.inputs import Files
 from opboost.scale.work import Outcome, attempt, attempt_slice
 
@@ -43,6 +43,13 @@ class DaskFrame:
     def source(self) -> object:
         """Its columns; that its rows are the same is for the caller to see to."""
         return [str(name) for name in self._frame.columns]
+
+    def ids(self, names: Sequence[str]) -> Iterator[pa.Table]:
+        """The ID columns of all rows, a partition at a time."""
+        check_ids(names, [str(name) for name in self._frame.columns])
+        for partition in self._frame[list(names)].to_delayed():
+            found = self._client.compute(partition).result()
+            yield pa.Table.from_pandas(found, preserve_index=False)
 
     def run(self, block: Block, numbers: Sequence[int]) -> Iterator[Outcome]:
         """Make these parts; the scheduler repeats what a lost worker was at."""

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from opboost.errors import DataError
-from opboost.scale.block import Block
+from opboost.scale.block import Block, check_ids
 from opboost.scale.inputs import Files
 from opboost.scale.work import Outcome, attempt, attempt_slice
 
@@ -55,6 +55,22 @@ class SparkFrame:
     def source(self) -> object:
         """Its columns; that its rows are the same is for the caller to see to."""
         return list(self._frame.columns)
+
+    def ids(self, names: Sequence[str]) -> Iterator[pa.Table]:
+        """The ID columns of all rows, a batch at a time."""
+        check_ids(names, self._frame.columns)
+
+        def packed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                stream = pa.BufferOutputStream()
+                with pa.ipc.new_stream(stream, batch.schema) as writer:
+                    writer.write_batch(batch)
+                whole = pa.array([stream.getvalue().to_pybytes()], pa.binary())
+                yield pa.RecordBatch.from_arrays([whole], names=["ids"])
+
+        found = self._frame.select(*names).mapInArrow(packed, "ids binary")
+        for row in found.toLocalIterator():
+            yield pa.ipc.open_stream(bytes(row.ids)).read_all()
 
     def run(self, block: Block, numbers: Sequence[int]) -> Iterator[Outcome]:
         """Make all parts in one pass; those that are there already are not made again."""

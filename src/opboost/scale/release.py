@@ -1,6 +1,7 @@
 """A release that many workers make, and that may be killed anywhere: one noise, one charge.
 
-    begin    a folder beside the target, a secret in it, a reservation in the ledger
+    begin    a folder beside the target, a secret in it
+    check    people whom the ledger would refuse in the end are refused before anything is drawn
     write    parts, by any number of workers, each as often as the scheduler likes (block.py)
     commit   all parts there, no ID twice -> people charged -> manifest -> secret destroyed
              -> the parts take the target's name
@@ -16,14 +17,17 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from opboost import durable
+from opboost._typing import BoolArray
 from opboost.config import Plan
 from opboost.errors import DataError, ParameterError, PrivacyError
 from opboost.files.stored_release import (
@@ -36,8 +40,8 @@ from opboost.files.stored_release import (
     read_manifest,
 )
 from opboost.files.writing import check_new
-from opboost.ids import Spelling
-from opboost.ledger import Drawing, Ledger
+from opboost.ids import Spelling, id_array
+from opboost.ledger import Caps, Drawing, Ledger
 from opboost.ledger.erasure import forgotten
 from opboost.ledger.renewal import over_time
 from opboost.prf import row_names
@@ -169,6 +173,47 @@ class Release:
             return []
         return [n for n in range(self._parts) if not (self.folder / RECEIPT.format(n)).exists()]
 
+    def check(self, ids: Callable[[], Iterable[pa.Table]]) -> None:
+        """Refuse people whom the ledger would refuse in the end, before a part is made of them.
+
+        ``ids`` reads the ID columns of all rows; it is not asked where nobody can be refused.
+        :meth:`commit` looks again, since other releases may have come between.
+        """
+        if self._charge is None or not self.missing() or self._is_charged(self._charge.ledger):
+            return
+        ledger = self._charge.ledger
+        if not ledger.runs() and ledger.caps == Caps():
+            return
+        try:
+            self._drawing(self._charge).check(self._chosen(ids()))
+        except PrivacyError as error:
+            if len(self.missing()) < self._parts:
+                raise self._waiting(error) from None
+            (self.folder / STATE).unlink()  # nothing was made: another table may take its place
+            vault.destroy(self.folder)
+            shutil.rmtree(self.folder)
+            raise
+
+    def _chosen(
+        self, tables: Iterable[pa.Table]
+    ) -> Iterator[tuple[pa.LargeBinaryArray, BoolArray]]:
+        """The people of some rows, and the columns that are released of each."""
+        secret = vault.read_secret(self.folder)
+        for table in tables:
+            people = id_array(table, self.block.ids, spelling=self.block.spelling)
+            yield people, self.block.chosen(secret, row_names(secret, people))
+
+    def _is_charged(self, ledger: Ledger) -> bool:
+        job = job_of(self.id)
+        return any(e.body["job"] == job for e in ledger.entries("commit"))
+
+    def _waiting(self, error: PrivacyError) -> PrivacyError:
+        return PrivacyError(
+            f"{error} The parts and the secret of their noise wait in {self.folder}: run "
+            "the same command again once the ledger takes them; to give the release up, or "
+            "before another table or configuration, remove that folder."
+        )
+
     def commit(self) -> Manifest:
         """Charge, write the manifest, destroy the secret, and let the target appear."""
         if not self._written():
@@ -177,11 +222,7 @@ class Release:
             try:
                 self._pay(manifest, hidden)
             except PrivacyError as error:
-                raise PrivacyError(
-                    f"{error} The parts and the secret of their noise wait in {self.folder}: run "
-                    "the same command again once the ledger takes them; to give the release up, or "
-                    "before another table or configuration, remove that folder."
-                ) from None
+                raise self._waiting(error) from None
             data = durable.sealed(json.dumps(asdict(manifest), indent=1).encode())
             durable.write(self.folder / PARTS / MANIFEST, data)
         vault.destroy(self.folder)

@@ -86,6 +86,7 @@ def desensitize(
             target.absolute(), plan, columns, parts=parts, source=work.source, charge=charge
         )
         with release:
+            release.check(lambda: work.ids(columns))
             missing = release.missing()
             for done, refused in enumerate(work.run(release.block, missing), 1):
                 if refused is not None:

@@ -25,6 +25,10 @@ class Work(Protocol):
         """What tells this table from another; a release is not taken up with another one."""
         ...
 
+    def ids(self, names: Sequence[str]) -> Iterator[pa.Table]:
+        """The ID columns of all rows, a piece at a time, read by the process that asks."""
+        ...
+
     def run(self, block: Block, numbers: Sequence[int]) -> Iterator[Outcome]:
         """Make these parts; one outcome each, as they get ready."""
         ...

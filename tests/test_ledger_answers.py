@@ -27,6 +27,7 @@ from opboost.ledger.memory import spent
 from opboost.ledger.renewal import renew
 from opboost.ledger.store import UNIT
 from opboost.ledger.summary import summary
+from opboost.ledger.verify import verify
 from tests.cli import run
 from tests.ledger import AGE, CITY, FINER, GAPS, LEVEL, opened, release, table, values
 
@@ -432,6 +433,42 @@ def test_an_answer_changes_nothing_and_waits_for_nobody(home):
         for verb in (["export"], ["report", "-o", home / "ledger.html"]):
             assert run("ledger", *verb, "-c", home / "shop.toml")[0] == 0
     assert state() == before
+
+
+FORGET = """
+import sys, time
+from pathlib import Path
+from opboost.service.erasure import forget
+from tests.ledger import opened
+with opened(Path(sys.argv[1])) as ledger:
+    for person in range(100, 112):
+        forget(ledger, [str(person)], ["id"])
+        time.sleep(0.05)
+"""
+
+
+def test_an_answer_that_is_given_while_people_are_forgotten_is_whole(home):
+    """Runs are written anew and overwritten under the eyes of whoever reads them."""
+    rows = 10_000
+    people = table(rows, city=list("abcdefghij") * (rows // 10))
+    with opened(home) as ledger:
+        release(ledger, people, (AGE, CITY), job="1")
+        release(ledger, people.assign(gaps=1.0), (AGE, GAPS), job="2", new_attributes=["gaps"])
+        expected = about(ledger, 7)
+    command = [sys.executable, "-c", FORGET, str(home)]
+    answers, counts, findings, status = [], [rows], [], None
+    with subprocess.Popen(command, cwd=Path(__file__).parent.parent) as forgetting:
+        while status is None:
+            status = forgetting.poll()
+            with opened(home) as ledger:
+                answers.append(about(ledger, 7))
+                counts.append(summary(ledger)["spent"][-1]["people"])
+                findings += verify(ledger)
+    assert status == 0
+    assert all(answer == expected for answer in answers)
+    assert counts == sorted(counts, reverse=True)
+    assert counts[-1] == rows - 12
+    assert not findings
 
 
 ASK = """

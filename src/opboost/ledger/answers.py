@@ -81,6 +81,10 @@ def about_person(
     ``recipient`` and ``attribute`` choose among the releases; what was spent is over all of them.
     A ledger whose chain does not verify is refused.
     """
+    return ledger.consistently(lambda: _about(ledger, person, recipient, attribute))
+
+
+def _about(ledger: Ledger, person: bytes, recipient: str | None, attribute: str | None) -> Answer:
     check_chain(ledger)
     chosen = {line.get("closed") for line in events(ledger, recipient, attribute)}
     people = ledger.people([person])

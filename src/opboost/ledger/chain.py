@@ -12,14 +12,14 @@ import hmac
 import json
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from opboost.errors import DataError, in_words
-from opboost.ledger.database import UNREADABLE, damaged, is_place, opened, unwritable
+from opboost.ledger.database import UNREADABLE, connected, damaged, is_place, opened, unwritable
 from opboost.ledger.key_file import Key
 
 
@@ -88,7 +88,7 @@ class Chain:
     """The entries of a ledger, in their file."""
 
     def __init__(self, file: Path) -> None:
-        self._folder = file.parent
+        self._file, self._folder = file, file.parent
         self._db = opened(file)
         self.added: Entry | None = None
 
@@ -109,6 +109,33 @@ class Chain:
                     self._db.execute("ROLLBACK")
             raise
         self._run("COMMIT")
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """All that is read inside is of one moment, whatever others write meanwhile."""
+        self._run("BEGIN")
+        try:
+            yield
+        finally:
+            if self._db.in_transaction:
+                self._run("ROLLBACK")  # nothing was written
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something is being read or written as a whole."""
+        return self._db.in_transaction
+
+    def last_of(self, *kinds: str) -> int:
+        """The number of the last entry of some kinds as of now, also within :meth:`reading`."""
+        marks = ", ".join("?" * len(kinds))
+        wanted = f"SELECT coalesce(max(number), -1) FROM entries WHERE kind IN ({marks})"
+        try:
+            with closing(connected(self._file)) as db:
+                return int(db.execute(wanted, kinds).fetchone()[0])
+        except UNREADABLE as error:
+            raise damaged(
+                f"The ledger in {self._folder} cannot be read: {in_words(error)}"
+            ) from None
 
     def append(self, key: Key, kind: str, body: dict[str, Any], at: str | None = None) -> Entry:
         """Chain a new entry, of now or of another time; only within :meth:`writing`."""

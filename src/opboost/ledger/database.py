@@ -58,6 +58,14 @@ def is_read_only(file: Path) -> bool:
     return whole and not os.access(file.parent, os.W_OK)
 
 
+def connected(file: Path) -> sqlite3.Connection:
+    """Open the file as it is; where nobody may write, to be read, and with nothing beside it."""
+    if is_read_only(file):
+        place = f"{file.resolve().as_uri()}?mode=ro&immutable=1"
+        return sqlite3.connect(place, isolation_level=None, check_same_thread=False, uri=True)
+    return sqlite3.connect(file, isolation_level=None, timeout=30, check_same_thread=False)
+
+
 def opened(file: Path) -> sqlite3.Connection:
     """Open the file with its table, which only grows; made, readable by its owner only, if new.
 
@@ -65,10 +73,9 @@ def opened(file: Path) -> sqlite3.Connection:
     """
     try:
         if is_read_only(file):
-            place = f"{file.resolve().as_uri()}?mode=ro&immutable=1"
-            return sqlite3.connect(place, isolation_level=None, check_same_thread=False, uri=True)
+            return connected(file)
         os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
-        db = sqlite3.connect(file, isolation_level=None, timeout=30, check_same_thread=False)
+        db = connected(file)
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
         db.executescript(f"BEGIN IMMEDIATE; {_TABLES} {_FROZEN} COMMIT;")

@@ -71,7 +71,7 @@ class Forecast:
 
 def forecast(ledger: Ledger, plan: Plan, attribute: str = "") -> Forecast:
     """What a renewal, of one attribute or of all, means for the next release of a plan."""
-    found = totals(ledger)
+    found = ledger.consistently(lambda: totals(ledger))
     renewed = [
         (c, a) for c, a in zip(plan.private, plan.attributes, strict=True) if attribute in ("", a)
     ]

@@ -36,6 +36,10 @@ class Report:
     @classmethod
     def of(cls, ledger: Ledger, name: str, version: str) -> Report:
         """Read and verify a whole ledger; nothing is written to it."""
+        return ledger.consistently(lambda: cls._of(ledger, name, version))
+
+    @classmethod
+    def _of(cls, ledger: Ledger, name: str, version: str) -> Report:
         findings = tuple(verify(ledger))
         return cls(
             name,

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 import pyarrow as pa
 
 from opboost import durable
 from opboost._typing import IntArray, Words
-from opboost.errors import ConfigError, ParameterError, PrivacyError
+from opboost.errors import ConfigError, DataError, ParameterError, PrivacyError
 from opboost.ids import Spelling
 from opboost.ledger import witness
 from opboost.ledger.chain import Chain, Entry
@@ -23,6 +23,8 @@ from opboost.ledger.database import is_read_only
 from opboost.ledger.key_file import Key, KeyFile
 from opboost.ledger.members import Members
 from opboost.ledger.runs import Run, RunFile, clear
+
+T = TypeVar("T")
 
 FORMAT = 2
 CHAIN_FILE = "ledger.sqlite"
@@ -218,6 +220,28 @@ class Ledger:
         """Reservations that were neither committed nor aborted."""
         closed = {e.body["reservation"] for e in self.entries("commit", "abort")}
         return [e for e in self.entries("reserve") if e.number not in closed]
+
+    def consistently(self, read: Callable[[], T]) -> T:
+        """What ``read`` finds in the ledger of one moment, whatever other processes write.
+
+        Files are removed or overwritten only behind an entry that names those in their place
+        (``REWRITTEN``).  So what was read while no such entry came is whole; else it is read again.
+        Nobody waits for the other.
+        """
+        if self._chain.is_busy:
+            return read()
+        while True:
+            before = self._chain.last_of(*REWRITTEN)
+            try:
+                with self._chain.reading():
+                    found = read()
+            except (DataError, FileNotFoundError):
+                if self._chain.last_of(*REWRITTEN) == before:
+                    raise
+            else:
+                if self._chain.last_of(*REWRITTEN) == before:
+                    return found
+            self._files.clear()
 
     # Keys and people
 

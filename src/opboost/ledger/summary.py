@@ -25,6 +25,10 @@ def summary(
     ``recipient`` and ``attribute`` choose among the releases; ``attribute`` also among what was
     spent.  One that no entry names is refused.
     """
+    return ledger.consistently(lambda: _summary(ledger, recipient, attribute))
+
+
+def _summary(ledger: Ledger, recipient: str | None, attribute: str | None) -> dict[str, Any]:
     lines = events(ledger, recipient, attribute)
     found = totals(ledger)
     everything = found.pop("")

@@ -46,6 +46,10 @@ def verify(ledger: Ledger, receipts: Sequence[tuple[int, bytes]] = ()) -> list[F
 
     ``receipts`` are numbers and hashes of entries that recipients hold.
     """
+    return ledger.consistently(lambda: _verify(ledger, receipts))
+
+
+def _verify(ledger: Ledger, receipts: Sequence[tuple[int, bytes]]) -> list[Finding]:
     findings = _chain(ledger)
     try:
         findings += _files(ledger)

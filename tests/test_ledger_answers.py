@@ -300,6 +300,21 @@ def test_an_id_of_several_columns_is_given_part_by_part(home):
     assert (status, "Add [align] id" in words) == (2, True)
 
 
+@pytest.mark.parametrize("nobody", ["", " ", "n/a"])
+@pytest.mark.parametrize("verb", ["show", "forget"])
+def test_an_id_that_is_none_is_refused_with_rule_value_and_next_step(home, verb, nobody):
+    with opened(home) as ledger:
+        release(ledger, table(5))
+    status, _, words = run("ledger", verb, "-c", home / "shop.toml", "--person", nobody)
+    assert status == 2
+    assert words.strip() == (
+        "An ID is text or a whole number: not empty, without spaces around it, and no word for a "
+        f"missing value; --person got {nobody!r}. Give the ID as column 'id' of the table holds it."
+    )
+    with opened(home) as ledger:
+        assert not len(ledger.tombstones())
+
+
 def test_releases_are_chosen_by_recipient_and_attribute(home):
     people = everybody()
     with opened(home) as ledger:

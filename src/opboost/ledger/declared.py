@@ -8,7 +8,7 @@ from pathlib import Path
 
 from opboost.config.columns import read, validated
 from opboost.config.sections import LedgerSection
-from opboost.errors import ConfigError
+from opboost.errors import ConfigError, DataError
 from opboost.ids import Spelling, id_bytes
 from opboost.ledger.store import CHAIN_FILE, Caps, Ledger
 from opboost.ledger.witness import missing
@@ -79,5 +79,17 @@ def declared_person(config: Path, parts: Sequence[str], spelling: Spelling) -> P
             f"An ID has {len(names)} parts ({', '.join(names)}) by [align] id of {config.name}; "
             f"--person was given {len(parts)} times. Give it once for each part, in this order."
         )
-    (who,) = id_bytes([[part] for part in parts], names, spelling=spelling)
-    return Person(dict(zip(names, parts, strict=True)), who)
+    return Person(dict(zip(names, parts, strict=True)), person_bytes(parts, names, spelling))
+
+
+def person_bytes(parts: Sequence[str], names: Sequence[str], spelling: Spelling) -> bytes:
+    """The ID of a person whom somebody named, as a ledger spells it."""
+    try:
+        (who,) = id_bytes([[part] for part in parts], names, spelling=spelling)
+    except DataError:
+        raise ConfigError(
+            "An ID is text or a whole number: not empty, without spaces around it, and no word for "
+            f"a missing value; --person got {', '.join(map(repr, parts))}. Give the ID as column "
+            f"{' and '.join(map(repr, names))} of the table holds it."
+        ) from None
+    return who

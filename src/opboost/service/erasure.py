@@ -24,8 +24,9 @@ from opboost._typing import BoolArray
 from opboost.errors import ConfigError, DataError, PrivacyError
 from opboost.files.erasure import Staged, finish, has_ids, holds, known_releases, stage
 from opboost.files.stored_release import read_manifest
-from opboost.ids import id_array, id_bytes
+from opboost.ids import id_array
 from opboost.ledger import Ledger
+from opboost.ledger.declared import person_bytes
 from opboost.ledger.erasure import erase, forgotten, remove_kept
 from opboost.ledger.renewal import refuse_open
 from opboost.ledger.verify import check_chain
@@ -115,7 +116,7 @@ def _name(ledger: Ledger, person: Sequence[str], ids: Sequence[str]) -> bytes:
             f"An ID of this party has {len(ids)} part{'s' if len(ids) > 1 else ''} "
             f"({', '.join(ids)}); got {len(person)}. Give --person once for each, in that order."
         )
-    return id_bytes([[part] for part in person], ids, spelling=ledger.ids)[0]
+    return person_bytes(person, ids, ledger.ids)
 
 
 # Stored releases

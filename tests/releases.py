@@ -30,6 +30,10 @@ public = ["id"]
 drop = ["name"]
 """
 PLAN = parse(DECLARED, "b.toml")
+AGE_ONLY = (
+    "[mechanism]\nepsilon = 0.64\n[columns.age]\nbounds = [17, 90]\n"
+    '[table]\npublic = ["id"]\ndrop = ["name", "pay", "city"]\n'
+)
 
 
 def toml(declared=DECLARED):

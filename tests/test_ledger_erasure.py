@@ -36,7 +36,7 @@ from tests.cli import run
 from tests.federation import joined, scene, serving
 from tests.kills import killed_at_every_step
 from tests.ledger import AGE, CITY, opened, release, table, values
-from tests.releases import DECLARED, PLAN, charge_to, made, people, release_of, toml
+from tests.releases import AGE_ONLY, DECLARED, PLAN, charge_to, made, people, release_of, toml
 from tests.test_ledger_renewal import reserved
 from tests.test_ledger_rotation import files_in, handles_in, members_by_person, rotate_key
 from tests.test_sealed import tree
@@ -213,19 +213,22 @@ THIRDS = [people(100), people(100, 100), people(100, 200)]
 @pytest.fixture
 def home(tmp_path):
     """A party with a stored release, a finished job that sent it, and a kept ledger of 0.1.0."""
-    home = tmp_path / "home"
+    return filled_home(tmp_path / "home", THIRDS)
+
+
+def filled_home(home, tables, plan=PLAN):
     home.mkdir()
     (home / "b.toml").write_text(CONFIG)
     charge = charge_to(home)
     with charge.ledger:
-        made(home / "out", THIRDS, charge)
-        finished_job(home, charge.ledger)
+        made(home / "out", tables, charge, plan)
+        finished_job(home, charge.ledger, plan=plan)
         durable.write(home / "ledger" / KEPT, b"x" * 10_000, mode=0o600)
     return home
 
 
-def finished_job(home, ledger, job=WELCOME.job):
-    party = shop(home, ledger)
+def finished_job(home, ledger, job=WELCOME.job, plan=PLAN):
+    party = shop(home, ledger, plan)
     party.release(Welcome(job, bytes(32), b""))
     write_manifest(party, job, "released", 0, 0.0)
     write_manifest(party, job, "done", 0, 0.0)
@@ -474,8 +477,13 @@ def forget_once(home):
     assert status == 0, words
 
 
-def test_a_kill_anywhere_leaves_what_the_same_command_finishes(home, tmp_path):
-    """In every copy the command was killed at one step, and run again."""
+def test_a_kill_anywhere_leaves_what_the_same_command_finishes(tmp_path):
+    """In every copy the command was killed at one step, and run again.
+
+    One column, and two parts of which one holds the person: no step is of a kind of its own.
+    """
+    plan = parse(AGE_ONLY, "b.toml")
+    home = filled_home(tmp_path / "home", [people(20), people(20, 100)], plan)
     expected = sorted(set(ids_in(home / "out")) - {ID})
     places = killed_at_every_step(forget_once, home, tmp_path / "places")
     assert len(places) > 30
@@ -489,7 +497,7 @@ def test_a_kill_anywhere_leaves_what_the_same_command_finishes(home, tmp_path):
             named |= {m.file for m in ledger.members().values()}
             assert files_in(place) == named
             assert len(list(ledger.entries("forget"))) == 1
-            party = shop(place, ledger)
+            party = shop(place, ledger, plan)
             party._stored.check_parts()
         assert sorted(ids_in(place / "out")) == expected
         assert not [f for f in os.listdir(place) if f.endswith((".forget", ".part"))]
@@ -661,12 +669,24 @@ def test_a_job_goes_on_without_a_forgotten_person(tmp_path, align, denoise):
 
 @pytest.mark.parametrize("align", ["psi", "given"])
 def test_a_job_from_disk_goes_on_without_a_forgotten_person(tmp_path, align):
+    """The same rows train the same trees, in memory and from disk."""
     shop, frame, own, y, rules = federation(tmp_path, align)
-    settings = {"booster_params": {"num_boost_round": 5}, "denoise": False, "memory": "external"}
-    bank = op.LabelParty(own, y, ids=frame["id"].tolist(), align=rules, **settings)
-    model = bank.train([op.MemoryChannel(shop)])
+    settings = {"booster_params": {"num_boost_round": 5}, "denoise": False, "random_state": 1}
+    trees = []
+    for memory in ("internal", "external"):
+        bank = op.LabelParty(own, y, ids=frame["id"].tolist(), align=rules, memory=memory,
+                             **settings)  # fmt: skip
+        model = bank.train([op.MemoryChannel(shop)])
+        trees.append(model.trained_.native.get_dump(with_stats=True))
     assert model.n_features_in_ == 3
+    assert trees[0] == trees[1]
     shop._ledger.close()
+
+
+def test_rows_of_forgotten_people_are_found_a_block_of_rows_at_a_time(tmp_path, monkeypatch):
+    monkeypatch.setattr("opboost.party.offers.ROWS", 100)
+    monkeypatch.setattr("opboost.wire.stored._SYMBOLS", 70)
+    test_a_job_from_disk_goes_on_without_a_forgotten_person(tmp_path, "given")
 
 
 def test_gaps_in_some_columns_of_a_row_are_refused(tmp_path):

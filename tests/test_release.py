@@ -28,6 +28,7 @@ from opboost.wire.messages import Welcome
 from tests.cli import run
 from tests.ledger import opened
 from tests.releases import (
+    AGE_ONLY,
     PLAN,
     charge_to,
     files,
@@ -42,10 +43,6 @@ from tests.releases import (
 from tests.workers import kill_a_worker
 
 TABLE = people()
-AGE_ONLY = (
-    "[mechanism]\nepsilon = 0.64\n[columns.age]\nbounds = [17, 90]\n"
-    '[table]\npublic = ["id"]\ndrop = ["name", "pay", "city"]\n'
-)
 AGE_ALONE = parse(AGE_ONLY, "b.toml")
 HALVES = [TABLE.slice(0, 150), TABLE.slice(150)]
 THIRDS = [TABLE.slice(0, 100), TABLE.slice(100, 100), TABLE.slice(200, 100)]

@@ -49,6 +49,7 @@ from opboost.party.offers import (
     seed,
     sent,
     sent_by_all,
+    stored_by_all,
 )
 from opboost.party.predicting import Predicted, check_own, of_model
 from opboost.party.row_proof import RowProof
@@ -163,9 +164,11 @@ class LabelParty:
             else:
                 stored |= offer.stored(disk)
         y, own = self._y, self._own
-        there = None if disk is not None else sent_by_all(offers, released)
+        there = sent_by_all(offers, released) if disk is None else stored_by_all(offers, stored)
         if there is not None:
-            released, own, y = of_rows(released, there), _where(own, there), _where(y, there)
+            own, y = _where(own, there), _where(y, there)
+            released = of_rows(released, there)
+            stored = {name: [c.where(there) for c in columns] for name, columns in stored.items()}
         private = tuple(c for offer in offers for c in offer.private)
         settings = dict(self._settings)
         if settings["random_state"] is None:  # the same codes, the same model

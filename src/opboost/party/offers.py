@@ -23,6 +23,9 @@ from opboost.wire.columns import Head
 from opboost.wire.messages import Schema
 from opboost.wire.stored import StoredColumn, read_head, unpack_column
 
+ROWS = 1 << 20
+"""Rows of columns on disk that are looked at, at a time."""
+
 
 @dataclass(frozen=True, slots=True)
 class Offer:
@@ -71,17 +74,40 @@ def sent_by_all(
     A party sends nothing about a person whom it has forgotten.  Any other gap is one that its
     schema announces.
     """
-    absent = [_absent(offer, released) for offer in offers if not offer.schema.columns_per_row]
+    return _sent_by_all(offers, released, offers[0].schema.rows)
+
+
+def stored_by_all(
+    offers: Sequence[Offer], stored: Mapping[Hashable, Sequence[StoredColumn]]
+) -> BoolArray | None:
+    """The same for columns that stay on disk, read a block of rows at a time."""
+    if not any(c.head.gaps for columns in stored.values() for c in columns):
+        return None
+    count, found = offers[0].schema.rows, []
+    for start in range(0, count, ROWS):
+        here = slice(start, min(start + ROWS, count))
+        size = here.stop - here.start
+        released = {name: [c.rows(here) for c in columns] for name, columns in stored.items()}
+        there = _sent_by_all(offers, released, size)
+        found.append(np.ones(size, dtype=np.bool_) if there is None else there)
+    whole = np.concatenate(found)
+    return None if whole.all() else whole
+
+
+def _sent_by_all(
+    offers: Sequence[Offer], released: Mapping[Hashable, Sequence[Released]], rows: int
+) -> BoolArray | None:
+    absent = [_absent(o, released, rows) for o in offers if not o.schema.columns_per_row]
     found = [rows for rows in absent if rows is not None and rows.any()]
     return None if not found else ~np.logical_or.reduce(found)
 
 
-def _absent(offer: Offer, released: Mapping[Hashable, Sequence[Released]]) -> BoolArray | None:
+def _absent(
+    offer: Offer, released: Mapping[Hashable, Sequence[Released]], rows: int
+) -> BoolArray | None:
     """The rows of which a party sent nothing; None where its schema announces all gaps."""
     columns = [(c.flagged() is not None, r) for c in offer.private for r in released[c.name]]
-    gaps = [
-        np.zeros(offer.schema.rows, bool) if r.missing is None else r.missing for _, r in columns
-    ]
+    gaps = [np.zeros(rows, bool) if r.missing is None else r.missing for _, r in columns]
     plain = [g for (flagged, _), g in zip(columns, gaps, strict=True) if not flagged]
     if not plain:
         return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,13 @@ import numpy as np
 import pyarrow as pa
 
 from opboost import durable
-from opboost._typing import IntArray
+from opboost._typing import BoolArray, IntArray
 from opboost.errors import WireError
 from opboost.ordinals import Codebook, CodedColumn
 from opboost.wire.columns import Head, Reader
+
+_SYMBOLS = 1 << 22
+"""Symbols that are copied at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,19 @@ class StoredColumn:
         if len(symbols) != count:
             raise durable.damaged(self.file, "Run it again: the column is unpacked anew.")
         return coded_column(self.head, symbols)
+
+    def where(self, rows: BoolArray) -> StoredColumn:
+        """The column of some rows alone, in a file that takes this one's place."""
+        symbols = np.memmap(self.file, self.kind, mode="r")
+        if len(symbols) != len(rows):
+            raise durable.damaged(self.file, "Run it again: the column is unpacked anew.")
+        target = self.file.with_suffix(".kept")
+        with durable.naming(target), target.open("wb") as out:
+            for start in range(0, len(rows), _SYMBOLS):
+                piece = slice(start, start + _SYMBOLS)
+                symbols[piece][rows[piece]].tofile(out)
+        self.file.unlink()
+        return replace(self, file=target)
 
 
 def read_column(file: Path) -> tuple[Head, CodedColumn]:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typer.testing import CliRunner
+from functools import lru_cache
+
+import typer.testing
 
 from opboost import cli
 from opboost.errors import OpBoostError
 
+# Typer builds all verbs anew for every call, which takes longer than most verbs do.
+typer.testing._get_command = lru_cache(maxsize=1)(typer.main.get_command)
+
 
 def run(*arguments):
     """The command line in this process: its output, and its exit status."""
-    result = CliRunner().invoke(cli.app, list(map(str, arguments)))
+    result = typer.testing.CliRunner().invoke(cli.app, list(map(str, arguments)))
     if isinstance(result.exception, OpBoostError):
         return cli.exit_status(result.exception), "", str(result.exception)
     if result.exception and not isinstance(result.exception, SystemExit):

@@ -76,15 +76,19 @@ class Nursery:
         said: Path,
         folder: Path | None = None,
         all_said: bool = False,
+        data: Path | None = None,
     ) -> Process:
-        """Run the command line; its words, and with ``all_said`` its data, are added to a file."""
+        """Run the command line; its words, and with ``all_said`` its data, are added to a file.
+
+        ``data`` is another file for the data.
+        """
         assert self._process.stdin is not None
         with self._news:
             order = {
                 "arguments": list(command),
                 "said": str(said),
                 "folder": str(folder or ""),
-                "all_said": all_said,
+                "data": str(data or (said if all_said else os.devnull)),
             }
             self._process.stdin.write(json.dumps(order) + "\n")
             self._process.stdin.flush()
@@ -135,8 +139,11 @@ def _become(order: dict[str, object]) -> None:
 
     begin_anew()
     null = os.open(os.devnull, os.O_RDWR)
-    said = os.open(str(order["said"]), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-    for number, handle in ((0, null), (1, said if order["all_said"] else null), (2, said)):
+    data, said = (
+        os.open(str(order[name]), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        for name in ("data", "said")
+    )
+    for number, handle in ((0, null), (1, data), (2, said)):
         os.dup2(handle, number)
     if order["folder"]:
         os.chdir(str(order["folder"]))

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import signal
+import tempfile
 import time
+from pathlib import Path
 
 import pyarrow as pa
+from hardening.nursery import nursery
 from sklearn.datasets import load_breast_cancer
 
 from opboost.config.federation import load_job
@@ -44,9 +48,47 @@ def scene(folder, parties=("shop", "telco"), **settings):
     return write_scene(folder, own, "ill", tables, BOUNDS, **settings)
 
 
+class Party:
+    """The process of a feature party, as ``subprocess.Popen`` has it.
+
+    It is forked from a process that has loaded the program, which takes seconds; from the first
+    argument on it is the command (hardening/nursery.py).
+    """
+
+    def __init__(self, command):
+        self._folder = Path(tempfile.mkdtemp(prefix="opboost-party-"))
+        self._said, self._data = self._folder / "said", self._folder / "data"
+        arguments = [str(word) for word in command[command.index("opboost") + 1 :]]
+        self._process = nursery().start(arguments, self._said, data=self._data)
+        self.wait = self._process.wait
+
+    @property
+    def returncode(self):
+        return self._process.returncode
+
+    def communicate(self, timeout=120):
+        """What it printed, and what it said, when it has ended."""
+        self.wait(timeout)
+        if self._folder.exists():
+            self._told = tuple(
+                f.read_text() if f.exists() else "" for f in (self._data, self._said)
+            )
+            shutil.rmtree(self._folder)
+        return self._told
+
+
+def ran(made):
+    """A whole job of a scene: what each feature party printed."""
+    with serving(made) as (process, address):
+        manifests = joined(made, address)
+        said = process.communicate(timeout=120)[1]
+    assert process.returncode == 0, said
+    return manifests
+
+
 def joined(made, address, *more, parties=None):
     processes = [
-        started_process([*made.command(name), "--connect", address, *more])
+        Party([*made.command(name), "--connect", address, *more])
         for name in parties or made.parties
     ]
     said = [p.communicate(timeout=120) for p in processes]

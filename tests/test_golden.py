@@ -15,7 +15,7 @@ import opboost as op
 from opboost.config import load
 from opboost.config.federation import load_feature
 from opboost.errors import DataError, PrivacyError
-from opboost.experiments.scene import LABEL_PARTY, Scene, run_scene
+from opboost.experiments.scene import LABEL_PARTY, Scene
 from opboost.files.stored_release import StoredRelease
 from opboost.ledger.declared import declared_ledger
 from opboost.ledger.memory import spent
@@ -25,6 +25,7 @@ from opboost.service.tls import read_identity
 from opboost.wire.messages import Welcome, decode_receipt, encode
 from tests.bundles import Office, refused
 from tests.cli import run
+from tests.federation import ran
 
 GOLDEN = Path(__file__).parent / "golden" / "0.1.0"
 
@@ -164,7 +165,7 @@ def test_a_stopped_job_is_refused_and_a_new_run_is_not(golden, stopped):
     state = made.folder / LABEL_PARTY / "state"
     (job,) = (file.parent for file in state.glob("*/job.json"))
     job.rename(made.folder / "job of 0.1.0")
-    run_scene(made)
+    ran(made)
     assert len(list(state.glob("*/manifest.json"))) == 1
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -13,8 +12,8 @@ import pytest
 MEMORY = Path("/dev/shm")
 """Where files cost no disk: tests kill processes, never the machine, so nothing has to last."""
 
-if "TMPDIR" not in os.environ and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 4 << 30:
-    os.environ["TMPDIR"], tempfile.tempdir = str(MEMORY), None
+if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 4 << 30:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))  # for tmp_path alone
 
 
 @pytest.fixture(autouse=True)

@@ -30,25 +30,25 @@ check: $(READY) ## lint, format, types, layers and known vulnerabilities
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports
-	$(BIN)/python -m supply.audit
+	PYTHONPATH=lab:. $(BIN)/lint-imports
+	$(BIN)/python -m tools.supply.audit
 
 audit: $(READY) ## before a release: hashes as published, and known vulnerabilities; both must answer
-	$(BIN)/python -m supply.published
-	$(BIN)/python -m supply.audit --must-answer
+	$(BIN)/python -m tools.supply.published
+	$(BIN)/python -m tools.supply.audit --must-answer
 
 claims: $(READY) ## recompute every figure that the project states -> docs/claims.json
-	$(BIN)/python -m claims
+	PYTHONPATH=lab:. $(BIN)/python -m claims
 
 docs: $(DOCS) ## the manual -> site/; every link is followed, and nothing is fetched from elsewhere
 	NO_MKDOCS_2_WARNING=1 PYTHONPATH=. $(BIN)/mkdocs build --quiet --strict
-	$(BIN)/python -m manual.check site
+	$(BIN)/python -m tools.manual.check site
 
 notebooks: $(DOCS) ## run docs/notebooks/ anew, and keep what they print
-	$(BIN)/python -m manual.notebooks
+	$(BIN)/python -m tools.manual.notebooks
 
 screenshots: $(READY) ## the pictures of docs/howto/explore.md, from the tests that look at the pages
-	OPBOOST_SCREENSHOTS=docs/pictures $(BIN)/pytest -n 0 tests/test_explorer_page.py tests/test_explorer_run.py
+	OPBOOST_SCREENSHOTS=docs/pictures $(BIN)/pytest -n 0 tests/explorer/test_explorer_page.py tests/explorer/test_explorer_run.py
 
 lock: $(READY) ## renew requirements/, with hashes; UPGRADE= keeps versions
 	$(BIN)/pip install --quiet uv==$(UV)
@@ -64,7 +64,7 @@ wheel: $(READY) ## the last commit as wheel and sdist -> dist/, the same bytes w
 	cd dist && sha256sum opboost-*.whl opboost-*.tar.gz | tee SHA256SUMS
 
 sbom: $(READY) ## what a deployment is made of -> dist/opboost.cdx.json (CycloneDX)
-	$(EPOCH) $(BIN)/python -m supply.sbom dist/opboost.cdx.json
+	$(EPOCH) $(BIN)/python -m tools.supply.sbom dist/opboost.cdx.json
 
 clean: ## remove what the other verbs made
 	rm -rf $(VENV) build dist site demo-out .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
@@ -73,7 +73,7 @@ $(READY): requirements/dev.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "OpBoost needs Python 3.11 or newer; set PYTHON=...")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r requirements/dev.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable . --editable lab
 	@touch $@
 
 $(DOCS): $(READY) requirements/docs.txt

@@ -20,6 +20,6 @@ if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 4 << 30:
 def _no_release_of_another_test():
     """Start each test as a process that has released nothing: equal rows count as one person's."""
     yield
-    processes = sys.modules.get("opboost.estimators.processes")
+    processes = sys.modules.get("opboost.budgets.release_counts")
     if processes is not None:
         processes.begin_anew()

@@ -9,13 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from opboost import theory
-    from opboost.align.keys import Normalisation
-    from opboost.align.rules import AlignRules
     from opboost.auditing import Audit, Record, audit
-    from opboost.budget import Budget
-    from opboost.columns import Flag, PrivateColumn
+    from opboost.budgets.budget import Budget
+    from opboost.columns.private_column import Flag, PrivateColumn
     from opboost.denoise.reconstruct import Reconstruction, reconstruct
-    from opboost.domain import Domain, NumericMapping, Ordered, OrdinalMapping, Partition
     from opboost.errors import (
         ColumnError,
         ConfigError,
@@ -29,15 +26,7 @@ if TYPE_CHECKING:
         WireError,
     )
     from opboost.estimators import Desensitizer, OpBoostClassifier, OpBoostRegressor, load
-    from opboost.guarantee import (
-        DLDP,
-        LDP,
-        Flagged,
-        Joint,
-        LocalDLDP,
-        NoGuarantee,
-        PartitionDLDP,
-    )
+    from opboost.grid import Domain, NumericMapping, Ordered, OrdinalMapping, Partition
     from opboost.ledger import Caps, Ledger
     from opboost.mechanisms import (
         AdjLaplace,
@@ -55,11 +44,14 @@ if TYPE_CHECKING:
         WithMissing,
     )
     from opboost.metrics import random_queries, range_query_mse, weighted_kendall
-    from opboost.party.channel import MemoryChannel
-    from opboost.party.feature import FeatureParty
-    from opboost.party.label import LabelParty
-    from opboost.party.predicting import Predicted
-    from opboost.rng import SecureRng, SeededRng
+    from opboost.parties.channel import MemoryChannel
+    from opboost.parties.feature.feature_party import FeatureParty
+    from opboost.parties.label.label_party import LabelParty
+    from opboost.parties.label.predictions import Predicted
+    from opboost.promises import DLDP, LDP, Flagged, Joint, LocalDLDP, NoGuarantee, PartitionDLDP
+    from opboost.psi.align_rules import AlignRules
+    from opboost.psi.row_keys import Normalisation
+    from opboost.randomness.streams import SecureRng, SeededRng
 
 __version__ = "0.2.0.dev0"
 
@@ -130,10 +122,10 @@ __all__ = [
 _LATER = {
     "AdjLaplace": "opboost.mechanisms",
     "AdjMap": "opboost.mechanisms",
-    "AlignRules": "opboost.align.rules",
+    "AlignRules": "opboost.psi.align_rules",
     "audit": "opboost.auditing",
     "Audit": "opboost.auditing",
-    "Budget": "opboost.budget",
+    "Budget": "opboost.budgets.budget",
     "Caps": "opboost.ledger",
     "Certificate": "opboost.mechanisms",
     "ClampMap": "opboost.mechanisms",
@@ -142,48 +134,48 @@ _LATER = {
     "DataError": "opboost.errors",
     "Desensitizer": "opboost.estimators",
     "DiscreteLaplace": "opboost.mechanisms",
-    "DLDP": "opboost.guarantee",
-    "Domain": "opboost.domain",
+    "DLDP": "opboost.promises",
+    "Domain": "opboost.grid",
     "DroppedIndexWarning": "opboost.errors",
-    "FeatureParty": "opboost.party.feature",
-    "Flag": "opboost.columns",
-    "Flagged": "opboost.guarantee",
+    "FeatureParty": "opboost.parties.feature.feature_party",
+    "Flag": "opboost.columns.private_column",
+    "Flagged": "opboost.promises",
     "GlobalMap": "opboost.mechanisms",
     "InferredBoundsWarning": "opboost.errors",
-    "Joint": "opboost.guarantee",
-    "LabelParty": "opboost.party.label",
-    "LDP": "opboost.guarantee",
+    "Joint": "opboost.promises",
+    "LabelParty": "opboost.parties.label.label_party",
+    "LDP": "opboost.promises",
     "Ledger": "opboost.ledger",
     "load": "opboost.estimators",
-    "LocalDLDP": "opboost.guarantee",
+    "LocalDLDP": "opboost.promises",
     "LocalMap": "opboost.mechanisms",
     "Mechanism": "opboost.mechanisms",
-    "MemoryChannel": "opboost.party.channel",
-    "NoGuarantee": "opboost.guarantee",
-    "Normalisation": "opboost.align.keys",
-    "NumericMapping": "opboost.domain",
+    "MemoryChannel": "opboost.parties.channel",
+    "NoGuarantee": "opboost.promises",
+    "Normalisation": "opboost.psi.row_keys",
+    "NumericMapping": "opboost.grid",
     "OpBoostClassifier": "opboost.estimators",
     "OpBoostError": "opboost.errors",
     "OpBoostRegressor": "opboost.estimators",
-    "Ordered": "opboost.domain",
+    "Ordered": "opboost.grid",
     "OrderPreservingEncryption": "opboost.mechanisms",
-    "OrdinalMapping": "opboost.domain",
+    "OrdinalMapping": "opboost.grid",
     "ParameterError": "opboost.errors",
-    "Partition": "opboost.domain",
-    "PartitionDLDP": "opboost.guarantee",
+    "Partition": "opboost.grid",
+    "PartitionDLDP": "opboost.promises",
     "PeerError": "opboost.errors",
     "Piecewise": "opboost.mechanisms",
-    "Predicted": "opboost.party.predicting",
+    "Predicted": "opboost.parties.label.predictions",
     "PrivacyError": "opboost.errors",
-    "PrivateColumn": "opboost.columns",
+    "PrivateColumn": "opboost.columns.private_column",
     "random_queries": "opboost.metrics",
     "RandomizedResponse": "opboost.mechanisms",
     "range_query_mse": "opboost.metrics",
     "reconstruct": "opboost.denoise.reconstruct",
     "Reconstruction": "opboost.denoise.reconstruct",
     "Record": "opboost.auditing",
-    "SecureRng": "opboost.rng",
-    "SeededRng": "opboost.rng",
+    "SecureRng": "opboost.randomness.streams",
+    "SeededRng": "opboost.randomness.streams",
     "theory": "opboost.theory",
     "UnaryEncoding": "opboost.mechanisms",
     "weighted_kendall": "opboost.metrics",

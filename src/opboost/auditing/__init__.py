@@ -5,8 +5,8 @@ outcomes that tell two values apart best are chosen on a first part of the sampl
 confidence bound is put on the rest.
 """
 
-from opboost.auditing.report import Audit, IndependenceAudit, PairAudit
-from opboost.auditing.run import audit
-from opboost.auditing.targets import Record
+from opboost.auditing.audit_report import Audit, IndependenceAudit, PairAudit
+from opboost.auditing.audit_targets import Record
+from opboost.auditing.run_audit import audit
 
 __all__ = ["Audit", "IndependenceAudit", "PairAudit", "Record", "audit"]

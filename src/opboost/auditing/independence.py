@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import chdtrc
 
 from opboost._typing import IntArray
-from opboost.auditing.targets import Coding, Record, Target
+from opboost.auditing.audit_targets import Coding, Record, Target
 
 Pair = tuple[IntArray, IntArray]
 

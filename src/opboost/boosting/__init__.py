@@ -5,6 +5,6 @@
 out loads in that library without us and predicts bit for bit as the model in codes did.
 """
 
-from opboost.boosting.protocol import Booster, Problem, Task, Trained, make_booster
+from opboost.boosting.booster import Booster, Problem, Task, Trained, make_booster
 
 __all__ = ["Booster", "Problem", "Task", "Trained", "make_booster"]

@@ -12,8 +12,8 @@ import lightgbm as lgb
 import numpy as np
 
 from opboost._typing import FloatArray
-from opboost.boosting.protocol import Matrix, Problem, Replace, Task
-from opboost.boosting.soundness import check_tree, real_numbers, unsound, whole_numbers
+from opboost.boosting.booster import Matrix, Problem, Replace, Task
+from opboost.boosting.model_validation import check_tree, real_numbers, unsound, whole_numbers
 
 _OBJECTIVES: dict[Task, str] = {
     "binary": "binary",

@@ -19,10 +19,10 @@ from sklearn.ensemble import (
 from sklearn.ensemble._hist_gradient_boosting.common import PREDICTOR_RECORD_DTYPE
 
 from opboost._typing import FloatArray
-from opboost.archives import read_array, read_inner_archive
-from opboost.boosting.protocol import Matrix, Problem, Replace, Task
-from opboost.boosting.soundness import check_tree, unsound
+from opboost.boosting.booster import Matrix, Problem, Replace, Task
+from opboost.boosting.model_validation import check_tree, unsound
 from opboost.errors import DataError
+from opboost.storage.archives import read_array, read_inner_archive
 
 TREE_TYPES = (
     "sklearn.tree._tree.Tree",

@@ -12,9 +12,9 @@ import numpy as np
 import xgboost as xgb
 
 from opboost._typing import FloatArray
-from opboost.boosting.external import ROWS_A_TREE, train_external
-from opboost.boosting.protocol import Blocks, Matrix, Problem, Replace, Task
-from opboost.boosting.soundness import check_tree, unsound
+from opboost.boosting.booster import Blocks, Matrix, Problem, Replace, Task
+from opboost.boosting.external_memory import ROWS_A_TREE, train_external
+from opboost.boosting.model_validation import check_tree, unsound
 from opboost.errors import DataError, ParameterError
 
 _OBJECTIVES: dict[Task, str] = {

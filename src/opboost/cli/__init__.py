@@ -15,24 +15,22 @@ import typer
 
 from opboost import __version__
 from opboost.cli.audit import audit
-from opboost.cli.bench import bench
 from opboost.cli.bundle import bundle
 from opboost.cli.certify import certify
 from opboost.cli.certs import certs
-from opboost.cli.data import data
 from opboost.cli.demo import demo
 from opboost.cli.describe import describe
 from opboost.cli.desensitize import desensitize
 from opboost.cli.doctor import doctor
-from opboost.cli.ending import heed
 from opboost.cli.explore import explore
 from opboost.cli.join import join
+from opboost.cli.lab_verbs import add_lab_verbs
 from opboost.cli.ledger import ledger
 from opboost.cli.ledger_change import abort, forget, renew
 from opboost.cli.ledger_migrate import migrate
 from opboost.cli.predict import predict
-from opboost.cli.reproduce import reproduce
 from opboost.cli.serve import serve
+from opboost.cli.signals import heed
 from opboost.cli.train import train
 from opboost.errors import DataError, OpBoostError, ParameterError, PeerError, PrivacyError
 
@@ -44,8 +42,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 _verbs = (
-    demo, explore, describe, desensitize, certify, audit, train, predict, serve, join, reproduce,
-    bench, doctor,
+    demo, explore, describe, desensitize, certify, audit, train, predict, serve, join, doctor,
 )  # fmt: skip
 for verb in _verbs:
     app.command()(verb)
@@ -54,9 +51,9 @@ ledger.command()(abort)
 ledger.command()(forget)
 app.add_typer(bundle, name="bundle")
 app.add_typer(certs, name="certs")
-app.add_typer(data, name="data")
 app.add_typer(ledger, name="ledger")
 ledger.command()(migrate)
+add_lab_verbs(app)
 
 
 def _version(asked: bool) -> None:

@@ -22,7 +22,7 @@ from opboost.cli.predict import left_out, write_predictions
 from opboost.errors import ConfigError
 
 if TYPE_CHECKING:
-    from opboost.service.bundle_steps import Outcome
+    from opboost.transport.shared.bundle_steps import Outcome
 
 bundle = typer.Typer(
     help="The same protocol by sealed files, for parties that may not connect.",
@@ -55,10 +55,10 @@ def align(
       opboost bundle align -c shop.toml in/credit-1.bundle --to out
       opboost bundle align -c bank.toml --to out --again
     """
-    from opboost.config.federation import is_label_party, load_label
+    from opboost.config.job_file import is_label_party, load_label
 
     if is_label_party(config):
-        from opboost.service.bundle_label import begin, go_on
+        from opboost.transport.label.label_bundles import begin, go_on
 
         if given and again:
             raise ConfigError("--again begins a new run, so there is nothing to take in yet.")
@@ -139,9 +139,9 @@ def finish(
       opboost bundle finish -c bank.toml in/credit-6.bundle
       opboost bundle finish -c bank-predict.toml in/new-4.bundle --model m.opboost -o answers.csv
     """
-    from opboost.config.federation import load_label
-    from opboost.files.writing import check_new
-    from opboost.service.bundle_label import predict
+    from opboost.config.job_file import load_label
+    from opboost.files.write_tables import check_new
+    from opboost.transport.label.label_bundles import predict
 
     found = load_label(config)
     if found.job.purpose == "train":
@@ -156,8 +156,8 @@ def finish(
 
 
 def _label(config: Path, verb: str, given: list[Path], to: Path, format: Format) -> None:
-    from opboost.config.federation import load_label
-    from opboost.service.bundle_label import go_on
+    from opboost.config.job_file import load_label
+    from opboost.transport.label.label_bundles import go_on
 
     _tell(go_on(load_label(config), verb, given, to), format)
 
@@ -165,8 +165,8 @@ def _label(config: Path, verb: str, given: list[Path], to: Path, format: Format)
 def _feature(
     config: Path, verb: str, given: Path, to: Path, new_ledger: bool, format: Format
 ) -> None:
-    from opboost.config.federation import load_feature
-    from opboost.service.bundle_feature import go_on
+    from opboost.config.job_file import load_feature
+    from opboost.transport.feature.feature_bundles import go_on
 
     with steps_progress() as progress:
         found = load_feature(config)

@@ -14,7 +14,7 @@ from rich.table import Table
 from opboost.cli.common import ConfigOption, Format, FormatOption, paper, print_json, talk
 
 if TYPE_CHECKING:
-    from opboost.certify import ColumnCertificate
+    from opboost.budgets.certificates import ColumnCertificate
 
 
 def certify(
@@ -31,15 +31,15 @@ def certify(
       opboost certify -c b.toml
       opboost certify -c b.toml --png loss.png --format json
     """
-    from opboost.certify import certify as compute
-    from opboost.certify import draw
+    from opboost.budgets.certificates import certify as compute
+    from opboost.budgets.certificates import draw
     from opboost.config import load
 
     plan = load(config)
     console = talk()
     certificates = list(
         track(
-            compute(plan),
+            compute(plan.private),
             "certifying",
             total=len(plan.private),
             console=console,

@@ -26,7 +26,7 @@ def new(
       opboost certs new bank --dir certs
       opboost certs new shop --dir certs --days 90
     """
-    from opboost.service.certs import new_kit
+    from opboost.transport.shared.development_certificates import new_kit
 
     kit = new_kit(name, dir, days=days)
     if format is Format.json:
@@ -58,7 +58,7 @@ def encryption(
       opboost certs encryption certs/bank
       opboost certs encryption certs/bank --key /secure/bank.key
     """
-    from opboost.service.certs import add_encryption
+    from opboost.transport.shared.development_certificates import add_encryption
 
     public = add_encryption(kit, key)
     if format is Format.json:

@@ -14,9 +14,9 @@ from rich.table import Table
 from opboost.cli.common import Format, FormatOption, paper, print_json, talk
 
 if TYPE_CHECKING:
-    from opboost.domain import Domain
-    from opboost.experiments.federation import Demo
-    from opboost.experiments.tour import Stop
+    from opboost.demo.mechanism_demo import Stop
+    from opboost.demo.three_parties import Demo
+    from opboost.grid import Domain
 
 _BARS = " ▁▂▃▄▅▆▇█"
 
@@ -42,7 +42,7 @@ def demo(
       opboost demo --epsilon 1.28 --cells 20 --out demo-out
       opboost demo --mechanisms --seed 1
     """
-    from opboost.domain import Domain
+    from opboost.grid import Domain
     from opboost.mechanisms import ClampMap
 
     grid = Domain(1, cells)
@@ -51,8 +51,8 @@ def demo(
         _tour(epsilon, grid, out, seed, format)
         return
     console = talk()
-    from opboost.experiments.federation import demo as run
-    from opboost.experiments.federation import write_report
+    from opboost.demo.three_parties import demo as run
+    from opboost.demo.three_parties import write_report
 
     with (
         tempfile.TemporaryDirectory(prefix="opboost-demo-") as folder,
@@ -97,23 +97,23 @@ def _print_federation(found: Demo) -> None:
 
 
 def _tour(epsilon: float, grid: Domain, out: Path, seed: int | None, format: Format) -> None:
-    from opboost.experiments import tour
-    from opboost.rng import SeededRng
+    from opboost.demo import mechanism_demo
+    from opboost.randomness.streams import SeededRng
 
     console = talk()
     rng = None if seed is None else SeededRng(seed)
     stops = list(
         track(
-            tour.tour(epsilon, grid, rng),
+            mechanism_demo.tour(epsilon, grid, rng),
             "mechanisms",
-            total=len(tour.mechanisms(epsilon, grid)),
+            total=len(mechanism_demo.mechanisms(epsilon, grid)),
             console=console,
             transient=True,
             disable=not console.is_terminal,
         )
     )
     picture = out / "mechanisms.png"
-    tour.draw(stops, epsilon, grid, picture)
+    mechanism_demo.draw(stops, epsilon, grid, picture)
     if format is Format.json:
         print_json([_line(stop) for stop in stops])
     else:
@@ -133,7 +133,7 @@ def _line(stop: Stop) -> dict[str, object]:
 
 
 def _print(stops: list[Stop], grid: Domain) -> None:
-    from opboost.experiments.tour import column
+    from opboost.demo.mechanism_demo import column
 
     raw, name = column()
     table = Table(

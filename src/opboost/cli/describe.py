@@ -27,7 +27,7 @@ def describe(
       opboost describe people.csv -c b.toml --format json
     """
     from opboost.config import load
-    from opboost.files.describe import describe as look
+    from opboost.files.describe_table import describe as look
 
     columns = look(table, load(config) if config else None)
     if format is Format.json:

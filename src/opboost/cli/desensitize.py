@@ -26,7 +26,7 @@ from opboost.errors import ConfigError, PrivacyError
 
 if TYPE_CHECKING:
     from opboost.config import Plan
-    from opboost.config.columns import ColumnsConfig
+    from opboost.config.columns_file import ColumnsConfig
     from opboost.config.sections import LedgerSection
     from opboost.ledger import Ledger
 
@@ -75,9 +75,9 @@ def desensitize(
       opboost desensitize people.csv -c b.toml -o trial.parquet --seed 1
     """
     from opboost.config import load
-    from opboost.config.columns import read, validated
-    from opboost.guarantee import NoGuarantee
+    from opboost.config.columns_file import read, validated
     from opboost.ledger.renewal import over_time
+    from opboost.promises import NoGuarantee
 
     plan = load(config)
     sections = validated(read(config), config.name)
@@ -135,7 +135,7 @@ class _Done:
 @contextmanager
 def _ledger(section: LedgerSection | None, config: Path, new: bool) -> Iterator[Ledger | None]:
     """The ledger that the configuration names."""
-    from opboost.ledger.declared import open_ledger
+    from opboost.ledger.open_ledger import open_ledger
 
     if section is None:
         yield None
@@ -154,10 +154,10 @@ def _streamed(
     ledger: Ledger | None,
 ) -> _Done:
     """One process, a piece after the other."""
-    from opboost.files.desensitize import desensitize as run
-    from opboost.files.reading import table_files
+    from opboost.files.desensitize_table import desensitize as run
+    from opboost.files.read_tables import table_files
     from opboost.ledger import Drawing
-    from opboost.rng import SeededRng
+    from opboost.randomness.streams import SeededRng
 
     ids, drawing = sections.align.ids(), None
     if ledger is not None and sections.ledger is not None:

@@ -38,8 +38,8 @@ def join(
       opboost join -c shop.toml
       opboost join -c shop.toml --leave --connect bank.example:8815
     """
-    from opboost.config.federation import load_feature
-    from opboost.service.join import join as run
+    from opboost.config.job_file import load_feature
+    from opboost.transport.feature.join_job import join as run
 
     console = talk()
     found = load_feature(config)

@@ -11,26 +11,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from opboost.cli.common import (
-    ConfigOption,
-    Format,
-    FormatOption,
-    json_text,
-    print_json,
-    talk,
-)
+from opboost.cli.common import ConfigOption, Format, FormatOption, json_text, print_json, talk
 from opboost.errors import ConfigError, PrivacyError
 
 if TYPE_CHECKING:
     from opboost.ledger import Ledger
     from opboost.ledger.chain import Entry
-    from opboost.ledger.verify import Finding
+    from opboost.ledger.verify_ledger import Finding
 
 ledger = typer.Typer(help="What was released, to whom, about how many.", no_args_is_help=True)
 
 
 def _opened(config: Path) -> Ledger:
-    from opboost.ledger.declared import declared_ledger
+    from opboost.ledger.open_ledger import declared_ledger
 
     return declared_ledger(config)
 
@@ -69,8 +62,8 @@ def show(
     """
     from opboost.cli import ledger_text as text
     from opboost.ledger.answers import about_person
-    from opboost.ledger.declared import declared_person
-    from opboost.ledger.summary import summary
+    from opboost.ledger.ledger_summary import summary
+    from opboost.ledger.open_ledger import declared_person
 
     with _opened(config) as opened:
         if person:
@@ -107,7 +100,7 @@ def verify(
       opboost ledger verify -c shop.toml
       opboost ledger verify -c shop.toml --receipts receipts/
     """
-    from opboost.ledger.verify import verify as run
+    from opboost.ledger.verify_ledger import verify as run
 
     with _opened(config) as opened:
         held = _receipts(config, receipts) if receipts else []
@@ -136,9 +129,9 @@ def _refuse_findings(findings: Sequence[Finding]) -> None:
 
 def _receipts(config: Path, path: Path) -> list[tuple[int, bytes]]:
     """This party's receipts, each with a signature that its authority vouches for."""
-    from opboost.config.federation import load_feature
+    from opboost.config.job_file import load_feature
     from opboost.ledger.receipts import read_receipts
-    from opboost.service.tls import check_receipt, read_identity
+    from opboost.transport.shared.tls import check_receipt, read_identity
 
     found = load_feature(config)
     identity = read_identity(found.tls, found.party.name)
@@ -173,11 +166,11 @@ def export(
 
 
 def _write(out: Path, text: str) -> None:
-    from opboost import durable
+    from opboost.storage import atomic_files
 
     if out.exists():
         raise ConfigError(f"{out} exists already. Give another name.")
-    durable.write(out, text.encode())
+    atomic_files.write(out, text.encode())
 
 
 def _line(entry: Entry) -> dict[str, Any]:
@@ -219,7 +212,7 @@ def report(
       opboost ledger report -c shop.toml -o ledger.html
     """
     from opboost import __version__
-    from opboost.ledger.report import Report
+    from opboost.ledger.ledger_report import Report
 
     with _opened(config) as opened:
         made = Report.of(opened, config.stem, __version__)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from opboost.config.sections import LedgerSection
     from opboost.ledger import Ledger
     from opboost.ledger.store import Changed
-    from opboost.service.erasure import Forgotten
+    from opboost.transport.feature.forget_everywhere import Forgotten
 
 
 class OnChange(StrEnum):
@@ -51,7 +51,7 @@ def renew(
       opboost ledger renew -c shop.toml --changed keep
     """
     from opboost.config import load
-    from opboost.ledger.declared import declared_ledger, declared_section
+    from opboost.ledger.open_ledger import declared_ledger, declared_section
     from opboost.ledger.renewal import forecast
     from opboost.ledger.renewal import renew as run
 
@@ -149,9 +149,9 @@ def forget(
       opboost ledger forget -c shop.toml --person north --person 12345
       opboost ledger forget -c shop.toml --person 12345 --stored archive/released
     """
-    from opboost.config.columns import read, validated
-    from opboost.config.federation import state_folder
-    from opboost.service.erasure import forget as run
+    from opboost.config.columns_file import read, validated
+    from opboost.config.job_file import state_folder
+    from opboost.transport.feature.forget_everywhere import forget as run
 
     sections = validated(read(config), config.name)
     if not (ids := sections.align.ids()):
@@ -196,6 +196,6 @@ def _counted(count: int, what: str) -> str:
 
 
 def _opened(config: Path) -> Ledger:
-    from opboost.ledger.declared import declared_ledger
+    from opboost.ledger.open_ledger import declared_ledger
 
     return declared_ledger(config)

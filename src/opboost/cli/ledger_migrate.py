@@ -12,7 +12,7 @@ from opboost.cli.common import ConfigOption, Format, FormatOption, print_json
 from opboost.errors import ColumnError, ConfigError
 
 if TYPE_CHECKING:
-    from opboost.ids import Spelling
+    from opboost.columns.row_ids import Spelling
     from opboost.ledger.migrated_runs import Ids
 
 
@@ -42,9 +42,9 @@ def migrate(
       opboost ledger migrate -c shop.toml
       opboost ledger migrate -c shop.toml --table 2024.csv --table 2025.csv
     """
-    from opboost.config.columns import read, validated
-    from opboost.ledger.declared import declared_section
+    from opboost.config.columns_file import read, validated
     from opboost.ledger.migration import migrate as run
+    from opboost.ledger.open_ledger import declared_section
 
     section = declared_section(config)
     sections = validated(read(config), config.name)
@@ -86,9 +86,9 @@ def _ids(tables: Sequence[Path], names: Sequence[str], spelling: Spelling) -> It
     """The IDs of some tables: as version 0.1 spelt them, and as the new ledger does."""
     import pyarrow as pa
 
-    from opboost.align.keys import Normalisation
-    from opboost.files.reading import column_names, pieces, table_files
-    from opboost.ids import id_array, id_bytes
+    from opboost.columns.row_ids import id_array, id_bytes
+    from opboost.files.read_tables import column_names, pieces, table_files
+    from opboost.psi.row_keys import Normalisation
 
     trimmed = Normalisation(trim=True, case="keep", unicode="none")
     for file in [file for table in tables for file in table_files(table)]:

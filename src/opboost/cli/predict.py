@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from opboost.cli.board import Board
 from opboost.cli.common import Format, FormatOption, PlaintextOption, print_json, talk
+from opboost.cli.live_view import Board
 from opboost.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def predict(
       opboost predict m.opboost new.csv --desensitize --out answers.csv
       opboost predict m.opboost new.csv --with-peers -c bank-predict.toml -o answers.csv
     """
-    from opboost.files.writing import check_new
+    from opboost.files.write_tables import check_new
 
     if out is not None:
         check_new(out)  # before anybody has worked for it
@@ -55,7 +55,7 @@ def predict(
         if config is not None or again or insecure_plaintext_on_loopback:
             raise ConfigError("-c, --again and plaintext have a meaning with --with-peers only.")
         from opboost.estimators import load
-        from opboost.files.training import predict as run
+        from opboost.files.train_and_predict import predict as run
 
         _give(run(load(model), table, desensitize=desensitize), out, format)
         return
@@ -74,13 +74,13 @@ def predict(
 def _with_peers(
     model: Path, table: Path, config: Path, again: bool, plaintext: bool
 ) -> tuple[pa.Table, dict[str, Any]]:
-    from opboost.service.gate_process import GateProcess
+    from opboost.transport.label.label_server_process import GateProcess
 
     console = talk()
     with ExitStack() as stack:
         gate = stack.enter_context(GateProcess())  # it loads while this process does
-        from opboost.config.federation import load_label
-        from opboost.service.predict import predict_with_peers
+        from opboost.config.job_file import load_label
+        from opboost.transport.label.network_prediction import predict_with_peers
 
         found = replace(load_label(config), table=table)
         board = stack.enter_context(Board(console))
@@ -110,7 +110,7 @@ def _give(found: pa.Table, out: Path | None, format: Format) -> None:
 
 def write_predictions(found: pa.Table, out: Path) -> None:
     """Predictions to a file that appears when it is whole."""
-    from opboost.files.writing import TableWriter, appearing
+    from opboost.files.write_tables import TableWriter, appearing
 
     with appearing(out, folder=False) as partial, TableWriter(partial, out.name) as writer:
         writer.write(found)

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import typer
 
-from opboost.cli.board import Board, table_of
 from opboost.cli.common import (
     ConfigOption,
     Format,
@@ -19,6 +18,7 @@ from opboost.cli.common import (
     print_json,
     talk,
 )
+from opboost.cli.live_view import Board, table_of
 from opboost.errors import ConfigError
 
 
@@ -45,14 +45,14 @@ def serve(
     if status:
         _show(_status(config), format)
         return
-    from opboost.service.gate_process import GateProcess
+    from opboost.transport.label.label_server_process import GateProcess
 
     console = talk()
     with ExitStack() as stack:
         gate = stack.enter_context(GateProcess())  # it loads while this process does
-        from opboost.config.federation import load_label
-        from opboost.service.metrics import serving_metrics
-        from opboost.service.serve import serve as run
+        from opboost.config.job_file import load_label
+        from opboost.transport.label.job_metrics import serving_metrics
+        from opboost.transport.label.network_training import serve as run
 
         found = load_label(config)
         stack.enter_context(serving_metrics(metrics, found.state))
@@ -81,8 +81,8 @@ def serve(
 
 
 def _status(config: Path) -> dict[str, Any]:
-    from opboost.config.federation import load_label
-    from opboost.service.inbox import jobs, status
+    from opboost.config.job_file import load_label
+    from opboost.transport.label.job_folder import jobs, status
 
     state = load_label(config).state
     known = jobs(state)

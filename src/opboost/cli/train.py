@@ -29,7 +29,7 @@ def train(
       opboost train houses.parquet --label price --task regress -c b.toml -o m.opboost
     """
     from opboost.config import load
-    from opboost.files.training import train as run
+    from opboost.files.train_and_predict import train as run
 
     console = talk()
     plan = load(config)

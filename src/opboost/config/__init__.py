@@ -4,7 +4,7 @@
 job, where, and under which limits.
 """
 
-from opboost.config.columns import Plan, load, parse, undeclared
+from opboost.config.columns_file import Plan, load, parse, undeclared
 from opboost.config.sections import BoosterSection
 
 __all__ = ["BoosterSection", "Plan", "load", "parse", "undeclared"]

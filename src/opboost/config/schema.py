@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from opboost.columns import PrivateColumn
+from opboost.columns.private_column import PrivateColumn
 from opboost.config import BoosterSection, Plan, load
 from opboost.errors import ParameterError
 

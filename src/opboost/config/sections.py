@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from opboost.align.keys import Normalisation
-from opboost.align.rules import AlignRules
-from opboost.wire.messages import MOST_POINTS, PARTY_NAME
+from opboost.protocol.messages import MOST_POINTS, PARTY_NAME
+from opboost.psi.align_rules import AlignRules
+from opboost.psi.row_keys import Normalisation
 
 
 class Section(BaseModel):

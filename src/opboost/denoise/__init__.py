@@ -6,12 +6,12 @@ clean rows of each label through the channel, and draws clean rows from their po
     channel -> labels -> rows -> mixture -> draws -> choose -> fit -> verdict
 """
 
-from opboost.denoise.channel import Bits, Channel, channel_of, outputs_of
-from opboost.denoise.draws import Law, Outputs, States
+from opboost.denoise.encoded_rows import Space
 from opboost.denoise.fit import Denoiser, fit
-from opboost.denoise.labels import Groups
-from opboost.denoise.rows import Space
-from opboost.denoise.verdict import Verdict
+from opboost.denoise.label_groups import Groups
+from opboost.denoise.noise_matrix import Bits, Channel, channel_of, outputs_of
+from opboost.denoise.posterior_draws import Law, Outputs, States
+from opboost.denoise.whether_to_denoise import Verdict
 
 __all__ = [
     "Bits",

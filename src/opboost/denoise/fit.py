@@ -8,7 +8,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from opboost.denoise.choose import (
+from opboost.denoise.column_pairs import Pairing, pairing
+from opboost.denoise.encoded_rows import Codes, Rows, Space
+from opboost.denoise.label_groups import Groups
+from opboost.denoise.latent_classes import Mixture
+from opboost.denoise.model_selection import (
     Chosen,
     best_base,
     best_mixture,
@@ -17,11 +21,7 @@ from opboost.denoise.choose import (
     seeded,
     tally,
 )
-from opboost.denoise.draws import Law, Outputs, States, drawn
-from opboost.denoise.labels import Groups
-from opboost.denoise.mixture import Mixture
-from opboost.denoise.pairs import Pairing, pairing
-from opboost.denoise.rows import Codes, Rows, Space
+from opboost.denoise.posterior_draws import Law, Outputs, States, drawn
 
 LOOK = 10_000
 """Of tables with more than twice so many rows, so many take part in choosing."""

@@ -8,9 +8,9 @@ from itertools import pairwise
 import numpy as np
 
 from opboost._typing import ArrayLike, FloatArray, IntArray
-from opboost.denoise.channel import Channel, channel_of
-from opboost.domain import Domain
+from opboost.denoise.noise_matrix import Channel, channel_of
 from opboost.errors import DataError, ParameterError
+from opboost.grid import Domain
 from opboost.mechanisms import Mechanism
 
 LOOKS = (0, 4, 8, 16, 32, 64, 128, 256, 512)

@@ -5,7 +5,7 @@ keys and its certificates.  Nothing is written, and nobody is called.
 """
 
 from opboost.doctor.finding import Finding, State
-from opboost.doctor.machine import examine_machine
-from opboost.doctor.party import examine_party
+from opboost.doctor.machine_checks import examine_machine
+from opboost.doctor.party_checks import examine_party
 
 __all__ = ["Finding", "State", "examine_machine", "examine_party"]

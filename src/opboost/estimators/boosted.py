@@ -11,15 +11,15 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from opboost._typing import FloatArray
 from opboost.boosting import Task
-from opboost.boosting.protocol import Booster
-from opboost.budget import Budget
+from opboost.boosting.booster import Booster
+from opboost.budgets.budget import Budget
+from opboost.columns.codebook import distinct, numbered
 from opboost.errors import DataError, ParameterError
 from opboost.estimators.boosted_base import Books, BoostedBase
-from opboost.estimators.denoising import Choice
-from opboost.estimators.features import Released
-from opboost.estimators.targets import Target, as_codes, as_column, as_numbers, as_weights
-from opboost.ordinals import distinct, numbered
-from opboost.rng import Rng
+from opboost.randomness.streams import Rng
+from opboost.training.denoised_rows import Choice
+from opboost.training.feature_matrix import Released
+from opboost.training.targets import Target, as_codes, as_column, as_numbers, as_weights
 
 __all__ = ["Books", "OpBoostClassifier", "OpBoostRegressor", "kind_for"]
 

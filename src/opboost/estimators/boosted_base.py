@@ -15,22 +15,22 @@ from sklearn.utils.validation import check_is_fitted
 
 from opboost._typing import FloatArray
 from opboost.boosting import Problem, Trained, make_booster
-from opboost.boosting.protocol import Booster, Replace
-from opboost.budget import Budget
-from opboost.columns import PrivateColumn
+from opboost.boosting.booster import Booster, Replace
+from opboost.budgets.budget import Budget
+from opboost.budgets.release_counts import Travels
+from opboost.budgets.release_terms import Terms
+from opboost.columns.codebook import Codebook, CodedColumn
+from opboost.columns.dataframes import column_names
+from opboost.columns.private_column import PrivateColumn
 from opboost.errors import ParameterError
-from opboost.estimators.denoising import Choice, Denoised, decoded, learnable
-from opboost.estimators.denoising import train as train_by
 from opboost.estimators.desensitizer import Desensitizer
-from opboost.estimators.features import Layout, OwnColumn, Released, check_sizes, own_columns
-from opboost.estimators.processes import Travels
-from opboost.estimators.targets import Target
-from opboost.estimators.terms import Terms
-from opboost.frames import column_names
-from opboost.guarantee import Joint, NoGuarantee
-from opboost.ordinals import Codebook, CodedColumn
-from opboost.rng import Rng, SecureRng
-from opboost.wire.stored import StoredColumn
+from opboost.promises import Joint, NoGuarantee
+from opboost.protocol.stored_columns import StoredColumn
+from opboost.randomness.streams import Rng, SecureRng
+from opboost.training.denoised_rows import Choice, Denoised, decoded, learnable
+from opboost.training.denoised_rows import train as train_by
+from opboost.training.feature_matrix import Layout, OwnColumn, Released, check_sizes, own_columns
+from opboost.training.targets import Target
 
 Books = Mapping[int, Codebook | None]
 """The codebook of each feature that has an order; None where it is withheld."""

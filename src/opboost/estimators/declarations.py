@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from opboost.columns import PrivateColumn
-from opboost.domain import Domain, NumericMapping, Ordered, OrdinalMapping
+from opboost.columns.dataframes import as_numbers, column
+from opboost.columns.private_column import PrivateColumn
 from opboost.errors import ColumnError, ParameterError
-from opboost.frames import as_numbers, column
+from opboost.grid import Domain, NumericMapping, Ordered, OrdinalMapping
 from opboost.mechanisms import (
     AdjLaplace,
     DiscreteLaplace,

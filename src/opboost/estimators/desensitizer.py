@@ -15,20 +15,11 @@ from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from opboost._typing import BoolArray
-from opboost.budget import Budget
-from opboost.columns import Prepared, PrivateColumn, check_release_names
-from opboost.errors import (
-    ColumnError,
-    DroppedIndexWarning,
-    InferredBoundsWarning,
-    ParameterError,
-)
-from opboost.estimators.accounting import Account, RowSums
-from opboost.estimators.declarations import Declarations, no_bounds
-from opboost.estimators.memory import Release, ReleaseMemory
-from opboost.estimators.processes import Travels
-from opboost.estimators.terms import Counted, Terms
-from opboost.frames import (
+from opboost.budgets.budget import Budget
+from opboost.budgets.release_accounting import Account, RowSums
+from opboost.budgets.release_counts import Travels
+from opboost.budgets.release_terms import Counted, Terms
+from opboost.columns.dataframes import (
     OutColumn,
     column_names,
     has_index,
@@ -38,8 +29,12 @@ from opboost.frames import (
     rebuild,
     stack,
 )
-from opboost.guarantee import Joint, NoGuarantee
-from opboost.rng import Rng, SeededRng, default_rng
+from opboost.columns.private_column import Prepared, PrivateColumn, check_release_names
+from opboost.errors import ColumnError, DroppedIndexWarning, InferredBoundsWarning, ParameterError
+from opboost.estimators.declarations import Declarations, no_bounds
+from opboost.estimators.remembered_table import Release, ReleaseMemory
+from opboost.promises import Joint, NoGuarantee
+from opboost.randomness.streams import Rng, SeededRng, default_rng
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,18 +16,18 @@ from typing import Any
 
 import numpy as np
 
-from opboost import durable
-from opboost.archives import fits, read_archive, read_array, read_inner_archive
 from opboost.boosting import Trained
+from opboost.budgets.release_accounting import LOADED
+from opboost.budgets.release_terms import counted_from_list, counted_to_list
+from opboost.columns.column_specs import column_from_dict, column_to_dict
 from opboost.errors import DataError, OpBoostError, in_words
-from opboost.estimators.accounting import LOADED
 from opboost.estimators.boosted import OpBoostClassifier, OpBoostRegressor
 from opboost.estimators.desensitizer import Desensitizer
-from opboost.estimators.features import Layout, OwnColumn
-from opboost.estimators.posterior import Posterior
-from opboost.estimators.terms import counted_from_list, counted_to_list
-from opboost.rng import SecureRng
-from opboost.specs import column_from_dict, column_to_dict
+from opboost.randomness.streams import SecureRng
+from opboost.storage import atomic_files
+from opboost.storage.archives import fits, read_archive, read_array, read_inner_archive
+from opboost.training.feature_matrix import Layout, OwnColumn
+from opboost.training.posterior_prediction import Posterior
 
 VERSION = 2
 _POSTERIOR = "posterior.npz"
@@ -55,7 +55,7 @@ def save(estimator: Any, path: str | Path) -> None:
             laws = io.BytesIO()
             np.savez(laws, **estimator._posterior.arrays())
             members[_POSTERIOR] = laws.getvalue()
-        with durable.naming(target):
+        with atomic_files.naming(target):
             _zipped(members, partial)
         with partial.open("rb") as file:
             os.fsync(file.fileno())
@@ -85,10 +85,10 @@ def save_trained(trained: Trained, folder: Path) -> None:
     trained.save(partial / _MODULES[kind][1])
     model = partial / _MODULES[kind][1]
     about = {"kind": kind, "sha256": _digest(model)}
-    durable.write(partial / "kind", durable.sealed(json.dumps(about).encode()))
-    durable.flush(model)
+    atomic_files.write(partial / "kind", atomic_files.sealed(json.dumps(about).encode()))
+    atomic_files.flush(model)
     partial.rename(folder)
-    durable.flush(folder.parent)
+    atomic_files.flush(folder.parent)
 
 
 _TRAIN_AGAIN = "Remove the folder that it is in: the model is trained again."
@@ -96,19 +96,19 @@ _TRAIN_AGAIN = "Remove the folder that it is in: the model is trained again."
 
 def load_trained(folder: Path, task: str, features: int) -> Trained:
     """The model that :func:`save_trained` put there."""
-    about = durable.read_json(folder / "kind", dict[str, str], _TRAIN_AGAIN, seal=True)
+    about = atomic_files.read_json(folder / "kind", dict[str, str], _TRAIN_AGAIN, seal=True)
     kind = about.get("kind", "")
     if kind not in _MODULES:
-        raise durable.damaged(folder / "kind", _TRAIN_AGAIN)
+        raise atomic_files.damaged(folder / "kind", _TRAIN_AGAIN)
     module, name = _MODULES[kind]
     if _digest(folder / name) != about.get("sha256"):
-        raise durable.damaged(folder / name, _TRAIN_AGAIN)
+        raise atomic_files.damaged(folder / name, _TRAIN_AGAIN)
     try:
         trained: Trained = getattr(import_module(module), kind).load(folder / name, task, features)
     except OpBoostError:
         raise
     except Exception as error:  # whatever a library makes of its own file, damaged
-        raise durable.damaged(folder / name, _TRAIN_AGAIN) from error
+        raise atomic_files.damaged(folder / name, _TRAIN_AGAIN) from error
     return trained
 
 

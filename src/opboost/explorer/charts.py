@@ -10,11 +10,11 @@ import numpy as np
 
 from opboost._typing import FloatArray
 from opboost.explorer.choice import KINDS, Choice
-from opboost.explorer.figures import Figures, Person, figures, person, worst
-from opboost.explorer.matching import level, matched
-from opboost.explorer.rows import log_rows
-from opboost.explorer.svg import Chart, Series, Shape, short
+from opboost.explorer.equal_loss import level, matched
+from opboost.explorer.log_distributions import log_rows
+from opboost.explorer.mechanism_figures import Figures, Person, figures, person, worst
 from opboost.mechanisms import LocalMap
+from opboost.plots.svg import Chart, Series, Shape, short
 
 SHAPES: dict[str, Shape] = {
     "clamp-map": "circle",

@@ -8,10 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
-from opboost.domain import Domain, NumericMapping, Partition
 from opboost.errors import OpBoostError, ParameterError
-from opboost.explorer.matching import Measure
-from opboost.guarantee import Joint, checked_epsilon
+from opboost.explorer.equal_loss import Measure
+from opboost.grid import Domain, NumericMapping, Partition
 from opboost.mechanisms import (
     AdjMap,
     ClampMap,
@@ -21,6 +20,7 @@ from opboost.mechanisms import (
     Piecewise,
     RandomizedResponse,
 )
+from opboost.promises import Joint, checked_epsilon
 
 CELLS = 1024
 """The largest grid that is drawn."""

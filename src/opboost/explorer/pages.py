@@ -11,13 +11,13 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from opboost.errors import OpBoostError, visible
-from opboost.explorer.background import Progress, Result
-from opboost.explorer.budget import LedgerView
 from opboost.explorer.charts import SHAPES, View, view
 from opboost.explorer.choice import KINDS, Choice, Form, chosen
-from opboost.explorer.declaration import as_toml
-from opboost.explorer.runs import Run
-from opboost.explorer.svg import Chart, Series, draw, short, swatch
+from opboost.explorer.choice_as_toml import as_toml
+from opboost.explorer.job_view import Run
+from opboost.explorer.remaining_budget import LedgerView
+from opboost.explorer.trial_process import Progress, Result
+from opboost.plots.svg import Chart, Series, draw, short, swatch
 
 
 @lru_cache

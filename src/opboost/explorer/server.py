@@ -19,13 +19,13 @@ from threadpoolctl import threadpool_limits
 
 from opboost.errors import ConfigError, DataError, OpBoostError
 from opboost.explorer import pages
-from opboost.explorer.background import ROWS, Background
-from opboost.explorer.budget import LedgerView
+from opboost.explorer.access import Guard, new_token
 from opboost.explorer.choice import Form
-from opboost.explorer.declaration import as_toml
-from opboost.explorer.guard import Guard, new_token
-from opboost.explorer.runs import RunView
-from opboost.files.reading import column_names, table_files
+from opboost.explorer.choice_as_toml import as_toml
+from opboost.explorer.job_view import RunView
+from opboost.explorer.remaining_budget import LedgerView
+from opboost.explorer.trial_process import ROWS, Background
+from opboost.files.read_tables import column_names, table_files
 
 HOST = "127.0.0.1"
 MOST_FIELDS, MOST_BYTES = 5000, 1_000_000

@@ -22,16 +22,16 @@ import numpy as np
 import pyarrow as pa
 
 from opboost.boosting import Problem, Task, make_booster
-from opboost.columns import PrivateColumn
+from opboost.columns.private_column import PrivateColumn
 from opboost.config import Plan
-from opboost.config.columns import parse
+from opboost.config.columns_file import parse
 from opboost.errors import ColumnError, DataError, OpBoostError
 from opboost.estimators.boosted import OpBoostClassifier, kind_for
-from opboost.explorer.background import ROWS, Result, Way
-from opboost.files.reading import column_names, table_files
-from opboost.files.tables import label_of, read_table
+from opboost.explorer.trial_process import ROWS, Result, Way
+from opboost.files.read_tables import column_names, table_files
+from opboost.files.whole_table import label_of, read_table
 from opboost.mechanisms import Mechanism
-from opboost.rng import SeededRng
+from opboost.randomness.streams import SeededRng
 
 READ = 50_000
 """Rows from whose first pieces the sample is drawn."""

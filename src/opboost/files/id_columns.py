@@ -9,10 +9,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from opboost._typing import IntArray
-from opboost.align.keys import Normalisation, table_keys
-from opboost.align.streams import PIECE, Keys
 from opboost.errors import DataError
-from opboost.files.reading import CELLS, fingerprint, pieces, table_files
+from opboost.files.read_tables import CELLS, fingerprint, pieces, table_files
+from opboost.psi.row_keys import Normalisation, table_keys
+from opboost.psi.table_keys import PIECE, Keys
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,13 +12,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from opboost import durable
-from opboost.columns import PrivateColumn
+from opboost.columns.column_specs import column_to_dict
+from opboost.columns.dataframes import OutColumn
+from opboost.columns.private_column import PrivateColumn
 from opboost.errors import ColumnError, DataError, PrivacyError
-from opboost.frames import OutColumn
 from opboost.ledger import Ledger
 from opboost.ledger.chain import Entry
-from opboost.specs import column_to_dict
+from opboost.storage import atomic_files
 
 MANIFEST = "_manifest.json"
 """Begins as it does so that whoever reads the folder as Parquet passes it over."""
@@ -46,7 +46,7 @@ _NEW_RELEASE = (
 
 def read_manifest(target: Path) -> Manifest:
     """What a stored release says of itself."""
-    found: Manifest = durable.read_json(target / MANIFEST, Manifest, _NEW_RELEASE, seal=True)
+    found: Manifest = atomic_files.read_json(target / MANIFEST, Manifest, _NEW_RELEASE, seal=True)
     return found
 
 

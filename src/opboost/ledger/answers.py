@@ -11,19 +11,19 @@ from typing import Any
 import numpy as np
 
 from opboost._typing import BoolArray, Words
-from opboost.columns import PrivateColumn
-from opboost.domain import NumericMapping, OrdinalMapping
+from opboost.columns.column_specs import column_from_dict
+from opboost.columns.private_column import PrivateColumn
 from opboost.errors import DataError
+from opboost.grid import NumericMapping, OrdinalMapping
 from opboost.ledger import members
 from opboost.ledger.chain import Entry
-from opboost.ledger.memory import spent
-from opboost.ledger.packing import Draws, from_bytes
-from opboost.ledger.runs import Run
+from opboost.ledger.ledger_summary import ALL, events, level, spent_line
+from opboost.ledger.lookup import spent
+from opboost.ledger.packed_draws import Draws, from_bytes
+from opboost.ledger.run_files import Run
 from opboost.ledger.store import Ledger
-from opboost.ledger.summary import ALL, events, level, spent_line
-from opboost.ledger.verify import check_chain
+from opboost.ledger.verify_ledger import check_chain
 from opboost.mechanisms import UnaryEncoding
-from opboost.specs import column_from_dict
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from opboost.ledger.rewriting import Rewriting
-from opboost.ledger.runs import Repeated, Run
+from opboost.ledger.run_files import Repeated, Run
 from opboost.ledger.store import Ledger
 
 MAX_ALIKE_RUNS = 8

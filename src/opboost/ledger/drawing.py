@@ -20,24 +20,24 @@ from typing import Any
 
 import numpy as np
 
-from opboost import durable
+from opboost.storage import atomic_files
 from opboost._typing import BoolArray, IntArray, Words
-from opboost.budget import Budget
-from opboost.columns import Prepared, PrivateColumn
+from opboost.budgets.budget import Budget
+from opboost.columns.private_column import Prepared, PrivateColumn
 from opboost.errors import DataError, OpBoostError, PrivacyError
-from opboost.frames import OutColumn, hidden
-from opboost.ids import Spelling
+from opboost.columns.dataframes import OutColumn, hidden
+from opboost.columns.row_ids import Spelling
 from opboost.ledger import members
 from opboost.ledger.chain import Entry
 from opboost.ledger.compaction import merge_runs
-from opboost.ledger.memory import Known, Memory, Wanted
-from opboost.ledger.packing import Draws, from_bytes, to_bytes, width_of
+from opboost.ledger.lookup import Known, Memory, Wanted
+from opboost.ledger.packed_draws import Draws, from_bytes, to_bytes, width_of
 from opboost.ledger.rotation import rotate
-from opboost.ledger.runs import TAG_BYTES, Repeated, Run, RunWriter
+from opboost.ledger.run_files import TAG_BYTES, Repeated, Run, RunWriter
 from opboost.ledger.store import UNBOUNDED, UNIT, Ledger
-from opboost.ledger.verify import check_chain
-from opboost.specs import column_to_dict
-from opboost.unique import Unique
+from opboost.ledger.verify_ledger import check_chain
+from opboost.columns.column_specs import column_to_dict
+from opboost.columns.duplicate_ids import Unique
 
 
 class Drawing:
@@ -74,7 +74,7 @@ class Drawing:
     def __enter__(self) -> Drawing:
         with ExitStack() as stack:
             # Two drawings at once would not see each other's draws and noise a cell twice.
-            stack.enter_context(durable.alone(self._ledger.folder))
+            stack.enter_context(atomic_files.alone(self._ledger.folder))
             check_chain(self._ledger)
             self._ledger.clear()
             rotate(self._ledger)
@@ -103,7 +103,7 @@ class Drawing:
         That is a damaged ledger, an attribute that it does not know, and people whom
         :meth:`charge` refuses; ``pieces`` are IDs and chosen columns as it takes them.
         """
-        with durable.alone(self._ledger.folder):
+        with atomic_files.alone(self._ledger.folder):
             check_chain(self._ledger)
             self._check_attributes()
             self._memory = Memory(self._ledger, self._wanted)

@@ -22,11 +22,11 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from opboost._typing import Words
 from opboost.errors import PrivacyError
-from opboost.ledger import witness
+from opboost.ledger import chain_witness
 from opboost.ledger.chain import Chain, Entry
 from opboost.ledger.key_file import Key, KeyFile
-from opboost.ledger.packing import Draws
-from opboost.ledger.verify import Finding, check_chain, not_whole
+from opboost.ledger.packed_draws import Draws
+from opboost.ledger.verify_ledger import Finding, check_chain, not_whole
 
 _BLOCKS = {
     "charges": "reservation, key, attribute, amount, persons",
@@ -148,11 +148,11 @@ class Format1:
 
     def check(self) -> None:
         """Refuse a ledger that is not whole: entries, blocks, and the end of the chain."""
-        before = witness.noted(self.folder / witness.FOLDER_NOTE)
+        before = chain_witness.noted(self.folder / chain_witness.FOLDER_NOTE)
         if before is not None:
             entry = self._chain.entry(before.number)
             if entry is None or entry.hash != before.hash:
-                raise witness.shorter(self.folder, before)
+                raise chain_witness.shorter(self.folder, before)
         for name in self._chain.key_names():
             if name not in self._keys:
                 raise PrivacyError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from opboost._typing import IntArray, Words
-from opboost.kernels.search import find, index_handles
+from opboost.ledger.search_kernel import find, index_handles
 
 GROUP = 32
 """Handles that are expected in a group; the index holds where each group begins."""

@@ -22,10 +22,10 @@ import pyarrow as pa
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from opboost._typing import IntArray, Words
-from opboost.durable import write_new
 from opboost.errors import ConfigError
-from opboost.ids import framed
-from opboost.prf import row_names
+from opboost.randomness.per_person_rng import row_names
+from opboost.storage.atomic_files import write_new
+from opboost.storage.framing import framed
 
 HANDLE_BYTES = 16
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from opboost import durable
 from opboost._typing import BoolArray
-from opboost.ledger.runs import damaged
+from opboost.ledger.run_files import damaged
+from opboost.storage import atomic_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Members:
 def write(path: Path, members: Mapping[str, BoolArray]) -> Members:
     """Keep a release's members on disk; ``members`` are by the file name of a run."""
     data = b"".join(np.packbits(bits).tobytes() for bits in members.values())
-    durable.write(path, data, mode=0o600)
+    atomic_files.write(path, data, mode=0o600)
     listed = tuple((name, len(bits)) for name, bits in members.items())
     return Members(path.name, hashlib.sha256(data).hexdigest(), listed)
 

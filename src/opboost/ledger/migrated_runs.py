@@ -19,8 +19,8 @@ from opboost._typing import BoolArray, IntArray, Words
 from opboost.ledger.database import damaged
 from opboost.ledger.format1 import Block, Content, Format1, Names, Piece, key_name, names_of, said
 from opboost.ledger.key_file import KeyFile
-from opboost.ledger.packing import Draws
-from opboost.ledger.runs import Run, RunColumn, RunWriter
+from opboost.ledger.packed_draws import Draws
+from opboost.ledger.run_files import Run, RunColumn, RunWriter
 from opboost.ledger.store import UNBOUNDED, UNIT
 
 Ids = tuple[pa.LargeBinaryArray, pa.LargeBinaryArray]

@@ -27,15 +27,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from opboost import durable
+from opboost.columns.row_ids import Spelling
 from opboost.errors import ConfigError, PrivacyError
-from opboost.ids import Spelling
-from opboost.ledger import witness
+from opboost.ledger import chain_witness
 from opboost.ledger.chain import Chain, Entry
 from opboost.ledger.format1 import Format1, said
 from opboost.ledger.key_file import KeyFile
 from opboost.ledger.migrated_runs import Choices, Ids, People, Runs, survey
 from opboost.ledger.store import CHAIN_FILE, FORMAT, RUNS_FOLDER, Changed
+from opboost.storage import atomic_files
 
 KEPT_FILE = "ledger-0.1.0.sqlite"
 """What the old file is called afterwards."""
@@ -87,7 +87,7 @@ def migrate(
         raise ConfigError(f"There is no ledger in {folder} yet.")
     keys = KeyFile.read(key, folder, new=False)
     built = folder / _BUILT
-    with durable.alone(folder), ExitStack() as stack:
+    with atomic_files.alone(folder), ExitStack() as stack:
         with Format1(folder, keys) as old:
             _check_first(old, key)
             old.check()
@@ -108,7 +108,7 @@ def migrate(
             }
             begun = {"identity": keys.oldest.name, "ids": spelling, "changed": changed}
             head = _rechained(old, built / CHAIN_FILE, keys, begun, about)
-        with durable.waiting(folder / "creating"):
+        with atomic_files.waiting(folder / "creating"):
             _one_file(folder)
             _swap(folder, key, head)
     return Migrated(about["people"], unknown, head.number + 1, folder / KEPT_FILE)
@@ -119,9 +119,10 @@ def _check_first(old: Format1, key: Path) -> None:
         raise ConfigError(
             f"The ledger in {old.folder} has format {FORMAT} already: there is nothing to migrate."
         )
-    if witness.noted(witness.beside(key)) is not None:
+    witness = chain_witness.beside(key)
+    if chain_witness.noted(witness) is not None:
         raise PrivacyError(
-            f"The ledger in {old.folder} was migrated before, as {witness.beside(key)} says: this "
+            f"The ledger in {old.folder} was migrated before, as {witness} says: this "
             "is an older copy, and what was released since would be drawn anew. Bring back the "
             "folder as it was last."
         )
@@ -159,7 +160,7 @@ def _rechained(
             head = chain.append(key, "migrate", {**last, "history": history})
     finally:
         chain.close()
-    durable.flush(file)
+    atomic_files.flush(file)
     return head
 
 
@@ -201,10 +202,10 @@ def _swap(folder: Path, key: Path, head: Entry) -> None:
     file.chmod(0o600)
     if not kept.exists():
         os.link(file, kept)
-    (folder / witness.FOLDER_NOTE).unlink(missing_ok=True)  # it is about the old chain
-    durable.flush(folder)
+    (folder / chain_witness.FOLDER_NOTE).unlink(missing_ok=True)  # it is about the old chain
+    atomic_files.flush(folder)
     os.replace(built / CHAIN_FILE, file)
-    durable.flush(folder)
-    last = witness.Head(head.number, head.hash)
-    witness.note(folder / witness.FOLDER_NOTE, last)
-    witness.note_beside(key, last)
+    atomic_files.flush(folder)
+    last = chain_witness.Head(head.number, head.hash)
+    chain_witness.note(folder / chain_witness.FOLDER_NOTE, last)
+    chain_witness.note_beside(key, last)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from opboost.errors import ConfigError
-from opboost.wire.messages import Receipt, decode_receipt
+from opboost.protocol.messages import Receipt, decode_receipt
 
 
 def read_receipts(path: Path, party: str) -> list[Receipt]:

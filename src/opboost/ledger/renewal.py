@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import inf
 
-from opboost import durable
 from opboost.config import Plan
 from opboost.errors import ConfigError, PrivacyError
-from opboost.guarantee import Joint
 from opboost.ledger.chain import Entry
+from opboost.ledger.person_totals import Spent, totals
 from opboost.ledger.store import UNBOUNDED, UNIT, Changed, Ledger
-from opboost.ledger.totals import Spent, totals
-from opboost.ledger.verify import check_chain
+from opboost.ledger.verify_ledger import check_chain
+from opboost.promises import Joint
+from opboost.storage import atomic_files
 
 NO_BOUND = "values that change are drawn anew, so repeated releases have no bound over time"
 """What a guarantee does not cover where ``changed = "redraw"``."""
@@ -31,7 +31,7 @@ def renew(ledger: Ledger, attribute: str = "", *, changed: Changed | None = None
     Whoever decides on it must not look at the data: what a renewal reveals is charged, that it
     happened is not.  Caps run over all periods.  It is refused while a reservation is open.
     """
-    with durable.alone(ledger.folder):
+    with atomic_files.alone(ledger.folder):
         check_chain(ledger)
         refuse_open(ledger)
         known = {c.attribute for run in ledger.runs() for c in run.columns}
@@ -112,7 +112,7 @@ def refuse_open(ledger: Ledger) -> None:
 
 def abort(ledger: Ledger, number: int) -> Entry:
     """Take back an open reservation of a release that will not be finished; nothing was sent."""
-    with durable.alone(ledger.folder):
+    with atomic_files.alone(ledger.folder):
         check_chain(ledger)
         found = next((e for e in ledger.open_reservations() if e.number == number), None)
         if found is None:

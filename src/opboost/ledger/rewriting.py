@@ -14,7 +14,7 @@ import numpy as np
 from opboost._typing import BoolArray, IntArray, Words
 from opboost.ledger import members
 from opboost.ledger.chain import Entry
-from opboost.ledger.runs import Run, RunFile, RunWriter
+from opboost.ledger.run_files import Run, RunFile, RunWriter
 from opboost.ledger.store import Ledger
 
 _RECORDS = 1 << 16

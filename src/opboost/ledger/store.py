@@ -13,16 +13,16 @@ from typing import Any, Literal, TypeVar, get_args
 import numpy as np
 import pyarrow as pa
 
-from opboost import durable
+from opboost.storage import atomic_files
 from opboost._typing import IntArray, Words
 from opboost.errors import ConfigError, DataError, ParameterError, PrivacyError
-from opboost.ids import Spelling
-from opboost.ledger import witness
+from opboost.columns.row_ids import Spelling
+from opboost.ledger import chain_witness
 from opboost.ledger.chain import Chain, Entry
 from opboost.ledger.database import is_read_only
 from opboost.ledger.key_file import Key, KeyFile
 from opboost.ledger.members import Members
-from opboost.ledger.runs import Run, RunFile, clear
+from opboost.ledger.run_files import Run, RunFile, clear
 
 T = TypeVar("T")
 
@@ -95,7 +95,7 @@ class Ledger:
         if not read_only:
             _make_private(self.folder)
         self._files: dict[str, RunFile] = {}
-        with nullcontext() if read_only else durable.waiting(self.folder / "creating"):
+        with nullcontext() if read_only else atomic_files.waiting(self.folder / "creating"):
             is_new = self._check_there(new)
             self._chain = Chain(self.folder / CHAIN_FILE)
             try:
@@ -108,7 +108,7 @@ class Ledger:
         """Whether there is no ledger yet; refused where there was, or where there still is, one."""
         there = (self.folder / CHAIN_FILE).exists()
         if not there and self.key_path.exists() and not new:
-            raise witness.missing(self.folder, self.key_path)
+            raise chain_witness.missing(self.folder, self.key_path)
         if there and new:
             raise ConfigError(
                 f"There is a ledger in {self.folder} already. Leave out --new-ledger."
@@ -117,7 +117,7 @@ class Ledger:
 
     def _open(self, is_new: bool, ids: Spelling | None, changed: Changed | None) -> None:
         if is_new:
-            witness.beside(self.key_path).unlink(missing_ok=True)
+            chain_witness.beside(self.key_path).unlink(missing_ok=True)
         first = self._chain.entry(0)
         if first is not None:
             self._check_format(first)
@@ -151,12 +151,12 @@ class Ledger:
             )
 
     def _check_length(self) -> None:
-        for file in (self.folder / witness.FOLDER_NOTE, witness.beside(self.key_path)):
-            before = witness.noted(file)
+        for file in (self.folder / chain_witness.FOLDER_NOTE, chain_witness.beside(self.key_path)):
+            before = chain_witness.noted(file)
             if before is not None:
                 entry = self.entry(before.number)
                 if entry is None or entry.hash != before.hash:
-                    raise witness.shorter(self.folder, before)
+                    raise chain_witness.shorter(self.folder, before)
 
     def _check_keys(self, identity: str) -> None:
         for name in self._chain.key_names():
@@ -190,9 +190,9 @@ class Ledger:
         with self._chain.writing():
             yield
         if (added := self._chain.added) is not None:
-            head = witness.Head(added.number, added.hash)
-            witness.note(self.folder / witness.FOLDER_NOTE, head)
-            witness.note_beside(self.key_path, head)
+            head = chain_witness.Head(added.number, added.hash)
+            chain_witness.note(self.folder / chain_witness.FOLDER_NOTE, head)
+            chain_witness.note_beside(self.key_path, head)
 
     def append(self, kind: str, body: dict[str, Any]) -> Entry:
         """Chain a new entry; only within :meth:`writing`."""

@@ -6,17 +6,19 @@ for comparison, is in ``baselines`` and ``ope``.  ``base`` holds what all share;
 sets the promise beside the exact loss.
 """
 
+from opboost.mechanisms.adj_laplace import AdjLaplace
 from opboost.mechanisms.adj_map import AdjMap
-from opboost.mechanisms.base import Mechanism
-from opboost.mechanisms.baselines import Piecewise, RandomizedResponse
 from opboost.mechanisms.certificate import Certificate
 from opboost.mechanisms.clamp_map import ClampMap
-from opboost.mechanisms.discrete_laplace import AdjLaplace, DiscreteLaplace
+from opboost.mechanisms.discrete_laplace import DiscreteLaplace
 from opboost.mechanisms.global_map import GlobalMap
 from opboost.mechanisms.local_map import LocalMap
-from opboost.mechanisms.missing import WithMissing
+from opboost.mechanisms.mechanism import Mechanism
 from opboost.mechanisms.ope import OrderPreservingEncryption
+from opboost.mechanisms.piecewise import Piecewise
+from opboost.mechanisms.randomized_response import RandomizedResponse
 from opboost.mechanisms.unary_encoding import UnaryEncoding
+from opboost.mechanisms.with_missing import WithMissing
 
 __all__ = [
     "AdjLaplace",

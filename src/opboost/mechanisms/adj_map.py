@@ -6,14 +6,14 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from opboost.domain import Domain, Partition, checked_domain
+from opboost.distributions import Law, RunsLaw
 from opboost.errors import ParameterError
-from opboost.exact import Decay
-from opboost.guarantee import PartitionDLDP, checked_epsilon
-from opboost.laws import Law, RunsLaw
-from opboost.mechanisms.base import Mechanism, fits_table
-from opboost.mechanisms.order import two_sided_bound, two_sided_printed
-from opboost.mechanisms.rows import Rows, powers, scale_bits, table
+from opboost.grid import Domain, Partition, checked_domain
+from opboost.mechanisms.integer_weights import Rows, powers, scale_bits, table
+from opboost.mechanisms.mechanism import Mechanism, fits_table
+from opboost.mechanisms.order_kept import two_sided_bound, two_sided_printed
+from opboost.promises import PartitionDLDP, checked_epsilon
+from opboost.randomness.exact import Decay
 
 
 @dataclass(frozen=True, slots=True, init=False)

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from opboost.domain import Domain
+from opboost.grid import Domain
 
 if TYPE_CHECKING:
-    from opboost.mechanisms.base import Mechanism
+    from opboost.mechanisms.mechanism import Mechanism
 
 ALL_PAIRS = 256
 """Up to this many cells every pair is checked; beyond, the pairs named in ``Certificate``."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from opboost.domain import Domain, checked_domain
-from opboost.exact import Decay
-from opboost.guarantee import DLDP, checked_epsilon
-from opboost.laws import LaplaceLaw, Law
-from opboost.mechanisms.base import Mechanism, fits_table
-from opboost.mechanisms.rows import Rows, powers, scale_bits, table
+from opboost.distributions import LaplaceLaw, Law
+from opboost.grid import Domain, checked_domain
+from opboost.mechanisms.integer_weights import Rows, powers, scale_bits, table
+from opboost.mechanisms.mechanism import Mechanism, fits_table
+from opboost.promises import DLDP, checked_epsilon
+from opboost.randomness.exact import Decay
 
 
 @dataclass(frozen=True, slots=True)

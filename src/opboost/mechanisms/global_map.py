@@ -6,13 +6,13 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from opboost.domain import Domain, checked_domain
-from opboost.exact import Decay
-from opboost.guarantee import DLDP, checked_epsilon
-from opboost.laws import Law, TwoSidedLaw
-from opboost.mechanisms.base import Mechanism, fits_table
-from opboost.mechanisms.order import two_sided_bound
-from opboost.mechanisms.rows import powers, scale_bits, table, two_sided_rows
+from opboost.distributions import Law, TwoSidedLaw
+from opboost.grid import Domain, checked_domain
+from opboost.mechanisms.integer_weights import powers, scale_bits, table, two_sided_rows
+from opboost.mechanisms.mechanism import Mechanism, fits_table
+from opboost.mechanisms.order_kept import two_sided_bound
+from opboost.promises import DLDP, checked_epsilon
+from opboost.randomness.exact import Decay
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from opboost._typing import ArrayLike, IntArray
-from opboost.domain import Domain
 from opboost.errors import OpBoostError
-from opboost.guarantee import NoGuarantee
-from opboost.mechanisms.base import checked_integers
+from opboost.grid import Domain
+from opboost.mechanisms.mechanism import checked_integers
+from opboost.promises import NoGuarantee
 
 
 @dataclass(frozen=True, slots=True)

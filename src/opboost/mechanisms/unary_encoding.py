@@ -11,12 +11,12 @@ from typing import Any, Literal
 import numpy as np
 
 from opboost._typing import FloatArray, IntArray
-from opboost.domain.ordinal import category_positions, checked_categories
+from opboost.distributions.uniform_kernel import draw_bits
 from opboost.errors import ParameterError
-from opboost.exact import SLACK, exp_bounds, float_above, log_ratio
-from opboost.guarantee import LDP, checked_epsilon
-from opboost.kernels.uniform import draw_bits
-from opboost.rng import Rng, Source, default_rng
+from opboost.grid.ordinal_mapping import category_positions, checked_categories
+from opboost.promises import LDP, checked_epsilon
+from opboost.randomness.exact import SLACK, exp_bounds, float_above, log_ratio
+from opboost.randomness.streams import Rng, Source, default_rng
 
 _CHUNK_WORDS = 32_768
 

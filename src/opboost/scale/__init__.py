@@ -9,7 +9,7 @@ many machines; a label party takes them in the place of ``booster="xgboost"``.
 """
 
 from opboost.files.stored_release import Manifest, read_manifest
-from opboost.scale.release import Charge, Release
-from opboost.scale.run import Result, desensitize
+from opboost.scale.desensitize_large import Result, desensitize
+from opboost.scale.release_in_parts import Charge, Release
 
 __all__ = ["Charge", "Manifest", "Release", "Result", "desensitize", "read_manifest"]

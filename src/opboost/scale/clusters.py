@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from opboost.child_processes import safe_path
 from opboost.errors import ParameterError
+from opboost.runtime.child_processes import safe_path
 
 LOOPBACK = "127.0.0.1"
 

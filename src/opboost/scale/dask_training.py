@@ -19,7 +19,7 @@ except ImportError as error:
         "Install it: pip install 'opboost[dask]'."
     ) from None
 
-from opboost.boosting.protocol import CODES, Problem
+from opboost.boosting.booster import CODES, Problem
 from opboost.boosting.xgboost_backend import TrainedXGBoost, settings
 from opboost.errors import ParameterError
 

@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 
 from opboost.errors import DataError
-from opboost.scale.block import Block, check_ids
-from opboost.scale.inputs import Files
-from opboost.scale.work import Outcome, attempt, attempt_slice
+from opboost.scale.part_writer import Block, check_ids
+from opboost.scale.table_tasks import Files
+from opboost.scale.engine_task import Outcome, attempt, attempt_slice
 
 _ANSWER = "number long, refused binary"
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
-from opboost.boosting.protocol import CODES, Blocks, Problem
+from opboost.boosting.booster import CODES, Blocks, Problem
 from opboost.boosting.xgboost_backend import TrainedXGBoost, settings
 from opboost.errors import OpBoostError, ParameterError
 

@@ -5,10 +5,10 @@ split survives (``splits.py``), the best mechanism there is (``optimal.py``), st
 preservation (``order.py``), and what the protocol costs (``cost.py``).
 """
 
-from opboost.theory.cost import Cost, protocol_cost
-from opboost.theory.optimal import OptimalLoss, optimal_loss
-from opboost.theory.order import is_order_preserving
-from opboost.theory.splits import best_gain, beta
+from opboost.theory.optimal_mechanism import OptimalLoss, optimal_loss
+from opboost.theory.protocol_cost import Cost, protocol_cost
+from opboost.theory.split_survival import best_gain, beta
+from opboost.theory.strict_order import is_order_preserving
 
 __all__ = [
     "Cost",

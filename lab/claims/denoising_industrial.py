@@ -1,0 +1,38 @@
+"""The stand-in for the paper's industrial set: docs/denoising.md.  Needs ``OPBOOST_DATA``; long."""
+
+from __future__ import annotations
+
+from functools import cache, partial
+
+from claims.claim import Claim
+from claims.denoising import HERE, scores
+from opboost_lab.accuracy import parted, plain
+
+EPSILONS = (0.64, 1.28, 2.56)
+SEEDS = range(1)
+
+
+@cache
+def left() -> float:
+    """The share of variance that plain training on raw values leaves."""
+    return 1 - plain("Industrial", on_grid=False, data=parted("Industrial", 0))
+
+
+def ratios(way: str, epsilon: float, denoise: object) -> list[float]:
+    """Mean squared error over that of the plain model, seed by seed."""
+    found = scores("Industrial", way, epsilon, denoise, "cells", SEEDS)
+    return [(1 - r2) / left() for r2 in found]
+
+
+CLAIMS = [
+    Claim(
+        f"{way}, {'denoised' if denoise else 'as it came'}, ε={epsilon}, Industrial's stand-in: "
+        "MSE over plain",
+        HERE,
+        "at most",
+        1.25,
+        partial(ratios, way, epsilon, denoise),
+    )
+    for way, denoise in (("Global-map", False), ("Clamp-map", False), ("Clamp-map", "auto"))
+    for epsilon in EPSILONS
+]

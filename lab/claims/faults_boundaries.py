@@ -1,0 +1,13 @@
+"""``kill -9`` of each party at every phase boundary of a job."""
+
+from __future__ import annotations
+
+from claims.faults import claims_of
+from robustness.faults import kills
+
+CLAIMS = claims_of(
+    {
+        f"kill -9 of {v} at every boundary": (25, lambda v=v: kills.at_boundaries(v))
+        for v in kills.VICTIMS
+    }
+)

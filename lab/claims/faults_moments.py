@@ -1,0 +1,14 @@
+"""``kill -9`` of each party at random moments of a job."""
+
+from __future__ import annotations
+
+from claims.faults import SEED, claims_of
+from robustness.faults import kills
+
+KILLS = 50
+CLAIMS = claims_of(
+    {
+        f"kill -9 of {v} at random moments": (KILLS, lambda v=v: kills.at_random(v, KILLS, SEED))
+        for v in kills.VICTIMS
+    }
+)

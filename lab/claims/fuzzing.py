@@ -1,0 +1,38 @@
+"""A million cases over every decoder, and how many of them broke the contract."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from claims.claim import Claim
+from robustness.fuzz.engine import Result, run
+from robustness.fuzz.targets import TARGETS
+
+CASES = 1_000_000
+SEED = 20_260_101
+
+
+@lru_cache(maxsize=1)
+def fuzzed() -> Result:
+    result = run(TARGETS, CASES, SEED)
+    for target in TARGETS:
+        seconds = result.seconds.get(target.name, 0.0)
+        print(f"    {target.name}: {result.cases.get(target.name, 0):,} in {seconds:.0f} s")
+    for crash in result.crashes:
+        print(f"    seed {SEED}, {crash.target}, case {crash.case}: {crash.words}")
+    return result
+
+
+def cases() -> float:
+    return float(fuzzed().total)
+
+
+def crashes() -> float:
+    return float(len(fuzzed().crashes))
+
+
+HERE = "docs/reliability.md, Fuzzing"
+CLAIMS = [
+    Claim("fuzzing: cases fed to decoders", HERE, "at least", CASES, cases),
+    Claim("fuzzing: crashes, hangs and broken laws", HERE, "equals", 0, crashes),
+]

@@ -1,0 +1,82 @@
+"""The paper's tables and figures, next to ours: docs/reproduction.md.  Needs ``OPBOOST_DATA``."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from functools import lru_cache, partial
+from pathlib import Path
+
+from claims.claim import Claim
+from opboost_lab.accuracy import PARAMS
+from opboost_lab.reproduce.artefacts import tab_comun_perform as comun
+from opboost_lab.reproduce.artefacts.tab_op_prob_t import gammas
+from opboost_lab.reproduce.measures.cost_tables import cost_table
+from opboost_lab.reproduce.measures.speed_of_release import desensitising, encrypting
+from opboost_lab.reproduce.measures.traffic import job_traffic
+from opboost_lab.reproduce.methods import Method
+from opboost_lab.reproduce.printed import OP_PROB_T
+
+HERE = "docs/reproduction.md"
+
+
+def same_digits() -> float:
+    """How many of the 80 printed figures come back to all four digits."""
+    return sum(
+        round(ours, 4) == printed
+        for method, row in OP_PROB_T.items()
+        for ours, printed in zip(gammas(method)["as_printed"], row, strict=True)
+    )
+
+
+def traffic_share(name: str) -> list[float]:
+    """Party B's bytes over the paper's, for each of its methods and ours."""
+    table = cost_table(name, bundled=False)
+    shares = []
+    for method, chosen in comun.METHODS.items():
+        printed = comun.printed("b", "XGBoost", name, method)
+        printed = printed or comun.printed("b", "XGBoost", name, "Global-map") or 1
+        found = job_traffic(table, chosen, comun.EPSILON, "xgboost", PARAMS["xgboost"])
+        shares.append(found["b"] / printed)
+    return shares
+
+
+def over_encryption() -> list[float]:
+    """How many times as long un-memoised order-preserving encryption takes, at its least."""
+    slow = encrypting(100_000, sample=200, memo=False)["seconds"]
+    methods = (Method("Global-map"), Method("Adj-map", theta=10, alpha=10), Method("Clamp-map"))
+    return [
+        slow / desensitising(method.as_json(), epsilon, 100_000, repeats=5)["seconds"]
+        for method in methods
+        for epsilon in (0.08, 1.28)
+    ]
+
+
+@lru_cache(maxsize=1)
+def quick() -> tuple[float, int]:
+    """Seconds of a quick run of everything from nothing, and how many artefacts it shows."""
+    with tempfile.TemporaryDirectory() as folder:
+        began = time.monotonic()
+        subprocess.run(
+            [sys.executable, "-m", "opboost", "reproduce", "all", "--quick", "--out", folder],
+            check=True,
+            capture_output=True,
+        )
+        seconds = time.monotonic() - began
+        return seconds, len(list(Path(folder).glob("*/data.json")))
+
+
+CLAIMS = [
+    Claim("tab:op-prob-t: figures that come back digit by digit", HERE, "equals", 80, same_digits),
+    *(
+        Claim(f"Party B's bytes over the paper's, {name}: the largest of the methods", HERE,
+              "at most", 0.125, partial(traffic_share, name), middle=max)
+        for name in comun.SETS
+    ),
+    Claim("desensitising: times as fast as un-memoised OPE, at least", HERE, "at least", 100,
+          over_encryption, middle=min),
+    Claim("reproduce all --quick: seconds", HERE, "at most", 300, lambda: quick()[0]),
+    Claim("reproduce all --quick: artefacts shown", HERE, "at least", 18, lambda: quick()[1]),
+]  # fmt: skip

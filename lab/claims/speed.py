@@ -1,0 +1,180 @@
+"""Figures about speed and memory: README.md (Speed, On the command line).
+
+Everything is measured in one run on one core; ratios are of medians.
+"""
+
+from __future__ import annotations
+
+import csv
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import lru_cache, partial
+from pathlib import Path
+
+import numpy as np
+
+import opboost as op
+from claims.claim import Claim
+from opboost_lab.bench.sampling import Case, Result, cases, run
+
+REPEATS = 7
+
+
+@lru_cache(maxsize=1)
+def small_grids() -> list[Result]:
+    """Grids of 10 and 100 cells, peers included."""
+    return list(run(cases(grids=(10, 100)), REPEATS))
+
+
+@lru_cache(maxsize=1)
+def huge_grid() -> list[Result]:
+    """2^40 cells, where no table exists."""
+    return list(run([Case(e, 2**40, 10**6) for e in (0.08, 1.28)], REPEATS, peers=False))
+
+
+def slowest(ratio: Callable[[Result, float], float]) -> list[float]:
+    """For each case the worst of all mechanisms: the least favourable figure there is."""
+    return [min(ratio(r, t.median) for t in r.ours) for r in small_grids()]
+
+
+def over_numpy() -> float:
+    return min(slowest(lambda r, t: r.numpy.median / t))
+
+
+def over_opendp() -> float:
+    for result in small_grids():
+        if result.peer("opendp").problem:
+            raise RuntimeError(result.peer("opendp").problem)
+    return min(slowest(lambda r, t: r.peer("opendp").median / t))
+
+
+def aes_times() -> float:
+    return max(max(t.median / r.aes.median for t in r.ours) for r in small_grids())
+
+
+def huge_rate(name: str) -> list[float]:
+    return [t.per_second / 1e6 for r in huge_grid() for t in r.ours if t.name == name]
+
+
+def peers_present() -> float:
+    """How many of the three named libraries could be timed."""
+    return sum(not p.problem for p in small_grids()[0].peers)
+
+
+def first_call() -> list[float]:
+    """Import and first draw in a fresh process, the compiled code being cached."""
+    script = (
+        "import time; start = time.perf_counter()\n"
+        "import opboost as op, numpy as np\n"
+        "op.ClampMap(op.Domain(1, 10), 0.64).sample(np.ones(1000, np.uint8))\n"
+        "print(time.perf_counter() - start)"
+    )
+    times = []
+    for _ in range(6):
+        done = subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, check=True
+        )
+        times.append(float(done.stdout))
+    return times[1:]  # the first may compile
+
+
+def kendall_seconds() -> list[float]:
+    generator = np.random.default_rng(0)
+    r = generator.normal(size=10**6)
+    s = np.round(r + generator.normal(size=10**6), 1)
+    op.weighted_kendall(r[:10], s[:10])
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        op.weighted_kendall(r, s)
+        times.append(time.perf_counter() - start)
+    return times
+
+
+CONFIG = """
+[mechanism]
+epsilon = 0.64
+[columns.age]
+bounds = [17, 90]
+[columns.pay]
+bounds = [10, 100000]
+scale = "log"
+[columns.city]
+categories = ["north", "south", "east"]
+[table]
+drop = ["id"]
+"""
+
+
+def peak_megabytes(rows: int) -> float:
+    """The peak resident memory of ``opboost desensitize`` on a CSV file of so many rows."""
+    script = (
+        # Not ru_maxrss, which survives an exec and may show the parent's peak.
+        "import re, pathlib\n"
+        "from opboost.cli import app\n"
+        "try: app()\n"
+        "except SystemExit: pass\n"
+        "status = pathlib.Path('/proc/self/status').read_text()\n"
+        "print(int(re.search(r'VmHWM:\\s+(\\d+)', status)[1]) / 1024)"
+    )
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "b.toml").write_text(CONFIG)
+        _write(folder / "in.csv", rows)
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-c",
+                script,
+                "desensitize",
+                "in.csv",
+                "-c",
+                "b.toml",
+                "-o",
+                "out.csv",
+            ],
+            capture_output=True,
+            text=True,
+            cwd=folder,
+            check=True,
+        )
+    return float(done.stdout.split()[-1])
+
+
+def _write(path: Path, rows: int) -> None:
+    generator = random.Random(1)
+    block = [
+        [10**15 + i, generator.randint(15, 95), round(generator.lognormvariate(8, 1), 2), c]
+        for i, c in enumerate(generator.choices(["north", "south", "east"], k=100_000))
+    ]
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["id", "age", "pay", "city"])
+        for _ in range(rows // len(block)):
+            writer.writerows(block)
+
+
+HERE = "README.md, Speed"
+CLAIMS = [
+    Claim("peers that could be timed", HERE, "at least", 3, peers_present),
+    Claim("× numpy, worst mechanism and case, 10 and 100 cells", HERE, "at least", 3, over_numpy),
+    Claim("× OpenDP, worst mechanism and case", HERE, "at least", 500, over_opendp),
+    Claim("time over that of the keystream, worst case", HERE, "at most", 8, aes_times),
+    *(
+        Claim(f"{name}, 2^40 cells, M/s", HERE, "at least", 20, partial(huge_rate, name))
+        for name in ("Clamp-map", "Global-map", "Local-map")
+    ),
+    Claim("first call in a fresh process, s", HERE, "at most", 1, first_call),
+    Claim("weighted Kendall of a million values, s", HERE, "at most", 2, kendall_seconds),
+    Claim(
+        "peak memory on a CSV file of 10 million rows, MB",
+        "README.md, On the command line",
+        "at most",
+        500,
+        partial(peak_megabytes, 10_000_000),
+    ),
+]

@@ -1,0 +1,1 @@
+"""The laboratory: the paper reproduced, benchmarks, and every stated figure recomputed."""

@@ -1,0 +1,176 @@
+"""``opboost bench federation``: a whole networked job, beside plain training on the joined table.
+
+Every party is a process; a relay on loopback counts what each feature party really sends, with TLS.
+Rows are given, as they are to the plain program; what finding them costs is in docs/alignment.md.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import tempfile
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+
+from opboost._typing import FloatArray, IntArray
+from opboost.demo.local_federation import LABEL_PARTY, run_scene, write_scene
+from opboost.estimators import load
+from opboost.runtime.child_processes import python_command
+from opboost_lab.counting_proxy import Relay
+
+TREES = {"num_boost_round": 80, "max_depth": 3, "eta": 0.1}
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How large a job is: the label party's columns, and those of each feature party."""
+
+    rows: int
+    own: int
+    theirs: int
+    parties: int
+
+
+SIZES = (Size(30_000, 10, 4, 1), Size(1_000_000, 0, 5, 4))
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run: seconds from starting the processes to the model, and bytes up by party.
+
+    ``plain`` is a program that reads the joined table, trains the same booster and saves it: a
+    process like the others, from its start to its model.  ``training`` is its training alone.
+    """
+
+    size: Size
+    seconds: float
+    plain: float
+    training: float
+    up: dict[str, int]
+    down: dict[str, int]
+    auc: float
+    plain_auc: float
+
+    @property
+    def more(self) -> float:
+        """Seconds more than the plain program."""
+        return self.seconds - self.plain
+
+
+def run(size: Size, epsilon: float = 0.64) -> Run:
+    """Plain training, then the whole job in fresh processes."""
+    X, y, X_test, y_test = data(size)
+    names = [f"x{j}" for j in range(X.shape[1])]
+    ids = pa.array([f"p{i:08d}" for i in range(size.rows)])
+    train = pa.table(dict(zip(names, X.T, strict=True)))
+    bounds = dict.fromkeys(names, (-4.0, 4.0))
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        tables = {}
+        for p in range(size.parties):
+            first = size.own + p * size.theirs
+            theirs = names[first : first + size.theirs]
+            tables[f"party-{p + 1}"] = train.select(theirs).append_column("id", ids)
+        own = train.select(names[: size.own]).append_column("id", ids)
+        scene = write_scene(
+            Path(folder),
+            own.append_column("y", pa.array(y)),
+            "y",
+            tables,
+            bounds,
+            epsilon=epsilon,
+            booster=TREES,
+            align="given",
+        )
+        relays: dict[str, Relay] = {}
+
+        def between(name: str, address: str) -> str:
+            relays[name] = stack.enter_context(Relay(address))
+            return relays[name].address
+
+        plain, training, plain_auc = _plain(Path(folder), train, y, X_test, y_test)
+        outcome = run_scene(scene, between=between)
+        model = load(Path(folder) / LABEL_PARTY / "model.opboost")
+    test = pa.table(dict(zip(names, X_test.T, strict=True)))
+    chances = model.predict_proba(test.select(list(model.feature_names_in_)))[:, 1]
+    return Run(
+        size,
+        outcome.seconds,
+        plain,
+        training,
+        {name: relay.up for name, relay in relays.items()},
+        {name: relay.down for name, relay in relays.items()},
+        _auc(y_test, chances),
+        plain_auc,
+    )
+
+
+def repeated(size: Size, repeats: int) -> list[Run]:
+    """Several runs, all of them whole."""
+    return [run(size) for _ in range(repeats)]
+
+
+def median(runs: list[Run], figure: str) -> float:
+    """The median of a figure."""
+    return float(statistics.median(getattr(r, figure) for r in runs))
+
+
+def data(size: Size) -> tuple[FloatArray, IntArray, FloatArray, IntArray]:
+    """Rows in which a booster gains from every party's columns; a fifth more for the test."""
+    columns = size.own + size.theirs * size.parties
+    rng = np.random.default_rng(0)
+    rows = size.rows + min(size.rows // 5, 50_000)
+    X = rng.normal(size=(rows, columns))
+    score = X @ rng.normal(size=columns) / np.sqrt(columns) + 0.5 * X[:, 0] * X[:, -1]
+    y = (score + 0.8 * rng.normal(size=rows) > 0).astype(np.int64)
+    return X[: size.rows], y[: size.rows], X[size.rows :], y[size.rows :]
+
+
+_PROGRAM = """
+import json, sys, time
+import pyarrow.parquet, xgboost
+table = pyarrow.parquet.read_table(sys.argv[1])
+X, y = table.drop_columns(["y"]), table.column("y").to_numpy()
+params = json.loads(sys.argv[3])
+trees = params.pop("num_boost_round")
+started = time.perf_counter()
+booster = xgboost.train(params, xgboost.QuantileDMatrix(X, y), trees)
+print(time.perf_counter() - started)
+booster.save_model(sys.argv[2])
+"""
+
+
+def _plain(
+    folder: Path, train: pa.Table, y: IntArray, X_test: FloatArray, y_test: IntArray
+) -> tuple[float, float, float]:
+    import xgboost as xgb
+
+    joined, model = folder / "joined.parquet", folder / "plain.json"
+    pa.parquet.write_table(train.append_column("y", pa.array(y)), joined)
+    params = json.dumps({**TREES, "objective": "binary:logistic"})
+    whole, alone = [], []
+    for _ in range(3):
+        started = time.perf_counter()
+        done = subprocess.run(
+            python_command("-c", _PROGRAM, str(joined), str(model), params),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        whole.append(time.perf_counter() - started)
+        alone.append(float(done.stdout))
+    booster = xgb.Booster(model_file=str(model))
+    chances = booster.inplace_predict(X_test, validate_features=False)
+    return min(whole), min(alone), _auc(y_test, chances)
+
+
+def _auc(y: IntArray, chances: FloatArray) -> float:
+    from sklearn.metrics import roc_auc_score
+
+    return float(roc_auc_score(y, chances))

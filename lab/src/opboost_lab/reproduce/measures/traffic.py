@@ -1,0 +1,149 @@
+"""Bytes that each party sends in a whole job, counted where the two parties meet."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from opboost._typing import IntArray
+from opboost.columns.codebook import CodedColumn
+from opboost.columns.private_column import PrivateColumn
+from opboost.demo.local_federation import run_scene, write_scene
+from opboost.grid import Domain, NumericMapping
+from opboost.parties.channel import MemoryChannel
+from opboost.parties.feature.feature_party import FeatureParty
+from opboost.parties.label.label_party import LabelParty
+from opboost.protocol.column_streams import Head
+from opboost.protocol.messages import Farewell, Schema, SplitQuery, Welcome, encode
+from opboost_lab.accuracy import GRID, PARAMS
+from opboost_lab.counting_proxy import Relay
+from opboost_lab.reproduce.measures.cost_tables import CostTable, cost_table
+from opboost_lab.reproduce.methods import Method
+from opboost_lab.reproduce.task import Json
+
+
+class CountingChannel(MemoryChannel):
+    """The channel in memory, which also counts what the label party says, and codes' entropy."""
+
+    def __init__(self, party: FeatureParty) -> None:
+        super().__init__(party)
+        self.asked = 0
+        self.cuts = 0
+        self.entropy = 0.0
+        self.codes = 0
+        self._job = ""
+
+    def open(self, welcome: Welcome) -> Schema:
+        """Count the welcome."""
+        self.asked += len(encode(welcome))
+        self._job = welcome.job
+        return super().open(welcome)
+
+    def columns(self) -> Iterator[tuple[Head, CodedColumn]]:
+        """Count each column's stream and the entropy of its codes."""
+        before = self.sent
+        for head, column in super().columns():
+            self.entropy += entropy_bytes(column.codes)
+            self.codes = self.sent - before
+            yield head, column
+
+    def ask(self, query: SplitQuery) -> None:
+        """Count the split query and the cuts that it names."""
+        self.asked += len(encode(query))
+        self.cuts += sum(len(c.codes) for c in query.columns)
+        super().ask(query)
+
+    def close(self) -> None:
+        """Count the farewell."""
+        self.asked += len(encode(Farewell(self._job)))
+        super().close()
+
+
+def entropy_bytes(codes: IntArray) -> float:
+    """What an ideal coder needs for these codes, in bytes.
+
+    >>> entropy_bytes(np.array([0, 1] * 8))
+    2.0
+    """
+    counts = np.bincount(codes)
+    share = counts[counts > 0] / counts.sum()
+    return float(-(share * np.log2(share)).sum() * len(codes) / 8)
+
+
+def traffic(
+    name: str, booster: str, method: Json, epsilon: float, bundled: bool, rows: int | None = None
+) -> Json:
+    """A whole job in memory, through the bytes that a network would carry."""
+    table = cost_table(name, bundled, rows)
+    return job_traffic(table, Method(**method), epsilon, booster, PARAMS[booster])
+
+
+def job_traffic(
+    table: CostTable,
+    method: Method,
+    epsilon: float,
+    booster: str,
+    params: dict[str, Any],
+    domain: Domain = GRID,
+) -> Json:
+    """Bytes by party, and what they hold."""
+    mechanism = method.mechanism(domain, epsilon)
+    mapping: Any = "cells" if method.kind == "ours" else "paper"
+    columns = [
+        PrivateColumn(c, NumericMapping(domain, bounds, mapping=mapping), mechanism)
+        for c, bounds in table.bounds.items()
+    ]
+    task: Any = "regress" if table.task == "regression" else "classify"
+    with tempfile.TemporaryDirectory() as folder:
+        channel = CountingChannel(FeatureParty(table.private, columns, state=Path(folder)))
+        label = LabelParty(
+            table.own,
+            table.y,
+            booster=booster,
+            booster_params={**params, "nthread": 1} if booster == "xgboost" else params,
+            denoise=False,
+            random_state=0,
+            task=task,
+        )
+        label.train([channel])
+    return {
+        "a": channel.asked,
+        "b": channel.sent,
+        "codes": channel.codes,
+        "entropy": channel.entropy,
+        "cuts": channel.cuts,
+        "values": table.private.num_rows * table.private.num_columns,
+    }
+
+
+def networked(name: str, epsilon: float, bundled: bool) -> Json:
+    """The same job by Clamp-map as processes over mutual TLS, counted on the socket."""
+    table = cost_table(name, bundled)
+    ids = pa.array([f"p{i:08d}" for i in range(len(table.y))])
+    own = table.own if table.own is not None else pa.table({"id": ids})
+    label = own if "id" in own.column_names else own.append_column("id", ids)
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        scene = write_scene(
+            Path(folder),
+            label.append_column("y", pa.array(table.y)),
+            "y",
+            {"shop": table.private.append_column("id", ids)},
+            table.bounds,
+            epsilon=epsilon,
+            booster={"num_boost_round": 80, "max_depth": 3, "eta": 0.1, "nthread": 1},
+            align="given",
+        )
+        relays: list[Relay] = []
+
+        def between(name: str, address: str) -> str:
+            relays.append(stack.enter_context(Relay(address)))
+            return relays[0].address
+
+        run_scene(scene, between=between)
+        return {"a": relays[0].down, "b": relays[0].up}

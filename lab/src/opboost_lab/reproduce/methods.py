@@ -1,0 +1,150 @@
+"""The mechanisms that the experiments compare, and at which of three levels each stands.
+
+The paper compares at equal *nominal* ε.  That is neither equal protection among the paper's own
+mechanisms (docs/errata.md, 1, 2 and 25) nor comparable with local differential privacy, whose ε is
+for any two values.  So a method can also stand at equal *exact* ε a unit, and one of local
+differential privacy at equal *total*, ε·(R−L).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from typing import Literal
+
+from scipy.optimize import brentq
+
+from opboost.errors import ParameterError
+from opboost.grid import Domain
+from opboost.mechanisms import (
+    AdjMap,
+    ClampMap,
+    GlobalMap,
+    LocalMap,
+    Mechanism,
+    Piecewise,
+    RandomizedResponse,
+)
+from opboost_lab.reproduce.finding import Kind
+from opboost_lab.reproduce.task import Json
+
+Family = Literal[
+    "Global-map", "Adj-map", "Local-map", "Clamp-map", "Piecewise", "GRR", "FederBoost"
+]
+Level = Literal["nominal", "exact", "total"]
+LDP = ("Piecewise", "GRR", "FederBoost")
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A mechanism but for grid and level; ``denoise`` says what the label party does with it.
+
+    >>> Method("Adj-map", theta=4, alpha=10).label
+    'Adj-map θ=4 α=10'
+    >>> Method("Global-map", at="exact").mechanism(Domain(1, 10), 0.64)
+    GlobalMap(domain=Domain(L=1, R=10), epsilon=0.8746...)
+    """
+
+    family: Family
+    theta: int | None = None
+    alpha: float | None = None
+    at: Level = "nominal"
+    denoise: bool = False
+
+    @property
+    def label(self) -> str:
+        """How it is called in tables and figures."""
+        parts: list[str] = [self.family]
+        if self.theta is not None:
+            parts.append(f"θ={self.theta}")
+        if self.alpha is not None:
+            parts.append(f"α={self.alpha:g}")
+        if self.at == "exact":
+            parts.append("(exact ε)")
+        if self.at == "total":
+            parts.append("(total ε)")
+        return " ".join(parts) + (", denoised" if self.denoise else "")
+
+    @property
+    def kind(self) -> Kind:
+        """Whose method it is."""
+        if self.family in LDP:
+            return "ldp"
+        return "ours" if self.denoise or self.family == "Clamp-map" else "paper"
+
+    def as_json(self) -> Json:
+        """For the settings of a task; ``Method(**...)`` is the way back."""
+        return asdict(self)
+
+    def mechanism(self, domain: Domain, epsilon: float) -> Mechanism:
+        """The mechanism, at ``epsilon`` a unit of distance in this method's sense."""
+        if self.at == "exact":
+            return _recalibrated(self, domain, epsilon)
+        return self._nominal(domain, epsilon * (domain.span if self.at == "total" else 1))
+
+    def _nominal(self, domain: Domain, epsilon: float) -> Mechanism:
+        if self.family == "Adj-map":
+            theta, alpha = self.theta or 2, 1.0 if self.alpha is None else self.alpha
+            return AdjMap(domain, epsilon, theta=theta, alpha=alpha)
+        if self.family == "Local-map":
+            return LocalMap(domain, epsilon=epsilon, theta=self.theta or 2)
+        simple: dict[str, Callable[[Domain, float], Mechanism]] = {
+            "Global-map": GlobalMap,
+            "Clamp-map": ClampMap,
+            "Piecewise": Piecewise,
+            "GRR": RandomizedResponse,
+            "FederBoost": RandomizedResponse,
+        }
+        return simple[self.family](domain, epsilon)
+
+
+@lru_cache(maxsize=4096)
+def _recalibrated(method: Method, domain: Domain, epsilon: float) -> Mechanism:
+    """The largest nominal level whose exact loss a unit is at most ``epsilon``."""
+    if method.family not in ("Global-map", "Adj-map", "Clamp-map"):
+        raise ParameterError(f"{method.label} has no exact level a unit to be set to.")
+    low, high = 0.0, epsilon
+    while _excess(method, domain, high, epsilon) <= 0:
+        low, high = high, 2 * high
+    level = float(brentq(lambda e: _excess(method, domain, e, epsilon), low, high, rtol=1e-9))
+    while _excess(method, domain, level, epsilon) > 0:
+        level *= 1 - 1e-9
+    return method._nominal(domain, level)
+
+
+def _excess(method: Method, domain: Domain, level: float, epsilon: float) -> float:
+    """How much more a unit costs, exactly, than it may; a level of nothing costs nothing."""
+    return (method._nominal(domain, level).exact_epsilon() if level else 0.0) - epsilon
+
+
+def adj_maps(thetas: tuple[int, ...], alphas: tuple[float, ...]) -> list[Method]:
+    """Adj-map at every pair of parameters."""
+    return [Method("Adj-map", theta=t, alpha=a) for t in thetas for a in alphas]
+
+
+def at_level(domain: Domain, epsilon: float) -> str:
+    """A level in words: a unit, and from end to end.
+
+    >>> at_level(Domain(1, 10), 0.64)
+    'ε = 0.64 a unit (5.76 end to end)'
+    """
+    return f"ε = {epsilon:g} a unit ({epsilon * domain.span:g} end to end)"
+
+
+def unit_axis(domain: Domain, what: str = "ε a unit of distance") -> str:
+    """What stands under an axis of levels.
+
+    >>> unit_axis(Domain(1, 10))
+    'ε a unit of distance (end to end: 9 ε)'
+    """
+    return f"{what} (end to end: {domain.span:,} ε)"
+
+
+def level_line(domain: Domain) -> str:
+    """The sentence that stands under every figure by ε."""
+    return (
+        f"ε is for one unit of distance on {domain.L}..{domain.R}; from end to end it is "
+        f"{domain.span} times that. Local-map promises nothing between runs; the ε of methods of "
+        "local differential privacy is for any two values, so these also stand at the total."
+    )

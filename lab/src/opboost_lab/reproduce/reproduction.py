@@ -1,0 +1,57 @@
+"""A whole run: measurements, findings, files, and the report over all of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from opboost.storage import atomic_files
+from opboost_lab.reproduce.digest import digest
+from opboost_lab.reproduce.finding import Artefact
+from opboost_lab.reproduce.machine import Machine, machine
+from opboost_lab.reproduce.report import Shown, about, page
+from opboost_lab.reproduce.running import Progress, run_tasks
+from opboost_lab.reproduce.scope import Scope
+from opboost_lab.reproduce.task import Store
+from opboost_lab.reproduce.writing import write_finding
+
+
+@dataclass(frozen=True, slots=True)
+class Reproduction:
+    """What a run found, and where its report is."""
+
+    shown: tuple[Shown, ...]
+    report: Path
+    machine: Machine
+    seconds: float
+
+    @property
+    def failed(self) -> tuple[Shown, ...]:
+        """The artefacts that could not be shown."""
+        return tuple(s for s in self.shown if s.finding is None)
+
+
+def reproduce(
+    artefacts: Sequence[Artefact], scope: Scope, out: Path, progress: Progress
+) -> Reproduction:
+    """Run what is missing and write all files; a run that was stopped is taken up where it was."""
+    started = time.monotonic()
+    with atomic_files.alone(out):
+        run = run_tasks(
+            (t for a in artefacts for t in a.tasks(scope)), Store(out / "cache"), progress
+        )
+        shown = []
+        for artefact in artefacts:
+            problems = {run.failed[t]: None for t in artefact.tasks(scope) if t in run.failed}
+            finding = None if problems else artefact.show(scope, run.done)
+            if finding is not None:
+                write_finding(artefact, finding, out)
+            shown.append(Shown(artefact, finding, " ".join(problems)))
+        here, seconds = machine(), time.monotonic() - started
+        report = out / "report.html"
+        atomic_files.write(report, page(shown, scope, here, seconds, out).encode())
+        words = digest(shown, about(scope, here, seconds))
+        atomic_files.write(out / "reproduction.md", words.encode())
+    return Reproduction(tuple(shown), report, here, seconds)

@@ -1,0 +1,165 @@
+"""Where the rows of a learning artefact come from: the paper's set, a stand-in, or a user's."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from opboost_lab.accuracy import parted
+from opboost_lab.data.bundled import BUNDLED
+from opboost_lab.data.datasets import DataSet, halves
+from opboost_lab.data.own_table import LEAK, digest, own_table
+from opboost_lab.reproduce.finding import Note
+from opboost_lab.reproduce.scope import OwnTable, Scope
+from opboost_lab.reproduce.task import Json
+
+QUICK_ROWS = 2000
+"""Rows for training, and as many for the test, in a quick run."""
+KINDS = {
+    "Adult": "binary",
+    "Pen-digits": "multiclass",
+    "Powerplant": "regression",
+    "CASP": "regression",
+    "Industrial": "regression",
+}
+MEASURE = {"binary": "AUC", "multiclass": "accuracy", "regression": "MSE"}
+"""By which a figure shows a task."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A data set by name, as a task can be told it; ``data`` gives its rows for a seed.
+
+    ``name`` is the paper's set, or the file of a user's table; ``rows`` is the most that are
+    taken; ``digest`` is that of the user's files, so that another content is another source.
+    """
+
+    name: str
+    rows: int | None = None
+    stand_in: str = ""
+    path: str = ""
+    label: str = ""
+    config: str = ""
+    digest: str = ""
+    anew: bool = False
+    """Part the rows by the seed even where there is an official split."""
+
+    @classmethod
+    def of(cls, name: str, scope: Scope, *, anew: bool = False) -> Source:
+        """The source of a set in a run of this scope."""
+        rows = QUICK_ROWS if scope.quick else None
+        if scope.table is not None:
+            own = scope.table
+            known = digest(own.path, own.config)
+            config = "" if own.config is None else str(own.config.absolute())
+            path = str(own.path.absolute())
+            return cls(own.path.name, rows, "", path, own.label, config, known)
+        if scope.bundled:
+            return cls(name, rows, BUNDLED[name]().name)
+        return cls(name, rows, anew=anew)
+
+    def as_json(self) -> Json:
+        """For the settings of a task; ``Source(**...)`` is the way back."""
+        return asdict(self)
+
+    @property
+    def title(self) -> str:
+        """What stands over a panel."""
+        if self.path:
+            return f"{self.name}, your table"
+        if self.stand_in:
+            return f"{self.stand_in}, standing in for {self.name}"
+        return "flights of 2013, standing in" if self.name == "Industrial" else self.name
+
+    @property
+    def kind(self) -> str:
+        """``binary``, ``multiclass`` or ``regression``."""
+        return (
+            _own(self.path, self.label, self.config, self.digest).task
+            if self.path
+            else (KINDS[self.name])
+        )
+
+    @property
+    def narrow(self) -> bool:
+        """A user's table with one private column, over which no level can be split."""
+        if not self.path:
+            return False
+        data = _own(self.path, self.label, self.config, self.digest)
+        return len(data.bounds) + len(data.categories) < 2
+
+    @property
+    def measure(self) -> str:
+        """By which a figure shows it."""
+        return MEASURE[self.kind]
+
+    @property
+    def better(self) -> int:
+        """+1 where a higher value of the measure is better, −1 where a lower one is."""
+        return -1 if self.kind == "regression" else 1
+
+    def data(self, seed: int) -> DataSet:
+        """The rows, parted and chosen by the seed."""
+        data = self._parted(seed)
+        if self.rows is None:
+            return data
+        picks = np.random.default_rng([seed, 1])
+        train, test = (_some(t, self.rows, picks) for t in (data.train, data.test))
+        return replace(data, train=train, test=test)
+
+    def _parted(self, seed: int) -> DataSet:
+        if not self.path and not self.stand_in and not self.anew:
+            return parted(self.name, seed)
+        if self.path:
+            data = _own(self.path, self.label, self.config, self.digest)
+        else:
+            data = BUNDLED[self.name]() if self.stand_in else parted(self.name, 0)
+        train, test = halves(pa.concat_tables([data.train, data.test]), seed)
+        return replace(data, train=train, test=test)
+
+    def notes(self) -> tuple[Note, ...]:
+        """What a reader must know about these rows."""
+        said = []
+        if self.stand_in:
+            said.append(
+                f"{self.title}: the paper's data are not here, so this shows the methods, not the "
+                "paper's figures. Set OPBOOST_DATA for these."
+            )
+        if self.path:
+            data = _own(self.path, self.label, self.config, self.digest)
+            said.append(
+                f"{self.name}: {self.kind} by its label {self.label!r}, {len(data.bounds)} numeric "
+                "columns are private, gaps in them hold the middle of the bounds; other columns "
+                "are the label party's own, and text of very many values is left out."
+            )
+            if not self.config:
+                said.append(LEAK.format(columns=", ".join(data.bounds)))
+        if self.rows is not None:
+            said.append(f"A quick look: at most {self.rows:,} rows to learn from.")
+        return tuple(Note(text) for text in said)
+
+
+def sources(names: tuple[str, ...], scope: Scope, *, anew: bool = False) -> list[Source]:
+    """The sources of several sets; a user's table takes the place of all of them."""
+    return list(dict.fromkeys(Source.of(n, scope, anew=anew) for n in names))
+
+
+def checked(own: OwnTable) -> tuple[str, ...]:
+    """Read a user's table, or say what is wrong with it; what must be said aloud about it."""
+    data = own_table(own.path, own.label, own.config)
+    return () if own.config else (LEAK.format(columns=", ".join(data.bounds)),)
+
+
+@lru_cache(maxsize=2)
+def _own(path: str, label: str, config: str, known: str) -> DataSet:
+    return own_table(Path(path), label, Path(config) if config else None)
+
+
+def _some(table: pa.Table, rows: int, picks: np.random.Generator) -> pa.Table:
+    if table.num_rows <= rows:
+        return table
+    return table.take(np.sort(picks.permutation(table.num_rows)[:rows]))

@@ -1,0 +1,211 @@
+"""One data set under one booster: which models are trained, and their scores once they are."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from opboost_lab.accuracy import GRID
+from opboost_lab.reproduce.finding import Curve
+from opboost_lab.reproduce.measures.learning import learned, unprotected
+from opboost_lab.reproduce.methods import Method
+from opboost_lab.reproduce.scope import Scope
+from opboost_lab.reproduce.source import Source
+from opboost_lab.reproduce.task import Json, Results, Task
+
+Booster = Literal["hist-gbdt", "stumps", "xgboost", "deep"]
+Mapping = Literal["paper", "cells"]
+
+DENOISED_REPEATS = 3
+"""Denoising chooses much by itself and takes longer, so it is repeated less often."""
+
+SECONDS = {
+    "Adult": (2.3, 0.2),
+    "Pen-digits": (0.9, 0.45),
+    "Powerplant": (0.07, 0.04),
+    "CASP": (0.25, 0.06),
+    "Industrial": (25.0, 0.5),
+}
+"""What one GBDT model takes on all rows, and on those of a quick run; for the time that is left."""
+DENOISED_SECONDS = {
+    "Adult": (7.0, 1.5),
+    "Pen-digits": (8.0, 2.0),
+    "Powerplant": (0.6, 0.4),
+    "CASP": (1.3, 1.1),
+    "Industrial": (100.0, 6.0),
+}
+SPEED = {"hist-gbdt": 1.0, "stumps": 0.7, "xgboost": 0.5, "deep": 4.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A method and the mapping to the grid: the paper's (docs/errata.md, 23), or equal cells.
+
+    FederBoost's way has cells of its own, at the rows' quantiles, and goes with ``"cells"``.
+    """
+
+    method: Method
+    mapping: Mapping = "paper"
+
+    @property
+    def label(self) -> str:
+        """How it is called in tables and figures."""
+        quantiles = self.method.family == "FederBoost"
+        return self.method.label + (
+            ", equal cells" if self.mapping == "cells" and not quantiles else ""
+        )
+
+
+BEST = Line(Method("Clamp-map", denoise=True), "cells")
+"""What we would use: Clamp-map on equal cells, denoised where that helps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """The models of one source and booster."""
+
+    source: Source
+    scope: Scope
+    booster: Booster = "xgboost"
+    paper_repeats: int = 10
+
+    def seeds(self, line: Line | None = None) -> range:
+        """The repeats of a line; split and noise are those of the seed, so lines are paired.
+
+        A quick run has one of what is dear: many classes, and denoising.
+        """
+        hurried = self.scope.quick and self.scope.seeds is None
+        if hurried and self.source.kind == "multiclass":
+            return range(1)
+        if line is None or not line.method.denoise:
+            return self.scope.repeats(self.paper_repeats)
+        if hurried:
+            return range(1)
+        fewer = min(DENOISED_REPEATS, self.paper_repeats)
+        return range(min(fewer, len(self.scope.repeats(fewer))))
+
+    def repeated(self, line: Line | None = None) -> str:
+        """How often, in words."""
+        count = len(self.seeds(line))
+        return f"{count} seed{'s' if count > 1 else ''}"
+
+    def task(self, line: Line, epsilon: float, seed: int, split: Json = None) -> Task:
+        """One model on desensitised rows."""
+        return Task.of(
+            learned,
+            cost=self._cost(line.method.denoise),
+            source=self.source.as_json(),
+            method=line.method.as_json(),
+            epsilon=epsilon,
+            seed=seed,
+            booster=self.booster,
+            mapping=line.mapping,
+            **({} if split is None else {"split": split}),
+        )
+
+    def plain_task(self, on_grid: bool, seed: int, mapping: Mapping = "paper") -> Task:
+        """One model without noise."""
+        return Task.of(
+            unprotected,
+            cost=self._cost(False),
+            source=self.source.as_json(),
+            on_grid=on_grid,
+            seed=seed,
+            booster=self.booster,
+            mapping=mapping if on_grid else "paper",
+        )
+
+    def tasks(
+        self, lines: Iterable[Line], epsilons: Sequence[float], split: Json = None
+    ) -> list[Task]:
+        """All models of some lines."""
+        return [
+            self.task(line, e, s, split)
+            for line in lines
+            for e in epsilons
+            for s in self.seeds(line)
+        ]
+
+    def plain_tasks(self, *mappings: Mapping) -> list[Task]:
+        """All models without noise: on raw values, and on the grid by each mapping."""
+        return [
+            task
+            for s in self.seeds()
+            for task in (
+                self.plain_task(False, s),
+                *(self.plain_task(True, s, m) for m in mappings),
+            )
+        ]
+
+    def values(
+        self,
+        results: Results,
+        line: Line,
+        epsilon: float,
+        measure: str | None = None,
+        split: Json = None,
+    ) -> list[float]:
+        """A line's scores at one level, seed by seed."""
+        found = [results[self.task(line, epsilon, s, split)] for s in self.seeds(line)]
+        return [r["scores"][measure or self.source.measure] for r in found]
+
+    def plain(
+        self,
+        results: Results,
+        on_grid: bool,
+        mapping: Mapping = "paper",
+        measure: str | None = None,
+    ) -> list[float]:
+        """The scores without noise, seed by seed."""
+        found = [results[self.plain_task(on_grid, s, mapping)] for s in self.seeds()]
+        return [r["scores"][measure or self.source.measure] for r in found]
+
+    def mean(
+        self,
+        results: Results,
+        line: Line,
+        epsilon: float,
+        measure: str | None = None,
+        first: int | None = None,
+    ) -> float:
+        """A line's mean score at one level, over its ``first`` seeds or all."""
+        return statistics.fmean(self.values(results, line, epsilon, measure)[:first])
+
+    def curve(
+        self,
+        results: Results,
+        line: Line,
+        epsilons: Sequence[float],
+        measure: str | None = None,
+        split: Json = None,
+        label: str = "",
+    ) -> Curve:
+        """A line by ε."""
+        points = {e: self.values(results, line, e, measure, split) for e in epsilons}
+        return Curve.of(label or line.label, points, line.method.kind)
+
+    def plain_curve(
+        self,
+        results: Results,
+        on_grid: bool,
+        epsilons: Sequence[float],
+        mapping: Mapping = "paper",
+        measure: str | None = None,
+    ) -> Curve:
+        """A level line of no noise."""
+        value = statistics.fmean(self.plain(results, on_grid, mapping, measure))
+        cells = ", equal cells" if mapping == "cells" else ""
+        label = f"plain, on the grid{cells}" if on_grid else "plain, raw"
+        return Curve(label, tuple(epsilons), (value,) * len(epsilons), (), "plain")
+
+    def _cost(self, denoise: bool) -> float:
+        known = DENOISED_SECONDS if denoise else SECONDS
+        seconds = known.get(self.source.name, (3.0, 2.0) if denoise else (0.5, 0.2))
+        return SPEED[self.booster] * seconds[1 if self.source.rows else 0]
+
+
+def level_heads(epsilons: Sequence[float]) -> tuple[str, ...]:
+    """Column heads: ε a unit, and from end to end."""
+    return tuple(f"ε={e:g} (total {e * GRID.span:g})" for e in epsilons)

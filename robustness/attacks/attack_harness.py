@@ -1,0 +1,326 @@
+"""A label party under siege: real processes, what an attack costs them, who is served meanwhile.
+
+``opboost serve`` with mutual TLS and private alignment, the party ``shop``, which has a true
+certificate and means harm, ``telco``, which is honest, and ``former``, which was revoked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import opboost as op
+from opboost.config.job_file import load_feature
+from opboost.demo.local_federation import LABEL_PARTY, started_process
+from opboost.ledger.open_ledger import open_ledger
+from opboost.protocol.messages import Ack, Receipt, Schema, Welcome
+from opboost.transport.feature.feature_job import feature_party, signed_receipt
+from opboost.transport.feature.join_job import Connection, Unreachable
+from opboost.transport.feature.network_psi import Talk
+from opboost.transport.shared.tls import Identity
+from opboost_lab.bench.process_usage import child_of, peak_mb
+from robustness.party_processes import identity_of, joined, scene, serving, shaken_hands
+
+LIMIT_MB = 512
+"""The gate's ``memory_mb`` in the siege."""
+
+GATE_MB, LABEL_MB, DISK = 250 + LIMIT_MB, 450, 2_000_000
+"""Bounds: resident memory of the gate and of the label party's process; bytes that one attack may
+leave in the label party's state, its log included."""
+
+PATIENCE = 30.0
+"""Seconds within which an honest call is answered at the latest, also on a busy machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one attack."""
+
+    attack: str
+    refused: bool
+    said: str
+    """What the sender was told, or why the attack counts as not refused."""
+    log: str
+    served: bool
+    waited: float
+    gate_mb: float
+    peer_mb: float
+    """The party's other process: that which trains, or that which joins."""
+    disk: int
+    seconds: float
+    died: bool = False
+
+    @property
+    def survived(self) -> bool:
+        """Refused with a sentence and a line in the log, others served, nothing used up."""
+        bounded = self.gate_mb <= GATE_MB and self.peer_mb <= LABEL_MB and self.disk <= DISK
+        return self.refused and bool(self.log) and self.served and bounded
+
+    def __str__(self) -> str:
+        mark = "survived" if self.survived else "FAILED"
+        return (
+            f"{mark}  {self.attack}: {self.said} | log: {self.log} | served in {self.waited:.2f} s"
+            f" | {self.gate_mb:.0f} and {self.peer_mb:.0f} MB, {self.disk:,} bytes on disk"
+            f" | {self.seconds:.1f} s"
+            f"{' | the gate was started again' if self.died else ''}"
+        )
+
+
+class AcceptedError(Exception):
+    """An attack that was not refused."""
+
+
+def refused(call: Callable[[], Any], words: str) -> str:
+    """The sentence with which a call is refused; it must be this one, and tell no internals."""
+    try:
+        call()
+    except op.PeerError as error:
+        return checked(str(error), words)
+    raise AcceptedError(f"It was accepted, where '{words}' was due.")
+
+
+INTERNALS = re.compile(r"Traceback|File \"|\.py\b|0x[0-9a-f]{6}|person-\d|/tmp/|site-packages")
+
+
+def checked(said: str, words: str) -> str:
+    """A sentence that fits, without internals or raw values."""
+    if not re.search(words, said) or INTERNALS.search(said):
+        raise AcceptedError(f"The sender was told {said!r}, where '{words}' was due.")
+    return said
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """What the shop would honestly send."""
+
+    schema: Schema
+    files: list[Path]
+    receipt: Receipt
+
+
+class Siege:
+    """One label party from its start to its model, and attacks on it in between."""
+
+    def __init__(self, folder: Path, crowd: int) -> None:
+        self.made = scene(folder, ("shop", "telco", "former"))
+        self.crowd = crowd
+        config = self.made.config(LABEL_PARTY)
+        more = f"\n[peers.former]\nrevoked = true\n\n[limits]\nmemory_mb = {LIMIT_MB}\n"
+        config.write_text(config.read_text() + more)
+        self._helpers: list[subprocess.Popen[str]] = []
+
+    @contextmanager
+    def laid(self) -> Iterator[Siege]:
+        """The label party serves while the block runs."""
+        with serving(self.made) as (self.process, self.address):
+            try:
+                yield self
+            finally:
+                for helper in self._helpers:
+                    helper.kill()
+                    helper.communicate()
+
+    def identity(self, party: str = "shop") -> Identity:
+        return identity_of(self.made, party)
+
+    @property
+    def ca(self) -> bytes:
+        return (self.made.folder / "certs" / "ca" / "ca.pem").read_bytes()
+
+    @contextmanager
+    def hands(self, identity: Identity | None = None) -> Iterator[tuple[Connection, Welcome]]:
+        """A connection after its hello, by default of the shop; tried again for a while."""
+        end = time.monotonic() + PATIENCE
+        while True:
+            try:
+                connection, welcome = shaken_hands(
+                    self.made, self.address, identity or self.identity()
+                )
+                break
+            except Unreachable:
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.1)
+        try:
+            yield connection, welcome
+        finally:
+            connection.close()
+
+    @property
+    def state(self) -> Path:
+        return self.made.folder / LABEL_PARTY / "state"
+
+    @property
+    def job(self) -> Path:
+        (file,) = self.state.glob("*/job.json")
+        return file.parent
+
+    @cached_property
+    def release(self) -> Release:
+        """Align as an honest party would (the honest one does too), and desensitise."""
+        leaving = [*self.made.command("telco"), "--connect", self.address, "--leave"]
+        self._helpers.append(started_process(leaving))
+        config = load_feature(self.made.config("shop"))
+        with (
+            open_ledger(config.ledger) as ledger,
+            self.hands() as (connection, welcome),
+        ):
+            party = feature_party(config, ledger)
+            talk = Talk(
+                party.meeting(welcome),
+                welcome.job,
+                connection.call,
+                wait=60.0,
+                progress=lambda what, done, total: None,
+            )
+            talk.align()
+            schema, files = party.release(welcome)
+            receipt = signed_receipt(party.folder(welcome.job), ledger, self.identity())
+        return Release(schema, files, receipt)
+
+    def announced(self, connection: Connection) -> Release:
+        """The honest schema and receipt are there; columns may come."""
+        connection.call("schema", self.release.schema, Ack)
+        connection.call("receipt", self.release.receipt, Ack)
+        return self.release
+
+    def finish(self) -> bool:
+        """The honest end: both parties join, the model is written."""
+        for helper in self._helpers:
+            helper.communicate(timeout=60)
+        self._helpers.clear()
+        done = joined(self.made, self.address, parties=["shop", "telco"])
+        return [d["phase"] for d in done] == ["done", "done"] and self.process.wait(60) == 0
+
+    def lines(self) -> list[dict[str, Any]]:
+        """What the log of the gate and of the label party says."""
+        files = [self.job / "gate.jsonl", self.job / "label.jsonl"]
+        texts = [file.read_text() for file in files if file.exists()]
+        return [json.loads(line) for text in texts for line in text.splitlines()]
+
+    def gate(self) -> int:
+        """The gate's process number."""
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            if number := child_of(self.process.pid, "opboost.transport.label.label_server"):
+                return number
+            time.sleep(0.05)
+        raise AcceptedError("The gate is not there.")
+
+    def suffered(self, name: str, attack: Callable[[Siege], str], log: str) -> Outcome:
+        """Run an attack while the honest party calls again and again, and measure."""
+        before, size, gate = self.lines(), disk(self.state), self.gate()
+        for process in (gate, self.process.pid):
+            forget_peak(process)
+        honest, started = Honest(self), time.monotonic()
+        with honest.calling():
+            try:
+                said, was_refused = attack(self), True
+            except (AcceptedError, op.OpBoostError, OSError) as error:
+                said, was_refused = f"{type(error).__name__}: {error}", False
+        line, died = self._told(before, log)
+        return Outcome(
+            name,
+            was_refused,
+            " ".join(said.split())[:300],
+            line,
+            honest.served,
+            honest.longest,
+            max(peak_mb(gate), peak_mb(self.gate())),
+            peak_mb(self.process.pid),
+            disk(self.state) - size,
+            time.monotonic() - started,
+            died,
+        )
+
+    def _told(self, before: list[dict[str, Any]], words: str) -> tuple[str, bool]:
+        """The log's line on the attack, which may come a moment later."""
+        for _ in range(40):
+            new = [line for line in self.lines() if line not in before]
+            died = any(line["event"] == "gate died" for line in new)
+            told = [f"{line['event']}: {line.get('why', '')}" for line in new]
+            found = next((line for line in told if re.search(words, line)), "")
+            if found:
+                break
+            time.sleep(0.05)
+        return found, died
+
+
+class Honest:
+    """The honest party, which says hello over a new connection again and again."""
+
+    def __init__(self, siege: Siege) -> None:
+        self._siege, self._over = siege, threading.Event()
+        self.longest, self.failures, self.calls = 0.0, 0, 0
+
+    @property
+    def served(self) -> bool:
+        return self.calls > 0 and not self.failures and self.longest <= PATIENCE
+
+    @contextmanager
+    def calling(self) -> Iterator[None]:
+        """Call while the block runs, and once after it."""
+        thread = threading.Thread(target=self._calls)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._over.set()
+            thread.join()
+            self._call()
+
+    def _calls(self) -> None:
+        while not self._over.wait(0.2):
+            self._call()
+
+    def _call(self) -> None:
+        started = time.monotonic()
+        try:
+            with self._siege.hands(self._siege.identity("telco")):
+                self.calls += 1
+                self.longest = max(self.longest, time.monotonic() - started)
+        except op.PeerError:
+            self.failures += 1
+
+
+def forget_peak(process: int) -> None:
+    """Let the kernel measure a process's peak from here on."""
+    Path(f"/proc/{process}/clear_refs").write_text("5")
+
+
+def disk(folder: Path) -> int:
+    """Bytes of all files in a folder."""
+    total = 0
+    for file in folder.rglob("*"):
+        try:
+            total += file.stat().st_size if file.is_file() else 0
+        except FileNotFoundError:
+            continue
+    return total
+
+
+def tree(folder: Path) -> dict[str, str]:
+    """Every file of a folder, by its digest."""
+    files = [f for f in folder.rglob("*") if f.is_file()]
+    return {str(f): hashlib.sha256(f.read_bytes()).hexdigest() for f in files}
+
+
+def watched(command: list[str], seconds: float = 60.0) -> tuple[int, str, float]:
+    """Run a party's command: its status, what it said, and the most memory it had, in MB."""
+    process, peak, end = started_process(command), 0.0, time.monotonic() + seconds
+    while process.poll() is None and time.monotonic() < end:
+        peak = max(peak, peak_mb(process.pid))
+        time.sleep(0.02)
+    process.kill()
+    _, words = process.communicate(timeout=10)
+    return process.returncode, words, peak

@@ -1,0 +1,191 @@
+"""Bundles that mean harm, given to real ``opboost bundle`` processes of honest parties."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from opboost.config.job_file import load_job
+from opboost.demo.local_federation import LABEL_PARTY
+from opboost.protocol.column_streams import FIELDS
+from opboost.protocol.messages import ColumnSchema, Schema, decode, encode
+from opboost.transport.shared.bundle_file import MARK, Item, seal, unseal
+from opboost.transport.shared.bundle_keys import read_key, read_public
+from opboost.transport.shared.development_certificates import new_kit
+from robustness.attacks.attack_harness import AcceptedError, Outcome, checked, disk, tree, watched
+from robustness.bundle_office import Office
+from robustness.party_processes import as_identity, identity_of, scene
+
+
+class Carrier:
+    """A job by bundles up to the exports, and whoever carries them and means harm."""
+
+    def __init__(self, folder: Path) -> None:
+        self.made = scene(folder, ("shop", "telco"), align="given")
+        self.office = Office(self.made)
+        self.first = {p: Path(f) for p, f in self.office.begun().items()}
+        self.exports = {
+            p: Path(self.office.written(p, "export", self.first[p])[LABEL_PARTY])
+            for p in self.made.parties
+        }
+
+    @property
+    def tail(self) -> str:
+        """With what the job's numbers end."""
+        return load_job(self.made.folder / LABEL_PARTY / "job.toml").hash[:4].hex()
+
+    def forged(self, data: bytes) -> Path:
+        path = self.made.folder / "forged.bundle"
+        path.write_bytes(data)
+        return path
+
+    def sealed(self, items: dict[str, bytes], sender: str = "shop", **change: object) -> Path:
+        """What the shop itself would sign."""
+        identity = identity_of(self.made, sender)
+        header = replace(unseal(self.exports["shop"], identity.ca).header, sender=sender, **change)
+        certs = self.made.folder / "certs"
+        public = read_public(certs / f"{LABEL_PARTY}.public", LABEL_PARTY, identity.ca)
+        path = self.made.folder / "forged.bundle"
+        seal(path, header, items, identity, public)
+        return path
+
+    def opened(self) -> dict[str, bytes]:
+        """The items of the shop's honest export."""
+        inside = self.made.folder / "inside"
+        if not inside.exists():
+            inside.mkdir()
+            key = read_key(self.made.folder / "certs" / LABEL_PARTY / "encryption.key")
+            unseal(self.exports["shop"], identity_of(self.made, "shop").ca).extract(key, inside)
+        return {file.name: file.read_bytes() for file in sorted(inside.iterdir())}
+
+    def suffered(self, forgery: Forgery) -> Outcome:
+        """Give a bundle to the party, and look what came of it."""
+        bundle = forgery.make(self)
+        state = self.made.folder / forgery.party / "state"
+        before, size, started = tree(state), disk(state), time.monotonic()
+        command = self.office.command(forgery.party, forgery.verb, bundle)
+        status, words, peak = watched(command)
+        said = " ".join(words.split())
+        try:
+            if status != 4:
+                raise AcceptedError(f"It ended with {status}: {said[-300:]}")
+            checked(said, forgery.words)
+            if tree(state) != before:
+                raise AcceptedError("It left something behind.")
+            refused = True
+        except AcceptedError as error:
+            said, refused = str(error), False
+        kept, seconds = disk(state) - size, time.monotonic() - started
+        return Outcome(
+            forgery.name, refused, said, "(standard error)", True, 0.0, 0.0, peak, kept, seconds
+        )
+
+    def finish(self) -> bool:
+        """The honest bundles are used after all."""
+        queries = self.office.written(LABEL_PARTY, "split-query", *self.exports.values())
+        answers = [
+            self.office.written(p, "answer", queries[p])[LABEL_PARTY] for p in self.made.parties
+        ]
+        self.office.run(LABEL_PARTY, "finish", *answers)
+        return (self.made.folder / LABEL_PARTY / "model.opboost").exists()
+
+
+@dataclass(frozen=True, slots=True)
+class Forgery:
+    """A bundle, who is given it with which verb, and the sentence that refuses it."""
+
+    name: str
+    make: Callable[[Carrier], Path]
+    words: str
+    party: str = LABEL_PARTY
+    verb: str = "split-query"
+
+
+def cut(carrier: Carrier) -> Path:
+    return carrier.forged(carrier.exports["shop"].read_bytes()[:-1])
+
+
+def lengthened(carrier: Carrier) -> Path:
+    return carrier.forged(carrier.exports["shop"].read_bytes() + b"\0")
+
+
+def altered(carrier: Carrier) -> Path:
+    data = carrier.exports["shop"].read_bytes()
+    return carrier.forged(data[:1000] + bytes([data[1000] ^ 1]) + data[1001:])
+
+
+def of_two(carrier: Carrier) -> Path:
+    one, two = (carrier.exports[p].read_bytes() for p in ("shop", "telco"))
+    return carrier.forged(one[:1000] + two[1000:1100] + one[1100:])
+
+
+def terabytes(carrier: Carrier) -> Path:
+    """A header that announces more than any disk holds, and little behind it."""
+    header = unseal(carrier.exports["shop"], identity_of(carrier.made, "shop").ca).header
+    plain = replace(header, items=(Item("schema", 2**50),)).to_bytes()
+    return carrier.forged(MARK + len(plain).to_bytes(8, "big") + plain + bytes(10_000))
+
+
+def bomb(carrier: Carrier) -> Path:
+    """A column of a few kB that unpacks to 1.5 GB."""
+    items = carrier.opened()
+    with pa.ipc.open_stream(items["00000.arrow"]) as honest:
+        schema = FIELDS.with_metadata(honest.schema.metadata)
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_stream(sink, schema, options=options) as out:
+        out.write_batch(
+            pa.record_batch([pa.array([bytes(1_500_000_000)], pa.binary())], schema=FIELDS)
+        )
+    return carrier.sealed({**items, "00000.arrow": sink.getvalue().to_pybytes()})
+
+
+def by_another_authority(carrier: Carrier) -> Path:
+    certs = carrier.made.folder / "others"
+    kit = certs / "shop" if (certs / "shop").exists() else new_kit("shop", certs)
+    own = identity_of(carrier.made, "shop")
+    header = unseal(carrier.exports["shop"], own.ca).header
+    folder = carrier.made.folder / "certs"
+    public = read_public(folder / f"{LABEL_PARTY}.public", LABEL_PARTY, own.ca)
+    path = carrier.made.folder / "forged.bundle"
+    seal(path, header, carrier.opened(), as_identity(kit, own.ca, "shop"), public)
+    return path
+
+
+def steering(carrier: Carrier) -> Path:
+    """A release whose first column's name moves the cursor."""
+    items = carrier.opened()
+    schema = decode(items["schema"], Schema)
+    spec = json.loads(schema.columns[0].spec) | {"name": "pay\x1b[1A\x1b[2K"}
+    columns = (ColumnSchema(json.dumps(spec)), *schema.columns[1:])
+    return carrier.sealed({**items, "schema": encode(replace(schema, columns=columns))})
+
+
+FORGERIES = (
+    Forgery("a bundle that is cut short", cut, "cut short"),
+    Forgery("a bundle with more behind its end", lengthened, "bytes were added"),
+    Forgery("a bundle that was altered", altered, "altered"),
+    Forgery("a bundle put together from two", of_two, "altered"),
+    Forgery("bytes that are no bundle", lambda c: c.forged(bytes(5000)), "no bundle of OpBoost"),
+    Forgery("a bundle that announces terabytes", terabytes, "cut short"),
+    Forgery("a bundle that is a bomb", bomb, "compressed"),
+    Forgery("a bundle signed under another authority", by_another_authority, "did not issue"),
+    Forgery("a bundle in another party's name",
+            lambda c: c.sealed(c.opened(), sender="telco"), "telco|name|step"),
+    Forgery("a bundle for somebody else", lambda c: c.first["shop"], "is for 'shop'",
+            party="telco", verb="export"),
+    Forgery("a bundle sent back to its sender", lambda c: c.first["shop"], "is for 'shop'"),
+    Forgery("a bundle of another job file",
+            lambda c: c.sealed(c.opened(), job_hash="0" * 64), "another job file"),
+    Forgery("a bundle of another run of the job",
+            lambda c: c.sealed(c.opened(), job="20200101T000000Z-" + c.tail), "belongs to job"),
+    Forgery("a step that is not due", lambda c: c.exports["shop"], "does not take", verb="finish"),
+    Forgery("a bundle whose names steer a terminal", steering, "cannot be seen"),
+    Forgery("a bundle with an item too many",
+            lambda c: c.sealed({**c.opened(), "more": b""}), "items are not those"),
+)  # fmt: skip

@@ -1,0 +1,284 @@
+"""Attacks by a party of the job: a true certificate, and messages that do not hold together."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.flight as flight
+
+import opboost as op
+from opboost.parties.alignment import Side, kept_secret
+from opboost.parties.row_proof import RowProof
+from opboost.protocol.messages import (
+    Ack,
+    Claim,
+    ColumnSchema,
+    Points,
+    Poll,
+    Proof,
+    Receipt,
+    Rows,
+    SplitValues,
+    encode,
+)
+from opboost.psi.blinding import Secret
+from opboost.psi.row_keys import key_digests
+from opboost.storage import atomic_files
+from opboost.transport.feature.join_job import Connection, _spoken
+from robustness.attacks.attack import Attacks
+from robustness.attacks.attack_harness import AcceptedError, Siege, refused
+from robustness.attacks.by_outsiders import kit_of
+from robustness.party_processes import ROWS, as_identity
+
+MEMBERS = Attacks()
+OTHER_JOB = "20200101T000000Z-00000000"
+
+
+def tried(siege: Siege, step: str, message: Any, words: str) -> str:
+    """One call of the shop's, which must be refused."""
+    with siege.hands() as (connection, _):
+        return refused(lambda: connection.call(step, message, Ack), words)
+
+
+def raw_action(connection: Connection, step: str, body: bytes) -> None:
+    options = flight.FlightCallOptions(headers=connection._headers)
+    with _spoken():
+        list(connection._client.do_action(flight.Action(step, body), options))
+
+
+@MEMBERS.add("refused: .*altered|no message of OpBoost")
+def bytes_that_are_no_message(siege: Siege) -> str:
+    with siege.hands() as (connection, welcome):
+        good = encode(Poll(welcome.job))
+        for body in (b"", b"\0" * 100, good[:-1], good[:50] + b"!" + good[51:], os.urandom(5000)):
+            said = refused(
+                lambda body=body: raw_action(connection, "poll", body),
+                "altered|no message of OpBoost",
+            )
+    return said
+
+
+@MEMBERS.add("refused: A message is of a kind that nobody asked for")
+def a_message_of_another_kind(siege: Siege) -> str:
+    with siege.hands() as (connection, welcome):
+        return refused(
+            lambda: connection.call("hello", Poll(welcome.job), Ack), "nobody asked for: 'poll'"
+        )
+
+
+@MEMBERS.add("refused: There is no such step")
+def a_step_that_there_is_not(siege: Siege) -> str:
+    with siege.hands() as (connection, _):
+        return refused(lambda: raw_action(connection, "exec", b"ls"), "no such step")
+
+
+@MEMBERS.add("refused: .*(another job|of job)")
+def messages_of_another_job(siege: Siege) -> str:
+    """Well signed and whole, as they were in another run."""
+    with siege.hands() as (connection, _):
+        digest, receipt = bytes(32), siege.identity().sign(OTHER_JOB, 3, bytes(32))
+        for step, message, words in (
+            ("poll", Poll(OTHER_JOB), "works on another job"),
+            ("rows", Rows("shop", OTHER_JOB, ROWS, digest), "of job '2020|Rows are aligned"),
+            ("prove", Claim("shop", OTHER_JOB, ROWS, b"\2" + bytes(32), digest), "proof of rows"),
+            ("answer", SplitValues(OTHER_JOB, digest, ()), "nobody asked for"),
+            ("receipt", receipt, "receipt is of another job"),
+        ):
+            said = refused(lambda s=step, m=message: connection.call(s, m, Ack), words)
+    return said
+
+
+@MEMBERS.add("refused: ")
+def fetching_what_is_another_partys(siege: Siege) -> str:
+    """None of Flight's ways to list or to get is open; the log has those that reach the gate."""
+    with siege.hands() as (connection, _):
+        client = connection._client
+        for attempt in (
+            lambda: list(client.list_flights()),
+            lambda: list(client.list_actions()),
+            lambda: client.do_get(flight.Ticket(b"telco")).read_all(),
+            lambda: client.get_flight_info(flight.FlightDescriptor.for_path("telco")),
+            lambda: client.get_schema(flight.FlightDescriptor.for_path("../telco")),
+        ):
+            try:
+                attempt()
+            except (flight.FlightError, pa.ArrowException, NotImplementedError):
+                continue
+            raise AcceptedError("Something was given out.")
+        return refused(lambda: raw_action(connection, "../telco", b""), "no such step")
+
+
+# Points
+
+
+def points_of(job: str, keys: Iterable[bytes]) -> Points:
+    """Sound points under a secret of the attacker's."""
+    side = Side(job, "feature", kept_secret(None), key_digests(list(keys)), op.AlignRules())
+    (piece,) = side.pieces()
+    return piece
+
+
+@MEMBERS.add("refused: .*points", stage="points")
+def points_that_nobody_waits_for(siege: Siege) -> str:
+    with siege.hands() as (connection, welcome):
+        job, tag, point = welcome.job, bytes(16), b"\2" + bytes(32)
+        for points, words in (
+            (Points(job, "label", tag, 1, 0, point), "nobody waits for"),
+            (Points(job, "raised", tag, 1, 0, point), "not the label party's"),
+            (Points(job, "raised", tag, ROWS, 0, point * ROWS), "before the party's own"),
+            (Points(OTHER_JOB, "feature", tag, 1, 0, point), "another job now"),
+            (Points(job, "feature", tag, 6_000_000, 0, point * 8192), "rows are more than"),
+        ):
+            said = refused(lambda p=points: connection.call("points", p, Ack), words)
+    return said
+
+
+@MEMBERS.add("refused: The points cannot be used: A point does not lie", stage="points")
+def points_on_no_curve(siege: Siege) -> str:
+    with siege.hands() as (connection, welcome):
+        bad = Points(welcome.job, "feature", bytes(16), 2, 0, (b"\2" + b"\1" * 32) * 2)
+        connection.call("points", bad, Ack)
+        return told_to_come_again(siege, connection, welcome.job, "does not lie on the curve")
+
+
+@MEMBERS.add("refused: Piece 0 came again with other points", stage="points")
+def points_that_change(siege: Siege) -> str:
+    with siege.hands() as (connection, welcome):
+        good = points_of(welcome.job, [b"a", b"b"])
+        connection.call("points", good, Ack)
+        connection.call("points", good, Ack)  # repeated: nothing happens
+        other = dataclasses.replace(good, points=good.points[33:] + good.points[:33])
+        secret = dataclasses.replace(good, tag=bytes(16))
+        more = points_of(welcome.job, [b"a", b"b", b"c"])
+        more = dataclasses.replace(more, tag=good.tag)
+        for points, words in (
+            (secret, "under another secret came before"),
+            (more, "of another set"),
+            (other, "came again with other points"),
+        ):
+            said = refused(lambda p=points: connection.call("points", p, Ack), words)
+        forgotten(siege)
+    return said
+
+
+def told_to_come_again(siege: Siege, connection: Connection, job: str, words: str) -> str:
+    """The label party's own process finds out, and the gate tells the sender."""
+    box = siege.job / "parties" / "shop" / "refused"
+    end = time.monotonic() + 20
+    while not box.exists() and time.monotonic() < end:
+        time.sleep(0.02)
+    return refused(lambda: connection.call("aligned", Poll(job), Ack), words)
+
+
+def forgotten(siege: Siege) -> None:
+    """Raise points that do not fit, so that the label party refuses all and the shop may begin."""
+    with siege.hands() as (connection, welcome):
+        job = welcome.job
+        known = json.loads(atomic_files.unsealed(siege.job / "parties" / "shop" / "points", ""))
+        raised = (b"\2" + b"\1" * 32) * ROWS
+        tag = bytes.fromhex(known["tag"])
+        connection.call("points", Points(job, "raised", tag, ROWS, 0, raised), Ack)
+        told_to_come_again(siege, connection, job, "cannot be used")
+
+
+# The proof that both know the common rows
+
+
+@MEMBERS.add("refused: Another proof of rows came before", stage="release")
+def a_second_guess_at_the_common_rows(siege: Siege) -> str:
+    """Each claim would tell whether it is right: the first is taken, and no other."""
+    with siege.hands() as (connection, welcome):
+        for _ in range(3):
+            guess = RowProof.of(Secret.fresh(), os.urandom(32))
+            claim = Claim("shop", welcome.job, ROWS, guess.share, os.urandom(32))
+            said = refused(lambda c=claim: connection.call("prove", c, Proof), "one is taken a job")
+        rows = Rows("shop", welcome.job, ROWS, os.urandom(32))
+        refused(lambda: connection.call("rows", rows, Ack), "Rows are aligned in this job")
+    return said
+
+
+# What is announced
+
+
+@MEMBERS.add("refused: .*(rows|digest|order|job)", stage="release")
+def a_schema_that_does_not_fit(siege: Siege) -> str:
+    schema = siege.release.schema
+    for change, words in (
+        ({"rows": ROWS + 1}, "sent 570 rows; the label party has 569"),
+        ({"rows": 1}, "sent 1 rows"),
+        ({"ids": bytes(32)}, "not the label party's in the same order"),
+        ({"job": OTHER_JOB}, f"of job '{OTHER_JOB}'"),
+        ({"party": "telco"}, "in the name of 'telco'"),
+    ):
+        said = tried(siege, "schema", dataclasses.replace(schema, **change), words)
+    return said
+
+
+@MEMBERS.add("refused: The schema changed in mid-job", stage="release")
+def a_schema_that_changes_in_mid_job(siege: Siege) -> str:
+    with siege.hands() as (connection, _):
+        schema = siege.announced(connection).schema
+        connection.call("schema", schema, Ack)  # repeated: nothing happens
+        other = dataclasses.replace(schema, columns=schema.columns[::-1])
+        return refused(lambda: connection.call("schema", other, Ack), "changed in mid-job")
+
+
+@MEMBERS.add("refused: A column's name or category has a character", stage="release")
+def names_that_steer_a_terminal(siege: Siege) -> str:
+    """They would clear the line of the true promise, or turn its order around."""
+    schema = siege.release.schema
+    for name in ("\x1b[1A\x1b[2K", "a\nb: at most 0.1", "a\u202eb", "a\u200bb", "\x9b2J"):
+        spec = json.loads(schema.columns[0].spec) | {"name": name}
+        columns = (ColumnSchema(json.dumps(spec)), *schema.columns[1:])
+        said = tried(
+            siege, "schema", dataclasses.replace(schema, columns=columns), "cannot be seen"
+        )
+    return said
+
+
+@MEMBERS.add("refused: .*receipt", stage="release")
+def receipts_that_are_not_its_own(siege: Siege) -> str:
+    job, own = siege.release.schema.job, siege.release.receipt
+    other = siege.identity("telco").sign(job, own.entry, own.head)
+    with kit_of(siege, "shop") as kit:
+        forged = as_identity(kit, siege.ca, "shop").sign(job, own.entry, own.head)
+    for receipt in (
+        other,
+        dataclasses.replace(other, party="shop"),
+        dataclasses.replace(own, entry=own.entry + 1),
+        dataclasses.replace(own, head=bytes(32)),
+        forged,
+        Receipt("shop", job, own.entry, bytes(32), b"no certificate", b""),
+    ):
+        said = tried(siege, "receipt", receipt, "receipt")
+    return said
+
+
+@MEMBERS.add("refused: The receipt is older", stage="release")
+def a_receipt_of_before(siege: Siege) -> str:
+    """One that the shop signed itself, of a ledger that had fewer entries."""
+    with siege.hands() as (connection, welcome):
+        siege.announced(connection)
+        old = siege.identity().sign(welcome.job, siege.release.receipt.entry - 1, bytes(32))
+        return refused(lambda: connection.call("receipt", old, Ack), "older than one")
+
+
+@MEMBERS.add("refused: . of 2 columns have come", stage="release")
+def an_end_before_all_is_there(siege: Siege) -> str:
+    with siege.hands() as (connection, welcome):
+        siege.announced(connection)
+        return refused(
+            lambda: connection.call("sent", Ack(welcome.job, "sent"), Ack), "of 2 columns have come"
+        )
+
+
+@MEMBERS.add("refused: Split values came that nobody asked for", stage="release")
+def split_values_that_nobody_asked_for(siege: Siege) -> str:
+    answer = SplitValues(siege.release.schema.job, bytes(32), ())
+    return tried(siege, "answer", answer, "nobody asked for")

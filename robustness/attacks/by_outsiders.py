@@ -1,0 +1,393 @@
+"""Attacks by those who are no party: without a certificate, with a wrong one, with another's."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import shutil
+import socket
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow.flight as flight
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from opboost.demo.local_federation import LABEL_PARTY
+from opboost.protocol.column_streams import FIELDS
+from opboost.protocol.messages import (
+    Ack,
+    Challenge,
+    Claim,
+    Hello,
+    Login,
+    Points,
+    PointsQuery,
+    Poll,
+    Rows,
+    SplitValues,
+    Welcome,
+)
+from opboost.transport.feature.join_job import Connection, _spoken
+from opboost.transport.shared.development_certificates import new_kit
+from opboost.transport.shared.tls import SESSION, Identity
+from robustness.attacks import http2_frames
+from robustness.attacks.attack import Attacks
+from robustness.attacks.attack_harness import AcceptedError, Siege, refused, tree
+from robustness.party_processes import ROWS, as_identity, job_hash, shaken_hands
+
+STRANGERS = Attacks()
+HANDSHAKE = "refused: A TLS handshake failed: "
+HUNG_UP = "hung up"
+
+
+@contextlib.contextmanager
+def kit_of(siege: Siege, name: str, days: float = 30.0, *, true: bool = False) -> Iterator[Path]:
+    """A new kit, of the true authority or of another one that calls itself the same."""
+    with tempfile.TemporaryDirectory() as folder:
+        if true:
+            shutil.copytree(siege.made.folder / "certs" / "ca", Path(folder) / "ca")
+        yield new_kit(name, Path(folder), days=days)
+
+
+def lax_identity(
+    certs: Path, name: str, subject: str, names: Sequence[x509.GeneralName] = ()
+) -> Identity:
+    """A certificate of the true authority that names a party in whichever way is asked for."""
+    authority = x509.load_pem_x509_certificate((certs / "ca" / "ca.pem").read_bytes())
+    signing = serialization.load_pem_private_key((certs / "ca" / "ca.key").read_bytes(), None)
+    assert isinstance(signing, ec.EllipticCurvePrivateKey)
+    key = ec.generate_private_key(ec.SECP256R1())
+    builder = certificate_for(subject, authority.subject, key)
+    if names:
+        builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+    signed = builder.sign(signing, hashes.SHA256())
+    return identity_with(name, authority.public_bytes(PEM), signed, key)
+
+
+PEM = serialization.Encoding.PEM
+
+
+def certificate_for(
+    subject: str, issuer: x509.Name, key: ec.EllipticCurvePrivateKey
+) -> x509.CertificateBuilder:
+    now = datetime.now(UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, subject)]))
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+    )
+
+
+def identity_with(
+    name: str, ca: bytes, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey
+) -> Identity:
+    plain, bare = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    return Identity(name, ca, certificate.public_bytes(PEM), key.private_bytes(PEM, plain, bare))
+
+
+def hello(siege: Siege, identity: Identity) -> None:
+    shaken_hands(siege.made, siege.address, identity)[0].close()
+
+
+@STRANGERS.add(HANDSHAKE + "peer did not return a certificate")
+def no_certificate(siege: Siege) -> str:
+    client = flight.FlightClient(
+        f"grpc+tls://{siege.address}", tls_root_certs=siege.ca, override_hostname=LABEL_PARTY
+    )
+
+    def call() -> None:
+        with _spoken():
+            list(client.do_action(flight.Action("hello", b"")))
+
+    with contextlib.closing(client):
+        return refused(call, HUNG_UP)
+
+
+@STRANGERS.add(HANDSHAKE)
+def a_certificate_that_signs_itself(siege: Siege) -> str:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "shop")])
+    named = x509.SubjectAlternativeName([x509.DNSName("shop")])
+    builder = certificate_for("shop", name, key).add_extension(named, critical=False)
+    own = identity_with("shop", siege.ca, builder.sign(key, hashes.SHA256()), key)
+    return refused(lambda: hello(siege, own), HUNG_UP)
+
+
+@STRANGERS.add(HANDSHAKE)
+def a_certificate_of_another_authority(siege: Siege) -> str:
+    with kit_of(siege, "shop") as kit:
+        return refused(lambda: hello(siege, as_identity(kit, siege.ca, "shop")), HUNG_UP)
+
+
+@STRANGERS.add(HANDSHAKE)
+def a_certificate_that_has_expired(siege: Siege) -> str:
+    with kit_of(siege, "shop", -1.0, true=True) as kit:
+        return refused(lambda: hello(siege, as_identity(kit, siege.ca, "shop")), HUNG_UP)
+
+
+@STRANGERS.add("Party 'former' is revoked")
+def a_party_that_was_revoked(siege: Siege) -> str:
+    return refused(lambda: hello(siege, siege.identity("former")), "Party 'former' is revoked")
+
+
+@STRANGERS.add("'stranger' is no party of this job")
+def a_good_certificate_of_no_party(siege: Siege) -> str:
+    with kit_of(siege, "stranger", true=True) as kit:
+        own = as_identity(kit, siege.ca, "stranger")
+        return refused(lambda: hello(siege, own), "'stranger' is no party of this job")
+
+
+@STRANGERS.add("The certificate is for 'shop', the message from 'telco'")
+def another_partys_name(siege: Siege) -> str:
+    def call() -> None:
+        shaken_hands(siege.made, siege.address, siege.identity("shop"), "telco")
+
+    return refused(call, "The certificate is for 'shop', the message from 'telco'")
+
+
+@STRANGERS.add("refused: The certificate of party 'shop' is for")
+def certificates_that_name_a_party_in_another_way(siege: Siege) -> str:
+    """TLS takes all of them; none opens a session, and none may do anything without one."""
+    uri, mail = x509.UniformResourceIdentifier("shop"), x509.RFC822Name("shop")
+    own, other = x509.DNSName("shop"), x509.DNSName("telco")
+    before = tree(siege.job / "parties" / "shop")
+    for subject, names in (
+        ("shop", ()),
+        ("another", (uri,)),
+        ("another", (mail,)),
+        ("another", (own, other)),
+        ("another", (own, uri)),
+    ):
+        identity = lax_identity(siege.made.folder / "certs", "shop", subject, names)
+        said = refused(lambda i=identity: hello(siege, i), "one subject alternative name")
+        with without_session(siege, identity) as connection:
+            every_step_is_refused(siege, connection)
+    if tree(siege.job / "parties" / "shop") != before:
+        raise AcceptedError("Something of theirs was kept.")
+    return said
+
+
+@STRANGERS.add(HANDSHAKE)
+def a_recorded_connection_played_again(siege: Siege) -> str:
+    """The bytes of an honest party's connections, taken from the network, TLS and all.
+
+    A party connects twice: to learn who answers, and to log in to that one.
+    """
+    recorded = [bytearray(), bytearray()]
+    host, _, port = siege.address.rpartition(":")
+    with socket.create_server(("127.0.0.1", 0)) as tap:
+
+        def carry(source: socket.socket, sink: socket.socket, kept: bytearray) -> None:
+            with contextlib.suppress(OSError):
+                while data := source.recv(2**16):
+                    kept.extend(data)
+                    sink.sendall(data)
+
+        def relay() -> None:
+            for kept in recorded:
+                near, _ = tap.accept()
+                with near, socket.create_connection((host, int(port))) as far:
+                    back = threading.Thread(target=carry, args=(far, near, bytearray()))
+                    back.start()
+                    carry(near, far, kept)
+                    far.shutdown(socket.SHUT_RDWR)
+                    back.join()
+
+        thread = threading.Thread(target=relay)
+        thread.start()
+        where = f"127.0.0.1:{tap.getsockname()[1]}"
+        shaken_hands(siege.made, where, siege.identity("telco"))[0].close()
+        thread.join()
+    for kept in recorded:
+        with socket.create_connection((host, int(port)), timeout=20) as again:
+            again.sendall(bytes(kept))
+            said = ended(again)
+    return said
+
+
+@STRANGERS.add(HANDSHAKE)
+def garbage_on_the_port(siege: Siege) -> str:
+    host, _, port = siege.address.rpartition(":")
+    for data in (b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\xff\xff" + os.urandom(4000), b"\n" * 50):
+        with socket.create_connection((host, int(port)), timeout=20) as garbage:
+            garbage.sendall(data)
+            said = ended(garbage)
+    return said
+
+
+def ended(connection: socket.socket) -> str:
+    """Read on until the label party hangs up."""
+    end = time.monotonic() + 20
+    with contextlib.suppress(ConnectionError):
+        while time.monotonic() < end:
+            try:
+                if not connection.recv(2**16):
+                    break
+            except TimeoutError:
+                raise AcceptedError("The connection is still open.") from None
+    return "(the connection was closed)"
+
+
+@contextlib.contextmanager
+def without_session(siege: Siege, identity: Identity) -> Iterator[Connection]:
+    """A connection over which nobody has logged in."""
+    connection = Connection(siege.address, "shop", LABEL_PARTY, identity)
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+def every_step_is_refused(siege: Siege, connection: Connection) -> str:
+    """Every call that a party may make, with a message that fits and perhaps a made-up session."""
+    job, words = siege.job.name, "has not logged in"
+    messages: dict[str, Any] = {
+        "want": PointsQuery(job, 0),
+        "points": Points(job, "feature", bytes(16), 1, 0, b"\2" + bytes(32)),
+        "aligned": Poll(job),
+        "prove": Claim("shop", job, ROWS, b"\2" + bytes(32), bytes(32)),
+        "rows": Rows("shop", job, ROWS, bytes(32)),
+        "schema": Poll(job),
+        "receipt": siege.identity().sign(job, 10**6, bytes(32)),
+        "sent": Ack(job, "sent"),
+        "poll": Poll(job),
+        "answer": SplitValues(job, bytes(32), ()),
+        "heard": Ack(job, "heard"),
+    }
+    for made_up in ("", "00" * 32, os.urandom(32).hex(), "x" * 64):
+        connection._headers[1:] = [(SESSION.encode(), made_up.encode())] if made_up else []
+        for step, message in messages.items():
+            said = refused(lambda s=step, m=message: connection.call(s, m, Ack), words)
+        stream = flight.FlightDescriptor.for_path(job, "0")
+        options = flight.FlightCallOptions(headers=connection._headers)
+
+        def put(stream: Any = stream, options: Any = options) -> None:
+            with _spoken():
+                writer, _ = connection._client.do_put(stream, FIELDS, options)
+                with contextlib.closing(writer):
+                    writer.done_writing()
+
+        refused(put, words)
+    return said
+
+
+@STRANGERS.add("refused: Party 'shop' has not logged in")
+def calls_after_a_login_that_failed(siege: Siege) -> str:
+    """A handler that goes on after it has refused somebody would take them in."""
+    own, other = siege.identity(), siege.identity("telco")
+    said_hello = Hello("shop", job_hash(siege.made))
+    before = tree(siege.job / "parties" / "shop")
+    with without_session(siege, own) as connection:
+        for certificate, signer in ((own.cert, None), (own.cert, other), (other.cert, other)):
+            challenge = connection.call("hello", said_hello, Challenge)
+            good = Login.signed(said_hello, LABEL_PARTY, challenge.nonce)
+            signature = signer.signature(good) if signer else b"no signature"
+            refused(
+                lambda c=certificate, s=signature: connection.call("login", Login(c, s), Welcome),
+                "not signed as it should be|is for telco",
+            )
+            said = every_step_is_refused(siege, connection)
+    if tree(siege.job / "parties" / "shop") != before:
+        raise AcceptedError("Something was kept of a party that had not logged in.")
+    return said
+
+
+@STRANGERS.add("refused: The login of party 'shop' is not signed as it should be")
+def a_login_played_again(siege: Siege) -> str:
+    """The whole message as the party signed it, over its own connection and over others."""
+    own, said_hello = siege.identity(), Hello("shop", job_hash(siege.made))
+    with without_session(siege, own) as first, without_session(siege, own) as second:
+        challenge = first.call("hello", said_hello, Challenge)
+        login = own.login(said_hello, LABEL_PARTY, challenge.nonce)
+        not_due = "No login is due over this connection"
+        refused(lambda: second.call("login", login, Welcome), not_due)  # before it was used
+        first.call("login", login, Welcome)
+        refused(lambda: first.call("login", login, Welcome), not_due)
+        for connection in (first, second):
+            connection.call("hello", said_hello, Challenge)
+            said = refused(lambda c=connection: c.call("login", login, Welcome), "not signed as")
+            refused(lambda c=connection: c.call("login", login, Welcome), not_due)
+    return said
+
+
+@STRANGERS.add("refused: Party 'shop' has not logged in")
+def another_partys_session(siege: Siege) -> str:
+    with (
+        siege.hands(siege.identity("telco")) as (_, welcome),
+        without_session(siege, siege.identity()) as connection,
+    ):
+        connection._headers.append((SESSION.encode(), welcome.session.hex().encode()))
+        return refused(lambda: connection.call("poll", Poll(welcome.job), Ack), "not logged in")
+
+
+@STRANGERS.add("refused: A connection ended before a party called over it")
+def garbage_inside_tls(siege: Siege) -> str:
+    """The attacker has a true certificate, so the handshake is done."""
+    with http2_frames.connected(siege.address, siege.made.folder / "certs" / "shop") as end:
+        end.settimeout(20)
+        end.sendall(http2_frames.opening())
+        time.sleep(0.2)
+        end.sendall(os.urandom(20_000))
+        return ended(end)
+
+
+@STRANGERS.add("cut off: There are too many connections")
+def many_connections_that_say_nothing(siege: Siege) -> str:
+    host, _, port = siege.address.rpartition(":")
+    return crowd(siege, lambda: socket.create_connection((host, int(port)), timeout=30))
+
+
+@STRANGERS.add("cut off: There are too many connections")
+def many_connections_that_stop_after_tls(siege: Siege) -> str:
+    kit = siege.made.folder / "certs" / "shop"
+    return crowd(siege, lambda: http2_frames.connected(siege.address, kit))
+
+
+@STRANGERS.add("cut off: A connection over which no party called was idle")
+def a_connection_that_never_says_who_it_is(siege: Siege) -> str:
+    host, _, port = siege.address.rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=20) as idle:
+        return ended(idle)
+
+
+def crowd(siege: Siege, connect: object) -> str:
+    """Open many connections and hold them; most are closed by the other side."""
+    resource.setrlimit(
+        resource.RLIMIT_NOFILE,
+        (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2,
+    )
+    assert callable(connect)
+    with contextlib.ExitStack() as stack:
+        held: list[socket.socket] = []
+        for _ in range(siege.crowd):
+            with contextlib.suppress(OSError):
+                held.append(stack.enter_context(connect()))
+        time.sleep(1.0)
+        left = sum(map(is_open, held))
+        if left > 300:
+            raise AcceptedError(f"{left} of {siege.crowd} connections are still open.")
+    return f"({siege.crowd - left} of {siege.crowd} connections were closed)"
+
+
+def is_open(end: socket.socket) -> bool:
+    end.settimeout(0.0)
+    try:
+        while end.recv(2**16):
+            pass
+    except (BlockingIOError, TimeoutError):
+        return True
+    except OSError as error:
+        return "want read" in str(error).lower() or "did not complete" in str(error).lower()
+    return False

@@ -1,0 +1,149 @@
+"""Every attack of the catalogue, counted: how many of how many were survived.
+
+Attacks on a besieged label party (``gate``), by a label party on an honest feature party
+(``join``), and by whoever carries bundles (``bundles``).
+``python -m robustness.attacks.catalogue gate --count 60 --seed 1`` runs one kind by hand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import re
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from robustness.attacks.attack import Attack
+from robustness.attacks.attack_harness import Outcome, Siege
+from robustness.attacks.bad_streams import STREAMS
+from robustness.attacks.bundle_forgeries import FORGERIES, Carrier
+from robustness.attacks.by_feature_party import MEMBERS
+from robustness.attacks.by_label_party import LIES, Houses
+from robustness.attacks.by_outsiders import STRANGERS
+from robustness.attacks.floods import FLOODS
+
+CATALOGUE: tuple[Attack, ...] = (*STRANGERS, *MEMBERS, *STREAMS, *FLOODS)
+CROWD = 1000
+"""Connections of those attacks that open many."""
+
+T = TypeVar("T")
+Told = Callable[[Outcome], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All outcomes of a run, and whether the honest parties finished the job after it."""
+
+    seed: int
+    outcomes: tuple[Outcome, ...]
+    finished: bool
+
+    @property
+    def tried(self) -> int:
+        return len(self.outcomes)
+
+    @property
+    def survived(self) -> int:
+        return sum(o.survived for o in self.outcomes)
+
+    def __str__(self) -> str:
+        end = "finished" if self.finished else "did NOT finish"
+        return (
+            f"seed {self.seed}: {self.survived} of {self.tried} survived, and the honest job {end}"
+        )
+
+
+def _silent(outcome: Outcome) -> None:
+    """Nobody watches."""
+
+
+def on_the_gate(
+    count: int, seed: int, *, crowd: int = CROWD, only: str = "", told: Told = _silent
+) -> Report:
+    """Attacks on a label party; those on points come before those on a release."""
+    rng, known = random.Random(seed), [a for a in CATALOGUE if re.search(only, a.name)]
+    chosen, reports = _each(known, count, rng), []
+    for first in range(0, count, len(known)):
+        some = chosen[first : first + len(known)]
+        reports.append(_besieged(some, seed, rng, crowd, told))
+    outcomes = tuple(o for report in reports for o in report.outcomes)
+    return Report(seed, outcomes, all(report.finished for report in reports))
+
+
+def _besieged(
+    attacks: list[Attack], seed: int, rng: random.Random, crowd: int, told: Told
+) -> Report:
+    """One label party, which suffers each of these once."""
+    places, outcomes = {"points": (0.0, 0.5), "release": (0.5, 1.0), "any": (0.0, 1.0)}, []
+    with _folder() as folder, Siege(folder, crowd).laid() as siege:
+        for attack in sorted(attacks, key=lambda a: rng.uniform(*places[a.stage])):
+            if attack.stage == "release":
+                assert siege.release
+            outcomes.append(siege.suffered(attack.name, attack.run, attack.log))
+            told(outcomes[-1])
+        return Report(seed, tuple(outcomes), siege.finish())
+
+
+def on_a_join(count: int, seed: int, *, only: str = "", told: Told = _silent) -> Report:
+    """Lies of a label party to a feature party that follows the protocol."""
+    chosen = _each([lie for lie in LIES if re.search(only, lie.name)], count, random.Random(seed))
+    with _folder() as folder:
+        houses, outcomes = Houses(folder), []
+        for lie in chosen:
+            outcomes.append(houses.suffered(lie))
+            told(outcomes[-1])
+        return Report(seed, tuple(outcomes), houses.finish({lie.align for lie in chosen}))
+
+
+def by_bundles(count: int, seed: int, *, only: str = "", told: Told = _silent) -> Report:
+    """Bundles that were altered, repeated, misaddressed or made up."""
+    chosen = _each([f for f in FORGERIES if re.search(only, f.name)], count, random.Random(seed))
+    with _folder() as folder:
+        carrier, outcomes = Carrier(folder), []
+        for forgery in chosen:
+            outcomes.append(carrier.suffered(forgery))
+            told(outcomes[-1])
+        return Report(seed, tuple(outcomes), carrier.finish())
+
+
+def _each(known: list[T], count: int, rng: random.Random) -> list[T]:
+    """A random order, in which all come once before any comes twice."""
+    chosen: list[T] = []
+    while len(chosen) < count:
+        chosen += rng.sample(known, len(known))
+    return chosen[:count]
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
+KINDS = {
+    "gate": (on_the_gate, len(CATALOGUE)),
+    "join": (on_a_join, len(LIES)),
+    "bundles": (by_bundles, len(FORGERIES)),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("kind", choices=list(KINDS))
+    parser.add_argument("--count", type=int)
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--only", default="", help="those whose name fits this expression")
+    given = parser.parse_args()
+    run, all_of_them = KINDS[given.kind]
+    count = given.count or (1 if given.only else all_of_them)
+    print(f"seed {given.seed}")
+    print(run(count, given.seed, only=given.only, told=lambda o: print(o, flush=True)))
+
+
+if __name__ == "__main__":
+    main()

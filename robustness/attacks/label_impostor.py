@@ -1,0 +1,142 @@
+"""A label party that means harm: the true certificate, a Flight server of its own, and lies.
+
+Left alone it follows the protocol as far as a feature party can tell; each attack changes what is
+answered at one step.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.flight as flight
+
+import opboost as op
+from opboost.parties.alignment import Side, kept_secret
+from opboost.parties.row_proof import RowProof
+from opboost.protocol.column_streams import Outline
+from opboost.protocol.messages import (
+    Ack,
+    Aligned,
+    Challenge,
+    Claim,
+    Cuts,
+    Farewell,
+    Points,
+    PointsQuery,
+    Proof,
+    SplitQuery,
+    Welcome,
+    decode,
+    encode,
+)
+from opboost.psi.common_rows import packed
+from opboost.psi.row_keys import Normalisation, key_digests, row_keys
+from opboost.psi.table_keys import Keys
+from opboost.transport.shared.tls import Identity
+from robustness.party_processes import IDS
+
+Answers = Callable[["Impostor", bytes], Iterable[bytes]]
+NONCE = bytes(range(32))
+
+
+@dataclass
+class Seen:
+    """What the feature party has sent so far."""
+
+    steps: list[str] = field(default_factory=list)
+    columns: list[int] = field(default_factory=list)
+    """How many codes each column has."""
+    theirs: Points | None = None
+    raised: Points | None = None
+
+
+class Impostor(flight.FlightServerBase):
+    """Answers every step; ``lies`` by step replace the honest answers."""
+
+    def __init__(self, identity: Identity, job: str, lies: dict[str, Answers]) -> None:
+        self.job, self.lies, self.seen = job, lies, Seen()
+        self.certificate, self.true = identity.cert, b""
+        self.over = threading.Event()
+        digests = key_digests(row_keys([IDS.to_pylist()], ["id"], Normalisation()))
+        self.side = Side(job, "label", kept_secret(None), digests, op.AlignRules())
+        keys = digests[np.argsort(digests.view("S32").ravel())]
+        self.proof = RowProof.of(kept_secret(None), Keys.of_digests(keys).digest(NONCE))
+        super().__init__(
+            "grpc+tls://127.0.0.1:0",
+            tls_certificates=[(identity.cert, identity.key)],
+            verify_client=True,
+            root_certificates=identity.ca,
+        )
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def do_action(self, context: Any, action: flight.Action) -> Iterator[flight.Result]:
+        step, body = action.type, action.body.to_pybytes()
+        self.seen.steps.append(step)
+        answers = self.lies[step](self, body) if step in self.lies else [self.honest(step, body)]
+        for answer in answers:
+            yield flight.Result(pa.py_buffer(answer))
+
+    def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
+        self.seen.steps.append("codes")
+        if "codes" in self.lies:
+            list(self.lies["codes"](self, b""))
+        for _ in reader:
+            pass
+        self.seen.columns.append(Outline.unpacked(reader.schema.metadata[b"opboost"]).symbols)
+
+    def honest(self, step: str, body: bytes) -> bytes:
+        """What a label party answers that has the same people."""
+        steps: dict[str, Callable[[bytes], Any]] = {
+            "hello": lambda _: Challenge(os.urandom(32), self.certificate),
+            "login": lambda _: Welcome(self.job, NONCE, b"", os.urandom(32)),
+            "want": lambda b: list(self.side.pieces())[decode(b, PointsQuery).piece],
+            "points": self._points,
+            "aligned": lambda _: self.aligned(),
+            "prove": lambda b: self.proved(decode(b, Claim)),
+            "poll": lambda _: self.query(),
+        }
+        return encode(steps.get(step, lambda _: Ack(self.job, step))(body))
+
+    def _points(self, body: bytes) -> Ack:
+        points = decode(body, Points)
+        if points.step == "feature":
+            self.seen.theirs = points
+        else:
+            self.seen.raised = points
+        return Ack(self.job, points.step, (0,))
+
+    def aligned(self) -> Ack | Aligned:
+        """Which rows are common, when all points are there."""
+        if self.seen.theirs is None:
+            return Ack(self.job, "feature")
+        if self.seen.raised is None:
+            return Ack(self.job, "raised")
+        theirs = self.seen.theirs
+        self.side.forget_theirs()
+        match = self.side.met(self.seen.raised.points, self.side.doubled(theirs))
+        return match.told(self.job, match.rows, self.proof.share)
+
+    def proved(self, claim: Claim) -> Proof:
+        """The proof that it knows the rows of which it has shown its half."""
+        return Proof(self.job, self.proof.with_feature(self.job, claim.share).label)
+
+    def everybody(self, theirs: Points) -> Aligned:
+        """An answer that calls all of the party's rows common, without knowing them."""
+        bitmap = packed(np.arange(theirs.total), theirs.total)
+        self.proof = RowProof.of(self.proof.secret, bytes(32))
+        return Aligned(self.job, theirs.tag, theirs.total, theirs.total, bitmap, self.proof.share)
+
+    def query(self, codes: tuple[int, ...] = (1, 3)) -> SplitQuery | Farewell:
+        """The split query, until it was answered."""
+        if "answer" in self.seen.steps:
+            return Farewell(self.job)
+        return SplitQuery(self.job, False, (Cuts(0, codes), Cuts(1, codes)))

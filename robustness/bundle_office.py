@@ -1,0 +1,79 @@
+"""A job by bundles: every command as a party would type it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+from opboost.config.job_file import load_job
+from opboost.demo.local_federation import LABEL_PARTY
+from opboost.transport.shared.bundle_steps import steps_of
+from robustness.command_line import run
+
+
+def tree(folder):
+    """Every file below a folder, with its content and mode."""
+    return {
+        str(f.relative_to(folder)): (f.stat().st_mode, f.read_bytes() if f.is_file() else None)
+        for f in sorted(folder.rglob("*"))
+    }
+
+
+class Office:
+    """The parties of a scene, and the folders from which a carrier takes their bundles."""
+
+    def __init__(self, made, processes=False):
+        self.made, self.processes = made, processes
+
+    def out(self, party):
+        return self.made.folder / "out" / party
+
+    def command(self, party, verb, *given, to=None):
+        where = [] if verb == "finish" else ["--to", str(to or self.out(party))]
+        config = str(self.made.config(party))
+        more = [*map(str, given), *where, "--format", "json"]
+        return [sys.executable, "-m", "opboost", "bundle", verb, "-c", config, *more]
+
+    def run(self, party, verb, *given, to=None):
+        """What a command says to a program; it must end well."""
+        done = self.tried(party, verb, *given, to=to)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def tried(self, party, verb, *given, to=None):
+        """A command that may fail, as a process of its own or in this one."""
+        command = self.command(party, verb, *given, to=to)
+        if self.processes:
+            return subprocess.run(command, capture_output=True, text=True, timeout=120)
+        return subprocess.CompletedProcess(command, *run(*command[3:]))
+
+    def written(self, party, verb, *given, to=None):
+        """The bundles that a command wrote, by recipient."""
+        said = self.run(party, verb, *given, to=to)
+        return {w["for"]: w["path"] for w in said["written"]}
+
+    def begun(self, *more):
+        """The first step: a bundle for each feature party."""
+        return self.written(LABEL_PARTY, "align", *more)
+
+    def model(self, *more):
+        """The whole job, by bundles; where the model is."""
+        sent = self.begun(*more)
+        if len(steps_of(load_job(self.made.folder / LABEL_PARTY / "job.toml"))) > 4:
+            met = [self.written(p, "align", sent[p])[LABEL_PARTY] for p in self.made.parties]
+            sent = self.written(LABEL_PARTY, "align", *met)
+        exports = [self.written(p, "export", sent[p])[LABEL_PARTY] for p in self.made.parties]
+        queries = self.written(LABEL_PARTY, "split-query", *exports)
+        answers = [self.written(p, "answer", queries[p])[LABEL_PARTY] for p in self.made.parties]
+        self.run(LABEL_PARTY, "finish", *answers)
+        return self.made.folder / LABEL_PARTY / "model.opboost"
+
+
+def refused(office, party, verb, *given):
+    """The words and the status of a refusal, after which everything is as it was."""
+    before = tree(office.made.folder)
+    where = [] if verb == "finish" else ["--to", office.out(party)]
+    status, _, words = run("bundle", verb, "-c", office.made.config(party), *given, *where)
+    assert tree(office.made.folder) == before
+    return status, words

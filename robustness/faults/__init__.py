@@ -1,0 +1,1 @@
+"""Kills, full disks, damaged files, broken connections: a job must survive each."""

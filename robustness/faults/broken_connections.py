@@ -1,0 +1,185 @@
+"""Connections that are cut, that go silent without being closed, and that are slow.
+
+Each feature party reaches the label party through a relay that does the harm; nobody is started
+again, so the parties themselves have to notice and to go on.
+"""
+
+from __future__ import annotations
+
+import random
+import socket
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from robustness.faults.faults_harness import ALL, PARTIES, Stage, staged
+from robustness.faults.full_disk import patient
+from robustness.tally import Tally, by_hand
+
+ENOUGH = 30_000
+"""Bytes of a connection within which harm is done: about what a party exchanges in a job."""
+
+
+class Link:
+    """A relay on loopback; ``fate`` tells what becomes of each connection in turn."""
+
+    def __init__(self, address: str, fate: Callable[[], Fate]) -> None:
+        host, _, port = address.rpartition(":")
+        self._target, self._fate = (host, int(port)), fate
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self._server.getsockname()[1]}"
+        self.harmed = 0
+        self._ends: list[socket.socket] = []
+        self._threads: list[threading.Thread] = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self) -> None:
+        """End every connection, the silent ones too."""
+        self._server.shutdown(socket.SHUT_RDWR)
+        self._server.close()
+        for end in self._ends:
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join(10)
+        for end in self._ends:
+            end.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                near, _ = self._server.accept()
+            except OSError:  # closed
+                return
+            try:
+                far = socket.create_connection(self._target)
+            except OSError:  # nobody there: the caller will try again
+                near.close()
+                continue
+            fate = self._fate()
+            self._ends += [near, far]
+            for source, sink in ((near, far), (far, near)):
+                ends = (source, sink, fate)
+                self._threads.append(threading.Thread(target=self._carry, args=ends, daemon=True))
+                self._threads[-1].start()
+
+    def _carry(self, source: socket.socket, sink: socket.socket, fate: Fate) -> None:
+        try:
+            while data := source.recv(1 << 16):
+                if fate.pace:
+                    time.sleep(len(data) / fate.pace)
+                room = fate.room(len(data))
+                sink.sendall(data[:room])
+                if room < len(data):
+                    self.harmed += fate.fall()
+                    if fate.silent:
+                        while source.recv(1 << 16):  # taken, acknowledged, never handed on
+                            pass
+                        return
+                    break
+        except OSError:
+            pass
+        finally:
+            if not fate.silent or not fate.fallen:
+                for end in (source, sink):
+                    with suppress(OSError):
+                        end.shutdown(socket.SHUT_RDWR)
+
+
+class Fate:
+    """What becomes of one connection: its end after some bytes, silence instead, or a slow pace."""
+
+    def __init__(self, after: int | None = None, silent: bool = False, pace: float = 0.0) -> None:
+        self._left, self.silent, self.pace = after, silent, pace
+        self._lock, self.fallen = threading.Lock(), False
+
+    def room(self, size: int) -> int:
+        """How many of the next bytes go through."""
+        with self._lock:
+            if self._left is None:
+                return size
+            taken = min(size, self._left)
+            self._left -= taken
+            return taken
+
+    def fall(self) -> int:
+        """Count the harm once for both directions."""
+        with self._lock:
+            first, self.fallen = not self.fallen, True
+            return int(first)
+
+
+def cut(count: int, seed: int, *, a_link: int = 4) -> Tally:
+    """Connections that end at a random byte, several a party and job."""
+    return _harmed("cut connection", count, seed, a_link, silent=False)
+
+
+def half_open(count: int, seed: int) -> Tally:
+    """Connections that go silent at a random byte and are never closed, one a party and job."""
+    return _harmed("half-open connection", count, seed, 1, silent=True)
+
+
+def _harmed(kind: str, count: int, seed: int, a_link: int, *, silent: bool) -> Tally:
+    rng = random.Random(f"{kind} {seed}")
+    tally = Tally(kind, 0, 0)
+    for _ in range(2 * count):
+        if tally.tried >= count:
+            break
+        places = {p: [rng.randrange(1, ENOUGH) for _ in range(a_link)] for p in PARTIES}
+
+        def fates(party: str, places: dict[str, list[int]] = places) -> Callable[[], Fate]:
+            left = list(places[party])
+            return lambda: Fate(left.pop() if left else None, silent)
+
+        harmed, said = _job(fates)
+        failures = (f"after {places} bytes: {'; '.join(said)}",) if said else ()
+        tally += Tally(kind, harmed or len(failures), 0 if said else harmed, failures)
+    return tally
+
+
+def slow(count: int, seed: int) -> Tally:
+    """Jobs whose parties have from 5 to 50 kB a second."""
+    rng = random.Random(f"slow {seed}")
+    tally = Tally("slow peer", 0, 0)
+    for _ in range(count):
+        pace = {p: rng.uniform(5e3, 5e4) for p in PARTIES}
+
+        def fates(party: str, pace: dict[str, float] = pace) -> Callable[[], Fate]:
+            return lambda: Fate(pace=pace[party])
+
+        _, said = _job(fates)
+        failures = (f"at {pace} bytes a second: {'; '.join(said)}",) if said else ()
+        tally += Tally(tally.kind, 1, int(not said), failures)
+    return tally
+
+
+def _job(fates: Callable[[str], Callable[[], Fate]]) -> tuple[int, list[str]]:
+    """A job over such links: how many connections were harmed, and what does not hold then."""
+    with staged() as stage:
+        links = {p: Link(stage.address, fates(p)) for p in PARTIES}
+        try:
+            return _over(stage, links)
+        finally:
+            for link in links.values():
+                link.close()
+
+
+def _over(stage: Stage, links: dict[str, Link]) -> tuple[int, list[str]]:
+    for party, link in links.items():
+        stage.where[party] = link.address
+    patient(stage)
+    for party in ALL:
+        stage.start(party)
+    complaints = stage.finished(180) or stage.complaints()
+    return sum(link.harmed for link in links.values()), complaints
+
+
+def main(count: int, seed: int) -> list[Tally]:
+    """``count`` cut connections, a fifth of it half-open ones, a tenth of it slow jobs."""
+    few = max(1, count // 5)
+    return [cut(count, seed), half_open(few, seed), slow(max(1, count // 10), seed)]
+
+
+if __name__ == "__main__":
+    by_hand(main, 50)

@@ -1,0 +1,77 @@
+"""A clock that is set back between a kill and the restart.
+
+The clock is that of one party's processes, through libfaketime, which the system's package or the
+Python package of that name brings along; the other parties' goes on as it did.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+from robustness.faults.faults_harness import ALL, TAKEN_UP, staged
+from robustness.faults.kills import begun_and_killed
+from robustness.tally import Tally, by_hand, counted
+
+PLACES = (
+    "/usr/lib/*/faketime/libfaketime.so.1",
+    "/usr/lib/faketime/libfaketime.so.1",
+    "/usr/local/lib/faketime/libfaketime.so.1",
+)
+WITHIN, BEFORE = "-12h", "-3d"
+"""Set back to a time at which the certificates are valid, and to one at which they are not yet."""
+
+
+def library() -> Path | None:
+    """Where libfaketime is; None where it is not installed, or stops programs from sleeping."""
+    found = importlib.util.find_spec("libfaketime")
+    own = [Path(p) for p in found.submodule_search_locations or ()] if found else []
+    files = [f for place in own for f in place.rglob("libfaketime.so.1")]
+    files += [f for place in PLACES for f in Path("/").glob(place[1:])]
+    return next((f for f in files if _lets_sleep(f)), None)
+
+
+def _lets_sleep(preload: Path) -> bool:
+    """Version 0.9.10 refuses to sleep until a moment of a clock that it does not change."""
+    command = [sys.executable, "-c", "import time; time.sleep(0.001)"]
+    return not subprocess.run(command, env=_faked(preload, WITHIN), capture_output=True).returncode
+
+
+def _faked(preload: Path, how: str) -> dict[str, str]:
+    return {"LD_PRELOAD": str(preload), "FAKETIME": how, "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+
+
+def set_back(victim: str) -> Tally:
+    """Kill a party in mid-job and start it again in the past: first too far back, then not."""
+    cases = {f"{victim} {how}": _trial(victim, how) for how in (BEFORE, WITHIN)}
+    return counted("clock set back", cases)
+
+
+def _trial(victim: str, how: str) -> list[str]:
+    preload = library()
+    if preload is None:
+        return ["no libfaketime that lets programs sleep is installed (PyPI: libfaketime)"]
+    with staged() as stage:
+        begun_and_killed(stage, victim)
+        stage.environment = _faked(preload, how)
+        process = stage.start(victim)
+        if how == BEFORE:
+            if process.wait(60) != 4 or "is not valid before" not in stage.said(victim):
+                return [f"status {process.returncode}: {stage.said(victim)}"]
+            stage.environment = {}
+            stage.start(victim)
+        complaints = stage.finished() or stage.complaints()
+        if TAKEN_UP not in stage.said(victim):
+            complaints.append("the operator was not told")
+        return complaints
+
+
+def main(count: int, seed: int) -> list[Tally]:
+    """Each party once; there is nothing random in it."""
+    return [set_back(victim) for victim in ALL]
+
+
+if __name__ == "__main__":
+    by_hand(main, 1)

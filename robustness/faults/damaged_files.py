@@ -1,0 +1,127 @@
+"""Damaged files: a bit flipped, or the end cut off, in each file of a job that was killed.
+
+A job is brought to a point and all its parties are killed; of the folders that they leave, one file
+is damaged in each trial and the parties are started again.  Either the job is finished as if
+nothing had been, or a party refuses with a sentence that names the file and the next step.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from opboost.demo.local_federation import LABEL_PARTY
+from robustness.faults.faults_harness import ALL, Stage, staged
+from robustness.tally import Tally, by_hand, counted
+
+POINTS = {
+    "aligning": "bank/state/*/parties/telco/00000.raised",
+    "asked": "bank/state/*/parties/telco/query",
+    "answered": "bank/state/*/parties/shop/answer",
+}
+"""Where a job is cut short: when a file is there."""
+
+HERE = (LABEL_PARTY, "shop", "keys")
+"""Whose files are damaged: the label party's and one feature party's."""
+
+NEXT_STEPS = ("Bring ", "--again", "byte by byte", "Save it as", "hex digits", "job.toml", "Renew")
+
+
+def run(count: int | None, seed: int) -> Tally:
+    """Damage every file in both ways, or ``count`` of these cases, chosen from the seed."""
+    rng = random.Random(seed)
+    cases: dict[str, list[str]] = {}
+    with tempfile.TemporaryDirectory(prefix="opboost-damage-") as place:
+        found = [
+            (point, name, how)
+            for point in POINTS
+            for name in _cut_short(point, Path(place) / point)
+            for how in ("flip", "cut")
+        ]
+        for point, name, how in found if count is None else rng.sample(found, count):
+            with staged() as stage:
+                shutil.copytree(Path(place) / point, stage.folder, dirs_exist_ok=True)
+                stage.listen()
+                where = _damage(stage.folder / name, how, rng)
+                cases[f"{point}: {name} {where}"] = _outcome(stage, stage.folder / name)
+    return counted("damaged file", cases)
+
+
+def _cut_short(point: str, keep: Path) -> list[str]:
+    """Bring a job to a point, kill everyone, keep what is there; the files to be damaged."""
+    with staged() as stage:
+        for party in ALL:
+            stage.start(party)
+        if not stage.wait(lambda: next(stage.folder.glob(POINTS[point]), None) is not None):
+            raise RuntimeError(f"The job did not come to {POINTS[point]}.")
+        for party in ALL:
+            stage.kill(party)
+            (stage.home(party) / "said").unlink()
+        shutil.copytree(stage.folder, keep)
+    return sorted(str(f.relative_to(keep)) for f in _files(keep))
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for home in HERE:
+        for file in (folder / home).rglob("*"):
+            other = home == LABEL_PARTY and "telco" in file.parts
+            inputs = file.suffix in (".parquet", ".toml") and file.name != "job.toml"
+            shared = file.name.endswith("-shm")  # rebuilt by SQLite whenever nobody has it open
+            if file.is_file() and file.stat().st_size and not (other or inputs or shared):
+                yield file
+
+
+def _damage(file: Path, how: str, rng: random.Random) -> str:
+    data = bytearray(file.read_bytes())
+    place = rng.randrange(len(data))
+    if how == "cut":
+        file.write_bytes(data[:place])
+        return f"cut at {place}"
+    bit = rng.randrange(8)
+    data[place] ^= 1 << bit
+    file.write_bytes(data)
+    return f"flipped at {place}.{bit}"
+
+
+def _outcome(stage: Stage, file: Path) -> list[str]:
+    for party in ALL:
+        stage.start(party)
+    ended = stage.finished(60)
+    model = stage.home(LABEL_PARTY) / "model.opboost"
+    if not ended:
+        return stage.complaints()
+    complaints = [f"{p} showed a traceback" for p in ALL if "Traceback" in stage.said(p)]
+    refused = [p for p in ALL if stage.processes[p].poll() not in (None, 0)]
+    words = " ".join(stage.said(p) for p in refused)
+    if not refused:
+        return [*complaints, f"nothing happened: {ended}"]
+    if not _is_clear(words, file):
+        complaints.append(f"neither named nor recovered: {words.strip()}")
+    if model.exists() and not _needs_nothing_of(stage, file):
+        complaints.append("there is a model all the same")
+    return complaints
+
+
+def _needs_nothing_of(stage: Stage, file: Path) -> bool:
+    """Whether the file's party had answered: the label party makes its model without it then."""
+    folder = file.relative_to(stage.home(LABEL_PARTY).parent).parts[0]
+    party = file.stem if folder == "keys" else folder
+    state = stage.home(LABEL_PARTY) / "state"
+    return party != LABEL_PARTY and any(state.glob(f"*/parties/{party}/answer"))
+
+
+def _is_clear(words: str, file: Path) -> bool:
+    named = (str(file), str(file.parent), file.name, "job files differ", "key file")
+    return any(n in words for n in named) and any(n in words for n in NEXT_STEPS)
+
+
+def main(count: int, seed: int) -> list[Tally]:
+    """Every file (``--count 0``), or so many cases."""
+    return [run(count or None, seed)]
+
+
+if __name__ == "__main__":
+    by_hand(main, 0)

@@ -1,0 +1,55 @@
+"""A second start of a party whose first process is still at work.
+
+One feature party comes late, so that the others are at work for as long as it takes.
+"""
+
+from __future__ import annotations
+
+import random
+
+from opboost.demo.local_federation import LABEL_PARTY
+from robustness.faults.faults_harness import ALL, PARTIES, staged
+from robustness.prefork_server import nursery
+from robustness.tally import Tally, by_hand, counted
+
+
+def run(count: int, seed: int) -> Tally:
+    """Start each party again in turn, a random while after it has begun to work."""
+    rng = random.Random(seed)
+    cases = {}
+    for number in range(count):
+        party = ALL[number % len(ALL)]
+        late = rng.choice([p for p in PARTIES if p != party])
+        cases[f"{number}: {party}, {late} is late"] = _trial(party, late, rng.uniform(0, 1))
+    return counted("second start", cases)
+
+
+def _trial(party: str, late: str, pause: float) -> list[str]:
+    with staged() as stage:
+        for name in ALL:
+            if name != late:
+                stage.start(name)
+        stage.wait(lambda: (stage.home(party) / "state" / "lock").exists())
+        stage.wait(lambda: False, pause)
+        first, told = stage.processes[party], stage.folder / "second"
+        command = stage.scene.command(party)
+        if party != LABEL_PARTY:
+            command += ["--connect", stage.address]
+        second = nursery().start(command[command.index("opboost") + 1 :], told)
+        status, words, complaints = second.wait(60), told.read_text(), []
+        clear = "Another process already works in" in words and str(stage.home(party)) in words
+        if status != 2 or not clear:
+            complaints.append(f"the second ended with {status}: {words}")
+        if first.poll() is not None:
+            complaints.append("the first is gone")
+        stage.start(late)
+        return complaints + (stage.finished() or stage.complaints())
+
+
+def main(count: int, seed: int) -> list[Tally]:
+    """``count`` second starts, the parties in turn."""
+    return [run(count, seed)]
+
+
+if __name__ == "__main__":
+    by_hand(main, 9)

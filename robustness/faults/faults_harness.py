@@ -1,0 +1,310 @@
+"""A small federation to do harm to, with every party as a process, and what must hold afterwards.
+
+Noise is cryptographic, so two jobs on fresh ledgers differ.  What is compared is stricter: when a
+disturbed job is done, an undisturbed one over a copy of the same ledgers must draw nothing, charge
+nothing, and give the same model, byte by byte.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import tempfile
+import time
+import zipfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+
+import pyarrow as pa
+from sklearn.datasets import load_breast_cancer
+
+import opboost as op
+from opboost.config.job_file import load_feature, load_label
+from opboost.config.sections import LedgerSection
+from opboost.demo.local_federation import LABEL_PARTY, Scene, free_port, write_scene
+from opboost.ledger import Ledger
+from opboost.ledger.open_ledger import open_ledger
+from opboost.ledger.person_totals import totals
+from opboost.ledger.verify_ledger import verify
+from opboost.transport.feature.feature_job import feature_party
+from opboost.transport.label.label_job import label_party, read_data
+from robustness.prefork_server import Process, nursery
+
+PARTIES = ("shop", "telco")
+ALL = (LABEL_PARTY, *PARTIES)
+ROWS = 150
+COLUMNS = 2
+EPSILON = 2.0
+PATIENCE = 90.0
+"""Seconds in which a job must be done after the harm."""
+
+REACH = 25
+"""Seconds for which a feature party looks for a label party that is not there."""
+
+TAKEN_UP = "Taking up job"
+"""What a party says when it is started again in mid-job."""
+
+
+@lru_cache(maxsize=1)
+def _template() -> Scene:
+    """A scene that is copied for each trial: keys and tables are made once."""
+    data = load_breast_cancer()
+    names = [str(n) for n in data.feature_names]
+    bounds = {
+        n: (float(data.data[:, j].min()) * 0.9, float(data.data[:, j].max()) * 1.1)
+        for j, n in enumerate(names)
+    }
+    ids = pa.array([f"person-{i:04d}" for i in range(ROWS)])
+
+    def table(first: int) -> pa.Table:
+        chosen = {names[j]: data.data[:ROWS, j] for j in range(first, first + COLUMNS)}
+        return pa.table({**chosen, "id": ids})
+
+    own = table(0).append_column("ill", pa.array(data.target[:ROWS]))
+    folder = Path(tempfile.mkdtemp(prefix="opboost-stage-"))
+    tables = {p: table(2 + COLUMNS * i) for i, p in enumerate(PARTIES)}
+    booster = {"num_boost_round": 6, "max_depth": 3, "nthread": 1}
+    made = write_scene(folder, own, "ill", tables, bounds, epsilon=EPSILON, booster=booster)
+    for party in PARTIES:
+        config = made.config(party)
+        config.write_text(f"{config.read_text()}\n[limits]\nconnect_seconds = {REACH}\n")
+    return made
+
+
+class Stage:
+    """One job whose parties can be started, killed and started again.
+
+    Other arguments of ``join`` and ``serve``, or another address to connect to, are given when a
+    party is started; a party that is started again gets those of before.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        made = _template()
+        shutil.copytree(made.folder, folder, dirs_exist_ok=True)
+        self.scene = Scene(folder, made.parties)
+        self.folder = folder
+        self.processes: dict[str, subprocess.Popen[bytes] | Process] = {}
+        self.environment: dict[str, str] = {}
+        self.listen()
+
+    def listen(self) -> None:
+        """Let the label party listen on a port of its own."""
+        self.address = f"127.0.0.1:{free_port()}"
+        config = self.scene.config(LABEL_PARTY)
+        text = re.sub(r"listen = .*", f'listen = "{self.address}"', config.read_text())
+        config.write_text(text)
+        self.where = dict.fromkeys(PARTIES, self.address)
+
+    def home(self, party: str) -> Path:
+        return self.folder / party
+
+    def start(self, party: str, *more: str) -> subprocess.Popen[bytes] | Process:
+        """Start a party: at once, or with an environment of its own by its command."""
+        command = self.scene.command(party, *more)
+        if party != LABEL_PARTY:
+            command += ["--connect", self.where[party]]
+        file = self.home(party) / "said"
+        if self.environment:
+            with file.open("ab") as said:
+                self.processes[party] = subprocess.Popen(
+                    command,
+                    stdout=subprocess.DEVNULL,
+                    stderr=said,
+                    env={**os.environ, **self.environment},
+                )
+        else:
+            arguments = command[command.index("opboost") + 1 :]
+            self.processes[party] = nursery().start(arguments, file)
+        return self.processes[party]
+
+    def kill(self, party: str) -> bool:
+        """``kill -9``; whether the process was there to be killed."""
+        process = self.processes[party]
+        alive = process.poll() is None
+        process.send_signal(signal.SIGKILL)
+        process.wait(30)
+        return alive
+
+    def gate(self) -> int | None:
+        """The process of the label party that faces the network."""
+        label = self.processes[LABEL_PARTY].pid
+        with suppress(OSError):
+            children = Path(f"/proc/{label}/task/{label}/children").read_text().split()
+            for child in map(int, children):
+                words = Path(f"/proc/{child}/cmdline").read_bytes()
+                if b"opboost.transport.label.label_server" in words:
+                    return child
+        return None
+
+    def said(self, party: str) -> str:
+        """All that a party's processes said so far."""
+        file = self.home(party) / "said"
+        return file.read_text(errors="replace") if file.exists() else ""
+
+    def wait(self, there: Callable[[], bool], seconds: float = PATIENCE) -> bool:
+        """Look until something is there, closely; whether it came in time."""
+        end = time.monotonic() + seconds
+        while not there():
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.0005)
+        return True
+
+    def over(self, party: str) -> bool:
+        return self.processes[party].poll() is not None
+
+    def finished(self, seconds: float = PATIENCE) -> list[str]:
+        """Wait for the parties; complaints about those that did not end well."""
+        end = time.monotonic() + seconds
+        while any(p.poll() is None for p in self.processes.values()):
+            if time.monotonic() > end or any(p.returncode for p in self.processes.values()):
+                break
+            time.sleep(0.01)
+        complaints = []
+        for party, process in self.processes.items():
+            status = process.poll()
+            if status != 0:
+                last = self.said(party).strip().splitlines()[-3:]
+                complaints.append(f"{party} ended with {status}: {' | '.join(last)}")
+        return complaints
+
+    def stop(self) -> None:
+        for process in self.processes.values():
+            if process.poll() is None:
+                process.kill()
+            process.wait(30)
+
+    def complaints(self) -> list[str]:
+        """What does not hold of a job that is done; nothing if all does."""
+        found = [c for party in PARTIES for c in self._ledger_complaints(party)]
+        found += self._left_behind()
+        for party in ALL:
+            if "Traceback" in self.said(party):
+                found.append(f"{party} showed a traceback")
+        model = self.home(LABEL_PARTY) / "model.opboost"
+        if not model.exists():
+            return [*found, "there is no model"]
+        if content(model) != self.undisturbed():
+            found.append("the model is not that of an undisturbed run")
+        return found
+
+    def undisturbed(self) -> dict[str, bytes]:
+        """The model of an undisturbed run over copies of the ledgers, in this process."""
+        config = load_label(self.scene.config(LABEL_PARTY))
+        with tempfile.TemporaryDirectory() as place:
+            ledgers, parties = [], []
+            try:
+                for name in PARTIES:
+                    theirs = load_feature(self.scene.config(name))
+                    ledgers.append(_copied_ledger(theirs.ledger, Path(place) / name))
+                    theirs = replace(theirs, state=Path(place) / name / "state")
+                    parties.append(feature_party(theirs, ledgers[-1]))
+                channels = [op.MemoryChannel(p) for p in parties]
+                estimator = label_party(config, read_data(config)).train(channels)
+                for ledger in ledgers:
+                    commit = list(ledger.entries("commit"))[-1]
+                    if commit.body["new_cells"]:
+                        return {"drawn anew": str(commit.body["new_cells"]).encode()}
+            finally:
+                for ledger in ledgers:
+                    ledger.close()
+            estimator.save(Path(place) / "model.opboost")
+            return content(Path(place) / "model.opboost")
+
+    def _ledger_complaints(self, party: str) -> list[str]:
+        config = load_feature(self.scene.config(party))
+        found = []
+        with open_ledger(config.ledger) as ledger:
+            found += [f"{party}'s ledger: {f.words}" for f in verify(ledger)]
+            kinds = Counter(e.kind for e in ledger.entries())
+            spent = totals(ledger)
+            drawn = _draws(ledger)
+        for kind in ("open", "align", "aligned", "answer"):
+            if kinds[kind] != 1:
+                found.append(f"{party}'s ledger has {kinds[kind]} entries {kind!r}")
+        # A release that was cut short is made again from memory: one more entry, nothing charged.
+        if not kinds["commit"] or kinds["reserve"] != kinds["commit"] + kinds["abort"]:
+            found.append(f"{party}'s ledger has the entries {dict(kinds)}")
+        level = (10 - 1) * EPSILON
+        for attribute, of in spent.items():
+            most = round(level * 10**9) * (1 if attribute else COLUMNS)
+            if (of.people, of.most) != (ROWS, most):
+                found.append(f"{party} charged {of.most / 1e9:g} for {attribute!r} to {of.people}")
+        if len(drawn) != len(set(drawn)) or len(drawn) != ROWS * COLUMNS:
+            found.append(f"{party} drew {len(drawn)} cells, {len(set(drawn))} different ones")
+        return found
+
+    def _left_behind(self) -> list[str]:
+        """Files that a finished job does not have: half-written ones, secrets, draws."""
+        names = ("*.part", ".secret*", "secret", "*.draws", "*.doubled")
+        return [
+            f"{file.relative_to(self.folder)} is left behind"
+            for party in ALL
+            for name in names
+            for file in self.home(party).rglob(name)
+        ]
+
+
+def _copied_ledger(section: LedgerSection, place: Path) -> Ledger:
+    """A copy of a ledger with a copy of its key, whose witness goes on with the copy."""
+    shutil.copytree(section.folder, place / "ledger")
+    key = place / "ledger.key"
+    key.touch(mode=0o600)
+    key.write_bytes(Path(section.key).read_bytes())
+    return Ledger(place / "ledger", key)
+
+
+def _draws(ledger: Ledger) -> list[tuple[str, bytes]]:
+    """Every cell that was drawn: its attribute, and whom it is about."""
+    found = []
+    for run in ledger.runs():
+        file = ledger.run_file(run)
+        sent = file.sent(slice(None))
+        for k, column in enumerate(run.columns):
+            found += [(column.attribute, bytes(handle)) for handle in file.handles[sent[:, k]]]
+    return found
+
+
+def content(model: Path) -> dict[str, bytes]:
+    """What a model's file holds, without the times at which its parts were packed."""
+    with zipfile.ZipFile(model) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def entry_kinds(stage: Stage, party: str) -> Counter[str]:
+    """The kinds of entries in a party's ledger now; read without being in its way."""
+    file = stage.home(party) / "ledger" / "ledger.sqlite"
+    if not file.exists():
+        return Counter()
+    with (
+        suppress(sqlite3.Error),
+        closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True, timeout=0)) as db,
+    ):
+        return Counter(kind for (kind,) in db.execute("SELECT kind FROM entries"))
+    return Counter()
+
+
+@contextmanager
+def staged() -> Iterator[Stage]:
+    """A fresh stage, gone with its processes at the end."""
+    with tempfile.TemporaryDirectory(prefix="opboost-trial-") as folder:
+        stage = Stage(Path(folder))
+        try:
+            yield stage
+        finally:
+            stage.stop()
+
+
+def logged(stage: Stage, party: str) -> list[dict[str, object]]:
+    """The events of a party's logs."""
+    files = sorted((stage.home(party) / "state").rglob("*.jsonl"))
+    return [json.loads(line) for f in files for line in f.read_text().splitlines()]

@@ -1,0 +1,121 @@
+"""A full disk at every block: a party's home on a small file system.
+
+In the first job the party has no room at all, in the next one block of 4 kB, and so on, until a job
+needs no more: so each block that a job takes is once the one that is lacking.  The party fails for
+want of room, is given plenty, and is started again with the same command.  Mounting needs the right
+to do so; where it is lacking, :func:`may_mount` says it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from opboost.demo.local_federation import LABEL_PARTY
+from robustness.faults.faults_harness import ALL, Stage, staged
+from robustness.tally import Tally, by_hand, counted
+
+BLOCK = 4096
+MOST = 4000
+"""Blocks that are plenty."""
+
+
+def may_mount() -> bool:
+    """Whether small file systems can be mounted here."""
+    with tempfile.TemporaryDirectory() as place:
+        if _mounted(Path(place), BLOCK):
+            return False
+        _run("umount", place)
+        return True
+
+
+def run(victim: str, *, step: int = 1) -> Tally:
+    """A job for each ``step``-th block that the victim needs, with a disk that is full there."""
+    cases: dict[str, list[str]] = {}
+    for room in range(0, MOST, step):
+        found = _trial(victim, room)
+        if found is None:
+            break
+        cases[f"room for {room} blocks"] = found
+    return counted(f"full disk of {victim}", cases)
+
+
+def _trial(victim: str, room: int) -> list[str] | None:
+    """What is wrong with a job whose disk was full once; nothing when it had room enough."""
+    with staged() as stage, _small(stage, victim, room) as disk:
+        patient(stage)
+        for party in ALL:
+            stage.start(party)
+        process = stage.processes[victim]
+        stage.wait(lambda: any(stage.over(party) for party in ALL), 120)
+        stage.wait(lambda: process.poll() is not None, 30)
+        if process.poll() == 0:
+            return None
+        if process.poll() is None:
+            return [f"{victim} did not end: {'; '.join(stage.finished(1))}"]
+        words = stage.said(victim).strip().splitlines()[-1]
+        if process.returncode != 1 or not _is_clear(words, stage.home(victim)):
+            return [f"status {process.returncode}, {words}"]
+        _run("mount", "-o", f"remount,size={MOST * BLOCK}", str(disk))
+        stage.start(victim)
+        return stage.finished() or stage.complaints()
+
+
+def _is_clear(words: str, home: Path) -> bool:
+    """Whether a message names the folder and the next step."""
+    return str(home) in words and "Make room" in words
+
+
+def patient(stage: Stage) -> None:
+    """Let feature parties wait as long as it takes."""
+    for party in stage.scene.parties:
+        config = stage.scene.config(party)
+        text = config.read_text()
+        config.write_text(re.sub(r"connect_seconds = .*", "connect_seconds = 600", text))
+
+
+@contextmanager
+def _small(stage: Stage, victim: str, room: int) -> Iterator[Path]:
+    """The party's home on a file system that has its own tables, and room for so many blocks."""
+    home = stage.home(victim)
+    aside = stage.folder / f"{victim}-before"
+    home.rename(aside)
+    home.mkdir()
+    # What the party says is kept elsewhere: it is the harness's file, not the party's.
+    (stage.folder / f"{victim}-said").touch()
+    files = sum(-(-f.stat().st_size // BLOCK) for f in aside.rglob("*") if f.is_file())
+    problem = _mounted(home, (files + 1 + room) * BLOCK)
+    if problem:
+        raise RuntimeError(f"No file system can be mounted here: {problem}")
+    try:
+        shutil.copytree(aside, home, dirs_exist_ok=True)
+        os.symlink(stage.folder / f"{victim}-said", home / "said")
+        yield home
+    finally:
+        stage.stop()
+        _run("umount", "--lazy", str(home))
+
+
+def _mounted(place: Path, size: int) -> str:
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(place)]
+    found = subprocess.run(command, capture_output=True, text=True)
+    return found.stderr.strip() if found.returncode else ""
+
+
+def _run(*command: str) -> None:
+    subprocess.run(command, check=True, capture_output=True)
+
+
+def main(count: int, seed: int) -> list[Tally]:
+    """Every party, at every ``count``-th block; there is nothing random in it."""
+    return [run(victim, step=count) for victim in (LABEL_PARTY, *ALL[1:])]
+
+
+if __name__ == "__main__":
+    by_hand(main, 1)

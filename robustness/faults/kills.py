@@ -1,0 +1,250 @@
+"""``kill -9`` of each party at every phase boundary of a job, and at random moments.
+
+A boundary is something that others can see: a file of the job's folder that is there, or an entry
+of the ledger.  The party is killed when it appears and started again with the same command.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+
+from opboost.demo.local_federation import LABEL_PARTY
+from robustness.faults.faults_harness import (
+    ALL,
+    PARTIES,
+    TAKEN_UP,
+    Stage,
+    entry_kinds,
+    logged,
+    staged,
+)
+from robustness.tally import Tally, by_hand, counted
+
+GATE = "gate"
+VICTIMS = (*ALL, GATE)
+
+AT_LABEL = (
+    "bank/state/lock",
+    "bank/state/*/job.json",
+    "bank/state/*/label.jsonl",
+    "bank/state/*/align/shop/secret",
+    "bank/state/*/align/telco/00000.label",
+    "bank/state/*/parties/shop/points",
+    "bank/state/*/parties/telco/00000.feature",
+    "bank/state/*/align/shop/00000.doubled",
+    "bank/state/*/parties/telco/00000.raised",
+    "bank/state/*/parties/shop/expected",
+    "bank/state/*/parties/telco/aligned",
+    "bank/state/*/common",
+    "bank/state/*/parties/shop/claim",
+    "bank/state/*/parties/telco/proved",
+    "bank/state/*/parties/shop/schema",
+    "bank/state/*/parties/telco/receipt",
+    "bank/state/*/parties/shop/00000.arrow",
+    "bank/state/*/parties/telco/00001.arrow",
+    "bank/state/*/parties/shop/sent",
+    "bank/state/*/parties/telco/sent",
+    "bank/state/*/.trained-*.part",
+    "bank/state/*/trained-*",
+    "bank/state/*/trained-*/books.json",
+    "bank/state/*/parties/shop/query",
+    "bank/state/*/parties/telco/query",
+    "bank/state/*/parties/shop/answer",
+    "bank/state/*/parties/telco/answer",
+    "bank/.model.opboost.*part",
+    "bank/model.opboost",
+    "bank/state/*/manifest.json",
+    "bank/state/*/parties/shop/farewell",
+    "bank/state/*/parties/telco/farewell",
+)
+"""What the label party has on its disk, in about the order in which it comes."""
+
+AT_FEATURE = (
+    "{party}/state/lock",
+    "{party}/ledger/ledger.sqlite",
+    "keys/{party}.key",
+    "{party}/state/*/binding.json",
+    "{party}/state/*/secret",
+    "bank/state/*/parties/{party}/points",
+    "bank/state/*/parties/{party}/00000.feature",
+    "bank/state/*/parties/{party}/00000.raised",
+    "bank/state/*/parties/{party}/aligned",
+    "{party}/state/*/told",
+    "bank/state/*/parties/{party}/claim",
+    "bank/state/*/parties/{party}/proved",
+    "{party}/state/*/common",
+    "{party}/state/*/00000.draws",
+    "{party}/ledger/runs/000001",
+    "{party}/state/*/00000.arrow",
+    "{party}/state/*/00001.values",
+    "{party}/state/*/schema",
+    "bank/state/*/parties/{party}/schema",
+    "bank/state/*/parties/{party}/receipt",
+    "bank/state/*/parties/{party}/00000.arrow",
+    "bank/state/*/parties/{party}/00001.arrow",
+    "bank/state/*/parties/{party}/sent",
+    "bank/state/*/parties/{party}/query",
+    "{party}/state/*/answer",
+    "bank/state/*/parties/{party}/answer",
+    "bank/state/*/manifest.json",
+    "bank/state/*/parties/{party}/farewell",
+    "{party}/state/*/manifest.json",
+)
+ENTRIES = ("open", "align", "aligned", "reserve", "commit", "answer")
+
+
+def boundaries(victim: str) -> list[str]:
+    """The names of all boundaries at which a party is killed."""
+    if victim in PARTIES:
+        files = [pattern.format(party=victim) for pattern in AT_FEATURE]
+        return [*files, *(f"ledger: {kind}" for kind in ENTRIES)]
+    return list(AT_LABEL)
+
+
+def at_boundaries(victim: str, chosen: Sequence[str] | None = None) -> Tally:
+    """Kill a party at each of its boundaries (or the chosen ones), one job each."""
+    cases = {}
+    for name in chosen or boundaries(victim):
+        for _ in range(3):  # a file that is there for a moment only may be missed
+            kills, said = _killed(victim, [_seen(victim, name)])
+            if kills or said:
+                cases[name] = said
+                break
+    return counted(f"kill -9 of {victim} at a boundary", cases)
+
+
+def at_random(victim: str, count: int, seed: int, *, a_job: int = 5) -> Tally:
+    """Kill a party ``count`` times at random moments, up to ``a_job`` times in one job.
+
+    Half of the moments are spread over the whole life of its process, half over the part in which
+    it works on the job.  Those that come after its end do not count.
+    """
+    rng = random.Random(f"{victim} {seed}")
+    life, working = _spans(victim)
+    tally = Tally(f"kill -9 of {victim} at a random moment", 0, 0)
+    for _ in range(4 * count):
+        if tally.tried >= count:
+            break
+        moments = []
+        for number in range(min(a_job, count - tally.tried)):
+            first = working if number % 2 else 0.0
+            moments.append(rng.uniform(first, life))
+        name = ", ".join(f"{m:.3f}" for m in moments) + " s"
+        kills, said = _killed(victim, [partial(_after, m) for m in moments])
+        failures = (f"after {name}: {'; '.join(said)}",) if said else ()
+        tally += Tally(tally.kind, kills or len(failures), 0 if said else kills, failures)
+    return tally
+
+
+Moment = Callable[[Stage], Callable[[], bool]]
+"""Given a stage whose victim has just been started: a test whether the moment has come."""
+
+
+def _seen(victim: str, boundary: str) -> Moment:
+    def moment(stage: Stage) -> Callable[[], bool]:
+        if boundary.startswith("ledger: "):
+            kind = boundary.removeprefix("ledger: ")
+            return lambda: entry_kinds(stage, victim)[kind] > 0
+        return lambda: next(stage.folder.glob(boundary), None) is not None
+
+    return moment
+
+
+def _after(seconds: float, stage: Stage) -> Callable[[], bool]:
+    end = time.monotonic() + seconds
+    return lambda: time.monotonic() >= end
+
+
+def _spans(victim: str) -> tuple[float, float]:
+    """Seconds that a party's process lives in an undisturbed job, and after which it works."""
+    party = LABEL_PARTY if victim == GATE else victim
+    with staged() as stage:
+        began = time.monotonic()
+        for name in ALL:
+            stage.start(name)
+        stage.wait(lambda: (stage.home(party) / "state" / "lock").exists())
+        working = time.monotonic() - began
+        complaints = stage.finished() or stage.complaints()
+        if complaints:
+            raise RuntimeError(f"The undisturbed job fails: {complaints}")
+        return time.monotonic() - began, working
+
+
+def _killed(victim: str, moments: Sequence[Moment]) -> tuple[int, list[str]]:
+    """Run a job in which a party is killed at each of the moments; how often that was, and what
+    does not hold then."""
+    party = LABEL_PARTY if victim == GATE else victim
+    with staged() as stage:
+        for name in ALL:
+            stage.start(name)
+        kills, begun = 0, False
+        for moment in moments:
+            come = moment(stage)
+            stage.wait(lambda come=come: come() or stage.over(party), 60)
+            if stage.over(party):
+                break
+            begun = _begun(stage, party)
+            if victim == GATE:
+                kills += _gate_killed(stage)
+            elif stage.kill(party):
+                kills += 1
+                stage.start(party)
+        complaints = stage.finished()
+        if not complaints:
+            complaints = stage.complaints()
+        if kills and begun and not _told(stage, victim):
+            complaints.append(f"the operator of {party} was not told")
+        return kills, complaints
+
+
+def begun_and_killed(stage: Stage, victim: str) -> None:
+    """Start everyone, and kill a party in the middle of its work."""
+    for name in ALL:
+        stage.start(name)
+    middle = f"{PARTIES[0]}/state/*/schema" if victim == LABEL_PARTY else f"{victim}/state/*/common"
+    if not stage.wait(lambda: next(stage.folder.glob(middle), None) is not None):
+        raise RuntimeError(f"The job did not come to {middle}.")
+    stage.kill(victim)
+
+
+def _begun(stage: Stage, party: str) -> bool:
+    """Whether the party has anything of a job that is not over."""
+    name = "job.json" if party == LABEL_PARTY else "binding.json"
+    state = stage.home(party) / "state"
+    over = "ended" if party == LABEL_PARTY else "manifest.json"
+    return any(state.glob(f"*/{name}")) and not any(state.glob(f"*/{over}"))
+
+
+def _gate_killed(stage: Stage) -> int:
+    gate = stage.gate()
+    if gate is None:
+        return 0
+    with suppress(ProcessLookupError):
+        os.kill(gate, signal.SIGKILL)
+    return 1
+
+
+def _told(stage: Stage, victim: str) -> bool:
+    if victim == GATE:
+        return any(line["event"] == "gate died" for line in logged(stage, LABEL_PARTY))
+    words = stage.said(victim)
+    return TAKEN_UP in words or "is done; " in words
+
+
+def main(count: int, seed: int) -> list[Tally]:
+    """Every boundary, and ``count`` random moments, for every victim."""
+    tallies = []
+    for victim in VICTIMS:
+        tallies += [at_boundaries(victim), at_random(victim, count, seed)]
+        print(*tallies[-2:], sep="\n", flush=True)
+    return tallies
+
+
+if __name__ == "__main__":
+    by_hand(main, 50)

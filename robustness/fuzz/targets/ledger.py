@@ -1,0 +1,183 @@
+"""A ledger's files: damaged as bytes, and entry by entry as somebody with SQLite could."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+
+import opboost as op
+from opboost.errors import ConfigError, DataError, PrivacyError
+from opboost.ledger import Drawing, Ledger, chain_witness
+from opboost.ledger.ledger_summary import summary
+from opboost.ledger.person_totals import totals
+from opboost.ledger.receipts import read_receipts
+from opboost.ledger.verify_ledger import verify
+from robustness.fuzz.mutate import plain, spoilt, spoilt_json
+from robustness.fuzz.target import Drill, Target
+from robustness.fuzz.targets.messages import columns
+
+FIELDS = ("number", "at", "kind", "body", "key", "hash")
+RAW = pa.table({"age": [1.0, 50.0, 99.0], "city": ["x", "y", "x"]})
+PEOPLE = [b"ann", b"bob", b"cid"]
+
+
+def _drawn(ledger: Ledger, job: str) -> None:
+    chosen = [c for c in columns() if c.name in RAW.column_names]
+    drawing = Drawing(
+        ledger, chosen, [str(c.name) for c in chosen], job=job, recipient="bank", people="id"
+    )
+    with drawing:
+        drawing.draw(PEOPLE, [c.prepare(RAW) for c in chosen])
+
+
+def _made(home: Path) -> bytes:
+    """A ledger with a release, an abort, an alignment and an answer; one file, no journal."""
+    with Ledger(home / "ledger", home / "ledger.key") as ledger:
+        _drawn(ledger, "one")
+        with suppress(DataError):
+            _drawn_and_failed(ledger)
+        with ledger.writing():
+            body = {"job": "one", "recipient": "bank"}
+            ledger.append("align", {**body, "rows": 3, "theirs": 4, "points": "", "tag": ""})
+            ledger.append("aligned", {**body, "common": 3, "bitmap": ""})
+            ledger.append("answer", {**body, "cuts": {"0": 2}, "query": ""})
+        _drawn(ledger, "two")
+    file = home / "ledger" / "ledger.sqlite"
+    with sqlite3.connect(file) as db:
+        db.execute("PRAGMA journal_mode = DELETE")
+    db.close()
+    return file.read_bytes()
+
+
+def _drawn_and_failed(ledger: Ledger) -> None:
+    chosen = columns()[:1]
+    with Drawing(ledger, chosen, ["age"], job="x", recipient="bank", people="id") as drawing:
+        drawing.draw([b"new", b"new2", b"new3"], [chosen[0].prepare(RAW)])
+        raise DataError("on purpose")
+
+
+def _used(home: Path) -> None:
+    """All that is done with a ledger: looked at, verified, exported, drawn with."""
+    caps = op.ledger.Caps(100.0, 100.0)
+    with Ledger(home / "ledger", home / "ledger.key", caps) as ledger:
+        verify(ledger, [(1, bytes(32))])
+        summary(ledger)
+        [entry.body for entry in ledger.entries()]
+        totals(ledger)
+        _drawn(ledger, "three")
+
+
+def _prepare(by_row: bool, home: Path) -> Drill:
+    good = _made(home)
+    file = home / "ledger" / "ledger.sqlite"
+    kept, scratch = home / "kept", home / "scratch.sqlite"
+    shutil.copytree(file.parent, kept)
+
+    def make(rng: Random) -> bytes:
+        return _spoilt_entries(rng, good, scratch) if by_row else spoilt(rng, good)
+
+    def feed(data: bytes) -> None:
+        _restore(home, kept)
+        file.write_bytes(data)
+        _used(home)
+
+    return Drill(make, feed)
+
+
+def _prepare_runs(home: Path) -> Drill:
+    _made(home)
+    folder, kept = home / "ledger", home / "kept"
+    shutil.copytree(folder, kept)
+    names = sorted(f.name for f in (kept / "runs").iterdir())
+
+    def make(rng: Random) -> bytes:
+        name = rng.choice(names)
+        return name.encode() + spoilt(rng, (kept / "runs" / name).read_bytes())
+
+    def feed(data: bytes) -> None:
+        _restore(home, kept)
+        (folder / "runs" / data[:6].decode()).write_bytes(data[6:])
+        _used(home)
+
+    return Drill(make, feed)
+
+
+def _restore(home: Path, kept: Path) -> None:
+    """Bring back the ledger as it was, without the notes of how long it has become."""
+    shutil.rmtree(home / "ledger")
+    shutil.copytree(kept, home / "ledger")
+    (home / "ledger" / chain_witness.FOLDER_NOTE).unlink()
+    chain_witness.beside(home / "ledger.key").unlink(missing_ok=True)
+
+
+def _spoilt_entries(rng: Random, good: bytes, scratch: Path) -> bytes:
+    scratch.write_bytes(good)
+    db = sqlite3.connect(scratch, isolation_level=None)
+    db.execute("PRAGMA journal_mode = OFF")
+    for verb in ("UPDATE", "DELETE"):
+        if rng.random() < 0.98:
+            db.execute(f"DROP TRIGGER entries_{verb}")
+    for _ in range(rng.choice((1, 1, 2))):
+        try:
+            rows = db.execute("SELECT rowid, * FROM entries").fetchall()
+            _spoilt_row(rng, db, rng.choice(rows))
+        except (sqlite3.Error, IndexError, OverflowError, UnicodeEncodeError):
+            continue
+    db.close()
+    return scratch.read_bytes()
+
+
+def _spoilt_row(rng: Random, db: sqlite3.Connection, row: tuple) -> None:
+    way = rng.random()
+    if way < 0.1:
+        db.execute("DELETE FROM entries WHERE rowid = ?", row[:1])
+        return
+    if way < 0.13:
+        db.execute(rng.choice(("DROP TABLE entries", "DELETE FROM entries")))
+        return
+    place = rng.randrange(len(FIELDS))
+    value = row[1 + place]
+    if isinstance(value, str) and value[:1] == "{" and way < 0.9:
+        value = spoilt_json(rng, value.encode()).decode(errors="replace")
+    elif isinstance(value, bytes) and way < 0.7:
+        value = spoilt(rng, value)
+    else:
+        odd = plain(rng)
+        value = odd if isinstance(odd, int | float | str | bytes | None) else str(odd)
+    db.execute(f"UPDATE entries SET {FIELDS[place]} = ? WHERE rowid = ?", (value, row[0]))
+
+
+def _prepare_receipts(home: Path) -> Drill:
+    from opboost.protocol.envelope import MARK
+    from opboost.protocol.messages import encode
+    from robustness.fuzz.targets.messages import resealed, samples
+
+    good = encode(samples()["receipt"][0])
+    folder = home / "receipts"
+    folder.mkdir()
+
+    def make(rng: Random) -> bytes:
+        if rng.random() < 0.3:
+            return spoilt(rng, good)
+        return resealed(spoilt(rng, good[len(MARK) + 32 :]))
+
+    def feed(data: bytes) -> None:
+        (folder / "receipt").write_bytes(data)
+        read_receipts(folder, "shop")
+
+    return Drill(make, feed)
+
+
+ERRORS = (DataError, PrivacyError, ConfigError)
+TARGETS = [
+    Target("ledger: its bytes", "user", ERRORS, partial(_prepare, False), most=2_000),
+    Target("ledger: its rows", "user", ERRORS, partial(_prepare, True), most=2_000),
+    Target("ledger: its runs", "user", ERRORS, _prepare_runs, most=2_000),
+    Target("receipts in a folder", "user", (op.errors.WireError, ConfigError), _prepare_receipts),
+]

@@ -1,0 +1,271 @@
+"""The small messages: each kind, altered outside and inside its seal, and field by field."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+
+import opboost as op
+from opboost.columns.column_specs import column_to_dict
+from opboost.errors import WireError
+from opboost.protocol.envelope import MARK, version_of
+from opboost.protocol.messages import (
+    KINDS,
+    Ack,
+    Aligned,
+    Challenge,
+    Claim,
+    ColumnSchema,
+    Cuts,
+    Farewell,
+    Hello,
+    Login,
+    Points,
+    PointsQuery,
+    Poll,
+    Proof,
+    Receipt,
+    Rows,
+    Schema,
+    SplitQuery,
+    SplitValues,
+    Values,
+    Welcome,
+    _row,
+    decode,
+    encode,
+)
+from opboost.psi.blinding import Secret
+from opboost.psi.row_keys import key_digests
+from robustness.fuzz.mutate import INTEGERS, plain, spoilt, spoilt_json, text
+from robustness.fuzz.target import Drill, Target, law
+
+JOB = "20260102T030405Z-00000000"
+GRID = op.Domain(1, 10)
+
+
+def columns() -> list[op.PrivateColumn]:
+    """Private columns of every kind."""
+    numbers = op.NumericMapping(GRID, (0, 100))
+    cities = op.Ordered(["a", "b", "c"])
+    return [
+        op.PrivateColumn("age", numbers, op.ClampMap(GRID, 0.64)),
+        op.PrivateColumn("pay", numbers, op.GlobalMap(GRID, 0.64), "raise", 50.0),
+        op.PrivateColumn("sum", numbers, op.AdjMap(GRID, 0.64, theta=2), missing=op.Flag(1.0, 5)),
+        op.PrivateColumn("run", numbers, op.LocalMap(GRID, epsilon=0.64, theta=(3, 7))),
+        op.PrivateColumn("flat", numbers, op.Piecewise(GRID, 1.0)),
+        op.PrivateColumn(
+            "log", op.NumericMapping(GRID, (1, 1000), "log"), op.RandomizedResponse(GRID, 1.0)
+        ),
+        op.PrivateColumn(
+            "own",
+            op.NumericMapping(op.Domain(1, 3), (0, 10), (1.0, 2.0)),
+            op.ClampMap(op.Domain(1, 3), 1.0),
+        ),
+        op.PrivateColumn(
+            "size",
+            op.OrdinalMapping(op.Domain(1, 3), cities),
+            op.ClampMap(op.Domain(1, 3), 1.0),
+        ),
+        op.PrivateColumn("city", None, op.UnaryEncoding(["x", "y", None], 1.0)),
+    ]
+
+
+def samples() -> dict[str, list[Any]]:
+    """Messages as our own parties send them, by kind."""
+    points = Secret.fresh().blinded(key_digests([b"ann", b"bob", b"cid"]))
+    receipt = Receipt("shop", JOB, 3, bytes(32), b"-----BEGIN", b"signed")
+    described = tuple(ColumnSchema.of(c, str(c.name), "raw") for c in columns())
+    hidden = tuple(ColumnSchema.of(c, str(c.name), "grid") for c in columns())
+    found = [
+        Hello("shop", bytes(32)),
+        Challenge(bytes(32), b"-----BEGIN"),
+        Login(b"-----BEGIN", b"signed"),
+        Welcome(JOB, bytes(32), b""),
+        Welcome(JOB, bytes(32), encode(receipt), bytes(32)),
+        PointsQuery(JOB, 0),
+        Points(JOB, "label", bytes(16), 3, 0, points),
+        Aligned(JOB, bytes(16), 11, 3, b"\xc0\x20", points[:33]),
+        Claim("shop", JOB, 3, points[:33], bytes(32)),
+        Proof(JOB, bytes(32)),
+        Rows("shop", JOB, 100, bytes(32)),
+        Schema("shop", JOB, 100, bytes(32), "full", "raw", described, 0),
+        Schema("shop", JOB, 100, bytes(32), "cuts", "grid", hidden, 2),
+        receipt,
+        SplitQuery(JOB, True, (Cuts(0, (1, 3, 7)), Cuts(4, (2,)))),
+        SplitQuery(JOB, False, ()),
+        SplitValues(JOB, bytes(32), (Values(0, "raw", (1.5, 2.5)), Values(4, "grid", (3.0,)))),
+        Poll(JOB),
+        Ack(JOB, "schema", (0, 1, 2)),
+        Farewell(JOB),
+    ]
+    by_kind: dict[str, list[Any]] = {}
+    for message in found:
+        by_kind.setdefault(message.KIND, []).append(message)
+    assert set(by_kind) == set(KINDS)
+    return by_kind
+
+
+def resealed(body: bytes) -> bytes:
+    """The bytes of a message with this body and its right digest."""
+    return MARK + hashlib.sha256(body).digest() + body
+
+
+def _field(rng: Random, kind: pa.DataType, value: Any) -> Any:
+    """Another value of a field's type."""
+    way = rng.random()
+    if way < 0.05:
+        return None
+    if pa.types.is_string(kind):
+        if isinstance(value, str) and value[:1] == "{" and way < 0.9:
+            return spoilt_json(rng, value.encode()).decode(errors="replace")
+        return text(rng).encode(errors="replace").decode()
+    if pa.types.is_binary(kind) and value and value[:1] == b"\x78" and way < 0.9:
+        return _repacked(rng, value)
+    if pa.types.is_binary(kind):
+        return spoilt(rng, value or b"\0")[:100_000]
+    if pa.types.is_boolean(kind):
+        return not value
+    if pa.types.is_integer(kind):
+        return rng.choice(INTEGERS)
+    if pa.types.is_floating(kind):
+        odd = plain(rng)
+        return float(odd) if isinstance(odd, float) else float(rng.choice(INTEGERS))
+    if pa.types.is_list(kind):
+        items = list(value or [])
+        if items and way < 0.6:
+            place = rng.randrange(len(items))
+            items[place] = _field(rng, kind.value_type, items[place])
+        elif way < 0.8:
+            items = items * rng.choice((0, 2, 50)) or [_field(rng, kind.value_type, None)]
+        else:
+            rng.shuffle(items)
+        return items
+    return _struct(rng, kind, value or {})
+
+
+def _repacked(rng: Random, value: bytes) -> bytes:
+    """A packed list, spoilt before it is packed."""
+    if rng.random() < 0.02:
+        return zlib.compress(bytes(2**24))
+    try:
+        items = json.loads(zlib.decompress(value))
+    except (zlib.error, ValueError, RecursionError):  # spoilt before
+        return spoilt(rng, value)
+    described = isinstance(items, list) and all(isinstance(i, str) for i in items)
+    if described and rng.random() < 0.5:
+        items = _field(rng, pa.list_(pa.string()), items)
+        return zlib.compress(json.dumps(items).encode())
+    return zlib.compress(spoilt_json(rng, json.dumps(items).encode()))
+
+
+def _struct(rng: Random, kind: Any, row: dict[str, Any]) -> dict[str, Any]:
+    fields = {f.name: f.type for f in kind}
+    name = rng.choice(list(fields))
+    return {**row, name: _field(rng, fields[name], row.get(name))}
+
+
+def _written(marked: pa.Schema, batches: list[pa.RecordBatch], **options: Any) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, marked, options=pa.ipc.IpcWriteOptions(**options)) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    return sink.getvalue().to_pybytes()
+
+
+def _by_field(rng: Random, message: Any) -> bytes:
+    """The message with other values in its fields."""
+    row = _row(message)
+    for _ in range(rng.choice((1, 1, 2))):
+        row = _struct(rng, message.ARROW, row)
+    marked = _marked(rng, message)
+    return resealed(_written(marked, [pa.RecordBatch.from_pylist([row], schema=marked)]))
+
+
+def _marked(rng: Random, message: Any) -> pa.Schema:
+    notes = {"kind": message.KIND, "version": "2"}
+    if rng.random() < 0.05:
+        notes[rng.choice(("kind", "version"))] = rng.choice(("1", "", "é", "\x1b[31m", "x" * 9000))
+    return message.ARROW.with_metadata(notes)
+
+
+def _by_schema(rng: Random, message: Any) -> bytes:
+    """The message in another Arrow form."""
+    marked, row = _marked(rng, message), _row(message)
+    batch = pa.RecordBatch.from_pylist([row], schema=marked)
+    way = rng.randrange(6)
+    if way == 0:
+        return resealed(_written(marked, [batch], compression=rng.choice(("zstd", "lz4"))))
+    if way == 1:
+        return resealed(_written(marked, [batch] * rng.choice((0, 2, 9))))
+    if way == 2:
+        return resealed(_written(marked, [pa.RecordBatch.from_pylist([row] * 3, schema=marked)]))
+    if way == 3:
+        names = list(marked.names)
+        rng.shuffle(names)
+        other = batch.select(names)
+        return resealed(_written(other.schema, [other]))
+    if way == 4:
+        place = rng.randrange(len(marked))
+        changed = [f.name if i != place else text(rng)[:50] for i, f in enumerate(marked)]
+        changed = [name.encode(errors="replace").decode() for name in changed]
+        other = batch.rename_columns(changed)
+        return resealed(_written(other.schema.with_metadata(marked.metadata), [other]))
+    place = rng.randrange(len(marked))
+    kind = rng.choice(
+        (pa.null(), pa.int8(), pa.large_string(), pa.dictionary(pa.int8(), pa.string()))
+    )
+    other = marked.set(place, pa.field(marked.names[place], kind))
+    empty = [pa.nulls(1, f.type) if i == place else batch.column(i) for i, f in enumerate(other)]
+    return resealed(_written(other, [pa.record_batch(empty, schema=other)]))
+
+
+def _prepare(kind: str, home: Path) -> Drill:
+    messages = samples()
+    whole = [encode(m) for m in messages[kind]]
+    others = [encode(m) for many in messages.values() for m in many]
+    bodies = [data[len(MARK) + 32 :] for data in whole]
+
+    def make(rng: Random) -> bytes:
+        way = rng.random()
+        if way < 0.05:
+            return spoilt(rng, rng.choice(whole), others)
+        if way < 0.5:
+            return resealed(spoilt(rng, rng.choice(bodies), others))
+        if way < 0.93:
+            return _by_field(rng, rng.choice(messages[kind]))
+        return _by_schema(rng, rng.choice(messages[kind]))
+
+    return Drill(make, partial(_feed, KINDS[kind]))
+
+
+def _feed(kind: Any, data: bytes) -> None:
+    version_of(data)  # what the gate looks at before anybody has logged in
+    message = decode(data, kind)
+    law(decode(encode(message), kind) == message, "decode(encode(m)) is not m")
+    if isinstance(message, Schema):
+        for column in message.private():
+            again = ColumnSchema(json.dumps(column_to_dict(column))).column()
+            law(repr(again) == repr(column), "a column's description says another column")
+            column.release_names()
+    if isinstance(message, Welcome) and message.receipt:
+        decode(message.receipt, Receipt)
+
+
+TARGETS = [
+    Target(
+        f"message: {kind}",
+        "peer",
+        (WireError,),
+        partial(_prepare, kind),
+        share=3.0 if kind in ("schema", "points", "split query", "split values") else 1.0,
+    )
+    for kind in KINDS
+]

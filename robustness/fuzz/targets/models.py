@@ -1,0 +1,224 @@
+"""Saved models: the archive, its description, its posterior, and each library's own model file."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import tempfile
+import zipfile
+from contextlib import suppress
+from functools import lru_cache, partial
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pandas as pd
+
+import opboost as op
+from opboost.errors import DataError
+from opboost.estimators.saving import load_trained
+from opboost.storage import atomic_files
+from robustness.fuzz.mutate import number, spoilt, spoilt_json
+from robustness.fuzz.target import Drill, Target
+
+ROWS = 300
+BOOSTERS = {
+    "xgboost": {"n_estimators": 3, "max_depth": 2, "nthread": 1},
+    "lightgbm": {"n_estimators": 3, "num_leaves": 4, "num_threads": 1, "verbose": -1},
+    "gbdt": {"n_estimators": 3, "max_depth": 2},
+    "hist-gbdt": {"max_iter": 3, "max_leaf_nodes": 4},
+}
+ERRORS = (DataError,)
+
+
+def _table() -> tuple[pd.DataFrame, np.ndarray]:
+    numbers = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {"a": numbers.uniform(0, 100, ROWS), "b": numbers.uniform(0, 100, ROWS)}
+        | {"own": numbers.uniform(0, 1, ROWS), "city": numbers.choice(["x", "y"], ROWS)}
+    )
+    return table, (table.a + table.b > 100).astype(int).to_numpy()
+
+
+@lru_cache(maxsize=8)
+def saved(booster: str, denoise: bool) -> dict[str, bytes]:
+    """The files of a saved estimator."""
+    X, y = _table()
+    grid = op.Domain(1, 6)
+    model = op.OpBoostClassifier(
+        op.ClampMap(grid, epsilon=2.0),
+        bounds={"a": (0, 100), "b": (0, 100)},
+        booster=booster,
+        booster_params=BOOSTERS[booster],
+        denoise=denoise,
+        random_state=0,
+    ).fit(X, y)
+    with tempfile.TemporaryDirectory() as folder:
+        model.save(Path(folder) / "model.opboost")
+        with zipfile.ZipFile(Path(folder) / "model.opboost") as archive:
+            return {name: archive.read(name) for name in archive.namelist()}
+
+
+def zipped(files: dict[str, bytes], kind: int = zipfile.ZIP_STORED) -> bytes:
+    """Files as an archive."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", kind) as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    return out.getvalue()
+
+
+def _archive(rng: Random, files: dict[str, bytes]) -> bytes:
+    way = rng.random()
+    whole = zipped(files, rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)))
+    if way < 0.6:
+        return spoilt(rng, whole)
+    changed = dict(files)
+    name = rng.choice(list(files))
+    if way < 0.8:
+        changed[rng.choice(("x", "../x", *files))] = changed.pop(name)
+    else:
+        changed[name] = rng.choice(list(files.values()))
+    return zipped(changed)
+
+
+def _described(rng: Random, files: dict[str, bytes]) -> bytes:
+    return zipped({**files, "estimator.json": spoilt_json(rng, files["estimator.json"])})
+
+
+def _laws(rng: Random, files: dict[str, bytes]) -> bytes:
+    """The posterior with other arrays."""
+    with np.load(io.BytesIO(files["posterior.npz"])) as known:
+        arrays = dict(known)
+    way, name = rng.random(), rng.choice(list(arrays))
+    if way < 0.25:
+        return zipped({**files, "posterior.npz": spoilt(rng, files["posterior.npz"])})
+    array = arrays[name]
+    if way < 0.4:
+        del arrays[name]
+    elif way < 0.6 and array.size:
+        raw = spoilt(rng, array.tobytes())[: array.nbytes].ljust(array.nbytes, b"\0")
+        arrays[name] = np.frombuffer(raw, array.dtype).reshape(array.shape)
+    elif way < 0.8:
+        shape = tuple(rng.choice((0, 1, 2, n, n + 1)) for n in array.shape) or (2,)
+        arrays[name] = np.resize(array, shape)
+    else:
+        kind = rng.choice((np.float64, np.int8, np.complex128, "S3", "U5"))
+        arrays[name] = np.full(array.shape, number(rng) % 100).astype(kind)
+    out = io.BytesIO()
+    np.savez(out, **arrays)
+    return zipped({**files, "posterior.npz": out.getvalue()})
+
+
+def _skops(rng: Random, data: bytes) -> bytes:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        inner = {name: archive.read(name) for name in archive.namelist()}
+    name = rng.choice(["schema.json", rng.choice(list(inner))])
+    change = spoilt_json if name == "schema.json" else spoilt
+    return zipped({**inner, name: change(rng, inner[name])})
+
+
+def _native(booster: str, rng: Random, files: dict[str, bytes]) -> bytes:
+    """The library's own model file, altered."""
+    (name,) = (n for n in files if n.startswith("model."))
+    data = files[name]
+    if name == "model.json":
+        changed = spoilt_json(rng, data)
+    elif name == "model.txt":
+        changed = _spoilt_text(rng, data) if rng.random() < 0.7 else spoilt(rng, data)
+    else:
+        changed = _skops(rng, data) if rng.random() < 0.8 else spoilt(rng, data)
+    return zipped({**files, name: changed})
+
+
+def _spoilt_text(rng: Random, data: bytes) -> bytes:
+    lines = data.decode().split("\n")
+    place = rng.randrange(len(lines))
+    key, sign, rest = lines[place].partition("=")
+    words = rest.split(" ")
+    words[rng.randrange(len(words))] = str(rng.choice((number(rng), "", "nan", "1e999", "x")))
+    lines[place] = rng.choice(
+        (key + sign + " ".join(words), key + sign, "", lines[0], lines[place] * 2)
+    )
+    return "\n".join(lines).encode()
+
+
+def _prepare(booster: str, denoise: bool, change: object, home: Path) -> Drill:
+    files = saved(booster, denoise)
+    file = home / "model.opboost"
+    X, _ = _table()
+    few = X.iloc[:5]
+    file.write_bytes(zipped(files))
+    op.load(file).predict(few)
+
+    def make(rng: Random) -> bytes:
+        return change(rng, files)
+
+    def feed(data: bytes) -> None:
+        file.write_bytes(data)
+        model = op.load(file)
+        with suppress(Exception):  # what was loaded may be of no use; it must do no harm
+            model.predict(few)
+            model.predict(few, desensitize=True)
+
+    return Drill(make, feed)
+
+
+def _prepare_trained(home: Path) -> Drill:
+    """A model in codes, as the label party keeps it between two starts."""
+    folders = []
+    for booster in ("xgboost", "lightgbm", "gbdt"):
+        files = saved(booster, False)
+        (name,) = (n for n in files if n.startswith("model."))
+        kind = {"model.json": "TrainedXGBoost", "model.txt": "TrainedLightGBM"}.get(name)
+        folders.append((name, files[name], kind or "TrainedSklearn"))
+
+    def make(rng: Random) -> bytes:
+        place = rng.randrange(3)
+        _, data, kind = folders[place]
+        way = rng.random()
+        spelt = spoilt(rng, kind.encode()) if way < 0.3 else kind.encode()
+        return (
+            bytes([place, len(spelt) % 256])
+            + spelt[:255]
+            + (data[: rng.randrange(len(data))] if way > 0.5 else data)
+        )
+
+    def feed(data: bytes) -> None:
+        name = folders[data[0]][0]
+        spelt, model = data[2 : 2 + data[1]].decode(errors="replace"), data[2 + data[1] :]
+        about = {"kind": spelt, "sha256": hashlib.sha256(model).hexdigest()}
+        (home / "kind").write_bytes(atomic_files.sealed(json.dumps(about).encode()))
+        (home / name).write_bytes(model)
+        load_trained(home, "binary", 4)
+
+    return Drill(make, feed)
+
+
+TARGETS = [
+    Target(
+        "model: archive", "user", ERRORS, partial(_prepare, "xgboost", False, _archive), most=1_000
+    ),
+    Target(
+        "model: description",
+        "user",
+        ERRORS,
+        partial(_prepare, "xgboost", True, _described),
+        most=1_000,
+    ),
+    Target(
+        "model: posterior", "user", ERRORS, partial(_prepare, "xgboost", True, _laws), most=1_000
+    ),
+    *(
+        Target(
+            f"model: {booster}",
+            "user",
+            ERRORS,
+            partial(_prepare, booster, False, partial(_native, booster)),
+            most=1_000,
+        )
+        for booster in BOOSTERS
+    ),
+    Target("model in codes", "user", ERRORS, _prepare_trained, most=1_000),
+]

@@ -1,0 +1,198 @@
+"""What parties keep of a job on their own disks: records, mailboxes, chains, models in codes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import opboost as op
+from opboost.columns.codebook import Codebook
+from opboost.errors import DataError, OpBoostError, PeerError, PrivacyError
+from opboost.parties.label.label_party import _kept
+from opboost.protocol.messages import Cuts, Receipt, SplitQuery, Welcome, encode
+from opboost.scale import Manifest, part_writer, release_secret
+from opboost.scale import read_manifest as read_release
+from opboost.storage import atomic_files
+from opboost.transport.feature.feature_job import signed_receipt
+from opboost.transport.label.job_folder import JobRecord, Mailbox, jobs, newest_receipt, status
+from opboost.transport.label.label_job import read_manifest
+from opboost.transport.shared.bundle_chain import STEPS, Conversation, Entry, Pair
+from robustness.fuzz.mutate import spoilt, spoilt_json
+from robustness.fuzz.target import Drill, Target
+from robustness.fuzz.targets.messages import JOB, columns
+
+RECORD = JobRecord(
+    *(JOB, "ab" * 32, "cd" * 32, 100, "ef" * 32, "bank", ("shop", "telco"), ("telco",)),
+    *(True, 100, 1, "psi", 5000, "network", "train"),
+)
+
+Kept = tuple[str, bytes]
+
+SEALED = (
+    "job.json",
+    "points",
+    "expected",
+    "due",
+    "common",
+    "books.json",
+    "binding.json",
+    "*.values",
+    "_manifest.json",
+    "part-*.json",
+)
+"""Files that end with a digest of the rest."""
+
+
+def _put(file: Path, data: bytes) -> None:
+    """Write what a case made, with the digest that belongs to it: damage alone would be seen."""
+    fits = any(file.match(pattern) for pattern in SEALED)
+    file.write_bytes(atomic_files.sealed(data) if fits else data)
+
+
+def _prepare(files: list[Kept], use: Callable[[Path], Any], home: Path) -> Drill:
+    """Files of one folder, of which a case spoils one."""
+    job = home / JOB
+    for name, data in files:
+        (job / name).parent.mkdir(parents=True, exist_ok=True)
+        _put(job / name, data)
+    everything = [data for _, data in files]
+
+    def make(rng: Random) -> bytes:
+        place = rng.randrange(len(files))
+        data = files[place][1]
+        kind = spoilt_json if data[:1] in b"{[" and data else spoilt
+        return bytes([place]) + kind(rng, data, everything)
+
+    def feed(data: bytes) -> None:
+        name, good = files[data[0]]
+        _put(job / name, data[1:])
+        try:
+            use(job)
+        finally:
+            _put(job / name, good)
+
+    return Drill(make, feed)
+
+
+def _record_files() -> list[Kept]:
+    about = {"tag": "00" * 16, "total": 50, "bytes": 3}
+    return [
+        ("job.json", json.dumps(asdict(RECORD)).encode()),
+        ("job.json", json.dumps(asdict(RECORD)).encode()),
+        ("parties/shop/points", json.dumps(about).encode()),
+        ("parties/shop/expected", json.dumps({"rows": 40, "ids": "ab" * 32}).encode()),
+        ("parties/shop/due", b"4"),
+        ("manifest.json", json.dumps({"job": JOB, "rows": 3, "seconds": 1.5}).encode()),
+        ("common", bytes(32) + (3).to_bytes(8, "big") + b"\xe0"),
+        ("parties/shop/receipt", encode(Receipt("shop", JOB, 3, bytes(32), b"c", b"s"))),
+        ("parties/shop/refused", b"The points cannot be used."),
+        ("stopped", b"too few rows"),
+    ]
+
+
+def _look(job: Path) -> None:
+    jobs(job.parent)
+    record = JobRecord.load(job)
+    json.dumps(status(job))
+    box = Mailbox(job, "shop")
+    box.expected(record)
+    box.due()
+    newest_receipt(job.parent, "shop")
+    read_manifest(job)
+    refused = box.folder / "refused"
+    words = refused.read_bytes()
+    box.take_refusal()
+    refused.write_bytes(words)
+
+
+def _chain_files() -> list[Kept]:
+    chain = [Entry(1, "bank", "ab" * 32), Entry(2, "shop", "cd" * 32)]
+    return [("bundles/shop.json", json.dumps([asdict(e) for e in chain]).encode())]
+
+
+def _chain(job: Path) -> None:
+    talk = Conversation(job, Pair("bank", "shop", "ab" * 32, JOB, "bank", STEPS))
+    talk.due()
+    talk.written()
+
+
+def _trained_files() -> list[Kept]:
+    books = {0: Codebook(np.array([1, 2, 5])), 1: None}
+    plain = {f: None if b is None else b.values.tolist() for f, b in books.items()}
+    return [("trained-1/books.json", json.dumps(plain).encode())]
+
+
+def _books(job: Path) -> None:
+    _kept({}, job / "trained-1")
+
+
+def _prepare_party(home: Path) -> Drill:
+    """A feature party's folder of a job, from which it answers and signs."""
+    numbers = np.random.default_rng(0)
+    table = pa.table({"age": numbers.uniform(0, 100, 60)})
+    party = op.FeatureParty(table, columns()[:1], state=home / "state", name="shop")
+    welcome = Welcome(JOB, bytes(32), b"")
+    party.release(welcome)
+    query = SplitQuery(JOB, True, (Cuts(0, (1, 3)),))
+    party.answer(query)
+    folder = party.folder(JOB)
+    kept = [(name, (folder / name).read_bytes()) for name in ("schema", "answer")]
+    kept += [(n, atomic_files.unsealed(folder / n, "")) for n in ("binding.json", "00000.values")]
+
+    def make(rng: Random) -> bytes:
+        place = rng.randrange(len(kept))
+        data = kept[place][1]
+        kind = spoilt_json if data[:1] in (b"{", b"[") else spoilt
+        return bytes([place]) + kind(rng, data)
+
+    def feed(data: bytes) -> None:
+        name = kept[data[0]][0]
+        _put(folder / name, data[1:])
+        if name == "00000.values":
+            (folder / "answer").unlink(missing_ok=True)
+        try:
+            party.release(welcome)
+            party.answer(query)
+            signed_receipt(folder, party._ledger, _Signer())
+        finally:
+            for known, content in kept:
+                _put(folder / known, content)
+
+    return Drill(make, feed)
+
+
+def _release_files() -> list[Kept]:
+    manifest = Manifest("ab" * 16, 3, "0.64-dLDP", 5.76, {"part-00000.parquet": "cd" * 32})
+    receipt = part_writer.Receipt(3, "ab" * 32, {"age": 1})
+    made = (("_manifest.json", manifest), (release_secret.RECEIPT.format(0), receipt))
+    return [(name, json.dumps(asdict(value)).encode()) for name, value in made]
+
+
+def _released(folder: Path) -> None:
+    read_release(folder)
+    part_writer.read_receipt(folder, 0)
+
+
+class _Signer:
+    """Stands in for a certificate, which is no part of what is read here."""
+
+    def sign(self, job: str, entry: int, head: bytes) -> Receipt:
+        return Receipt("shop", job, entry, head, b"", b"")
+
+
+ERRORS: tuple[type[OpBoostError], ...] = (DataError, PeerError, PrivacyError)
+TARGETS = [
+    Target("job's state", "user", ERRORS, partial(_prepare, _record_files(), _look), share=1),
+    Target("chain of bundles", "user", ERRORS, partial(_prepare, _chain_files(), _chain), share=2),
+    Target("release in parts", "user", ERRORS, partial(_prepare, _release_files(), _released)),
+    Target("codebooks of a model", "user", ERRORS, partial(_prepare, _trained_files(), _books)),
+    Target("feature party's state", "user", ERRORS, _prepare_party, most=30_000),
+]

@@ -1,0 +1,349 @@
+"""Columns on their way: packed lists, coded pieces, heads, whole streams; points, bitmaps."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from functools import partial
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pyarrow as pa
+
+from opboost.columns.dataframes import OutColumn
+from opboost.errors import DataError, PeerError, WireError
+from opboost.parties.alignment import Shown
+from opboost.parties.feature.outgoing_columns import Spool, read_values
+from opboost.parties.message_checks import check_answer
+from opboost.protocol.column_streams import FIELDS, PIECE, Head, Outline, batch
+from opboost.protocol.entropy_coding import Coder, pack_integers, unpack_integers
+from opboost.protocol.messages import (
+    ColumnSchema,
+    Cuts,
+    Points,
+    Schema,
+    SplitQuery,
+    SplitValues,
+    Values,
+    encode,
+)
+from opboost.protocol.stored_columns import read_column, read_head
+from opboost.psi.align_rules import AlignRules
+from opboost.psi.blinding import Secret
+from opboost.psi.common_rows import Common, distinct, unpacked
+from opboost.psi.curve_points import POINT, check_on_curve, check_points
+from opboost.psi.row_keys import key_digests
+from opboost.storage import atomic_files
+from opboost.transport.label.receive_columns import check_column_file
+from robustness.fuzz.mutate import INTEGERS, number, spoilt, spoilt_json
+from robustness.fuzz.target import Drill, Target, law
+from robustness.fuzz.targets.messages import JOB, columns
+
+ROWS = 400
+MOST = 2**17
+"""Rows, or integers, that a case may state: more cost more memory because they are more."""
+
+
+def framed(*parts: bytes) -> bytes:
+    """Parts of a case, each behind its length."""
+    return b"".join(len(part).to_bytes(4, "big") + part for part in parts)
+
+
+def parts(data: bytes) -> list[bytes]:
+    """The parts again."""
+    found = []
+    while data:
+        size = int.from_bytes(data[:4], "big")
+        found.append(data[4 : 4 + size])
+        data = data[4 + size :]
+    return found
+
+
+def inflated(packed: bytes) -> tuple[bytes, bytes]:
+    """A packed list's first byte as if it were deflated, and what would be."""
+    width, rest = packed[0] & 15, packed[1:]
+    return bytes([16 + width]), zlib.decompress(rest) if packed[0] > 16 else rest
+
+
+def _lists(home: Path) -> Drill:
+    numbers = np.random.default_rng(0)
+    lists = [numbers.integers(1, 1000, n) for n in (1, 2, 10, 500)]
+    packed = [(pack_integers(values), len(values)) for values in lists]
+
+    def make(rng: Random) -> bytes:
+        data, count = rng.choice(packed)
+        if rng.random() < 0.5:
+            form, raw = inflated(data)
+            data = form + zlib.compress(spoilt(rng, raw) if rng.random() < 0.9 else raw * 500)
+        else:
+            data = spoilt(rng, data)
+        if rng.random() < 0.3:
+            count = min(MOST, abs(number(rng)))
+        return framed(count.to_bytes(8, "big"), data)
+
+    def feed(data: bytes) -> None:
+        count, packed = parts(data)
+        found = unpack_integers(packed, int.from_bytes(count, "big"))
+        again = unpack_integers(pack_integers(found), len(found))
+        law(np.array_equal(found, again), "a packed list says other numbers")
+
+    return Drill(make, feed)
+
+
+def _coded(home: Path) -> Drill:
+    numbers = np.random.default_rng(0)
+    ready = []
+    for symbols in (1, 2, 10, 300, 70_000):
+        codes = np.minimum(numbers.geometric(min(0.5, 5 / symbols), ROWS) - 1, symbols - 1)
+        coder = Coder.of_counts(np.bincount(codes, minlength=symbols))
+        data = coder.encode(codes.astype(np.min_scalar_type(symbols)))
+        ready.append((symbols, pack_integers(coder.frequencies), coder, data))
+
+    def make(rng: Random) -> bytes:
+        symbols, table, coder, data = rng.choices(ready, (8, 8, 8, 8, 1))[0]
+        way, rows = rng.random(), ROWS
+        if way < 0.6:
+            data = spoilt(rng, data, [r[3] for r in ready])
+        elif way < 0.8:
+            changed = coder.frequencies.copy()
+            for _ in range(rng.choice((1, 2, 5))):
+                changed[rng.randrange(len(changed))] += rng.choice(
+                    (-1, 1, rng.choice(INTEGERS) % 2**40)
+                )
+            table = pack_integers(changed)
+        elif way < 0.9:
+            symbols = number(rng)
+        else:
+            rows = min(MOST, abs(number(rng)))
+        return framed(symbols.to_bytes(9, "big", signed=True), rows.to_bytes(8, "big"), table, data)
+
+    def feed(data: bytes) -> None:
+        symbols, rows, table, words = parts(data)
+        coder = Coder.unpacked(int.from_bytes(symbols, "big", signed=True), table)
+        codes = coder.decode(words, int.from_bytes(rows, "big"))
+        law(not len(codes) or int(codes.max()) < coder.symbols, "a code lies beyond its table")
+        law(coder.encode(codes) == words, "codes are encoded in another way")
+
+    return Drill(make, feed)
+
+
+def _schema() -> Schema:
+    described = tuple(ColumnSchema.of(c, str(c.name), "raw") for c in columns()[:1])
+    return Schema("shop", JOB, ROWS, bytes(32), "full", "raw", described, 0)
+
+
+def _files(home: Path) -> list[Path]:
+    """Streams of released columns as a feature party writes them."""
+    numbers = np.random.default_rng(0)
+    spool = Spool(home)
+    gaps = numbers.random(ROWS) < 0.1
+    made = []
+    for private in columns():
+        for name in private.release_names():
+            top = 2 if private.mapping is None else private.mapping.domain.size + 1
+            low = 0 if private.mapping is None else 1
+            drawn = numbers.integers(low, top, ROWS)
+            made.append(OutColumn(name, drawn, gaps if private.flagged() else None))
+    spool.add(made)
+    return spool.coded(withheld=[False] * len(made))
+
+
+def _stream(schema: pa.Schema, batches: list[pa.RecordBatch], **options: object) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema, options=pa.ipc.IpcWriteOptions(**options)) as out:
+        for one in batches:
+            out.write_batch(one)
+    return sink.getvalue().to_pybytes()
+
+
+def _read(data: bytes) -> tuple[pa.Schema, list[pa.RecordBatch]]:
+    with pa.ipc.open_stream(data) as stream:
+        return stream.schema, list(stream)
+
+
+def _spoilt_outline(rng: Random, data: bytes) -> bytes:
+    """The numbers of a head with bytes spoilt, or one number at a border."""
+    if rng.random() < 0.3:
+        return spoilt(rng, data)
+    field = rng.choice(("column", "rows", "symbols"))
+    number = rng.choice((0, 1, 2, 9, 10, 11, 255, 2**16, 2**31 - 1, 2**31, 2**32 - 1))
+    outline = Outline.unpacked(data)._replace(**{field: number})
+    if rng.random() < 0.3:
+        outline = outline._replace(gaps=not outline.gaps)
+    return outline.packed()
+
+
+def _spoilt_list(rng: Random, outline: Outline) -> Outline:
+    """One of a head's lists spoilt, before or after it is packed, or one that fills the memory."""
+    name = rng.choice(("frequencies", "values"))
+    packed: bytes = getattr(outline, name)
+    if rng.random() < 0.05:
+        bomb = b"\x18" + zlib.compress(bytes(2**24))
+        return outline._replace(**{name: bomb, "symbols": 2**21, "rows": 2**21})
+    if rng.random() < 0.2 or not packed:
+        return outline._replace(**{name: spoilt(rng, packed or b"\0")})
+    form, raw = inflated(packed)
+    return outline._replace(**{name: form + zlib.compress(spoilt(rng, raw))})
+
+
+def spoilt_stream(rng: Random, data: bytes, others: list[bytes]) -> bytes:
+    """A column's stream with other bytes, another head, or other pieces."""
+    way = rng.random()
+    if way < 0.4:
+        return spoilt(rng, data, others)
+    schema, batches = _read(data)
+    notes = dict(schema.metadata)
+    if way < 0.6:
+        notes[b"opboost"] = _spoilt_outline(rng, notes[b"opboost"])
+    elif way < 0.75:
+        notes[b"opboost"] = _spoilt_list(rng, Outline.unpacked(notes[b"opboost"])).packed()
+    elif way < 0.9:
+        words = batches[0].column(0)[0].as_py()
+        piece = spoilt(rng, words) if rng.random() < 0.9 else bytes(2**18)
+        batches = [batch(piece)] * rng.choice((1, 1, 1, 2))
+        if rng.random() < 0.5:
+            return _redigested(schema, piece, batches)
+    elif way < 0.95:
+        batches = batches * rng.choice((0, 2)) or [pa.record_batch({"data": [b"", b""]}, FIELDS)]
+    else:
+        kind = rng.choice((pa.string(), pa.large_binary(), pa.binary(4), pa.list_(pa.binary())))
+        other = pa.schema([pa.field("data", kind)], metadata=notes)
+        return _stream(other, [pa.record_batch([pa.nulls(1, kind)], schema=other)])
+    compression = rng.choice((None, None, None, "zstd", "lz4"))
+    return _stream(schema.with_metadata(notes), batches, compression=compression)
+
+
+def _redigested(schema: pa.Schema, piece: bytes, batches: list[pa.RecordBatch]) -> bytes:
+    """The stream with the digest of whatever its codes are now, so that they are accepted."""
+    head = Head.from_schema(schema)
+    try:
+        codes = head.coder.decode(piece, min(PIECE, head.rows))
+    except WireError:
+        return _stream(schema, batches)
+    digest = hashlib.sha256(codes.astype("<u4").tobytes()).digest()
+    outline = Outline.unpacked(schema.metadata[b"opboost"])._replace(digest=digest)
+    notes = {**schema.metadata, b"opboost": outline.packed()}
+    return _stream(schema.with_metadata(notes), batches)
+
+
+def _prepare_files(check: bool, home: Path) -> Drill:
+    files = _files(home)
+    streams = [file.read_bytes() for file in files]
+    target, schema = home / "case.arrow", _schema()
+
+    def make(rng: Random) -> bytes:
+        return spoilt_stream(rng, streams[0] if check else rng.choice(streams), streams)
+
+    def feed(data: bytes) -> None:
+        target.write_bytes(data)
+        if check:
+            check_column_file(target, schema, 0)
+        atomic_files.seal(target)
+        read_head(target)
+        head, column = read_column(target)
+        law(len(column.codes) == head.rows, "a column has other rows than its head")
+        again = Head.from_schema(head.to_schema())
+        law(again.to_schema().equals(head.to_schema(), check_metadata=True), "a head says other")
+        if column.book is not None:
+            law(len(column.values) == head.rows, "codes have no values")
+
+    return Drill(make, feed)
+
+
+def _prepare_points(home: Path) -> Drill:
+    secret = Secret.fresh()
+    good = secret.blinded(key_digests([b"ann", b"bob", b"cid"]))
+    odd = [b"\x02" + bytes(32), b"\x02" + b"\xff" * 32, b"\x04" + bytes(32), bytes(33)]
+
+    def make(rng: Random) -> bytes:
+        if rng.random() < 0.6:
+            return spoilt(rng, good, odd)
+        many = [good[i : i + POINT] for i in range(0, len(good), POINT)]
+        many[rng.randrange(3)] = rng.choice(
+            [*odd, many[0], rng.choice((b"\2", b"\3")) + rng.randbytes(32)]
+        )
+        return b"".join(many)
+
+    def feed(data: bytes) -> None:
+        count = len(data) // POINT
+        check_points(data, count)
+        if not count:
+            return
+        points = Points(JOB, "label", secret.tag, count, 0, data)
+        Shown.of(JOB, [points], AlignRules(minimum_rows=1))
+        check_on_curve(data)
+        raised = secret.raised(data)
+        law(len(raised) == len(data), "raising changes the number of points")
+        distinct(raised)
+
+    return Drill(make, feed)
+
+
+def _prepare_common(home: Path) -> Drill:
+    digests = key_digests([str(i).encode() for i in range(50)])
+    good = Common.of(digests, np.arange(0, 50, 3)).to_bytes()
+
+    def make(rng: Random) -> bytes:
+        data = spoilt(rng, good)
+        return good[:32] + data[32:] if rng.random() < 0.7 else data
+
+    def feed(data: bytes) -> None:
+        common = Common.from_bytes(data)
+        law(common.to_bytes() == data, "the common rows are written in another way")
+        rows = common.rows(digests)
+        law(len(rows) == common.size, "there are other common rows than it says")
+        unpacked(data[40:], 50)
+
+    return Drill(make, feed)
+
+
+def _prepare_answer(home: Path) -> Drill:
+    private = columns()
+    query = SplitQuery(JOB, True, (Cuts(0, (1, 3, 7)), Cuts(2, (2, 4))))
+    digest = hashlib.sha256(encode(query)).digest()
+    files = _files(home)
+    books = {c.column: read_head(files[c.column]).codebook for c in query.columns}
+    cells = {c.column: [float(books[c.column].values[k]) for k in c.codes] for c in query.columns}
+
+    def make(rng: Random) -> bytes:
+        plain = [[n, "grid", list(v)] for n, v in cells.items()]
+        return spoilt_json(rng, json.dumps(plain).encode())
+
+    def feed(data: bytes) -> None:
+        try:
+            said = json.loads(data)
+            found = tuple(
+                Values(int(n), str(units), tuple(map(float, values))) for n, units, values in said
+            )
+        except (ValueError, TypeError, OverflowError, RecursionError):
+            return
+        answer = SplitValues(JOB, digest, found)
+        for known in (books, dict.fromkeys(books)):
+            check_answer(query, answer, private, known)
+
+    return Drill(make, feed)
+
+
+def _prepare_values(home: Path) -> Drill:
+    file = _files(home)[0]
+    good = atomic_files.unsealed(file.with_suffix(".values"), "")
+
+    def feed(data: bytes) -> None:
+        file.with_suffix(".values").write_bytes(atomic_files.sealed(data))
+        law(read_values(file).astype("<i8").tobytes() == data, "values are written in another way")
+
+    return Drill(lambda rng: spoilt(rng, good), feed)
+
+
+TARGETS = [
+    Target("packed list", "peer", (WireError,), _lists, share=4),
+    Target("coded piece", "peer", (WireError,), _coded, share=4),
+    Target("column stream", "peer", (WireError,), partial(_prepare_files, False), share=4),
+    Target("column file of a bundle", "peer", (PeerError,), partial(_prepare_files, True), share=2),
+    Target("points", "peer", (WireError,), _prepare_points, most=20_000),
+    Target("common rows", "user", (WireError, DataError), _prepare_common, share=2),
+    Target("split values against a query", "peer", (PeerError,), _prepare_answer, share=2),
+    Target("values beside a stream", "user", (DataError,), _prepare_values),
+]

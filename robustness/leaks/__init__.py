@@ -1,0 +1,1 @@
+"""A search for raw values and IDs in everything that a job writes or sends."""

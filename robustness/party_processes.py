@@ -1,0 +1,142 @@
+"""A small federation on real data, and the parties as processes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import signal
+import tempfile
+import time
+from pathlib import Path
+
+import pyarrow as pa
+from hardening.nursery import nursery
+from sklearn.datasets import load_breast_cancer
+
+from opboost.config.job_file import load_job
+from opboost.demo.local_federation import (
+    LABEL_PARTY,
+    started_process,
+    wait_for_address,
+    write_scene,
+)
+from opboost.protocol.messages import Hello
+from opboost.transport.feature.join_job import Connection
+from opboost.transport.shared.tls import Identity, read_identity
+
+DATA = load_breast_cancer()
+NAMES = [str(n) for n in DATA.feature_names]
+BOUNDS = {
+    n: (float(DATA.data[:, j].min()) * 0.9, float(DATA.data[:, j].max()) * 1.1)
+    for j, n in enumerate(NAMES)
+}
+ROWS = len(DATA.target)
+IDS = pa.array([f"person-{i:04d}" for i in range(ROWS)])
+BOOSTER = {"num_boost_round": 10, "max_depth": 3, "nthread": 1}
+
+
+def columns(names, ids=IDS):
+    found = {n: DATA.data[:, NAMES.index(n)] for n in names}
+    return pa.table({**found, "id": ids})
+
+
+def scene(folder, parties=("shop", "telco"), **settings):
+    own = columns(NAMES[:2]).append_column("ill", pa.array(DATA.target))
+    tables = {p: columns(NAMES[3 + 2 * i : 5 + 2 * i]) for i, p in enumerate(parties)}
+    settings = {"epsilon": 2.0, "booster": BOOSTER, **settings}
+    return write_scene(folder, own, "ill", tables, BOUNDS, **settings)
+
+
+class Party:
+    """The process of a feature party, as ``subprocess.Popen`` has it.
+
+    It is forked from a process that has loaded the program, which takes seconds; from the first
+    argument on it is the command (hardening/nursery.py).
+    """
+
+    def __init__(self, command):
+        self._folder = Path(tempfile.mkdtemp(prefix="opboost-party-"))
+        self._said, self._data = self._folder / "said", self._folder / "data"
+        arguments = [str(word) for word in command[command.index("opboost") + 1 :]]
+        self._process = nursery().start(arguments, self._said, data=self._data)
+        self.wait = self._process.wait
+
+    @property
+    def returncode(self):
+        return self._process.returncode
+
+    def communicate(self, timeout=120):
+        """What it printed, and what it said, when it has ended."""
+        self.wait(timeout)
+        if self._folder.exists():
+            self._told = tuple(
+                f.read_text() if f.exists() else "" for f in (self._data, self._said)
+            )
+            shutil.rmtree(self._folder)
+        return self._told
+
+
+def ran(made):
+    """A whole job of a scene: what each feature party printed."""
+    with serving(made) as (process, address):
+        manifests = joined(made, address)
+        said = process.communicate(timeout=120)[1]
+    assert process.returncode == 0, said
+    return manifests
+
+
+def joined(made, address, *more, parties=None):
+    processes = [
+        Party([*made.command(name), "--connect", address, *more])
+        for name in parties or made.parties
+    ]
+    said = [p.communicate(timeout=120) for p in processes]
+    for process, (_, err) in zip(processes, said, strict=True):
+        assert process.returncode == 0, err
+    return [json.loads(out) for out, _ in said]
+
+
+def stop(process):
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=20)
+
+
+@contextlib.contextmanager
+def serving(made, *more):
+    process = started_process([*made.command(LABEL_PARTY), *more])
+    try:
+        yield process, wait_for_address(process)
+    finally:
+        if process.poll() is None:
+            stop(process)
+        else:
+            process.communicate()
+
+
+def wait_for(there, seconds=60):
+    end = time.monotonic() + seconds
+    while not there():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.05)
+
+
+def identity_of(made, party):
+    from opboost.config.job_file import Tls
+
+    kit = made.folder / "certs" / party
+    files = (kit / name for name in ("ca.pem", "cert.pem", "key.pem", "encryption.key"))
+    return read_identity(Tls(*files, {}), party)
+
+
+def shaken_hands(made, address, identity, party=None, job=None):
+    connection = Connection(address, party or identity.name, LABEL_PARTY, identity)
+    return connection, connection.hello(Hello(party or identity.name, job or job_hash(made)))
+
+
+def job_hash(made):
+    return load_job(made.folder / "shop" / "job.toml").hash
+
+
+def as_identity(kit, ca, name):
+    return Identity(name, ca, (kit / "cert.pem").read_bytes(), (kit / "key.pem").read_bytes())

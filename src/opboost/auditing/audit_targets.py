@@ -1,0 +1,337 @@
+"""What is attacked: how its values are drawn, and how outcomes become small numbers to count."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from opboost._typing import IntArray
+from opboost.budgets.budget import Budget
+from opboost.errors import ParameterError
+from opboost.mechanisms import Mechanism, UnaryEncoding, WithMissing
+from opboost.promises import Joint
+from opboost.promises.composition import plus
+
+MOST_CODES = 4096
+"""Outcomes that are counted one by one; where there are more they are pooled in runs."""
+
+_PILOT = 4096
+_RUNS = 1024
+_BITS = 8
+
+
+class Coding(Protocol):
+    """Outcomes as numbers from 0 to ``size − 1``: a function of the outcome alone."""
+
+    @property
+    def size(self) -> int:
+        """How many numbers there are."""
+        ...
+
+    def codes(self, outcome: Any) -> IntArray:
+        """The number of each outcome."""
+        ...
+
+    def words(self, codes: IntArray) -> str:
+        """Outcomes in words."""
+        ...
+
+
+class Target(Protocol):
+    """Something that can be attacked."""
+
+    def draw(self, value: Any, count: int) -> Any:
+        """Outcomes of so many rows that all hold ``value``."""
+        ...
+
+    def coding(self, x: Any, y: Any) -> Coding:
+        """How outcomes are counted when x and y are told apart."""
+        ...
+
+    def promised(self, x: Any, y: Any) -> float:
+        """The bound of the guarantee."""
+        ...
+
+    def exact(self, x: Any, y: Any) -> float:
+        """The loss of the law."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """Integers in runs of ``2**shift`` from ``first`` on; beyond is one run more a side."""
+
+    first: int
+    shift: int
+    runs: int
+
+    @property
+    def size(self) -> int:
+        """The runs and the two ends."""
+        return self.runs + 2
+
+    def codes(self, outcome: Any) -> IntArray:
+        """Runs from 1 on."""
+        steps: IntArray = np.subtract(outcome, self.first, dtype=np.int64)
+        if self.shift:
+            steps >>= self.shift
+        steps += 1
+        return np.clip(steps, 0, self.runs + 1, out=steps)
+
+    def words(self, codes: IntArray) -> str:
+        """The integers from and to which the runs reach."""
+        found = []
+        for piece in np.split(codes, np.flatnonzero(np.diff(codes) > 1) + 1):
+            low = self.first + ((int(piece[0]) - 1) << self.shift)
+            high = self.first + (int(piece[-1]) << self.shift) - 1
+            ends = "" if piece[0] == 0 else str(low), "" if piece[-1] > self.runs else str(high)
+            found.append(ends[0] if ends[0] == ends[1] else f"{ends[0]}..{ends[1]}")
+        return ", ".join(found[:4]) + (", ..." if len(found) > 4 else "")
+
+
+@dataclass(frozen=True, slots=True)
+class OnGrid:
+    """A mechanism by distance, on a grid or on all integers."""
+
+    mechanism: Mechanism
+
+    def draw(self, value: int, count: int) -> IntArray:
+        """A column that holds one value throughout."""
+        return self.mechanism.sample(np.full(count, value, dtype=self.mechanism.domain.dtype()))
+
+    def coding(self, x: int, y: int) -> Cells:
+        """Each output on its own; on wide grids, runs about the place where the outputs lie."""
+        outputs = self.mechanism.outputs
+        if outputs.size <= MOST_CODES:
+            return Cells(outputs.L, 0, outputs.size)
+        pilot = [self.draw(v, _PILOT) for v in (x, y)]
+        low = min(int(p.min()) for p in pilot)
+        high = max(int(p.max()) for p in pilot)
+        shift = ((high - low) // _RUNS).bit_length()
+        border = min(x, y) + 1  # what lies below speaks for the smaller of the two
+        before = -((low - border) >> shift)
+        return Cells(border - (before << shift), shift, before + ((high - border) >> shift) + 1)
+
+    def promised(self, x: int, y: int) -> float:
+        """The bound of the guarantee."""
+        return self.mechanism.guarantee().bound(x, y)
+
+    def exact(self, x: int, y: int) -> float:
+        """The loss of the law."""
+        return self.mechanism.loss(x, y)
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """Some bits of a row as one number."""
+
+    places: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """All patterns of these bits."""
+        return 1 << len(self.places)
+
+    def codes(self, outcome: Any) -> IntArray:
+        """The bits as binary digits, the first lowest."""
+        packed = np.packbits(outcome[:, self.places], axis=1, bitorder="little")
+        return np.asarray(packed[:, 0], dtype=np.int64)
+
+    def words(self, codes: IntArray) -> str:
+        """The patterns, the first bit in front."""
+        width = len(self.places)
+        found = [format(int(c), f"0{width}b")[::-1] for c in codes[:4]]
+        return (
+            f"bits {', '.join(map(str, self.places))}: "
+            + ", ".join(found)
+            + (", ..." if len(codes) > 4 else "")
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class InBits:
+    """Unary encoding: values are categories, outcomes rows of bits."""
+
+    mechanism: UnaryEncoding
+
+    def draw(self, value: Any, count: int) -> Any:
+        """A column that holds one category throughout."""
+        position = self.mechanism.categories.index(value)
+        return self.mechanism.sample_positions(np.full(count, position, dtype=np.int64))
+
+    def coding(self, x: Any, y: Any) -> Pattern:
+        """The two categories' own bits, and some others in case they tell what they should not."""
+        own = [self.mechanism.categories.index(v) for v in (x, y)]
+        others = [i for i in range(len(self.mechanism.categories)) if i not in own]
+        return Pattern(tuple(sorted({*own, *others[: _BITS - len(set(own))]})))
+
+    def promised(self, x: Any, y: Any) -> float:
+        """The bound of the guarantee."""
+        return self.mechanism.guarantee().bound(x, y)
+
+    def exact(self, x: Any, y: Any) -> float:
+        """The loss of the law."""
+        return self.mechanism.loss(x, y)
+
+
+@dataclass(frozen=True, slots=True)
+class CellsOrMissing:
+    """A cell, reported present or missing: what a missing row carries is counted too."""
+
+    cells: Cells
+
+    @property
+    def size(self) -> int:
+        """Twice as many as there are cells."""
+        return 2 * self.cells.size
+
+    def codes(self, outcome: Any) -> IntArray:
+        """The cell's number, moved up where the row is reported missing."""
+        drawn, reported = outcome
+        return np.asarray(self.cells.codes(drawn) + self.cells.size * reported, dtype=np.int64)
+
+    def words(self, codes: IntArray) -> str:
+        """Cells, and the word missing."""
+        cells = codes[codes < self.cells.size]
+        shown = [self.cells.words(cells)] if len(cells) else []
+        return ", ".join([*shown, "missing"] if len(cells) < len(codes) else shown)
+
+
+@dataclass(frozen=True, slots=True)
+class WithGaps:
+    """A mechanism with a flag; ``None`` is a missing value."""
+
+    mechanism: WithMissing
+
+    @property
+    def _inner(self) -> OnGrid:
+        return OnGrid(self.mechanism.mechanism)
+
+    def draw(self, value: int | None, count: int) -> Any:
+        """A column that holds one value throughout, or none at all."""
+        inner, gone = self.mechanism, value is None
+        cell = inner.mechanism.domain.L if value is None else value
+        values = np.full(count, cell, dtype=inner.mechanism.domain.dtype())
+        return inner.sample(values, np.full(count, gone))
+
+    def coding(self, x: int | None, y: int | None) -> CellsOrMissing:
+        """Cells, and one number for the report that a value is missing."""
+        known = [self.mechanism.constant if v is None else v for v in (x, y)]
+        return CellsOrMissing(self._inner.coding(*known))
+
+    def promised(self, x: int | None, y: int | None) -> float:
+        """The bound of the guarantee."""
+        return self.mechanism.guarantee().bound(x, y)
+
+    def exact(self, x: int | None, y: int | None) -> float:
+        """The loss of the law."""
+        return self.mechanism.loss(x, y)
+
+
+@dataclass(frozen=True)
+class Record:
+    """Several columns of one person, of which a budget may release only some.
+
+    ``columns`` are mechanisms by name, at the level that each column really has.  Values are tuples
+    of cells in the order of the columns.
+
+    >>> import opboost as op
+    >>> m = op.ClampMap(op.Domain(1, 4), epsilon=0.5)
+    >>> record = Record({"age": m, "pay": m}, op.Budget.sampled(1))
+    >>> record.exact((1, 1), (2, 3)) <= record.promised((1, 1), (2, 3))
+    True
+    """
+
+    columns: Mapping[str, Mechanism]
+    budget: Budget
+
+    def __post_init__(self) -> None:
+        if not self.columns or not all(isinstance(m, Mechanism) for m in self.columns.values()):
+            raise ParameterError(
+                "A record needs mechanisms on grids, by column: "
+                "Record({'age': op.ClampMap(...)}, op.Budget.sampled(1))."
+            )
+
+    @cached_property
+    def _shown(self) -> int:
+        return self.budget.columns_per_row or len(self.columns)
+
+    def draw(self, value: tuple[int, ...], count: int) -> Any:
+        """The columns' draws, and which of them each row releases."""
+        chosen = self.budget.drawn(count, len(self.columns))
+        drawn = [
+            OnGrid(m).draw(v, count) for m, v in zip(self.columns.values(), value, strict=True)
+        ]
+        return drawn, chosen
+
+    def coding(self, x: tuple[int, ...], y: tuple[int, ...]) -> Joined:
+        """As many columns together as fit."""
+        parts: list[Cells] = []
+        size = 1
+        for m, a, b in zip(self.columns.values(), x, y, strict=True):
+            cells = OnGrid(m).coding(a, b)
+            size *= cells.size + 1
+            if parts and size > MOST_CODES * 16:
+                break
+            parts.append(cells)
+        return Joined(tuple(parts))
+
+    def promised(self, x: tuple[int, ...], y: tuple[int, ...]) -> float:
+        """The bound of the record's guarantee."""
+        joint = Joint({n: m.guarantee() for n, m in self.columns.items()}, self._shown)
+        return joint.bound(
+            dict(zip(self.columns, x, strict=True)), dict(zip(self.columns, y, strict=True))
+        )
+
+    def exact(self, x: tuple[int, ...], y: tuple[int, ...]) -> float:
+        """The largest losses of as many columns as a row releases."""
+        losses = [m.loss(a, b) for m, a, b in zip(self.columns.values(), x, y, strict=True)]
+        return plus(*sorted(losses, reverse=True)[: self._shown])
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """The codes of several columns as the digits of one number; 0 is a column that is not shown."""
+
+    parts: tuple[Cells, ...]
+
+    @property
+    def size(self) -> int:
+        """All combinations."""
+        size = 1
+        for part in self.parts:
+            size *= part.size + 1
+        return size
+
+    def codes(self, outcome: Any) -> IntArray:
+        """One number a row."""
+        drawn, chosen = outcome
+        total = np.zeros(len(chosen), dtype=np.int64)
+        for j, part in enumerate(self.parts):
+            total *= part.size + 1
+            total += np.where(chosen[:, j], part.codes(drawn[j]) + 1, 0)
+        return total
+
+    def words(self, codes: IntArray) -> str:
+        """How many combinations there are."""
+        return f"{len(codes)} combinations"
+
+
+def target_of(mechanism: object) -> Target:
+    """How the thing is attacked."""
+    if isinstance(mechanism, Mechanism):
+        return OnGrid(mechanism)
+    if isinstance(mechanism, UnaryEncoding):
+        return InBits(mechanism)
+    if isinstance(mechanism, WithMissing):
+        return WithGaps(mechanism)
+    if isinstance(mechanism, Record):
+        return mechanism
+    raise ParameterError(
+        f"An audit takes a mechanism with a promise; got {mechanism!r}. "
+        "Write op.audit(op.ClampMap(op.Domain(1, 10), epsilon=0.64))."
+    )

@@ -1,0 +1,1 @@
+"""What is spent on one person: budgets, certificates, and the releases of an estimator counted."""

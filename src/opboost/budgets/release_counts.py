@@ -1,0 +1,335 @@
+"""How often the same rows were released, in this process and in those that work for it.
+
+Promises about the same rows add up, whoever released them: a search that refits, a copy of a
+table, a worker of joblib or Dask.  Each process counts releases by a keyed hash of each row, in
+memory, and only to state the guarantee: no noise depends on it.
+
+An estimator that is pickled carries the key and the name of its process's folder for reports.  A
+process that unpickles it on the same machine, or a forked child, writes what it counts into that
+folder.  Only the user may read the folder; it is removed when the process ends.  It holds hashes
+and not their key.
+"""
+
+from __future__ import annotations
+
+import atexit
+import io
+import json
+import multiprocessing
+import os
+import secrets
+import shutil
+import stat
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+from zipfile import BadZipFile
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+from opboost._typing import BoolArray, IntArray, Words
+from opboost.budgets.release_terms import Terms
+from opboost.errors import DataError
+from opboost.storage import atomic_files
+
+CHILD = (
+    "this process was started by another one, or got estimators from it: releases elsewhere are "
+    "not counted"
+)
+SENT = (
+    "copies of estimators have left this process: their releases are counted only where they "
+    "report them back, on this machine"
+)
+LOST = "what other processes reported is lost: their releases are not counted"
+
+UNDESCRIBED = "in another process, by a mechanism that no file describes"
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """Where processes report what they released; ``secret`` keys the hashes of rows."""
+
+    token: str
+    secret: bytes = field(repr=False)
+
+    @classmethod
+    def fresh(cls) -> Home:
+        """A home that no other process knows."""
+        return cls(secrets.token_hex(16), secrets.token_bytes(32))
+
+    @property
+    def folder(self) -> Path:
+        """The folder for reports, which is there while reports are expected."""
+        return Path(tempfile.gettempdir()) / f"opboost-releases-{self.token}"
+
+    def is_open(self) -> bool:
+        """Whether the folder is there, on this machine and under this user."""
+        try:
+            info = self.folder.stat(follow_symlinks=False)
+        except OSError:
+            return False
+        ours = not hasattr(os, "getuid") or info.st_uid == os.getuid()
+        return stat.S_ISDIR(info.st_mode) and ours
+
+    def keys(self, sums: Words) -> Words:
+        """Keyed hashes of rows, each once and rising: AES of one block a row."""
+        blocks = np.zeros((len(sums), 2), dtype=np.uint64)
+        blocks[:, 0] = sums
+        cipher = Cipher(algorithms.AES256(self.secret), modes.ECB()).encryptor()
+        return np.unique(np.frombuffer(cipher.update(blocks.tobytes()), np.uint64)[::2])
+
+
+class Table(NamedTuple):
+    """How often each of some rows was released; the rows' hashes rise."""
+
+    keys: Words = np.zeros(0, dtype=np.uint64)
+    counts: IntArray = np.zeros(0, dtype=np.int32)
+
+    def plus(self, keys: Words) -> Table:
+        """The same with one more release of these rows."""
+        place, found = self._find(keys)
+        counts = self.counts.copy()
+        counts[place[found]] += 1
+        fresh, place = keys[~found], place[~found]
+        return Table(np.insert(self.keys, place, fresh), np.insert(counts, place, 1))
+
+    def of(self, keys: Words) -> IntArray:
+        """How often each of these rows was released."""
+        place, found = self._find(keys)
+        counts = np.zeros(len(keys), dtype=np.int64)
+        counts[found] = self.counts[place[found]]
+        return counts
+
+    def _find(self, keys: Words) -> tuple[IntArray, BoolArray]:
+        place = np.searchsorted(self.keys, keys)
+        found = np.zeros(len(keys), dtype=np.bool_)
+        inside = place < len(self.keys)
+        found[inside] = self.keys[place[inside]] == keys[inside]
+        return place, found
+
+
+@dataclass(slots=True)
+class Tally:
+    """What this process released, by terms, under the hashes of one home."""
+
+    home: Home
+    tables: dict[Terms, Table] = field(default_factory=dict)
+    parent: int | None = None  # the process id of a home that this process was forked from
+
+    def add(self, terms: Terms, sums: Words) -> Words:
+        """Count one release; the hashes of its rows."""
+        keys = self.home.keys(sums)
+        self.tables[terms] = self.tables.get(terms, Table()).plus(keys)
+        return keys
+
+    def report(self, terms: Terms, process: str) -> bool:
+        """Write what was counted under these terms into the home's folder, if it is there."""
+        if self.parent is not None and _is_alive(self.parent):
+            self.home.folder.mkdir(mode=0o700, exist_ok=True)
+        if not self.home.is_open():
+            return False
+        number = list(self.tables).index(terms)
+        out = io.BytesIO()
+        table = self.tables[terms]
+        np.savez(
+            out, keys=table.keys, counts=table.counts, terms=np.frombuffer(_described(terms), "u1")
+        )
+        try:
+            atomic_files.write(
+                self.home.folder / f"{process}-{number}.npz", out.getvalue(), mode=0o600
+            )
+        except FileNotFoundError:  # the home has just ended
+            return False
+        return True
+
+
+class Register:
+    """What this process knows of releases."""
+
+    def __init__(self, own: Tally | None = None, others: list[Tally] | None = None) -> None:
+        self._own = own or Tally(Home.fresh())
+        self._others = {tally.home.token: tally for tally in others or []}
+        self._process = secrets.token_hex(8)
+        self._lock = threading.Lock()
+        self._sent = self._opened = self._lost = False
+        self._is_child = bool(others)
+
+    def note(self, terms: Terms, sums: Words) -> Words:
+        """Count a release, here and wherever this process reports to; the rows' hashes.
+
+        A release that cannot be reported to a home that is there is refused: it would be missing
+        from the count.
+        """
+        with self._lock:
+            for token, tally in list(self._others.items()):
+                tally.add(terms, sums)
+                try:
+                    reported = tally.report(terms, self._process)
+                except OSError as error:
+                    raise DataError(
+                        f"The release cannot be counted: {tally.home.folder} cannot be written "
+                        f"({os.strerror(error.errno or 0)})",
+                        hint="Make room there, or set TMPDIR to another folder.",
+                    ) from None
+                if not reported:
+                    del self._others[token]
+            return self._own.add(terms, sums)
+
+    def counts(self, keys: Words) -> dict[Terms, IntArray]:
+        """How often each of these rows was released under each terms, reports included."""
+        with self._lock:
+            tables = [*self._own.tables.items(), *self._reports()]
+            found: dict[Terms, IntArray] = {}
+            for terms, table in tables:
+                counts = table.of(keys)
+                if counts.any():
+                    found[terms] = found.get(terms, np.zeros_like(counts)) + counts
+            return found
+
+    def notes(self, terms: Terms) -> list[str]:
+        """What the counts cannot know, in words."""
+        with self._lock:
+            said = []
+            if self._is_child or multiprocessing.current_process().name != "MainProcess":
+                said.append(CHILD)
+            known = {*self._own.tables, *(reported for reported, _ in self._reports())}
+            if self._sent:
+                said.append(SENT)
+            if self._lost or (self._opened and not self._own.home.is_open()):
+                said.append(LOST)
+        beside = {n for t in known if t.names != terms.names for n in t.names & terms.names}
+        if beside:
+            names = ", ".join(map(repr, sorted(beside)))
+            said.append(
+                f"also released beside other private columns, which is not counted: {names}"
+            )
+        return said
+
+    def _reports(self) -> Iterator[tuple[Terms, Table]]:
+        """What other processes reported to this one."""
+        for file in sorted(self._own.home.folder.glob("[!.]*.npz")):
+            try:
+                with np.load(io.BytesIO(file.read_bytes()), allow_pickle=False) as arrays:
+                    terms = Terms.from_dict(json.loads(arrays["terms"].tobytes()))
+                    table = Table(arrays["keys"], arrays["counts"])
+            except (OSError, ValueError, KeyError, BadZipFile):  # damaged, or gone
+                self._lost = True
+                continue
+            yield terms, table
+
+    def leave(self) -> Home | None:
+        """Note that an estimator is copied out of this process; where the copy is to report.
+
+        A worker sends its copies to report where it does.
+        """
+        with self._lock:
+            if self._others and not self._sent:
+                return next(iter(self._others.values())).home
+            self._sent = True
+            with suppress(OSError):  # a machine without a temporary folder pickles all the same
+                if not self._opened:
+                    self._own.home.folder.mkdir(mode=0o700, exist_ok=True)
+                    self._opened = True
+                return self._own.home
+            return None
+
+    def arrive(self, home: Home | None) -> None:
+        """Note that an estimator was unpickled: if another process sent it, report there."""
+        with self._lock:
+            if home is not None and home.token == self._own.home.token:
+                return
+            self._is_child = True
+            if home is not None and home.is_open():
+                self._others.setdefault(home.token, Tally(home))
+
+    def forked(self, parent: int) -> Register:
+        """What a child knows: all that its parent did, to which it reports."""
+        own, inherited = self._own, [Tally(t.home, parent=t.parent) for t in self._others.values()]
+        copy = Tally(Home(Home.fresh().token, own.home.secret), own.tables)
+        return Register(copy, [*inherited, Tally(own.home, parent=parent)])
+
+    def close(self) -> None:
+        """Remove the folder for reports."""
+        shutil.rmtree(self._own.home.folder, ignore_errors=True)
+
+
+def _described(terms: Terms) -> bytes:
+    try:
+        return json.dumps(terms.to_dict(), default=str).encode()
+    except DataError:  # a mechanism of one's own
+        return json.dumps(Terms((), lacking=UNDESCRIBED).to_dict()).encode()
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+_register, _pid = Register(), os.getpid()
+
+
+def register() -> Register:
+    """What this process knows of releases."""
+    _forked()  # a fork that runs no hook
+    return _register
+
+
+def begin_anew() -> None:
+    """Go on as a process that was just started: forget what was counted, and report to nobody.
+
+    For tests, and for children that are forked only to start faster.
+    """
+    global _register, _pid
+    register().close()
+    _register, _pid = Register(), os.getpid()
+
+
+def _forked() -> None:
+    """Begin a register of its own in a child that was forked."""
+    global _register, _pid
+    if os.getpid() != _pid:
+        _register, _pid = _register.forked(_pid), os.getpid()
+
+
+atexit.register(lambda: _register.close())
+if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
+    os.register_at_fork(after_in_child=_forked)
+
+
+class Travels:
+    """An estimator whose pickle says where its copies are to report what they release."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
+        return state if _stays() else {**state, "_home": register().leave()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if "_home" in state:
+            register().arrive(state["_home"])
+        rest = {name: value for name, value in state.items() if name != "_home"}
+        super().__setstate__(rest)  # type: ignore[misc]
+
+
+def _stays() -> bool:
+    """Whether a pickle is made for a copy in this process, or for joblib to hash.
+
+    A hash must not depend on the process: where ``joblib.Memory`` keeps a release on disk, another
+    run is to find it there rather than draw again.
+    """
+    frame = sys._getframe(1)
+    while frame is not None:
+        if frame.f_globals.get("__name__") in ("copy", "joblib.hashing"):
+            return True
+        frame = frame.f_back  # type: ignore[assignment]
+    return False

@@ -1,0 +1,110 @@
+"""What one release promises, as a value that can be compared, stored and added up."""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
+
+from opboost.columns.column_specs import column_from_dict, column_to_dict
+from opboost.columns.private_column import PrivateColumn
+from opboost.errors import DataError
+from opboost.promises import Joint, NoGuarantee
+
+MAX_RELEASES = 10**6
+"""Releases of the same rows that a file may state."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What one release promises; ``lacking`` says why where that is nothing."""
+
+    columns: tuple[PrivateColumn, ...]
+    columns_per_row: int | None = None
+    caveats: tuple[str, ...] = ()
+    lacking: str = ""
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the private columns."""
+        return frozenset(str(c.name) for c in self.columns)
+
+    def promise(self) -> Joint | NoGuarantee:
+        """The promise about one person's record."""
+        if self.lacking:
+            return NoGuarantee(self.lacking)
+        return Joint(
+            {c.name: c.guarantee() for c in self.columns}, self.columns_per_row, self.caveats
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The terms as JSON can hold them."""
+        return {
+            "columns": [column_to_dict(c) for c in self.columns],
+            "columns_per_row": self.columns_per_row,
+            "caveats": list(self.caveats),
+            "lacking": self.lacking,
+        }
+
+    @classmethod
+    def from_dict(cls, spec: Mapping[str, Any]) -> Terms:
+        """The terms that a dict describes; bad ones are refused."""
+        per_row, lacking, caveats = spec["columns_per_row"], spec["lacking"], spec["caveats"]
+        whole = per_row is None or (type(per_row) is int and per_row > 0)
+        if not (whole and isinstance(lacking, str) and all(isinstance(c, str) for c in caveats)):
+            raise DataError("The terms of a release cannot be read")
+        columns = tuple(column_from_dict(c) for c in spec["columns"])
+        return cls(columns, per_row, tuple(caveats), lacking)
+
+
+Counted = Mapping[Terms, int]
+"""How often the same rows were released under each terms; an estimator's own terms come first."""
+
+
+def counted_to_list(counted: Counted) -> list[dict[str, Any]]:
+    """Counted releases as JSON can hold them."""
+    return [{"times": times, **terms.to_dict()} for terms, times in counted.items()]
+
+
+def counted_from_list(specs: Iterable[Mapping[str, Any]]) -> dict[Terms, int]:
+    """The counted releases that a list describes; a bad one is refused."""
+    counted: dict[Terms, int] = {}
+    for spec in specs:
+        if type(spec["times"]) is not int or not 0 < spec["times"] <= MAX_RELEASES:
+            raise DataError(f"No estimator releases its rows {spec['times']!r} times")
+        counted[Terms.from_dict(spec)] = spec["times"]
+    if not counted:
+        raise DataError("An estimator states one release of its rows at least")
+    return counted
+
+
+def added_up(counted: Counted, notes: Iterable[str] = ()) -> Joint | NoGuarantee:
+    """The promise of all these releases of equal rows; ``notes`` say what is not counted.
+
+    A release that promises nothing leaves nothing of what the others promise.
+    """
+    own = next(iter(counted))
+    if own.lacking:
+        return own.promise()
+    lacking = Counter[str]()
+    for terms, times in counted.items():
+        lacking[terms.lacking] += times
+    if bad := [f"{times} times, {why}" for why, times in lacking.items() if why]:
+        return NoGuarantee(f"equal rows were also released {'; '.join(bad)}")
+    whole: Joint = reduce(operator.add, (_times(t.promise(), n) for t, n in counted.items()))
+    said, releases = list(notes), sum(counted.values())
+    if releases > 1:
+        levels = "the levels are added up as for one person"
+        said.insert(0, f"equal rows were released {releases} times; {levels}")
+    return replace(whole, caveats=tuple(dict.fromkeys((*whole.caveats, *said))))
+
+
+def _times(promise: Any, times: int) -> Any:
+    """The promise of several equal releases."""
+    if times == 1:
+        return promise
+    half = _times(promise, times // 2)
+    return half + half + promise if times % 2 else half + half

@@ -1,0 +1,57 @@
+"""Where a job of the label party stands, for people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+
+from opboost.cli.signals import end_if_requested
+
+if TYPE_CHECKING:
+    from opboost.config.job_file import Job
+
+
+class Board:
+    """A table of the parties that is redrawn while the job goes on; silent without a terminal."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._live = Live(console=console, transient=True) if console.is_terminal else None
+        self.drawn = False
+
+    def __enter__(self) -> Board:
+        if self._live:
+            self._live.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._live:
+            self._live.stop()
+
+    def opened(self, job: Job, address: str) -> None:
+        """Say for whom the door is open, and where."""
+        parties = ", ".join(job.feature_parties)
+        self._console.print(f"Job {job.name!r}: serving {parties} on {address}")
+
+    def update(self, where: dict[str, Any]) -> None:
+        """Draw where the job stands."""
+        end_if_requested()
+        self.drawn = True
+        if self._live:
+            self._live.update(table_of(where))
+
+
+def table_of(where: dict[str, Any]) -> Table:
+    """Where a job stands, a line a party."""
+    table = Table(title=f"{where['job']}: {where['phase']}, {where['rows']:,} rows")
+    for title in ("party", "phase", "aligned", "columns", "bytes"):
+        table.add_column(title, justify="right" if title in ("columns", "bytes") else "left")
+    for name, party in where["parties"].items():
+        done = f"{party['columns']} of {party['columns_due'] or '?'}"
+        bar = ProgressBar(total=1.0, completed=party["aligned"], width=20)
+        table.add_row(name, party["phase"], bar, done, f"{party['bytes']:,}")
+    return table

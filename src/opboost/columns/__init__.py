@@ -1,0 +1,1 @@
+"""Columns of a table: data frames, row IDs, private columns, and codebooks of released values."""

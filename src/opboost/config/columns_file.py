@@ -1,0 +1,467 @@
+"""The configuration of a party's columns: TOML, keyed by column name.
+
+```toml
+[grid]                 # default 1..10; [columns.NAME.grid] overrides
+lower = 1
+upper = 10
+
+[mechanism]            # default for all columns; [columns.NAME.mechanism] overrides
+kind = "clamp-map"
+epsilon = 0.64
+
+[columns.age]
+bounds = [17, 90]      # declared, public; never computed from the data
+
+[columns.city]
+categories = ["north", "south", "east"]
+
+[table]                # what is no private column
+public = ["region"]    # leaves as it is
+drop = ["name"]        # does not leave
+```
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, ValidationError, model_validator
+
+from opboost.budgets.budget import Budget
+from opboost.columns.private_column import Flag, PrivateColumn, check_release_names
+from opboost.config.sections import (
+    AlignSection,
+    BoosterSection,
+    LabelSection,
+    LedgerSection,
+    LimitsSection,
+    PartySection,
+    PeerSection,
+    Section,
+    TableSection,
+    TlsSection,
+)
+from opboost.errors import ColumnError, ConfigError, OpBoostError, in_words, shown
+from opboost.grid import Domain, NumericMapping, Ordered, OrdinalMapping
+from opboost.mechanisms import (
+    AdjMap,
+    ClampMap,
+    GlobalMap,
+    LocalMap,
+    Mechanism,
+    Piecewise,
+    RandomizedResponse,
+    UnaryEncoding,
+)
+from opboost.promises import Joint
+
+
+class GridSection(Section):
+    """``[grid]``: the cells of a column."""
+
+    lower: int = 1
+    upper: int = 10
+
+    def domain(self) -> Domain:
+        """The grid."""
+        return Domain(self.lower, self.upper)
+
+
+Kind = Literal[
+    "global-map",
+    "adj-map",
+    "local-map",
+    "clamp-map",
+    "randomized-response",
+    "piecewise",
+    "unary-encoding",
+]
+
+
+_LEVELS = {
+    "adj-map": ("theta", "alpha", "eps_prt", "eps_ner"),
+    "local-map": ("theta",),
+    "unary-encoding": ("encoding",),
+}
+
+
+class MechanismSection(Section):
+    """``[mechanism]``: how a column is desensitised."""
+
+    kind: Kind = "clamp-map"
+    epsilon: float | None = None
+    theta: int | list[int] | None = None
+    alpha: float | None = None
+    eps_prt: float | None = None
+    eps_ner: float | None = None
+    encoding: Literal["oue", "sue"] = "oue"
+
+    @model_validator(mode="after")
+    def _only_what_has_a_meaning(self) -> MechanismSection:
+        known = {"kind", "epsilon", *_LEVELS.get(self.kind, ())}
+        for name in sorted(self.model_fields_set - known):
+            raise ValueError(f"{name} has no meaning for {self.kind}")
+        return self
+
+    def on(self, domain: Domain) -> Mechanism:
+        """The mechanism on a grid."""
+        if self.kind == "adj-map":
+            return AdjMap(
+                domain,
+                self.epsilon,
+                theta=self._theta(),
+                alpha=self.alpha,
+                eps_prt=self.eps_prt,
+                eps_ner=self.eps_ner,
+            )
+        if self.kind == "local-map":
+            return LocalMap(domain, epsilon=self.level(), theta=self._theta())
+        plain: dict[str, Any] = {
+            "global-map": GlobalMap,
+            "clamp-map": ClampMap,
+            "randomized-response": RandomizedResponse,
+            "piecewise": Piecewise,
+        }
+        made: Mechanism = plain[self.kind](domain, self.level())
+        return made
+
+    def level(self) -> float:
+        """``epsilon``, which most kinds need."""
+        if self.epsilon is None:
+            raise ConfigError(f"{self.kind} needs epsilon. Add epsilon = 0.64 to its mechanism.")
+        return self.epsilon
+
+    def _theta(self) -> int | tuple[int, ...]:
+        if self.theta is None:
+            raise ConfigError(f"{self.kind} needs theta. Add theta = 2 to its mechanism.")
+        return self.theta if isinstance(self.theta, int) else tuple(self.theta)
+
+
+class ColumnSection(Section):
+    """``[columns.NAME]``: what is declared about one private column."""
+
+    bounds: tuple[float, float] | None = None
+    categories: list[str | int | float | bool] | None = None
+    ordered: bool = False
+    scale: Literal["linear", "log"] | list[float] = "linear"
+    mapping: Literal["cells", "paper"] = "cells"
+    outside: Literal["clamp", "raise"] = "clamp"
+    missing: Any = "raise"
+    eps_missing: float | None = None
+    missing_constant: Any = None
+    attribute: str | None = None
+    grid: GridSection | None = None
+    mechanism: MechanismSection | None = None
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> ColumnSection:
+        if (self.bounds is None) == (self.categories is None):
+            raise ValueError("give bounds = [lower, upper] or categories = [...], one of them")
+        other = ("ordered",) if self.bounds is not None else ("scale", "mapping", "outside", "grid")
+        kind = "bounds" if self.bounds is not None else "categories"
+        for name in other:
+            if name in self.model_fields_set:
+                raise ValueError(f"{name} has no meaning for a column with {kind}")
+        if self.missing != "flag" and self.model_fields_set & {"eps_missing", "missing_constant"}:
+            raise ValueError('eps_missing and missing_constant go with missing = "flag"')
+        return self
+
+    def policy(self) -> Any:
+        """What to do with missing values."""
+        if self.missing != "flag":
+            return self.missing
+        if self.eps_missing is None or self.missing_constant is None:
+            raise ConfigError(
+                'missing = "flag" needs eps_missing = 1.0 and missing_constant = <public value>.'
+            )
+        return Flag(self.eps_missing, self.missing_constant)
+
+
+class BudgetSection(Section):
+    """``[budget]``: split the level over the columns."""
+
+    split: Literal["none", "even", "weighted", "sampled"] = "none"
+    weights: dict[str, float] | None = None
+    columns_per_row: int | None = None
+
+    @model_validator(mode="after")
+    def _only_what_has_a_meaning(self) -> BudgetSection:
+        if self.weights is not None and self.split != "weighted":
+            raise ValueError('weights go with split = "weighted"')
+        if self.columns_per_row is not None and self.split != "sampled":
+            raise ValueError('columns_per_row goes with split = "sampled"')
+        return self
+
+    def budget(self) -> Budget | None:
+        """The split, if there is one."""
+        if self.split == "none":
+            return None
+        if self.split == "even":
+            return Budget.even()
+        if self.split == "weighted":
+            if self.weights is None:
+                raise ConfigError('split = "weighted" needs [budget.weights], a weight a column.')
+            return Budget.weighted(self.weights)
+        if self.columns_per_row is None:
+            raise ConfigError('split = "sampled" needs columns_per_row = 3.')
+        return Budget.sampled(self.columns_per_row)
+
+
+class ColumnsConfig(Section):
+    """A whole file: the columns, and what a party needs to take part in a job."""
+
+    grid: GridSection = GridSection()
+    mechanism: MechanismSection = MechanismSection()
+    columns: dict[str, ColumnSection] = Field(default_factory=dict)
+    budget: BudgetSection = BudgetSection()
+    table: TableSection = TableSection()
+    booster: BoosterSection = BoosterSection()
+    party: PartySection | None = None
+    label: LabelSection | None = None
+    tls: TlsSection | None = None
+    align: AlignSection = AlignSection()
+    ledger: LedgerSection | None = None
+    limits: LimitsSection = LimitsSection()
+    peers: dict[str, PeerSection] = Field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a configuration says about a table: private columns, and the others."""
+
+    source: str
+    private: tuple[PrivateColumn, ...]
+    public: tuple[str, ...]
+    drop: tuple[str, ...]
+    budget: Budget | None
+    booster: BoosterSection
+    attributes: tuple[str, ...] = ()
+
+    def guarantee(self) -> Joint:
+        """The promise about one person's record."""
+        caveats = [f"released as they are: {', '.join(self.public)}"] if self.public else []
+        return Joint(
+            {c.name: c.guarantee() for c in self.private},
+            None if self.budget is None else self.budget.columns_per_row,
+            tuple(caveats),
+        )
+
+    def check_names(self, names: Sequence[str], *, own: bool = False) -> None:
+        """Refuse a table whose columns are not those that were declared.
+
+        With ``own`` undeclared columns are the label party's own.
+        """
+        declared = [*(str(c.name) for c in self.private), *self.public, *self.drop]
+        for name in declared:
+            if name not in names:
+                near = difflib.get_close_matches(name, names, n=1)
+                hint = f"Did you mean {near[0]!r}?" if near else f"It has {', '.join(names)}."
+                raise ColumnError(name, f"of {self.source} is not in the table", hint=hint)
+        for name in names:
+            if name not in declared and not own:
+                raise undeclared(name, self.source)
+
+
+def undeclared(name: str, source: str) -> ColumnError:
+    """The refusal of a column about which a configuration says nothing."""
+    key = name if name.replace("-", "").replace("_", "").isalnum() else f'"{name}"'
+    return ColumnError(
+        name,
+        "has no bounds: taking them from the data would reveal its extremes",
+        hint=f"Add [columns.{key}] bounds = [lower, upper] to {source}, "
+        "name it under [table] public or drop, or, if it tells people apart, as id under [align].",
+    )
+
+
+def load(path: Path) -> Plan:
+    """Read and check a configuration file."""
+    return parse(read(path), path.name)
+
+
+def read(path: Path) -> str:
+    """The text of a configuration file."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path.name} is not UTF-8 text. Save it as UTF-8.") from None
+    except ValueError:  # a path with a zero byte in it
+        raise ConfigError(f"{str(path)!r} cannot be the path of a file. Correct it.") from None
+
+
+def parse(text: str, source: str) -> Plan:
+    """The plan that a configuration's text describes; ``source`` is its name in messages."""
+    return planned(validated(text, source), source)
+
+
+def validated(text: str, source: str) -> ColumnsConfig:
+    """The file's sections, each checked by itself."""
+    plain = toml(text, source)
+    try:
+        return ColumnsConfig.model_validate(plain)
+    except ValidationError as error:
+        raise ConfigError(first_problem(error, source, ColumnsConfig, _SECTIONS)) from None
+
+
+def toml(text: str, source: str) -> dict[str, Any]:
+    """The file's plain values."""
+    try:
+        plain = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{source} is not TOML: {in_words(error)}.") from None
+    if _has_nul(plain):
+        raise ConfigError(f"{source} holds the character NUL, which no name or path has.")
+    return plain
+
+
+def _has_nul(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any("\0" in key or _has_nul(inner) for key, inner in value.items())
+    if isinstance(value, list):
+        return any(map(_has_nul, value))
+    return isinstance(value, str) and "\0" in value
+
+
+def planned(config: ColumnsConfig, source: str) -> Plan:
+    """What the sections say about a table."""
+    if not config.columns:
+        raise ConfigError(f"{source} declares no column. Add [columns.age] with bounds = [17, 90].")
+    columns = [_column(name, section, config, source) for name, section in config.columns.items()]
+    try:
+        budget = config.budget.budget()
+        for name in config.budget.weights or {}:
+            if name not in config.columns:
+                raise ConfigError(f"{name!r} has a weight but is no column.")
+        if budget is not None:
+            shares = budget.shares([c.name for c in columns])
+            columns = [c.scaled(shares[c.name]) for c in columns]
+    except OpBoostError as error:
+        raise ConfigError(f"{source}, [budget]: {error}") from None
+    _check_disjoint(config, source)
+    try:
+        check_release_names(columns, config.table.public)
+    except ColumnError as error:
+        raise ConfigError(f"{source}: {error}") from None
+    return Plan(
+        source,
+        tuple(columns),
+        tuple(config.table.public),
+        (*config.table.drop, *_ids_that_stay(config)),
+        budget,
+        config.booster,
+        tuple(section.attribute or name for name, section in config.columns.items()),
+    )
+
+
+def _column(name: str, section: ColumnSection, config: ColumnsConfig, source: str) -> PrivateColumn:
+    mechanism = section.mechanism or config.mechanism
+    grid = section.grid or config.grid
+    try:
+        missing = section.policy()
+        if section.categories is not None:
+            return _of_categories(name, section, mechanism, missing)
+        if mechanism.kind == "unary-encoding":
+            raise ConfigError(
+                "unary-encoding needs categories, not bounds. Use clamp-map for numbers."
+            )
+        made = mechanism.on(grid.domain())
+        scale = section.scale if isinstance(section.scale, str) else tuple(section.scale)
+        assert section.bounds is not None
+        mapping = NumericMapping(made.domain, section.bounds, scale, section.mapping)
+        return PrivateColumn(name, mapping, made, section.outside, missing)
+    except OpBoostError as error:
+        raise ConfigError(f"{source}, [columns.{name}]: {error}") from None
+
+
+def _of_categories(
+    name: str, section: ColumnSection, mechanism: MechanismSection, missing: Any
+) -> PrivateColumn:
+    assert section.categories is not None
+    order = Ordered(section.categories)
+    own = section.mechanism is not None and "kind" in section.mechanism.model_fields_set
+    if section.ordered and mechanism.kind == "unary-encoding":
+        raise ConfigError(
+            "ordered = true needs a mechanism by distance; unary-encoding forgets the order. "
+            'Drop one of them, or add mechanism = { kind = "clamp-map", epsilon = 0.64 }.'
+        )
+    by_distance = mechanism.kind not in ("unary-encoding", "randomized-response")
+    if not section.ordered and by_distance and (own or mechanism.epsilon is None):
+        raise ConfigError(
+            f"its categories have no order, and {mechanism.kind} protects by distance. Add "
+            'ordered = true, or mechanism = { kind = "unary-encoding", epsilon = 1.0 }.'
+        )
+    if section.ordered or mechanism.kind == "randomized-response":
+        grid = Domain(1, len(order.categories))
+        return PrivateColumn(
+            name, OrdinalMapping(grid, order), mechanism.on(grid), section.outside, missing
+        )
+    # A column without an order: distance means nothing, so every pair is protected alike.
+    unary = UnaryEncoding(order.categories, mechanism.level(), mechanism.encoding)
+    return PrivateColumn(name, None, unary, section.outside, missing)
+
+
+def _check_disjoint(config: ColumnsConfig, source: str) -> None:
+    seen: set[str] = set()
+    for name in _all_names(config):
+        if name in seen:
+            raise ConfigError(f"{source} names column {name!r} twice. A column has one role.")
+        seen.add(name)
+
+
+def _all_names(config: ColumnsConfig) -> Iterable[str]:
+    ids = _ids_that_stay(config)
+    return [*config.columns, *config.table.public, *config.table.drop, *ids]
+
+
+def _ids_that_stay(config: ColumnsConfig) -> list[str]:
+    """IDs that come into no output; whoever names one as public wants it beside its rows."""
+    return [name for name in config.align.ids() if name not in config.table.public]
+
+
+def first_problem(
+    error: ValidationError,
+    source: str,
+    whole: type[Section],
+    sections: Mapping[str, type[Section]],
+) -> str:
+    """The first thing that is wrong with a file, in words of help."""
+    problem = error.errors()[0]
+    parts = [
+        shown(p, 60)
+        for p in problem["loc"]
+        if not str(p).startswith(("function-", "list[", "tuple["))
+    ]
+    place = "".join(f"[{parts[0]}]" if i == 0 else f".{p}" for i, p in enumerate(parts))
+    if problem["type"] == "extra_forbidden":
+        holders = [sections[p] for p in parts[:-1] if p in sections]
+        known = list((holders[-1] if holders else whole).model_fields)
+        near = difflib.get_close_matches(parts[-1], known, n=1)
+        hint = f"Did you mean {near[0]!r}?" if near else f"Known are {', '.join(known)}."
+        return f"{source}: {'.'.join(parts)} is not a setting. {hint}"
+    message = problem["msg"].removeprefix("Value error, ")
+    value = problem["input"]
+    got = "" if isinstance(value, dict) else f"; got {shown(repr(value), 100)}"
+    return f"{source}: {'.'.join(parts) or place}: {message}{got}."
+
+
+_SECTIONS: dict[str, type[Section]] = {
+    "grid": GridSection,
+    "mechanism": MechanismSection,
+    "columns": ColumnSection,
+    "budget": BudgetSection,
+    "table": TableSection,
+    "booster": BoosterSection,
+    "party": PartySection,
+    "label": LabelSection,
+    "tls": TlsSection,
+    "align": AlignSection,
+    "ledger": LedgerSection,
+    "limits": LimitsSection,
+    "peers": PeerSection,
+}

@@ -1,0 +1,289 @@
+"""The two kinds of file with which parties take part in a job, and the job file they agree on."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, ValidationError
+
+from opboost.config.columns_file import (
+    ColumnsConfig,
+    Plan,
+    first_problem,
+    planned,
+    read,
+    toml,
+    validated,
+)
+from opboost.config.sections import (
+    AlignSection,
+    BoosterSection,
+    LabelSection,
+    LedgerSection,
+    LimitsSection,
+    PartySection,
+    PeerSection,
+    Section,
+    SpellingSection,
+)
+from opboost.errors import ConfigError, ParameterError
+from opboost.protocol.messages import PARTY_NAME
+from opboost.psi.align_rules import AlignRules
+from opboost.psi.row_keys import Normalisation
+
+Purpose = Literal["train", "predict"]
+"""What a job makes of the columns that come: a model, or predictions by one that is there."""
+
+
+class _Job(Section):
+    name: str
+    label_party: str
+    feature_parties: list[str] = Field(min_length=1)
+    align: Literal["psi", "given"] = "psi"
+    purpose: Purpose = "train"
+
+
+class _JobFile(Section):
+    job: _Job
+    align: SpellingSection = Field(default_factory=SpellingSection)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What all parties agree on; ``hash`` is that of the file, byte by byte."""
+
+    name: str
+    label_party: str
+    feature_parties: tuple[str, ...]
+    hash: bytes
+    align: Literal["psi", "given"]
+    normalisation: Normalisation
+    purpose: Purpose
+
+    def alignment(self, section: AlignSection) -> AlignRules | Literal["given"]:
+        """How rows are matched, within one party's limits."""
+        return "given" if self.align == "given" else section.rules(self.normalisation)
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """PEM files: the authority, one's own certificate and key, and what bundles need besides."""
+
+    ca: Path
+    cert: Path
+    key: Path
+    encryption: Path
+    public: dict[str, Path]
+    """Where the public keys of peers lie; those of others beside the kit, as ``NAME.public``."""
+
+    def public_of(self, party: str) -> Path:
+        """Where a party's public key lies."""
+        return self.public.get(party, self.key.resolve().parent.parent / f"{party}.public")
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureConfig:
+    """All that a feature party's file says."""
+
+    plan: Plan
+    job: Job
+    party: PartySection
+    table: Path
+    state: Path
+    tls: Tls | None
+    align: AlignSection
+    ledger: LedgerSection
+    """Its paths start where the file lies."""
+    limits: LimitsSection
+
+
+@dataclass(frozen=True, slots=True)
+class LabelConfig:
+    """All that the label party's file says."""
+
+    job: Job
+    party: PartySection
+    label: LabelSection
+    """Without a column in a job that predicts, whose file need not have the section."""
+    table: Path
+    state: Path
+    model: Path
+    tls: Tls | None
+    align: AlignSection
+    booster: BoosterSection
+    drop: tuple[str, ...]
+    peers: dict[str, PeerSection]
+    limits: LimitsSection
+
+
+def load_job(path: Path) -> Job:
+    """The agreed job file."""
+    text = read(path)
+    try:
+        whole = _JobFile.model_validate(toml(text, path.name))
+    except ValidationError as error:
+        sections: dict[str, type[Section]] = {"job": _Job, "align": SpellingSection}
+        raise ConfigError(first_problem(error, path.name, _JobFile, sections)) from None
+    job = whole.job
+    names = [job.label_party, *job.feature_parties]
+    for name in names:
+        if not PARTY_NAME.fullmatch(name):
+            raise ConfigError(
+                f"{path.name}: a party's name is made of a-z, 0-9 and '-' (at most 63); "
+                f"got {name!r}."
+            )
+    if len(set(names)) < len(names):
+        raise ConfigError(f"{path.name} names a party twice.")
+    digest = hashlib.sha256(path.read_bytes()).digest()
+    try:
+        normalisation = whole.align.normalisation()
+    except ParameterError as error:
+        raise ConfigError(f"{path.name}, [align]: {error}") from None
+    return Job(
+        job.name,
+        job.label_party,
+        tuple(job.feature_parties),
+        digest,
+        job.align,
+        normalisation,
+        job.purpose,
+    )
+
+
+def state_folder(party: PartySection, base: Path) -> Path:
+    """Where a party keeps its side of jobs; ``base`` is where its file lies."""
+    return base / (party.state or f"state-{party.name}")
+
+
+def is_label_party(path: Path) -> bool:
+    """Whether a file is that of its job's label party."""
+    party, job = _party(validated(read(path), path.name), path)
+    return party.name == job.label_party
+
+
+def load_feature(path: Path) -> FeatureConfig:
+    """A feature party's file, with paths taken from where it lies."""
+    config = validated(read(path), path.name)
+    _check_sections(config, path, "a feature party", ("label", "booster"))
+    base = path.parent
+    party, job = _party(config, path)
+    if party.name not in job.feature_parties:
+        raise ConfigError(
+            f"{path.name}: party {party.name!r} is no feature party of job {job.name!r}; "
+            f"those are {', '.join(job.feature_parties)}."
+        )
+    if job.purpose == "predict" and party.codebook == "cuts":
+        raise ConfigError(
+            f'{path.name}: codebook = "cuts" sends codes without values, and job {job.name!r} is '
+            'a prediction, which needs them. Write codebook = "full" under [party]: it says '
+            "nothing that the noise does not cover."
+        )
+    if config.ledger is None:
+        raise ConfigError(
+            f"{path.name} has no [ledger]: what leaves the house is recorded. Add [ledger] with "
+            'folder = "ledger" and key = "keys/ledger.key".'
+        )
+    for name, peer in config.peers.items():
+        if name != job.label_party or peer.revoked:
+            raise ConfigError(
+                f"{path.name}: [peers.{name}]{' revoked' if peer.revoked else ''} has no meaning "
+                f"for a feature party; it may say where the public key of {job.label_party!r} is."
+            )
+    plan = planned(config, path.name)
+    ids = config.align.ids()
+    if public := [name for name in plan.public if name not in ids]:  # IDs stay here all the same
+        raise ConfigError(
+            f"{path.name}: a feature party sends desensitised columns only; "
+            f"{', '.join(public)} cannot be public. Declare them, or drop them."
+        )
+    return FeatureConfig(
+        plan,
+        job,
+        party,
+        base / party.table,
+        state_folder(party, base),
+        _tls(config, base),
+        config.align,
+        config.ledger.based(base),
+        config.limits,
+    )
+
+
+def load_label(path: Path) -> LabelConfig:
+    """The label party's file, with paths taken from where it lies."""
+    config = validated(read(path), path.name)
+    foreign = ("ledger", "grid", "mechanism", "budget")
+    _check_sections(config, path, "the label party", foreign)
+    base = path.parent
+    party, job = _party(config, path)
+    if party.name != job.label_party:
+        raise ConfigError(
+            f"{path.name}: party {party.name!r} is not the label party of job {job.name!r}; "
+            f"that is {job.label_party!r}."
+        )
+    if config.label is None and job.purpose == "train":
+        raise ConfigError(f'{path.name} has no [label]. Add [label] with column = "...".')
+    if config.columns:
+        raise ConfigError(
+            f"{path.name}: the label party's own columns stay with it and need no [columns]."
+        )
+    for name in config.peers:
+        if name not in job.feature_parties:
+            raise ConfigError(f"{path.name}: [peers.{name}] is no feature party of the job.")
+    label = config.label or LabelSection(column="")
+    return LabelConfig(
+        job,
+        party,
+        label,
+        base / party.table,
+        state_folder(party, base),
+        base / label.model,
+        _tls(config, base),
+        config.align,
+        config.booster,
+        tuple(config.table.drop),
+        dict(config.peers),
+        config.limits,
+    )
+
+
+def _check_sections(config: ColumnsConfig, path: Path, kind: str, foreign: tuple[str, ...]) -> None:
+    for name in foreign:
+        if name in config.model_fields_set:
+            raise ConfigError(f"{path.name}: [{name}] has no meaning for {kind}. Leave it out.")
+
+
+def _party(config: ColumnsConfig, path: Path) -> tuple[PartySection, Job]:
+    if config.party is None:
+        raise ConfigError(
+            f"{path.name} has no [party]. Add [party] with name, job (the agreed file) and table."
+        )
+    if not config.align.ids():
+        raise ConfigError(
+            f'{path.name} has no row ID. Add [align] with id = "customer_id": rows are matched '
+            "by it."
+        )
+    job = load_job(path.parent / config.party.job)
+    if job.align == "psi" or job.normalisation.parts:
+        try:
+            job.normalisation.check_columns(config.align.ids())
+        except ParameterError as error:
+            raise ConfigError(f"{path.name}: {error}") from None
+    return config.party, job
+
+
+def _tls(config: ColumnsConfig, base: Path) -> Tls | None:
+    section = config.tls
+    if section is None:
+        return None
+    if section.kit is not None:
+        kit = base / section.kit
+        ca, cert, key = (kit / name for name in ("ca.pem", "cert.pem", "key.pem"))
+    else:
+        ca, cert, key = (base / str(file) for file in (section.ca, section.cert, section.key))
+    own = base / section.encryption if section.encryption else key.parent / "encryption.key"
+    public = {name: base / p.public for name, p in config.peers.items() if p.public}
+    return Tls(ca, cert, key, own, public)

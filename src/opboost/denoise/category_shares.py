@@ -1,0 +1,102 @@
+"""Shares of categories from unary bits, drawn together as far as noise alone can part them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from opboost._typing import FloatArray
+from opboost.denoise.encoded_rows import Table
+
+LEAST = 0.1
+"""No category's share is below this part of an equal share."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BitTally:
+    """Of each group, the rows that sent a column of bits and those that set each bit.
+
+    Inverting the channel gives unbiased shares, but each carries the noise of all rows: with many
+    categories and few rows nothing else.  So groups are drawn towards the column, and the column
+    towards equal shares, by the part of their spread that noise explains (James and Stein's rule).
+    """
+
+    sent: FloatArray
+    set: FloatArray
+    odds: tuple[float, float]
+
+    @classmethod
+    def of(cls, counts: Table, base: int, states: int, odds: tuple[float, float]) -> BitTally:
+        """From a tally of outputs: at ``base`` how many sent it, then how many set each bit."""
+        table = counts.astype(np.float64)
+        return cls(table[:, base], table[:, base + 1 : base + 1 + states], odds)
+
+    def column(self) -> FloatArray:
+        """The shares among all rows.
+
+        >>> rows = BitTally(np.array([100.0]), np.array([[90.0, 10.0]]), (0.1, 9.0))
+        >>> rows.column().round(2)
+        array([0.95, 0.05])
+        """
+        return _as_pmf(self._column())
+
+    def groups(self, near: Table) -> FloatArray:
+        """``[group, category]``: the shares, a row counting for other groups as ``near`` says."""
+        kernel = near.astype(np.float64)
+        rows = np.maximum(kernel @ self.sent, 1.0)
+        gap = self._inverted(kernel @ self.set / rows[:, None]) - self._raw()
+        alone = kernel**2 @ self.sent / rows**2 - 1 / max(self.sent.sum(), 1.0)
+        noise = self._noise() * np.maximum(alone, 0.0)
+        return _as_pmf(self._column() + _kept(gap, noise.sum()) * gap)
+
+    def _column(self) -> FloatArray:
+        equal = 1 / self.set.shape[1]
+        gap = self._raw() - equal
+        kept = _kept(gap, self._noise() / max(float(self.sent.sum()), 1.0))
+        return np.asarray(equal + kept * gap)
+
+    def _raw(self) -> FloatArray:
+        return self._inverted(self.set.sum(axis=0) / max(self.sent.sum(), 1.0))
+
+    def _rates(self) -> tuple[float, float]:
+        """How often a bit is set for another category, and for its own."""
+        miss, hit = self.odds
+        off = (1 - miss) / (hit - miss)  # from on = hit·off and 1 − on = miss·(1 − off)
+        return off, hit * off
+
+    def _inverted(self, share: FloatArray) -> FloatArray:
+        off, on = self._rates()
+        return np.asarray((share - off) / (on - off))
+
+    def _noise(self) -> float:
+        """The variance of one row's inverted bits, summed over categories."""
+        off, on = self._rates()
+        seen = self.set.sum(axis=0) / max(self.sent.sum(), 1.0)
+        return float((seen * (1 - seen)).sum() / (on - off) ** 2)
+
+
+def _kept(gap: FloatArray, noise: float) -> float:
+    """How much of a gap is more than noise: nothing where it is no larger.
+
+    Pmfs lie within a distance of about one, which bounds what can be more than noise: where noise
+    is far larger, the little by which chance exceeds it would else be taken for a law.
+    """
+    pmfs = gap.size / gap.shape[-1]
+    more = 1 - noise / max(float((gap**2).sum()), 1e-12)
+    return float(max(0.0, min(more, pmfs / (pmfs + noise))))
+
+
+def _as_pmf(shares: FloatArray) -> FloatArray:
+    """The nearest pmf, floored: what noise put above is taken off evenly, not in proportion.
+
+    >>> _as_pmf(np.array([0.7, 0.5, -0.2])).round(2)
+    array([0.58, 0.39, 0.03])
+    """
+    size = shares.shape[-1]
+    falling = -np.sort(-shares, axis=-1)
+    excess = (falling.cumsum(axis=-1) - 1) / np.arange(1, size + 1)
+    last = (falling > excess).sum(axis=-1, keepdims=True) - 1
+    near = shares - np.take_along_axis(excess, last, axis=-1)
+    floored = np.maximum(near, LEAST / size)
+    return np.asarray(floored / floored.sum(axis=-1, keepdims=True))

@@ -1,0 +1,122 @@
+"""Columns taken two by two, so that a class need not be independent in its strongest dependences.
+
+Two columns with channels M and N are one column of pairs of states with the channel M ⊗ N; a pass
+over the rows then looks up half as many factors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from opboost._typing import FloatArray, IntArray
+from opboost.denoise.encoded_rows import Codes, Line, Space
+from opboost.denoise.label_groups import Groups
+from opboost.denoise.noise_matrix import Channel
+
+LARGEST = 128
+"""Outputs that a pair may have: more would need more rows than there are."""
+
+ROWS_AN_OUTPUT = 4
+"""A group must have so many rows for each output of a pair."""
+
+LOOK = 50_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pairing:
+    """Which channel columns go together; the others stay alone, after the pairs."""
+
+    space: Space
+    pairs: tuple[tuple[int, int], ...]
+    alone: tuple[int, ...]
+
+    def paired_space(self) -> Space:
+        """The columns as the models see them."""
+        old = self.space
+        joint = [_product(old.channels[a], old.channels[b]) for a, b in self.pairs]
+        return replace(
+            old,
+            channels=(*joint, *(old.channels[j] for j in self.alone)),
+            lines=(
+                *(_lines(old, a, b) for a, b in self.pairs),
+                *(old.lines[j] for j in self.alone),
+            ),
+        )
+
+    def paired(self, codes: Codes) -> Codes:
+        """Codes of columns to codes of pairs."""
+        if not self.pairs:
+            return codes
+        width = len(self.pairs) + len(self.alone)
+        own = codes[:, len(self.space.channels) :]
+        out = np.empty((len(codes), width + own.shape[1]), dtype=codes.dtype)
+        for k, (a, b) in enumerate(self.pairs):
+            out[:, k] = codes[:, a] * codes.dtype.type(self.space.channels[b].outputs) + codes[:, b]
+        out[:, len(self.pairs) : width] = codes[:, list(self.alone)]
+        out[:, width:] = own
+        return out
+
+    def parted(self, states: Codes) -> Codes:
+        """States of pairs to states of columns."""
+        if not self.pairs:
+            return states
+        out = np.empty((len(states), len(self.space.channels)), dtype=states.dtype)
+        for k, (a, b) in enumerate(self.pairs):
+            out[:, a], out[:, b] = np.divmod(states[:, k], self.space.channels[b].states)
+        out[:, list(self.alone)] = states[:, len(self.pairs) :]
+        return out
+
+
+def pairing(space: Space, groups: Groups, codes: Codes) -> Pairing:
+    """Pair the columns whose outputs depend most on each other within groups.
+
+    Bins of a target stay with single columns: many groups would each have to learn the pairs' laws.
+    """
+    count = len(space.channels)
+    everyone = tuple(range(count))
+    if groups.ordered or count < 2:
+        return Pairing(space, (), everyone)
+    size = float(np.median(np.bincount(groups.of, minlength=groups.count)))
+    strength = dependence(codes[:LOOK, :count], groups.of[:LOOK], groups.count)
+    for a in range(count):
+        for b in range(count):
+            outputs = space.channels[a].outputs * space.channels[b].outputs
+            few = outputs > min(LARGEST, size / ROWS_AN_OUTPUT)
+            if a == b or few or not (_ordered(space.lines[a]) and _ordered(space.lines[b])):
+                strength[a, b] = -1.0
+    pairs: list[tuple[int, int]] = []
+    while strength.max() >= 0:
+        a, b = map(int, np.unravel_index(int(strength.argmax()), strength.shape))
+        pairs.append((a, b))
+        strength[[a, b]] = -1.0
+        strength[:, [a, b]] = -1.0
+    taken = {j for pair in pairs for j in pair}
+    return Pairing(space, tuple(pairs), tuple(j for j in everyone if j not in taken))
+
+
+def dependence(codes: Codes, group: IntArray, groups: int) -> FloatArray:
+    """The absolute correlation of each two columns, within groups."""
+    values = codes.astype(np.float64)
+    size = np.maximum(np.bincount(group, minlength=groups), 1)
+    for j in range(values.shape[1]):
+        mean = np.bincount(group, values[:, j], minlength=groups) / size
+        values[:, j] -= mean[group]
+    spread = np.sqrt((values**2).sum(axis=0))
+    return np.asarray(np.abs(values.T @ values) / np.maximum(np.outer(spread, spread), 1e-9))
+
+
+def _product(first: Channel, second: Channel) -> Channel:
+    return Channel(np.kron(first.matrix, second.matrix).astype(np.float64))
+
+
+def _ordered(line: Line) -> bool:
+    return isinstance(line, int) and line > 1
+
+
+def _lines(space: Space, a: int, b: int) -> Line:
+    first, second = space.lines[a], space.lines[b]
+    assert isinstance(first, int)
+    assert isinstance(second, int)
+    return (first, space.channels[a].states), (second, space.channels[b].states)

@@ -1,0 +1,179 @@
+"""Rows as the compiled loops take them: outputs of all columns, sorted by group, cut into units."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from opboost._typing import BoolArray, FloatArray, IntArray
+from opboost.denoise.noise_matrix import Bits, Channel
+
+UNIT = 8192
+MANY = 100_000
+"""Tables with more cells than this are worked on by several threads."""
+
+Codes = np.ndarray[Any, Any]
+Table = np.ndarray[Any, np.dtype[np.float32]]
+
+
+Line = int | tuple[tuple[int, int], tuple[int, int]]
+"""How many of a column's states stand in order, from the first on; of a pair of columns, that and
+how many states there are, for each of both."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Space:
+    """The columns of a table: private ones through channels, unary bits, and own ones as they are.
+
+    ``lines`` tell which states are neighbours; ``own`` how many values each of the label party's
+    discretised columns has.
+    """
+
+    channels: tuple[Channel, ...]
+    lines: tuple[Line, ...]
+    bits: tuple[Bits, ...] = ()
+    own: tuple[int, ...] = ()
+
+    @property
+    def matrices(self) -> list[FloatArray]:
+        """One matrix for each column that a code stands for."""
+        return [*(c.matrix for c in self.channels), *(np.eye(k) for k in self.own)]
+
+    def index(self) -> Index:
+        """Where each column's lines stand in the tables of the compiled loops."""
+        matrices = self.matrices
+        states = [m.shape[0] for m in matrices]
+        outputs = [m.shape[1] for m in matrices]
+        sizes = [b.states for b in self.bits]
+        bases = sum(outputs) + _starts([k + 1 for k in sizes])
+        flat = [m.ravel() for m in matrices] or [np.empty(0)]
+        return Index(
+            _starts(outputs)[:-1],
+            _starts(states),
+            np.concatenate(flat).astype(np.float32),
+            _starts([m.size for m in matrices]),
+            np.array([0] * len(self.channels) + [1] * len(self.own), dtype=np.uint8),
+            np.array(
+                [_ways(line) for line in (*self.lines, *(0 for _ in self.own))], dtype=np.int64
+            ).reshape(-1, 2, 4),
+            bases[:-1],
+            sum(states) + _starts(sizes),
+            _starts(sizes),
+            np.array([b.odds for b in self.bits], dtype=np.float32).reshape(-1, 2),
+            int(bases[-1]),
+            sum(states) + sum(sizes),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Index:
+    """See :meth:`Space.index`; the names are those of ``kernels.mixture``."""
+
+    offsets: IntArray
+    starts: IntArray
+    matrix: Table
+    places: IntArray
+    exact: Codes
+    lines: IntArray
+    bases: IntArray
+    bit_starts: IntArray
+    firsts: IntArray
+    odds: Table
+    height: int
+    states: int
+
+
+def _ways(line: Line) -> list[list[int]]:
+    """The lines along which states are neighbours: length, step, how many, and their step."""
+    if isinstance(line, int):
+        return [[line, 1, 1, 0], [0, 0, 0, 0]]
+    (first, states), (second, width) = line
+    return [[first, width, width, 1], [second, 1, states, width]]
+
+
+def _starts(sizes: Sequence[int]) -> IntArray:
+    return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Outputs of all columns, sorted by group; ``order`` says which row of the table stands where.
+
+    ``units`` are (group, begin, end): pieces of at most 8,192 rows of one group.
+    """
+
+    codes: Codes
+    bits: Codes
+    order: IntArray
+    units: IntArray
+    groups: int
+
+    @classmethod
+    def of(cls, codes: Codes, bits: Codes, group: IntArray, groups: int) -> Rows:
+        """Sort a table by group."""
+        order = np.argsort(group, kind="stable")
+        ends = np.searchsorted(group[order], np.arange(groups + 1))
+        units = [
+            (g, begin, min(begin + UNIT, int(ends[g + 1])))
+            for g in range(groups)
+            for begin in range(int(ends[g]), int(ends[g + 1]), UNIT)
+        ]
+        return cls(
+            np.ascontiguousarray(codes[order]),
+            np.ascontiguousarray(bits[order]),
+            order,
+            np.array(units, dtype=np.int64).reshape(-1, 3),
+            groups,
+        )
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    @property
+    def sizes(self) -> IntArray:
+        """Rows in each group."""
+        return np.bincount(
+            self.units[:, 0], self.units[:, 2] - self.units[:, 1], minlength=self.groups
+        ).astype(np.int64)
+
+    def where(self, keep: BoolArray) -> Rows:
+        """The rows of the table that are marked; ``order`` goes on speaking of the whole table."""
+        inside = keep[self.order]
+        before = np.concatenate([[0], np.cumsum(inside)])
+        units = self.units.copy()
+        units[:, 1], units[:, 2] = before[units[:, 1]], before[units[:, 2]]
+        units = units[units[:, 1] < units[:, 2]]
+        return Rows(self.codes[inside], self.bits[inside], self.order[inside], units, self.groups)
+
+    def as_group(self, g: int) -> Rows:
+        """The same rows, as if all were of one group."""
+        units = self.units.copy()
+        units[:, 0] = g
+        return Rows(self.codes, self.bits, self.order, units, self.groups)
+
+    def each(self, work: Callable[[int, int], None]) -> None:
+        """Do work on ranges of units, in threads where there is much of it."""
+        cells = self.codes.size + self.bits.size
+        threads = min(os.cpu_count() or 1, len(self.units)) if cells > MANY else 1
+        in_threads(work, len(self.units), threads)
+
+
+def in_threads(work: Callable[[int, int], None], size: int, threads: int) -> None:
+    """Cut 0..size into as many ranges as there are threads."""
+    if threads <= 1:
+        work(0, size)
+        return
+    cuts = np.linspace(0, size, threads + 1).astype(int)
+    list(_pool(os.getpid()).map(work, cuts[:-1].tolist(), cuts[1:].tolist()))
+
+
+@lru_cache(maxsize=1)
+def _pool(process: int) -> ThreadPoolExecutor:
+    """Threads that wait for the next step; a forked process makes its own."""
+    return ThreadPoolExecutor(os.cpu_count() or 1)

@@ -1,0 +1,183 @@
+"""Latent classes within each label group, fitted to noisy rows through the channel.
+
+    P(x | group g) = sum over classes c of pi[g, c] · product over columns j of P[g, j, c](x_j)
+
+The E-step weighs classes by the likelihood of a row's outputs, Q = P · M; the M-step is EM's
+multiplicative update of each pmf, on sums of outputs and not on rows.  A row counts for
+neighbouring groups too (a kernel over groups): that is EM for a local likelihood.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from opboost._typing import FloatArray, IntArray
+from opboost.denoise import mixture_kernel as loops
+from opboost.denoise.encoded_rows import MANY, Index, Rows, Table, in_threads
+
+FLOOR = 1e-3
+"""Outputs rarer than this are weighed as if they were this common, so that products stay finite."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mixture:
+    """One or several models, fitted side by side; :meth:`stepped` gives their next state.
+
+    ``P[g, x, c]`` holds the pmfs of all columns, one below the other, and ``Q`` the chances of
+    outputs; model k has the classes from ``models[k]`` to ``models[k + 1]``.  ``near[k]`` spreads
+    its counts over groups, ``near_pi`` the classes' sizes.  ``kappa`` rows of ``parent`` are added
+    to every pmf.
+    """
+
+    index: Index
+    constant: Table
+    models: IntArray
+    near: tuple[Table, ...]
+    near_pi: Table
+    parent: Table
+    kappa: float
+    smooth: Table
+    pi: Table
+    P: Table
+    Q: Table
+
+    @property
+    def classes(self) -> int:
+        """Latent classes in each group, of all models."""
+        return int(self.pi.shape[1])
+
+    def __getitem__(self, k: int) -> Mixture:
+        """Model k alone."""
+        lanes = slice(self.models[k], self.models[k + 1])
+        return replace(
+            self,
+            models=np.array([0, self.models[k + 1] - self.models[k]]),
+            near=(self.near[k],),
+            smooth=self.smooth[lanes],
+            pi=np.ascontiguousarray(self.pi[:, lanes]),
+            P=np.ascontiguousarray(self.P[:, :, lanes]),
+            Q=np.ascontiguousarray(self.Q[:, :, lanes]),
+        )
+
+    @classmethod
+    def side_by_side(cls, parts: Sequence[Mixture]) -> Mixture:
+        """Models of the same rows as one value."""
+        widths = [m.classes for m in parts]
+        return replace(
+            parts[0],
+            models=np.concatenate([[0], np.cumsum(widths)]).astype(np.int64),
+            near=tuple(m.near[0] for m in parts),
+            smooth=np.concatenate([m.smooth for m in parts]),
+            pi=np.ascontiguousarray(np.concatenate([m.pi for m in parts], axis=1)),
+            P=np.ascontiguousarray(np.concatenate([m.P for m in parts], axis=2)),
+            Q=np.ascontiguousarray(np.concatenate([m.Q for m in parts], axis=2)),
+        )
+
+    @classmethod
+    def of_pmfs(cls, index: Index, constant: Table, pi: Table, P: Table) -> Mixture:
+        """A model that was fitted before; it weighs and draws, and is not fitted further."""
+        groups, classes = pi.shape
+        alone = np.eye(groups, dtype=np.float32)
+        lanes, smooth = np.array([0, classes]), np.zeros(classes, dtype=np.float32)
+        Q = np.zeros((groups, index.height, classes), dtype=np.float32)
+        parent = np.ascontiguousarray(P[:, :, 0])
+        return cls(
+            index, constant, lanes, (alone,), alone, parent, 0.0, smooth, pi, P, Q
+        ).refreshed()
+
+    def stepped(self, rows: Rows, inner: int = 2) -> tuple[Mixture, FloatArray]:
+        """One step of EM, and each model's log-likelihood before it."""
+        counts, sizes, score = self._expect(rows)
+        return self.fitted(counts, sizes, inner), score
+
+    def _expect(self, rows: Rows) -> tuple[Table, Table, FloatArray]:
+        i, units = self.index, rows.units
+        counts = np.zeros((len(units), i.height, self.classes), dtype=np.float32)
+        sizes = np.zeros((len(units), self.classes), dtype=np.float32)
+        score = np.zeros((len(units), len(self.near)))
+        head = (rows.codes, rows.bits, units)
+        tail = (i.offsets, i.bases, i.firsts, self.Q, self.pi, self.models)
+        rows.each(lambda lo, hi: loops.expect(*head, lo, hi, *tail, counts, sizes, score))
+        whole = np.zeros((len(self.pi), i.height, self.classes), dtype=np.float32)
+        share = np.zeros_like(self.pi)
+        for u, g in enumerate(units[:, 0]):
+            whole[g] += counts[u]
+            share[g] += sizes[u]
+        return whole, share, score.sum(axis=0)
+
+    def fitted(self, counts: Table, sizes: Table, inner: int, bits: bool = True) -> Mixture:
+        """The M-step: from each group's counts of outputs and sizes of classes.
+
+        ``counts`` of plain tallies say nothing of bits: then these keep their pmfs.
+        """
+        pi = self.near_pi @ sizes + 1
+        spread = np.empty_like(counts)
+        for k in range(len(self.near)):
+            lanes = slice(self.models[k], self.models[k + 1])
+            pi[:, lanes] /= pi[:, lanes].sum(axis=1, keepdims=True)
+        P, Q = self.P.copy(), self.Q.copy()
+        i, kappa = self.index, np.float32(self.kappa)
+
+        def work(lo: int, hi: int) -> None:
+            for k, near in enumerate(self.near):
+                loops.spread(lo, hi, near, counts, self.models[k], self.models[k + 1], spread)
+            loops.maximise(
+                lo, hi, spread, i.offsets, i.starts, i.matrix, i.places, self.constant,
+                i.exact, i.lines, self.smooth, P, Q, self.parent, kappa, inner,
+            )  # fmt: skip
+            loops.maximise_bits(
+                lo, hi, spread, i.bases, i.bit_starts, i.odds, P, Q, self.parent, kappa, bits
+            )
+
+        in_threads(work, len(P), 2 if P.size * inner > MANY and len(P) > 1 else 1)
+        return replace(self, pi=pi.astype(np.float32), P=P, Q=Q)
+
+    def refreshed(self) -> Mixture:
+        """The same pmfs, with the chances of outputs that belong to them."""
+        P, Q = self.P.copy(), np.empty_like(self.Q)
+        i = self.index
+        loops.maximise(
+            0, len(P), self.Q, i.offsets, i.starts, i.matrix, i.places, self.constant,
+            i.exact, i.lines, self.smooth, P, Q, self.parent, np.float32(0), 0,
+        )  # fmt: skip
+        loops.maximise_bits(
+            0,
+            len(P),
+            self.Q,
+            i.bases,
+            i.bit_starts,
+            i.odds,
+            P,
+            Q,
+            self.parent,
+            np.float32(0),
+            False,
+        )
+        return replace(self, P=P, Q=Q)
+
+    def likelihoods(self, rows: Rows) -> FloatArray:
+        """``[row, model]``, in the order of ``rows``, up to a constant of each row's outputs."""
+        out = np.zeros((len(rows), len(self.near)))
+        i = self.index
+        head = (rows.codes, rows.bits, rows.units)
+        tail = (i.offsets, i.bases, i.firsts, self.Q, self.pi, self.models, out)
+        rows.each(lambda lo, hi: loops.likelihoods(*head, lo, hi, *tail))
+        return out
+
+    def draw(
+        self, rows: Rows, tokens: IntArray, drawn: int, key: int, out: IntArray, out_bits: IntArray
+    ) -> None:
+        """Write posterior draws of the first ``drawn`` columns and of the bit columns.
+
+        A row's draw depends on the key and on its token, not on the other rows.
+        """
+        i = self.index
+        head = (rows.codes, rows.bits, rows.units)
+        tail = (
+            i.offsets, i.starts, i.matrix, i.places, i.bases, i.bit_starts, i.firsts, i.odds,
+            self.Q, self.pi, self.P, drawn, rows.order, tokens, np.uint64(key), out, out_bits,
+        )  # fmt: skip
+        rows.each(lambda lo, hi: loops.draw(*head, lo, hi, *tail))

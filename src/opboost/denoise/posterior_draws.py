@@ -1,0 +1,116 @@
+"""Clean rows drawn from a fitted model: given the label, or given what a row sent alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from opboost._typing import BoolArray, FloatArray, IntArray
+from opboost.denoise.column_pairs import Pairing
+from opboost.denoise.encoded_rows import Codes, Rows
+from opboost.denoise.label_groups import Groups
+from opboost.denoise.latent_classes import Mixture
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outputs:
+    """What rows sent: codes of channel columns and own ones, and bits of unary columns."""
+
+    codes: Codes
+    bits: Codes
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, rows: BoolArray | IntArray) -> Outputs:
+        return Outputs(self.codes[rows], self.bits[rows])
+
+    def tokens(self) -> Codes:
+        """A number for each row that depends on what it sent alone."""
+        found = np.zeros(len(self), dtype=np.uint64)
+        for block in (self.codes, self.bits):
+            for j in range(block.shape[1]):
+                found = _mixed(found ^ block[:, j].astype(np.uint64))
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class States:
+    """Clean rows, drawn: states of channel columns, categories of unary columns."""
+
+    cells: Codes
+    categories: Codes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Law:
+    """The law of clean rows and labels together, for rows whose label is not known."""
+
+    member: Mixture
+    pairing: Pairing
+    share: FloatArray
+
+    @classmethod
+    def of(cls, member: Mixture, pairing: Pairing, groups: Groups) -> Law:
+        """Groups are as common as they were among the rows of the fit."""
+        count = np.bincount(groups.of, minlength=groups.count) + 1e-9
+        return cls(member, pairing, count / count.sum())
+
+    def chances(self, outputs: Outputs) -> FloatArray:
+        """``[row, group]``: P(group | outputs).  Cost: a pass over the rows for each group."""
+        score = np.tile(np.log(self.share), (len(outputs), 1))
+        codes = self.pairing.paired(outputs.codes)
+        count = len(self.share)
+        for g in range(count):
+            rows = Rows.of(codes, outputs.bits, np.full(len(outputs), g), count)
+            score[:, g] += self.member.likelihoods(rows)[:, 0]
+        score = np.exp(score - score.max(axis=1, keepdims=True))
+        return np.asarray(score / score.sum(axis=1, keepdims=True))
+
+    def guesses(self, outputs: Outputs, chance: FloatArray, times: int, seed: int) -> States:
+        """Each row so many times, one below the other: a group by its chance, then a clean row.
+
+        A row's guesses depend on the seed and on what it sent, not on where it stands.
+        """
+        tokens = outputs.tokens()
+        start = _mixed(tokens ^ np.uint64(seed)).astype(np.float64) / 2.0**64
+        want = (start[:, None] + np.arange(times)) / times
+        ladder = chance.cumsum(axis=1)
+        group = (want[:, :, None] > ladder[:, None, :]).sum(axis=2)
+        group = group.reshape(-1).clip(0, chance.shape[1] - 1)
+        many = np.repeat(np.arange(len(outputs)), times)
+        number = np.tile(np.arange(times, dtype=np.uint64), len(outputs))
+        again = _mixed(tokens[many] ^ _mixed(number))
+        return drawn(self.member, self.pairing, outputs[many], group, 0, seed, again)
+
+
+def drawn(
+    member: Mixture,
+    pairs: Pairing,
+    outputs: Outputs,
+    group: IntArray,
+    number: int,
+    seed: int,
+    tokens: Codes | None = None,
+) -> States:
+    """One draw from one model, for rows of these groups; by default a row's token is its place."""
+    space = pairs.paired_space()
+    rows = Rows.of(pairs.paired(outputs.codes), outputs.bits, group, len(member.pi))
+    key = int(np.random.SeedSequence([seed, number]).generate_state(1, np.uint64)[0])
+    most = max((c.states for c in space.channels), default=1)
+    cells = np.zeros((len(outputs), len(space.channels)), np.min_scalar_type(most))
+    largest = max((b.states for b in space.bits), default=1)
+    categories = np.zeros((len(outputs), len(space.bits)), np.min_scalar_type(largest))
+    if tokens is None:
+        tokens = np.arange(len(outputs), dtype=np.uint64)
+    member.draw(rows, tokens, len(space.channels), key, cells, categories)
+    return States(pairs.parted(cells), categories)
+
+
+def _mixed(x: Codes) -> Codes:
+    """The finaliser of splitmix64, as in ``kernels.mixture``."""
+    x = x + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(x ^ (x >> np.uint64(31)))

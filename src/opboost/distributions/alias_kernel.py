@@ -1,0 +1,52 @@
+"""One output a value from a table of integer weights, by Walker's alias method."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from opboost.runtime.compiling import njit
+
+THRESHOLD_BITS = 48
+"""Bits of a threshold that the fast path compares; an entry is threshold << 16 | alias."""
+
+_TAKEN = np.uint64(64 - THRESHOLD_BITS)
+_ALIAS = np.uint64(0xFFFF)
+
+
+@njit(cache=True, nogil=True)
+def draw_alias(x, lower, first, packed, column_bits, words, out):  # type: ignore[no-untyped-def]
+    """Fill ``out`` with draws for the grid values ``x``; returns how many rows need resolving.
+
+    ``packed`` holds ``2**column_bits`` entries a row of the table.  The top bits of a word choose
+    the entry, the next 48 are compared with its threshold: below keeps the entry's own output,
+    above takes its alias, equal is left to the caller.
+    """
+    shift = np.uint64(64 - column_bits)
+    stride = np.int64(1) << np.int64(column_bits)
+    up = np.uint64(column_bits)
+    flagged = np.int64(0)
+    for i in range(x.shape[0]):
+        word = words[i]
+        column = np.int64(word >> shift)
+        entry = packed[np.int64(x[i] - lower) * stride + column]
+        coin = (word << up) >> _TAKEN
+        threshold = entry >> _TAKEN
+        alias = np.int64(entry & _ALIAS)
+        out[i] = first + column + (alias - column) * np.int64(coin >= threshold)
+        flagged += np.int64(coin == threshold)
+    return flagged
+
+
+@njit(cache=True, nogil=True)
+def flagged_rows(x, lower, packed, column_bits, words):  # type: ignore[no-untyped-def]
+    """The rows of ``x`` whose coin equals its threshold."""
+    shift = np.uint64(64 - column_bits)
+    stride = np.int64(1) << np.int64(column_bits)
+    up = np.uint64(column_bits)
+    rows = []
+    for i in range(x.shape[0]):
+        column = np.int64(words[i] >> shift)
+        entry = packed[np.int64(x[i] - lower) * stride + column]
+        if (words[i] << up) >> _TAKEN == entry >> _TAKEN:
+            rows.append(i)
+    return rows

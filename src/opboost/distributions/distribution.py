@@ -1,0 +1,39 @@
+"""What every law answers."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from opboost._typing import FloatArray, IntArray
+from opboost.grid import Domain
+from opboost.randomness.streams import Source
+
+
+class Law(Protocol):
+    """A conditional distribution on integers, known exactly."""
+
+    @property
+    def outputs(self) -> Domain:
+        """Every output lies here."""
+        ...
+
+    def draw(self, x: IntArray, source: Source, start: int) -> IntArray:
+        """One output for each grid value; the rows are ``start..start + len(x)`` of a whole."""
+        ...
+
+    def mass(self, x: int) -> FloatArray:
+        """The probabilities of all outputs from ``x``, each rounded to a float."""
+        ...
+
+    def gain(self, x: int, y: int) -> float:
+        """The largest ``ln P[out | x] − ln P[out | y]`` over all outputs, rounded up."""
+        ...
+
+    def step_loss(self) -> float:
+        """The largest gain between two neighbouring inputs, either way, rounded up."""
+        ...
+
+
+def loss(law: Law, x: int, y: int) -> float:
+    """The worst log-ratio of the pair, either way, rounded up."""
+    return max(law.gain(x, y), law.gain(y, x))

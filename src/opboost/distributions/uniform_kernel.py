@@ -1,0 +1,51 @@
+"""Draws that are uniform on a set of cells, or along a line."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from opboost.distributions.fixed_point import mulhi
+from opboost.runtime.compiling import njit
+
+_ZERO = np.uint64(0)
+
+
+@njit(cache=True, nogil=True)
+def draw_keep(x, lower, size, keep, words, out, undecided):  # type: ignore[no-untyped-def]
+    """Keep ``x`` if the first word is below ``keep``, else redraw; returns the flagged count."""
+    flagged = 0
+    for i in range(x.shape[0]):
+        coin, word = words[0, i], words[1, i]
+        redrawn = lower + np.int64(mulhi(word, size))
+        out[i] = np.int64(x[i]) if coin < keep else redrawn
+        # The next 64 bits could still carry word * size into the next cell.
+        open_row = coin == keep or (coin > keep and word * size > _ZERO - size)
+        undecided[i] = open_row
+        flagged += open_row
+    return flagged
+
+
+@njit(cache=True, nogil=True)
+def draw_bits(position, width, on, off, words, out):  # type: ignore[no-untyped-def]
+    """Bits of a unary code: a word sets its bit below ``on`` at the position, ``off`` elsewhere.
+
+    Returns how many bits equal their threshold; those are left to the caller.
+    """
+    flagged = 0
+    for i in range(position.shape[0]):
+        for j in range(width):
+            word = words[j, i]
+            threshold = on if j == position[i] else off
+            out[i, j] = word < threshold
+            flagged += word == threshold
+    return flagged
+
+
+@njit(cache=True, nogil=True)
+def draw_coins(threshold, words, out):  # type: ignore[no-untyped-def]
+    """Coins that fall below ``threshold``; returns how many equal it and are left to the caller."""
+    flagged = 0
+    for i in range(words.shape[0]):
+        out[i] = words[i] < threshold
+        flagged += words[i] == threshold
+    return flagged

@@ -1,0 +1,176 @@
+"""The machine: packages, random bits, compiled loops, threads, disk."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+
+from packaging.requirements import Requirement
+
+from opboost import __version__
+from opboost.doctor.finding import Finding, State
+
+LITTLE, TOO_LITTLE = 2**30, 100 * 2**20
+"""Bytes of free disk below which to worry, and below which work will fail."""
+
+SLOW_STREAM = 300e6
+"""Bytes a second that AES without the processor's instructions does not reach."""
+
+
+def examine_machine(folder: Path) -> Iterator[Finding]:
+    """All that does not depend on a party's file; ``folder`` is where work will be done."""
+    yield Finding("opboost", State.ok, f"{__version__} on Python {platform.python_version()}")
+    yield from packages()
+    yield random_bits()
+    yield compiled_loops()
+    yield threads()
+    yield disk("disk, here", folder)
+    yield disk("disk, temporary files", Path(tempfile.gettempdir()))
+
+
+def packages() -> Iterator[Finding]:
+    """Every package that the installed release asks for, and the boosters."""
+    try:
+        asked = [Requirement(line) for line in requires("opboost") or ()]
+    except PackageNotFoundError:
+        step = "Install it (pip install opboost): then versions can be compared with its demands."
+        yield Finding("packages", State.warning, "opboost runs, but is not installed", step)
+        return
+    for needed in asked:
+        if needed.marker is None or needed.marker.evaluate({"extra": ""}):
+            yield package(needed, State.wrong, "pip install --upgrade opboost")
+        elif needed.marker.evaluate({"extra": "boost"}):
+            yield package(needed, State.warning, "pip install 'opboost[boost]'")
+
+
+def package(needed: Requirement, otherwise: State, remedy: str) -> Finding:
+    """A package's version beside what is asked of it.
+
+    >>> package(Requirement("numpy>=9000"), State.wrong, "pip install --upgrade opboost").state
+    <State.wrong: 'wrong'>
+    """
+    try:
+        found = version(needed.name)
+    except PackageNotFoundError:
+        return Finding(needed.name, otherwise, "not installed", f"Run: {remedy}")
+    if not needed.specifier.contains(found, prereleases=True):
+        text = f"{found}, where {needed.specifier} is needed"
+        return Finding(needed.name, otherwise, text, f"Run: {remedy}")
+    return Finding(needed.name, State.ok, found)
+
+
+def random_bits() -> Finding:
+    """Whether the keystream from which noise is drawn is made by the processor's instructions."""
+    from opboost.randomness.streams import SecureRng
+
+    source, words = SecureRng().open(), 2**21
+    began = time.perf_counter()
+    source.words(1, 0, words)
+    speed = 8 * words / (time.perf_counter() - began)
+    listed = aes_listed()
+    text = f"{speed / 1e6:,.0f} MB a second, {_AES[listed]}"
+    if listed or (listed is None and speed >= SLOW_STREAM):
+        return Finding("random bits", State.ok, text)
+    return Finding(
+        "random bits",
+        State.warning,
+        text,
+        "Noise is as safe, but slow. In a virtual machine, let the host pass its processor's AES "
+        "instructions on.",
+    )
+
+
+_AES = {
+    True: "with the processor's AES instructions",
+    False: "the processor shows no AES instructions",
+    None: "AES instructions not told by this system",
+}
+
+
+def aes_listed(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool | None:
+    """Whether the system lists AES instructions; None where it lists none at all."""
+    try:
+        lines = cpuinfo.read_text().splitlines()
+    except OSError:
+        return None
+    flags = [line for line in lines if line.startswith(("flags", "Features"))]
+    return "aes" in flags[0].split() if flags else None
+
+
+def compiled_loops() -> Finding:
+    """Whether compiled loops work and are kept from one start to the next."""
+    import numpy as np
+
+    from opboost.distributions.alias_kernel import draw_alias
+    from opboost.grid import Domain
+    from opboost.mechanisms import ClampMap
+
+    began = time.perf_counter()
+    values = ClampMap(Domain(1, 10), 0.64).sample(np.ones(1000, dtype=np.int64))
+    took = time.perf_counter() - began
+    if not (1 <= values.min() <= values.max() <= 10):
+        step = "Report this: see SECURITY.md. Release nothing from this machine."
+        return Finding("compiled loops", State.wrong, "a draw left its grid", step)
+    if not draw_alias.stats.cache_path:
+        return Finding(
+            "compiled loops",
+            State.warning,
+            f"work ({took:.1f} s for a first draw), and are compiled at every start",
+            "Set NUMBA_CACHE_DIR to a folder that this user may write.",
+        )
+    return Finding("compiled loops", State.ok, f"work, and are kept ({took:.1f} s for a draw)")
+
+
+def threads() -> Finding:
+    """Cores that this process may use, and threads that libraries will start on them."""
+    cores = usable_cores()
+    said = os.environ.get("OMP_NUM_THREADS", "")
+    text = f"{cores:g} of {os.cpu_count() or 1} cores" + (
+        f", OMP_NUM_THREADS={said}" if said else ""
+    )
+    right = f"Set OMP_NUM_THREADS={max(1, int(cores))}."
+    if said and not all(part.strip().isdigit() and int(part) for part in said.split(",")):
+        return Finding("threads", State.wrong, text, f"That is no number of threads. {right}")
+    started = int(said.split(",")[0]) if said else _schedulable()
+    if started > max(1, cores):
+        step = f"Boosters start {started} threads, which then wait for each other. {right}"
+        return Finding("threads", State.warning, text, step)
+    return Finding("threads", State.ok, text)
+
+
+def usable_cores(quota: Path = Path("/sys/fs/cgroup/cpu.max")) -> float:
+    """Cores as far as the scheduler and a container's quota let this process use them."""
+    cores = float(_schedulable())
+    try:
+        most, period = quota.read_text().split()
+        return min(cores, int(most) / int(period))
+    except (OSError, ValueError):  # no container, or "max": no quota
+        return cores
+
+
+def _schedulable() -> int:
+    if sys.platform == "linux":
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def disk(what: str, folder: Path) -> Finding:
+    """Room in a folder, or where it would be made, and whether it may be written."""
+    place = next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())
+    if not os.access(place, os.W_OK):
+        step = f"Run as its owner, or: chmod u+w {place}"
+        return Finding(what, State.wrong, f"{place} may not be written", step)
+    free = shutil.disk_usage(place).free
+    text = f"{free / 1e9:,.1f} GB free in {place}"
+    if free < LITTLE:
+        state = State.wrong if free < TOO_LITTLE else State.warning
+        step = "Make room: a release needs up to the size of its table, and a ledger grows."
+        return Finding(what, state, text, step)
+    return Finding(what, State.ok, text)

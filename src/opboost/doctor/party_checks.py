@@ -1,0 +1,142 @@
+"""A party's file: what it says, and the table, keys, certificates and folders that it names."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from cryptography import x509
+
+from opboost.config import load
+from opboost.config.columns_file import read, validated
+from opboost.config.job_file import (
+    FeatureConfig,
+    LabelConfig,
+    Tls,
+    is_label_party,
+    load_feature,
+    load_label,
+)
+from opboost.config.sections import LedgerSection
+from opboost.doctor.finding import Finding, State
+from opboost.doctor.machine_checks import disk
+from opboost.errors import OpBoostError
+from opboost.ledger.store import CHAIN_FILE
+from opboost.transport.shared.bundle_keys import read_key, read_public
+from opboost.transport.shared.tls import UNREADABLE, read_identity
+
+SOON = timedelta(days=30)
+"""A certificate that ends so soon is to be renewed now."""
+
+
+def examine_party(path: Path) -> Iterator[Finding]:
+    """A configuration, and all that it names; the first mistake in the file itself ends it."""
+    try:
+        sections = validated(read(path), path.name)
+        if sections.party is None:
+            load(path)
+            yield Finding("configuration", State.ok, f"{path.name} declares columns, no party")
+            if sections.ledger is not None:
+                yield _ledger_key(sections.ledger.based(path.parent))
+            return
+        found = load_label(path) if is_label_party(path) else load_feature(path)
+    except OpBoostError as error:
+        yield _wrong("configuration", path.name, error)
+        return
+    role = "label party" if isinstance(found, LabelConfig) else "feature party"
+    yield Finding(
+        "configuration", State.ok, f"{found.party.name}, {role} of job {found.job.name!r}"
+    )
+    yield _table(found.table, path)
+    yield from _certificates(found)
+    yield disk("disk, state", found.state)
+    if isinstance(found, FeatureConfig):
+        yield _ledger_key(found.ledger)
+        yield disk("disk, ledger", Path(found.ledger.folder))
+
+
+def _wrong(what: str, where: str, error: OpBoostError) -> Finding:
+    """An error of ours says what to do itself."""
+    return Finding(what, State.wrong, f"{where} is refused", str(error))
+
+
+def _table(table: Path, path: Path) -> Finding:
+    if table.exists() and os.access(table, os.R_OK):
+        return Finding("table", State.ok, str(table))
+    step = f'Put it there, or correct [party] table = "..." in {path.name}.'
+    return Finding("table", State.wrong, f"{table} cannot be read", step)
+
+
+def _certificates(found: FeatureConfig | LabelConfig) -> Iterator[Finding]:
+    """The authority's and the own certificate, then what bundles need, where it is there."""
+    tls, name = found.tls, found.party.name
+    try:
+        identity = read_identity(tls, name)
+    except OpBoostError as error:
+        yield _wrong("certificate", str(tls.cert) if tls else "no certificate", error)
+        return
+    assert tls is not None
+    yield dates("certificate", identity.cert, f"Have {tls.cert} renewed by your authority.")
+    everybody = f"All parties need a new {tls.ca.name}, and certificates under it."
+    yield dates("authority's certificate", identity.ca, everybody)
+    if tls.encryption.exists():
+        yield from _bundle_keys(found, tls, identity.ca)
+
+
+def _bundle_keys(found: FeatureConfig | LabelConfig, tls: Tls, ca: bytes) -> Iterator[Finding]:
+    try:
+        read_key(tls.encryption)
+        yield Finding("encryption key", State.ok, str(tls.encryption))
+    except OpBoostError as error:
+        yield _wrong("encryption key", str(tls.encryption), error)
+    label = isinstance(found, LabelConfig)
+    for peer in found.job.feature_parties if label else (found.job.label_party,):
+        public = tls.public_of(peer)
+        if not public.exists():  # needed by bundles alone
+            continue
+        try:
+            read_public(public, peer, ca)
+            yield Finding(f"public key of {peer}", State.ok, str(public))
+        except OpBoostError as error:
+            yield _wrong(f"public key of {peer}", str(public), error)
+
+
+def dates(what: str, pem: bytes, remedy: str, now: datetime | None = None) -> Finding:
+    """Whether a certificate is good today, and for a while yet."""
+    today = now or datetime.now(UTC)
+    try:
+        certificate = x509.load_pem_x509_certificate(pem)
+    except UNREADABLE:
+        return Finding(what, State.wrong, "cannot be read", remedy)
+    first, last = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    text = f"good from {first:%Y-%m-%d} to {last:%Y-%m-%d}"
+    if not first <= today <= last:
+        clock = f"This machine's clock shows {today:%Y-%m-%d}: set it right if that is wrong."
+        return Finding(what, State.wrong, f"{text}, not today", f"{remedy} {clock}")
+    left = f"{text}, {(last - today).days} days more"
+    if last - today < SOON:
+        return Finding(what, State.warning, left, remedy)
+    return Finding(what, State.ok, left)
+
+
+def _ledger_key(section: LedgerSection) -> Finding:
+    key, ledger = Path(section.key), Path(section.folder) / CHAIN_FILE
+    if not key.exists():
+        if ledger.exists():
+            step = f"Bring {key} back from its copy: without it people would be noised anew."
+            return Finding("ledger's key", State.wrong, f"{key} is not there", step)
+        return Finding("ledger's key", State.ok, f"{key} is made at first use")
+    if os.name == "posix" and key.stat().st_mode & 0o077:
+        return Finding(
+            "ledger's key", State.wrong, f"{key} can be read by others", f"Run: chmod 600 {key}"
+        )
+    if not ledger.exists():
+        step = (
+            f"Bring {section.folder} back (is its volume mounted?): without it everybody would be "
+            "drawn and charged anew. A release is refused until then; --new-ledger begins an "
+            "empty ledger."
+        )
+        return Finding("ledger's key", State.warning, f"{key} is there, its ledger is not", step)
+    return Finding("ledger's key", State.ok, str(key))

@@ -1,0 +1,67 @@
+"""What a transformer released, so that the same table is not released twice."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import weakref
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+from opboost.columns.dataframes import OutColumn
+from opboost.columns.private_column import Prepared, PrivateColumn
+
+Release = dict[Hashable, list[OutColumn]]
+
+
+class Content:
+    """A keyed digest of private columns, built up column by column."""
+
+    def __init__(self, key: bytes) -> None:
+        self._digest = hashlib.blake2b(key=key)
+
+    def add(self, private: PrivateColumn, cells: Prepared) -> None:
+        """Add one private column."""
+        self._digest.update(repr(private.name).encode())
+        self._digest.update(np.ascontiguousarray(cells.raw).tobytes())
+        self._digest.update(np.packbits(cells.missing).tobytes())
+
+    def digest(self) -> bytes:
+        """The digest of all columns so far."""
+        return self._digest.digest()
+
+
+class ReleaseMemory:
+    """Releases by table **object**, for as long as the object lives and its content stays.
+
+    Never by content alone: two people with equal records would then get equal noise, and whoever
+    knows one record could test whether another equals it.
+    """
+
+    def __init__(self) -> None:
+        self.made = 0
+        self._key = secrets.token_bytes(32)
+        self._kept: dict[int, tuple[weakref.ref[Any], bytes, Release]] = {}
+
+    def content(self) -> Content:
+        """An empty digest under this memory's key."""
+        return Content(self._key)
+
+    def find(self, table: object, content: Content) -> Release | None:
+        """The release of this object, if its private columns have not changed since."""
+        entry = self._kept.get(id(table))
+        if entry is None or entry[0]() is not table or entry[1] != content.digest():
+            return None
+        return entry[2]
+
+    def keep(self, table: object, content: Content, release: Release) -> None:
+        """Remember a release; an object that cannot be watched is not remembered."""
+        self.made += 1
+        number = id(table)
+        try:
+            watch = weakref.ref(table, lambda _: self._kept.pop(number, None))
+        except TypeError:
+            return
+        self._kept[number] = (watch, content.digest(), release)

@@ -1,1 +1,0 @@
-"""What the project measures about itself: one module a table or figure."""

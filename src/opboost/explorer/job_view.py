@@ -1,0 +1,243 @@
+"""A job as its folder tells it: parties, phase, rows, bytes, curve, questions; only ever read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from opboost.boosting.training_curve import Curve
+from opboost.errors import ConfigError, DataError, OpBoostError, WireError
+from opboost.explorer.remaining_budget import LedgerView
+from opboost.protocol.messages import Schema, SplitQuery, SplitValues, decode
+from opboost.storage import atomic_files
+from opboost.transport.label.job_folder import JobRecord, Mailbox, jobs, status
+
+PHASES = {
+    "aligning": "Finding the rows that all parties have.",
+    "waiting for releases": "Waiting for the feature parties' desensitised columns.",
+    "training": "All columns are here; the model is being trained.",
+    "predicting": "All columns are here; rows are being predicted.",
+    "waiting for split values": "The model waits for the values behind its cuts.",
+    "done": "The job is done.",
+}
+"""What each phase means, in a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a party was asked about one of its columns, and whether it answered."""
+
+    column: str
+    cuts: int
+    answered: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Party:
+    """One feature party in this job."""
+
+    name: str
+    phase: str
+    columns: int
+    columns_due: int
+    bytes: int
+    aligned: float
+    questions: tuple[Question, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A line of the label party's journal."""
+
+    at: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Where a job stands."""
+
+    job: str
+    phase: str
+    rows: int
+    parties: tuple[Party, ...]
+    share: float
+    eta: float | None
+    """Seconds until the phase ends, if that can be told."""
+    curve: Curve | None
+    events: tuple[Event, ...]
+    manifest: dict[str, Any] | None
+    entries: tuple[dict[str, Any], ...]
+    """The ledger's lines, those of this job first."""
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more will happen."""
+        return self.manifest is not None
+
+    @property
+    def meaning(self) -> str:
+        """The phase in a sentence."""
+        return PHASES.get(self.phase, self.phase)
+
+    @property
+    def bytes(self) -> int:
+        """What all parties sent."""
+        return sum(party.bytes for party in self.parties)
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """A job's folder, or a state folder whose newest job is meant, and perhaps a ledger."""
+
+    folder: Path
+    ledger: LedgerView | None = None
+
+    @classmethod
+    def of(cls, folder: Path, ledger: LedgerView | None = None) -> RunView:
+        """Refuse a folder in which no job is."""
+        view = cls(folder, ledger)
+        view.job()
+        return view
+
+    def job(self) -> Path:
+        """The job's own folder."""
+        if (self.folder / "job.json").exists():
+            return self.folder
+        known = jobs(self.folder)
+        if not known:
+            raise ConfigError(
+                f"There is no job in {self.folder}. Name the label party's state folder, or a "
+                "job's folder in it (the one with job.json)."
+            )
+        return known[-1]
+
+    def look(self, now: datetime | None = None) -> Run:
+        """Where the job stands now."""
+        job = self.job()
+        where, record = status(job), JobRecord.load(job)
+        events = _events(job / "label.jsonl")
+        boxes = {name: Mailbox(job, name) for name in record.parties}
+        parties = tuple(
+            Party(name, questions=_questions(boxes[name]), **facts)
+            for name, facts in where["parties"].items()
+        )
+        share = _share(str(where["phase"]), parties)
+        manifest = job / "manifest.json"
+        lines: list[dict[str, Any]] = [] if self.ledger is None else _entries(self.ledger)
+        return Run(
+            record.job,
+            str(where["phase"]),
+            int(where["rows"]),
+            parties,
+            share,
+            eta(events, str(where["phase"]), share, now or datetime.now(UTC)),
+            _curve(job),
+            tuple(Event(line["at"], _words(line)) for line in events),
+            atomic_files.read_json(manifest, dict[str, Any], atomic_files.AT_LABEL_PARTY)
+            if manifest.exists()
+            else None,
+            tuple(sorted(lines, key=lambda line: line["job"] != record.job)),
+        )
+
+
+def _entries(ledger: LedgerView) -> list[dict[str, Any]]:
+    with suppress(OpBoostError):
+        return list(ledger.summary()["releases"])
+    return []
+
+
+def _events(journal: Path) -> list[dict[str, Any]]:
+    """The journal's lines; a last line that is being written does not count yet."""
+    if not journal.exists():
+        return []
+    found = []
+    for line in journal.read_text(encoding="utf-8", errors="replace").splitlines():
+        with suppress(ValueError):
+            event = json.loads(line)
+            if isinstance(event, dict) and isinstance(event.get("at"), str):
+                found.append(event)
+    return found
+
+
+def _words(event: dict[str, Any]) -> str:
+    if event.get("event") == "phase":
+        return f"phase: {event.get('phase')}"
+    facts = {k: v for k, v in event.items() if k not in ("at", "event", "job")}
+    told = "; ".join(f"{k.replace('_', ' ')}: {_fact(v)}" for k, v in facts.items())
+    return f"{event.get('event', '')} ({told})" if told else str(event.get("event", ""))
+
+
+def _fact(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
+    if isinstance(value, dict):
+        return ", ".join(f"{k} {_fact(v)}" for k, v in value.items())
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _questions(box: Mailbox) -> tuple[Question, ...]:
+    """The cuts that a party was asked for, by column: how many, never which."""
+    if not box.has("query"):
+        return ()
+    try:
+        query, schema = decode(box.read("query"), SplitQuery), decode(box.read("schema"), Schema)
+        answered = set()
+        if box.has("answer"):
+            answer = decode(box.read("answer"), SplitValues)
+            answered = {values.column for values in answer.columns}
+        names = [str(n) for c in schema.private() for n in c.release_names()]
+    except (WireError, DataError, OSError):
+        return ()
+    return tuple(
+        Question(names[c.column], len(c.codes), c.column in answered)
+        for c in query.columns
+        if c.column < len(names)
+    )
+
+
+def _curve(job: Path) -> Curve | None:
+    files = sorted(job.glob("trained-*/curve.json"), key=lambda file: file.stat().st_mtime)
+    with suppress(DataError, OSError):
+        return Curve.load(files[-1]) if files else None
+    return None
+
+
+def _share(phase: str, parties: Sequence[Party]) -> float:
+    """How much of a phase is done, as far as files tell."""
+    active = [p for p in parties if p.phase != "revoked"]
+    if phase == "done":
+        return 1.0
+    if not active:
+        return 0.0
+    if phase == "aligning":
+        return sum(p.aligned for p in active) / len(active)
+    if phase == "waiting for releases":
+        return sum(p.columns / p.columns_due if p.columns_due else 0.0 for p in active) / len(
+            active
+        )
+    if phase == "waiting for split values":
+        return sum(p.phase == "answered" for p in active) / len(active)
+    return 0.0
+
+
+def eta(events: Sequence[dict[str, Any]], phase: str, share: float, now: datetime) -> float | None:
+    """Seconds until a phase ends, if it goes on as it did since it began.
+
+    >>> begun = [{"at": "2026-01-01T00:00:00+00:00", "event": "phase", "phase": "aligning"}]
+    >>> eta(begun, "aligning", 0.25, datetime(2026, 1, 1, 0, 1, tzinfo=UTC))
+    180.0
+    """
+    begins = [e["at"] for e in events if e.get("event") == "phase" and e.get("phase") == phase]
+    if not begins or not 0.02 <= share < 1:
+        return None
+    try:
+        spent = (now - datetime.fromisoformat(begins[-1])).total_seconds()
+    except (ValueError, TypeError):
+        return None
+    return max(0.0, spent * (1 - share) / share)

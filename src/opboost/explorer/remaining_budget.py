@@ -1,0 +1,72 @@
+"""What a ledger leaves for a release: caps, what was spent, what the choice would add."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from opboost.ledger.ledger_summary import summary
+from opboost.ledger.open_ledger import declared_ledger
+from opboost.promises import Joint
+
+FRESH = 5.0
+"""Seconds for which a ledger that was read is not read again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """One attribute, or all together: the most spent on one person, and what would be added."""
+
+    attribute: str
+    spent: float
+    adds: float
+    cap: float | None
+
+    @property
+    def left(self) -> float | None:
+        """What is left after the release; below zero it is refused.  None without a cap."""
+        return None if self.cap is None else self.cap - self.spent - self.adds
+
+
+class LedgerView:
+    """A ledger as the page sees it: read, never written."""
+
+    def __init__(self, config: Path) -> None:
+        self._config, self._read, self._found = config, -FRESH, dict[str, Any]()
+
+    def summary(self) -> dict[str, Any]:
+        """Releases and what was spent, a few seconds old at most."""
+        if time.monotonic() - self._read >= FRESH:
+            with declared_ledger(self._config) as opened:
+                self._found = summary(opened)
+            self._read = time.monotonic()
+        return self._found
+
+    def left(self, guarantee: Joint) -> list[Left]:
+        """What a release under this promise would leave, attribute by attribute, then in all."""
+        adds = {str(name): part.total for name, part in guarantee.parts.items()}
+        return left(self.summary(), adds, guarantee.total)
+
+
+def left(found: Mapping[str, Any], adds: Mapping[str, float], whole: float) -> list[Left]:
+    """The same from a summary.
+
+    >>> found = {
+    ...     "cap_attribute": 6.0,
+    ...     "spent": [
+    ...         {"attribute": "age", "people": 9, "most": 2.0, "cap": 6.0},
+    ...         {"attribute": "all together", "people": 9, "most": 2.0, "cap": None},
+    ...     ],
+    ... }
+    >>> [(line.attribute, line.left) for line in left(found, {"age": 3.0, "pay": 7.0}, 10.0)]
+    [('age', 1.0), ('pay', -1.0), ('all together', None)]
+    """
+    *single, everything = found["spent"]
+    spent = {line["attribute"]: line["most"] for line in single}
+    # A ledger without releases has no attribute yet; all attributes share one cap.
+    cap = single[0]["cap"] if single else found["cap_attribute"]
+    lines = [Left(name, spent.get(name, 0.0), level, cap) for name, level in adds.items()]
+    return [*lines, Left(everything["attribute"], everything["most"], whole, everything["cap"])]

@@ -1,0 +1,112 @@
+"""A trial in a process of its own: begun, watched, ended by the page."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from opboost.runtime.child_processes import python_command
+
+ROWS = 3000
+"""Rows of the sample, of which a third is kept for measuring."""
+
+Way = Literal["plain", "naive", "denoised"]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One model: how it was trained, at which level (None without noise), and how good it is."""
+
+    way: Way
+    epsilon: float | None
+    score: float
+    measure: str
+    done: int
+    of: int
+    rows: int
+
+
+State = Literal["idle", "running", "done", "stopped", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a trial is; ``problem`` says why it failed."""
+
+    state: State = "idle"
+    results: tuple[Result, ...] = ()
+    problem: str = ""
+
+    @property
+    def share(self) -> float:
+        """How much of it is done, from 0 to 1."""
+        return self.results[-1].done / self.results[-1].of if self.results else 0.0
+
+
+@dataclass(slots=True)
+class Background:
+    """At most one trial at a time."""
+
+    _process: subprocess.Popen[str] | None = None
+    _progress: Progress = Progress()
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def start(self, table: Path, label: str, toml: str) -> None:
+        """Begin a trial; one that goes on is ended first."""
+        self.stop()
+        process = subprocess.Popen(
+            python_command("-m", "opboost.explorer.trial"),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            encoding="utf-8",
+        )
+        with self._lock:
+            self._process, self._progress = process, Progress("running")
+        assert process.stdin is not None
+        process.stdin.write(json.dumps({"table": str(table), "label": label, "toml": toml}))
+        process.stdin.close()
+        threading.Thread(target=self._follow, args=(process,), daemon=True).start()
+
+    def stop(self) -> None:
+        """End the trial, if one goes on."""
+        with self._lock:
+            process, self._process = self._process, None
+            if process is not None and self._progress.state == "running":
+                self._progress = Progress("stopped", self._progress.results)
+        if process is not None:
+            process.kill()
+            process.wait()
+
+    def progress(self) -> Progress:
+        """Where the trial stands."""
+        with self._lock:
+            return self._progress
+
+    def _follow(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
+        with process.stdout as lines:
+            for line in lines:
+                self._note(process, json.loads(line))
+        failed = process.wait() != 0
+        with self._lock:
+            if self._process is not process or self._progress.state != "running":
+                return
+            now = self._progress.results
+            words = "The trial ended before it was done, through a defect of OpBoost."
+            self._progress = Progress("failed", now, words) if failed else Progress("done", now)
+
+    def _note(self, process: subprocess.Popen[str], line: dict[str, Any]) -> None:
+        with self._lock:
+            if self._process is not process:
+                return
+            if "problem" in line:
+                self._progress = Progress("failed", self._progress.results, line["problem"])
+            else:
+                results = (*self._progress.results, Result(**line))
+                self._progress = Progress("running", results)

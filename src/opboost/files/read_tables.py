@@ -1,0 +1,282 @@
+"""A table in pieces of bounded size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from glob import glob
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet
+
+from opboost.columns.private_column import PrivateColumn
+from opboost.errors import ColumnError, DataError, in_words
+from opboost.grid import NumericMapping, OrdinalMapping
+
+CELLS = 2_000_000
+"""Cells in one piece, so that wide tables come in shorter pieces."""
+
+BLOCK_BYTES = 1024 * 1024
+"""Bytes of a CSV file that are parsed at a time."""
+
+_SUFFIXES = (".csv", ".csv.gz", ".parquet")
+_UNREADABLE = (pa.ArrowException, OSError, UnicodeDecodeError)
+"""What pyarrow makes of a damaged file."""
+
+
+def table_files(path: Path) -> list[Path]:
+    """The files of a table: one file, those of a folder, or those of a pattern such as 2024-*.csv.
+
+    Files of a folder or pattern come in the order of their names.
+    """
+    if path.is_file():
+        kind_of(path)
+        return [path]
+    if path.is_dir():
+        files = sorted(p for p in path.iterdir() if p.name.endswith(_SUFFIXES) and p.is_file())
+        if not files:
+            raise DataError(f"The folder {path} holds no CSV or Parquet file")
+        return files
+    if not any(mark in str(path) for mark in "*?["):
+        raise DataError(f"{path} does not exist", hint="Give a CSV or Parquet file, or a folder.")
+    files = [Path(name) for name in sorted(glob(str(path), recursive=True))]
+    files = [f for f in files if f.name.endswith(_SUFFIXES) and f.is_file()]
+    if not files:
+        raise DataError(
+            f"No CSV or Parquet file is called like {path}", hint="Correct the pattern."
+        )
+    return files
+
+
+def fingerprint(files: Sequence[Path]) -> list[tuple[str, int, int]]:
+    """What tells these files from changed ones: names, sizes and times of change."""
+    return [(str(f), f.stat().st_size, f.stat().st_mtime_ns) for f in files]
+
+
+def kind_of(path: Path) -> str:
+    """``"csv"`` or ``"parquet"``, by the name."""
+    if path.name.endswith((".csv", ".csv.gz")):
+        return "csv"
+    if path.suffix == ".parquet":
+        return "parquet"
+    raise DataError(
+        f"{path.name} is neither CSV nor Parquet by its name",
+        hint="Name it .csv, .csv.gz or .parquet.",
+    )
+
+
+def column_names(path: Path) -> list[str]:
+    """The names in a file's header."""
+    if kind_of(path) == "parquet":
+        with _parquet(path) as file:
+            return list(file.schema_arrow.names)
+    return _header(path)
+
+
+def pieces(
+    path: Path,
+    types: Mapping[str, pa.DataType] | None = None,
+    progress: Callable[[int], None] | None = None,
+    width: int = 0,
+    groups: Sequence[int] | None = None,
+    columns: Sequence[str] | None = None,
+) -> Iterator[pa.Table]:
+    """The rows of a file, a piece at a time.
+
+    ``types`` are the types of a CSV file's columns (Parquet has its own); all others are text.
+    ``progress`` is told how many bytes of the file have been used up.  ``width`` is how many
+    columns will be made of a piece: more columns, shorter pieces.  ``groups`` are the row groups
+    of a Parquet file that are wanted, ``columns`` the columns of a file.
+    """
+    whole = (
+        _parquet_pieces(path, progress, width, groups, columns)
+        if kind_of(path) == "parquet"
+        else _csv_pieces(path, types or {}, progress)
+    )
+    for found in whole:
+        piece = found if columns is None else found.select(list(columns))
+        rows = max(1024, CELLS // max(1, width, piece.num_columns))
+        for start in range(0, piece.num_rows, rows):
+            yield piece.slice(start, rows)
+
+
+def _parquet(path: Path) -> pa.parquet.ParquetFile:
+    try:
+        file = pa.parquet.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False)
+        names = list(file.schema_arrow.names)
+    except _UNREADABLE as error:
+        raise DataError(
+            f"{path.name} is not a Parquet file that can be read: {in_words(error)}"
+        ) from None
+    _refuse_twice(names, path)
+    return file
+
+
+def _parquet_pieces(
+    path: Path,
+    progress: Callable[[int], None] | None,
+    width: int,
+    groups: Sequence[int] | None,
+    columns: Sequence[str] | None,
+) -> Iterator[pa.Table]:
+    with _parquet(path) as file:
+        names = list(file.schema_arrow.names) if columns is None else list(columns)
+        rows = max(1024, CELLS // max(1, width, len(names)))
+        size, total, done = path.stat().st_size, max(1, file.metadata.num_rows), 0
+        try:
+            for batch in file.iter_batches(batch_size=rows, row_groups=groups, columns=names):
+                batch.validate(full=True)  # Parquet's text need not be text
+                yield pa.Table.from_batches([batch])
+                done += batch.num_rows
+                if progress:
+                    progress(size * done // total)
+        except _UNREADABLE as error:
+            raise DataError(f"{path.name} is damaged after row {done}: {in_words(error)}") from None
+
+
+def groups(path: Path) -> list[int]:
+    """How many rows each row group of a Parquet file has."""
+    with _parquet(path) as file:
+        return [file.metadata.row_group(g).num_rows for g in range(file.num_row_groups)]
+
+
+def _csv_reader(path: Path) -> pa.csv.CSVStreamingReader:
+    """All columns as text: what is missing and what is a number is decided afterwards."""
+    try:
+        return pa.csv.open_csv(
+            path,
+            read_options=pa.csv.ReadOptions(block_size=BLOCK_BYTES, use_threads=True),
+            parse_options=pa.csv.ParseOptions(newlines_in_values=True),
+            convert_options=pa.csv.ConvertOptions(
+                column_types=dict.fromkeys(_header(path), pa.string()),
+                null_values=[""],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+            ),
+        )
+    except _UNREADABLE as error:
+        raise _csv_error(path, error) from None
+
+
+def _header(path: Path) -> list[str]:
+    try:
+        first = pa.csv.open_csv(
+            path,
+            read_options=pa.csv.ReadOptions(block_size=BLOCK_BYTES),
+            parse_options=pa.csv.ParseOptions(newlines_in_values=True),
+        )
+        with closing(first):
+            names = list(first.schema.names)
+    except _UNREADABLE as error:
+        raise _csv_error(path, error) from None
+    if len(names) == 1 and ";" in names[0]:
+        raise DataError(
+            f"{path.name} looks separated by semicolons", hint="Save it with commas first."
+        )
+    _refuse_twice(names, path)
+    return names
+
+
+def _refuse_twice(names: list[str], path: Path) -> None:
+    if len(set(names)) < len(names):
+        twice = next(n for n in names if names.count(n) > 1)
+        raise DataError(f"Column {twice!r} stands twice in {path.name}", hint="Rename one.")
+
+
+def _csv_pieces(
+    path: Path, types: Mapping[str, pa.DataType], progress: Callable[[int], None] | None
+) -> Iterator[pa.Table]:
+    done, used, size = 0, 0, path.stat().st_size
+    try:
+        with closing(_csv_reader(path)) as reader:
+            for batch in reader:
+                yield _typed(pa.Table.from_batches([batch]), types, path.name, done)
+                done += batch.num_rows
+                used = min(size, used + BLOCK_BYTES)
+                if progress:
+                    progress(used)
+    except _UNREADABLE as error:
+        raise _csv_error(path, error) from None
+
+
+_NOT_A_NUMBER = pa.array(["NA", "N/A", "#N/A", "NULL", "null", "None", "NaN", "nan", "-nan"])
+
+
+def _typed(
+    piece: pa.Table, types: Mapping[str, pa.DataType], file: str, first_row: int
+) -> pa.Table:
+    """The piece with its declared columns as numbers or truth values.
+
+    Numbers: the usual words for "not there" are missing.  Categories that are no text: what cannot
+    be converted stays text, so that the column itself complains about an undeclared category.
+    """
+    for name, kind in types.items():
+        if name not in piece.column_names or kind == pa.string():
+            continue
+        index = piece.column_names.index(name)
+        text = piece.column(index)
+        try:
+            typed = text.cast(kind)
+        except pa.ArrowInvalid:
+            missing = pc.is_in(text, value_set=_NOT_A_NUMBER)
+            try:
+                typed = pc.if_else(missing, pa.scalar(None, pa.string()), text).cast(kind)
+            except pa.ArrowInvalid:
+                if kind != pa.float64():
+                    continue
+                raise _not_a_number(name, text, file, first_row) from None
+        piece = piece.set_column(index, name, typed)
+    return piece
+
+
+def _not_a_number(name: str, text: pa.ChunkedArray, file: str, first_row: int) -> ColumnError:
+    bad = next(i for i, value in enumerate(text.to_pylist()) if not _reads_as_number(value))
+    return ColumnError(
+        name,
+        f"of {file} must hold numbers",
+        detail=f"row {first_row + bad} holds {text[bad].as_py()!r}",
+        hint="Convert it, or declare its categories instead of bounds.",
+        row=first_row + bad,
+    )
+
+
+def _reads_as_number(text: str | None) -> bool:
+    if text is None or text in _NOT_A_NUMBER.to_pylist():
+        return True
+    try:
+        pa.scalar(text).cast(pa.float64())
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _csv_error(path: Path, error: Exception) -> DataError:
+    if "Empty CSV file" in str(error):
+        return DataError(f"{path.name} is empty")
+    if isinstance(error, UnicodeDecodeError):
+        return DataError(f"{path.name} is not UTF-8 text", hint="Save it as UTF-8.")
+    return DataError(f"{path.name} is not a CSV table that can be read", detail=in_words(error))
+
+
+def csv_types(private: Iterable[PrivateColumn]) -> dict[str, pa.DataType]:
+    """How a CSV file's columns are to be read."""
+    types: dict[str, pa.DataType] = {}
+    for column in private:
+        if isinstance(column.mapping, NumericMapping):
+            types[str(column.name)] = pa.float64()
+            continue
+        if isinstance(column.mapping, OrdinalMapping):
+            categories = column.mapping.order.categories
+        else:
+            categories = column.mechanism.categories  # type: ignore[union-attr]
+        kinds = {type(c) for c in categories if c is not None}
+        types[str(column.name)] = {
+            frozenset({int}): pa.int64(),
+            frozenset({float}): pa.float64(),
+            frozenset({int, float}): pa.float64(),
+            frozenset({bool}): pa.bool_(),
+        }.get(frozenset(kinds), pa.string())
+    return types

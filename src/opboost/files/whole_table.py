@@ -1,0 +1,64 @@
+"""A whole table in memory, for the party that trains on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from opboost.columns.private_column import PrivateColumn
+from opboost.errors import ColumnError, DataError
+from opboost.files.describe_table import parsed
+from opboost.files.read_tables import column_names, csv_types, kind_of, pieces, table_files
+
+
+def read_table(
+    source: Path,
+    private: Sequence[PrivateColumn],
+    text: Sequence[str] = (),
+    most: int | None = None,
+    skip: Sequence[str] = (),
+) -> pa.Table:
+    """A whole table in memory, CSV columns as what they look like; those of ``text`` as text.
+
+    With ``most`` the first pieces are read, until there are so many rows; columns of ``skip`` are
+    left on disk.
+    """
+    tables: list[pa.Table] = []
+    for file in table_files(source):
+        found = []
+        wanted = [n for n in column_names(file) if n not in skip] if skip else None
+        for piece in pieces(file, csv_types(private), columns=wanted):
+            found.append(piece)
+            if most is not None and sum(map(len, [*tables, *found])) >= most:
+                break
+        if not found:
+            raise DataError(f"{file.name} has no rows")
+        tables.append(pa.concat_tables(found))
+        if most is not None and sum(map(len, tables)) >= most:
+            break
+    table = pa.concat_tables(tables)
+    if kind_of(table_files(source)[0]) == "csv":
+        declared = {*(str(c.name) for c in private), *text}
+        for i, name in enumerate(table.column_names):
+            if name not in declared:
+                table = table.set_column(i, name, parsed(table.column(i))[0])
+    return table
+
+
+def label_of(table: pa.Table, label: str) -> np.ndarray[Any, Any]:
+    """The label's column, without gaps."""
+    column = table.column(label)
+    if column.null_count:
+        raise ColumnError(
+            label,
+            "is the label and has missing values",
+            detail=f"{column.null_count} of {len(column)} rows",
+            hint="Drop those rows.",
+        )
+    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+        return np.asarray(column.to_numpy())
+    return np.array(column.to_pylist())

@@ -1,0 +1,113 @@
+"""A file that appears only when it is whole."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from opboost.errors import DataError
+from opboost.files.read_tables import kind_of
+
+
+def check_new(target: Path, hint: str = "Give another name.") -> None:
+    """Refuse a name that is taken, or in no folder."""
+    if target.exists():
+        raise DataError(f"{target} exists already", hint=hint)
+    if not target.parent.is_dir():
+        raise DataError(f"The folder {target.parent} does not exist", hint="Make it first.")
+
+
+@contextmanager
+def appearing(target: Path, *, folder: bool) -> Iterator[Path]:
+    """A name beside ``target`` to write under; it becomes ``target`` if nothing goes wrong.
+
+    Files are flushed to the disk before they are renamed; on an error nothing is left behind.
+    """
+    check_new(
+        target,
+        "A second release of the same rows adds to the first. "
+        "Send the one you have, or give another name.",
+    )
+    partial = target.with_name(f".{target.name}.part")
+    _remove(partial)
+    if folder:
+        partial.mkdir()
+    try:
+        yield partial
+        for path in sorted(partial.iterdir()) if folder else [partial]:
+            _flush(path)
+        os.rename(partial, target)
+        _flush(target.parent)
+    finally:
+        _remove(partial)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _flush(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+class TableWriter:
+    """Appends pieces of a table to a CSV or Parquet file; the kind follows ``name``."""
+
+    def __init__(self, path: Path, name: str) -> None:
+        self._path, self._kind = path, kind_of(Path(name))
+        self._stream: pa.NativeFile | None = None
+        self._writer: pa.csv.CSVWriter | pa.parquet.ParquetWriter | None = None
+        self._compress = name.endswith(".gz")
+
+    def write(self, piece: pa.Table) -> None:
+        """Append a piece; all pieces have the columns of the first."""
+        try:
+            if self._writer is None:
+                self._writer = self._open(piece.schema)
+            if self._kind == "csv":
+                self._writer.write_table(piece)
+            else:
+                self._writer.write_table(piece, row_group_size=1_000_000)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise DataError(
+                f"A column cannot be written as {self._kind}: {error}",
+                hint="Drop it, or write Parquet.",
+            ) from None
+
+    def _open(self, schema: pa.Schema) -> pa.csv.CSVWriter | pa.parquet.ParquetWriter:
+        if self._kind == "parquet":
+            return pa.parquet.ParquetWriter(self._path, schema, compression="zstd")
+        options = pa.csv.WriteOptions(quoting_style="needed")
+        compression = "gzip" if self._compress else None
+        self._stream = pa.output_stream(str(self._path), compression=compression)
+        return pa.csv.CSVWriter(self._stream, schema, write_options=options)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._writer is not None:
+            self._writer.close()
+        if self._stream is not None:
+            self._stream.close()

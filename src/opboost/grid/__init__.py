@@ -1,0 +1,22 @@
+"""The integer grid, and the ways raw columns get onto it and back.
+
+``grid.py`` is the grid itself, ``numeric.py`` maps numbers by public bounds, ``ordinal.py`` maps
+categories by a public order, ``partition.py`` cuts the grid into runs, ``thresholds.py`` takes cuts
+between cells back to raw values.
+"""
+
+from opboost.grid.domain import Domain, checked_domain
+from opboost.grid.numeric_mapping import NumericMapping
+from opboost.grid.ordinal_mapping import Ordered, OrdinalMapping
+from opboost.grid.partition import Partition
+from opboost.grid.thresholds import RawUnits
+
+__all__ = [
+    "Domain",
+    "NumericMapping",
+    "Ordered",
+    "OrdinalMapping",
+    "Partition",
+    "RawUnits",
+    "checked_domain",
+]

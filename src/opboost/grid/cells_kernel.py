@@ -1,0 +1,59 @@
+"""Raw numbers to cells in one pass, and a hash of rows."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from opboost.runtime.compiling import njit
+
+
+@njit(cache=True, nogil=True)
+def find_cells(raw, edges, logarithmic, right_closed, first, out):  # type: ignore[no-untyped-def]
+    """The cell of each value, guessed from its share of the range and settled by the edges.
+
+    ``edges`` rise; cell k lies from edge k to edge k + 1, or (``right_closed``, the paper's) ends
+    at edge k.  Returns how many values are NaN (they get the first cell), infinite, and outside.
+    """
+    count = edges.shape[0] - 1
+    lower, upper = edges[0], edges[count]
+    top = count if right_closed else count - 1
+    if logarithmic:
+        base, factor = math.log(lower), count / (math.log(upper) - math.log(lower))
+    else:
+        base, factor = lower, count / (upper - lower)
+    missing, infinite, outside = 0, 0, 0
+    for i in range(raw.shape[0]):
+        value = raw[i]
+        if math.isnan(value):
+            missing += 1
+            out[i] = first
+            continue
+        infinite += math.isinf(value)
+        outside += (value < lower) | (value > upper)
+        value = min(max(value, lower), upper)
+        share = ((math.log(value) if logarithmic else value) - base) * factor
+        step = min(max(np.int64(share), 0), top)
+        if right_closed:
+            while step < top and value > edges[step]:
+                step += 1
+            while step > 0 and value <= edges[step - 1]:
+                step -= 1
+        else:
+            while step < top and value >= edges[step + 1]:
+                step += 1
+            while step > 0 and value < edges[step]:
+                step -= 1
+        out[i] = first + step
+    return missing, infinite, outside
+
+
+@njit(cache=True, nogil=True)
+def add_hashes(total, bits):  # type: ignore[no-untyped-def]
+    """Add the hash of each row's bits to its total (the finaliser of splitmix64)."""
+    for i in range(total.shape[0]):
+        x = bits[i] + np.uint64(0x9E3779B97F4A7C15)
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        total[i] += x ^ (x >> np.uint64(31))

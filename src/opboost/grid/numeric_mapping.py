@@ -1,0 +1,232 @@
+"""Numbers to cells and back, by declared bounds.
+
+A mapping is a rising list of edges in raw units, one more than there are cells.  Bounds and
+breakpoints are public: they travel with every release.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+
+from opboost._typing import ArrayLike, BoolArray, FloatArray, IntArray
+from opboost.errors import DataError, ParameterError
+from opboost.grid.cells_kernel import find_cells
+from opboost.grid.domain import Domain, checked_domain
+
+Scale = Literal["linear", "log"] | tuple[float, ...]
+
+EDGES = 65_536
+"""Up to this many cells the edges are held in a table."""
+
+
+@dataclass(frozen=True, slots=True)
+class NumericMapping:
+    """Raw numbers to the cells of a grid: ``to_grid(v) == g`` iff ``v`` lies in ``interval(g)``.
+
+    ``mapping="cells"`` cuts the bounds into true equal-width cells, half open ``[a, b)``, the last
+    one closed.  ``mapping="paper"`` is the ceiling of the paper's function B, half open ``(a, b]``,
+    where cell L holds only the lower bound itself (kept for reproductions).
+
+    ``scale`` is where "equal width" is measured: ``"linear"``, ``"log"``, or a tuple of public
+    breakpoints, one fewer than there are cells.
+
+    >>> age = NumericMapping(Domain(1, 10), bounds=(20, 70))
+    >>> age.to_grid([20, 24.9, 25, 70]).tolist()
+    [1, 1, 2, 10]
+    >>> age.interval(2), float(age.to_raw([2])[0])
+    ((25.0, 30.0), 27.5)
+    """
+
+    domain: Domain
+    bounds: tuple[float, float]
+    scale: Scale = "linear"
+    mapping: Literal["cells", "paper"] = "cells"
+
+    def __post_init__(self) -> None:
+        checked_domain(self.domain)
+        lower, upper = _checked_bounds(self.bounds)
+        object.__setattr__(self, "bounds", (lower, upper))
+        if self.mapping not in ("cells", "paper"):
+            raise ParameterError(
+                f"mapping must be 'cells' or 'paper'; got {self.mapping!r}. "
+                "Use 'cells' unless you compare with the paper."
+            )
+        if isinstance(self.scale, str) or not isinstance(self.scale, tuple | list):
+            self._check_named_scale(self.scale, lower)
+        else:
+            object.__setattr__(self, "scale", self._checked_breakpoints(self.scale))
+        self._check_resolution()
+
+    def _check_named_scale(self, scale: str, lower: float) -> None:
+        if scale not in ("linear", "log"):
+            raise ParameterError(
+                f"scale must be 'linear', 'log' or a list of breakpoints; got {scale!r}."
+            )
+        if scale == "log" and lower <= 0:
+            raise ParameterError(
+                f"scale='log' needs bounds above zero; got a lower bound of {lower!r}. "
+                "Raise the lower bound, shift the column, or give breakpoints."
+            )
+
+    def _checked_breakpoints(self, scale: tuple[float, ...]) -> tuple[float, ...]:
+        if self.mapping == "paper":
+            raise ParameterError(
+                "mapping='paper' has no breakpoints: its cells follow from the bounds. "
+                "Drop mapping='paper', or the breakpoints."
+            )
+        try:
+            points = tuple(float(p) for p in scale)
+        except (TypeError, ValueError):
+            raise ParameterError(
+                f"scale must be 'linear', 'log' or a list of breakpoints; got {scale!r}."
+            ) from None
+        if len(points) != self.domain.size - 1:
+            raise ParameterError(
+                f"{self.domain.size} cells need {self.domain.size - 1} breakpoints between them; "
+                f"got {len(points)}. Give that many, or a grid of {len(points) + 1} cells."
+            )
+        edges = (self.bounds[0], *points, self.bounds[1])
+        for left, right in pairwise(edges):
+            if not left < right:
+                raise ParameterError(
+                    "Breakpoints must rise strictly between the bounds "
+                    f"{self.bounds[0]!r} and {self.bounds[1]!r}; {right!r} follows {left!r}."
+                )
+        return points
+
+    def _check_resolution(self) -> None:
+        last = self._count()
+        probe = np.array([0, 1, last // 2, last // 2 + 1, last - 1, last])
+        edges = self._edge(probe)
+        if not (edges[0] < edges[1] and edges[2] < edges[3] and edges[4] < edges[5]):
+            raise ParameterError(
+                f"Bounds {self.bounds!r} cannot be told apart in {self.domain.size} cells: "
+                "neighbouring edges are the same 64-bit float. Use a coarser grid."
+            )
+
+    def _count(self) -> int:
+        """The number of steps between the bounds: one a cell, one fewer for the paper's B."""
+        return self.domain.size if self.mapping == "cells" else self.domain.span
+
+    def _edge(self, index: IntArray) -> FloatArray:
+        """The raw value of edge ``index``, rising; 0 is the lower bound, the last the upper."""
+        lower, upper = self.bounds
+        count = self._count()
+        if isinstance(self.scale, tuple):
+            edges: FloatArray = np.array((lower, *self.scale, upper))[index]
+            return edges
+        share = np.asarray(index, dtype=np.float64) / count
+        if self.scale == "log":
+            raw = np.exp(math.log(lower) + (math.log(upper) - math.log(lower)) * share)
+        else:
+            raw = lower + (upper - lower) * share
+        inner = np.clip(raw, lower, upper)
+        return np.where(index <= 0, lower, np.where(index >= count, upper, inner))
+
+    def outside(self, values: ArrayLike) -> BoolArray:
+        """Which values lie outside the bounds."""
+        raw = np.asarray(values, dtype=np.float64)
+        return (raw < self.bounds[0]) | (raw > self.bounds[1])
+
+    def to_grid(self, values: ArrayLike) -> IntArray:
+        """The cell of each value; a value outside the bounds takes the cell at that end."""
+        raw = np.asarray(values, dtype=np.float64)
+        cells, missing, _, _ = self.scan(raw.reshape(-1))
+        if missing:
+            raise DataError(
+                "NaN has no cell",
+                detail=f"{missing} found",
+                hint="Fill the gaps, or choose a policy for missing values.",
+            )
+        return cells.reshape(raw.shape)
+
+    def scan(self, raw: FloatArray) -> tuple[IntArray, int, int, int]:
+        """The cells of a column, and how many values are NaN, infinite, and outside the bounds."""
+        out = np.empty(len(raw), dtype=self.domain.dtype())
+        closed = self.mapping == "paper"
+        if self._count() <= EDGES and not isinstance(self.scale, tuple):
+            edges = self._edge(np.arange(self._count() + 1))
+            counts = find_cells(raw, edges, self.scale == "log", closed, self.domain.L, out)
+            return (out, *counts)
+        missing = np.isnan(raw)
+        filled = np.clip(np.where(missing, self.bounds[0], raw), *self.bounds)
+        out[:] = self.domain.L + self._step(filled)
+        beyond = int(self.outside(raw).sum())
+        return out, int(missing.sum()), int(np.isinf(raw).sum()), beyond
+
+    def _step(self, raw: FloatArray) -> IntArray:
+        """How many cells lie below the one of ``raw``: for breakpoints and for very large grids."""
+        if isinstance(self.scale, tuple):
+            return np.searchsorted(np.array(self.scale), raw, side="right")
+        count = self._count()
+        right_closed = self.mapping == "paper"
+        lower, upper = self.bounds
+        if self.scale == "log":
+            share = (np.log(raw) - math.log(lower)) / (math.log(upper) - math.log(lower))
+        else:
+            share = (raw - lower) / (upper - lower)
+        guess = np.ceil(share * count) if right_closed else np.floor(share * count)
+        top = count if right_closed else count - 1
+        step = np.clip(guess, 0, top).astype(np.int64)
+        # The guess may be off by one or two where rounding meets an edge; the edges decide.
+        for _ in range(2):
+            if right_closed:
+                step += (step < top) & (raw > self._edge(step))
+                step -= (step > 0) & (raw <= self._edge(step - 1))
+            else:
+                step += (step < top) & (raw >= self._edge(step + 1))
+                step -= (step > 0) & (raw < self._edge(step))
+        return step
+
+    def interval(self, cell: int) -> tuple[float, float]:
+        """The raw values that ``cell`` stands for, as (from, to)."""
+        if cell not in self.domain:
+            raise ParameterError(
+                f"Cell {cell} is outside the grid {self.domain.L}..{self.domain.R}."
+            )
+        index = np.array([cell - self.domain.L])
+        if self.mapping == "cells":
+            return float(self._edge(index)[0]), float(self._edge(index + 1)[0])
+        return float(self._edge(np.maximum(index - 1, 0))[0]), float(self._edge(index)[0])
+
+    def to_raw(self, cells: ArrayLike) -> FloatArray:
+        """One raw value a cell: the middle of its interval, or B's inverse for ``"paper"``.
+
+        Cells outside the grid take the raw value at that end.
+        """
+        step = self.domain.steps(cells)
+        if self.mapping == "paper":
+            return self._edge(step)
+        left, right = self._edge(step), self._edge(step + 1)
+        if self.scale == "log":
+            return np.sqrt(left) * np.sqrt(right)
+        return left + (right - left) / 2
+
+
+def _checked_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
+    try:
+        lower, upper = (float(b) for b in bounds)
+    except (TypeError, ValueError, OverflowError):
+        raise ParameterError(
+            f"Bounds must be two numbers (lower, upper); got {bounds!r}. Write (17, 90)."
+        ) from None
+    if not (math.isfinite(lower) and math.isfinite(upper)):
+        raise ParameterError(
+            f"Bounds must be finite; got ({lower!r}, {upper!r}). "
+            "Declare the widest values that make sense; values beyond them are clamped."
+        )
+    if lower >= upper:
+        step = (
+            "A column with one possible value carries nothing: leave it out."
+            if lower == upper
+            else f"Did you mean ({upper!r}, {lower!r})?"
+        )
+        raise ParameterError(f"Bounds need lower < upper; got ({lower!r}, {upper!r}). {step}")
+    if not math.isfinite(upper - lower):  # both finite, their difference not
+        raise ParameterError(f"Bounds ({lower!r}, {upper!r}) are too far apart for 64-bit floats.")
+    return lower, upper

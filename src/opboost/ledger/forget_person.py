@@ -1,0 +1,91 @@
+"""What the ledger remembers about one person, removed; a tombstone stays.
+
+A tombstone is the person's handle.  Later releases send nothing about that person and charge
+nothing, in every period and under every key: :class:`memory.Memory` says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from opboost._typing import BoolArray, Words
+from opboost.ledger.lookup import buried
+from opboost.ledger.rewriting import Rewriting
+from opboost.ledger.store import Ledger
+from opboost.storage import atomic_files
+
+KEPT = "ledger-0.1.0.sqlite"
+"""The ledger of version 0.1.0 that a migration keeps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """How many records were removed, and the number of the entry, where one was needed."""
+
+    records: int
+    entry: int | None
+
+
+def erase(ledger: Ledger, person: bytes, outputs: Mapping[str, str] | None = None) -> Erased:
+    """Remove a person's records from all runs, and leave a tombstone; only under the lock.
+
+    ``person`` is an ID as the ledger spells it; one that is not known gets a tombstone as well.
+    ``outputs`` are the new digests of stored releases from which a row was removed, by release.
+    Repeated, it finishes what was cut short, and adds no entry where nothing is left to do.
+    """
+    ledger.clear(wipe=True)
+    handle = ledger.handles(ledger.people([person]))
+    stones = ledger.tombstones()
+    holding = [r for r in ledger.runs() if ledger.run_file(r).places(handle)[0] >= 0]
+    buried = bool(_alike(stones, handle).any())
+    if buried and not holding and not outputs:
+        return Erased(0, None)
+    change = Rewriting(ledger, keep=lambda handles: ~_alike(handles, handle))
+    for run in holding:
+        change.write([run])
+    entry = change.commit(
+        "forget",
+        stones if buried else np.vstack([stones, handle]),
+        ledger.storage_key.name,
+        wipe=True,
+        outputs=dict(outputs or {}),
+    )
+    return Erased(len(holding), entry.number)
+
+
+def forgotten(
+    ledger: Ledger, person: bytes | None = None
+) -> Callable[[pa.LargeBinaryArray], BoolArray]:
+    """Tell which IDs are those of forgotten people; ``person`` is about to be forgotten as well."""
+    stones = ledger.tombstones()
+    if person is not None:
+        stones = np.vstack([stones, ledger.handles(ledger.people([person]))])
+        stones = stones[np.argsort(stones[:, 0])]
+    if not len(stones):
+        return lambda ids: np.zeros(len(ids), dtype=np.bool_)
+    return lambda ids: buried(stones, ledger.handles(ledger.people(ids)))
+
+
+def kept_files(ledger: Ledger) -> list[Path]:
+    """What a migration kept of a ledger of version 0.1.0, its journal included."""
+    return sorted(ledger.folder.glob(f"{KEPT}*"))
+
+
+def remove_kept(ledger: Ledger) -> int:
+    """Remove the kept ledger of version 0.1.0 as a whole; how many files that were.
+
+    It names people by the spelling that their IDs had then, so one person cannot be found in it.
+    """
+    files = kept_files(ledger)
+    for path in files:
+        atomic_files.wipe(path)
+    return len(files)
+
+
+def _alike(handles: Words, handle: Words) -> BoolArray:
+    return np.asarray((handles == handle).all(axis=1))

@@ -1,0 +1,191 @@
+"""What the ledger remembers of some people: which of their cells stand, and what was spent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from opboost._typing import BoolArray, IntArray, Words
+from opboost.ledger.search_kernel import recall
+from opboost.ledger.handles import Handles, rough_order
+from opboost.ledger.packed_draws import Draws
+from opboost.ledger.run_files import Run, RunColumn, RunFile
+from opboost.ledger.store import UNBOUNDED, Ledger
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A column of a release: what tells its draws from others, and how they are stored."""
+
+    attribute: str
+    mechanism: str
+    amount: int
+    width: int
+
+    def stored(self, *, tagged: bool) -> RunColumn:
+        """The column of a run that remembers it."""
+        return RunColumn(self.attribute, self.mechanism, self.amount, self.width, tagged)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Known:
+    """What stands for some people: one row each, one column for each that is wanted.
+
+    ``elsewhere`` marks cells whose outputs a stored release holds, and not the ledger;
+    ``recorded`` marks people of whom a run that was asked has a record.
+    """
+
+    decided: BoolArray
+    sent: BoolArray
+    draws: Draws
+    elsewhere: BoolArray
+    recorded: BoolArray
+
+
+class Memory:
+    """Looks people up in all runs, for one release's columns.
+
+    ``members`` collects whom of each run the release is about, ``repeats`` how many rows are about
+    a person with a record whom an earlier row is about.
+    """
+
+    def __init__(self, ledger: Ledger, wanted: Sequence[Wanted]) -> None:
+        self._ledger, self._wanted = ledger, list(wanted)
+        renewed = ledger.renewed()
+        self._matches: list[tuple[RunFile, IntArray]] = []
+        self._ends = np.cumsum([0, *(w.width for w in wanted)])
+        self._files = [ledger.run_file(run) for run in ledger.runs()]
+        for file in self._files:
+            columns = [
+                self._match(file.run, j, k)
+                for j, column in enumerate(self._wanted)
+                for k, found in enumerate(file.run.columns)
+                if (found.attribute, found.mechanism) == (column.attribute, column.mechanism)
+                and file.run.committed > _begun(renewed, column.attribute)
+            ]
+            if columns:
+                self._matches.append((file, np.array(columns, dtype=np.int64)))
+        self._stones = ledger.tombstones()
+        self.members: dict[str, BoolArray] = {}
+        self.repeats = 0
+
+    def _match(self, run: Run, j: int, k: int) -> tuple[int, ...]:
+        """How a column of a run answers for one that is wanted, as the compiled loop takes it."""
+        column, slot = run.columns[k], run.slots()[k]
+        tag = slot.start + column.width if column.tagged else -1
+        width = column.width if column.width == self._wanted[j].width else 0
+        return j, k, slot.start, int(self._ends[j]), width, tag
+
+    def slot(self, j: int) -> slice:
+        """Where the draws of a wanted column lie in :attr:`Known.draws`."""
+        return slice(int(self._ends[j]), int(self._ends[j + 1]))
+
+    def known(self, handles: Words, tags: Words | None) -> Known:
+        """The draws that stand: the earliest committed one of each cell of the period.
+
+        ``tags`` tell values apart where changed ones are drawn anew; a cell that was decided to be
+        not sent stands whatever its value is.
+        """
+        rows, width = len(handles), len(self._wanted)
+        decided, sent, elsewhere = (np.zeros((rows, width), dtype=np.bool_) for _ in range(3))
+        draws = np.zeros((rows, int(self._ends[-1])), dtype=np.uint8)
+        recorded = np.zeros(rows, dtype=np.bool_)
+        order = rough_order(handles) if self._matches else np.empty(0, dtype=np.int64)
+        marks = np.zeros((rows, width), dtype=np.uint64) if tags is None else tags
+        for file, columns in self._matches:
+            places = file.places(handles, order)
+            if not (places >= 0).any():
+                continue
+            before = sent.copy() if file.run.stored else sent
+            asked = (columns, _whole(file.run, columns), marks, self._members_of(file.run))
+            found = (recorded, decided, sent, draws)
+            repeats, _ = recall(order, places, file.records, *asked, *found)
+            self.repeats += repeats
+            if file.run.stored:
+                elsewhere |= sent & ~before
+        forgotten = self.forgotten(handles)
+        decided[forgotten], sent[forgotten], elsewhere[forgotten] = True, False, False
+        return Known(decided, sent, draws, elsewhere, recorded)
+
+    def stored(self, handles: Words, release: str) -> BoolArray:
+        """Which columns of each person a stored release holds, whatever the period is now."""
+        sent = np.zeros((len(handles), len(self._wanted)), dtype=np.bool_)
+        for file in self._files:
+            if file.run.stored == release:
+                places = file.places(handles)
+                here = np.flatnonzero(places >= 0)
+                if len(here):
+                    self._members_of(file.run)[places[here]] = True
+                    sent[here] |= file.sent(places[here])
+        return sent
+
+    def _members_of(self, run: Run) -> BoolArray:
+        if run.file not in self.members:
+            self.members[run.file] = np.zeros(run.count, dtype=np.bool_)
+        return self.members[run.file]
+
+    def forgotten(self, handles: Words) -> BoolArray:
+        """Who has a tombstone."""
+        if not len(self._stones):
+            return np.zeros(len(handles), dtype=np.bool_)
+        return buried(self._stones, handles)
+
+    def spent(self, handles: Words, attribute: str | None = None) -> IntArray:
+        """What was spent on each person over all periods, in billionths: on one attribute, or all.
+
+        ``UNBOUNDED`` stands for something without a bound.
+        """
+        return spent(self._files, handles, attribute)
+
+
+def _whole(run: Run, columns: IntArray) -> tuple[Draws, IntArray]:
+    """The bits of some columns of a run, and their draws in as few spans as possible.
+
+    No bits where records have to be read column by column: where a column has tags, by which each
+    draw is accepted or passed over, or where two columns of the run answer for one of the release.
+    """
+    spans = [[0, 0, 0]]
+    for _, _, source, target, width, _ in columns.tolist():
+        first, put, size = spans[-1]
+        if (first + size, put + size) == (source, target):
+            spans[-1][2] += width
+        else:
+            spans.append([source, target, width])
+    bits = np.zeros(len(run.columns), dtype=np.bool_)
+    bits[columns[:, 1]] = True
+    is_plain = bool((columns[:, 5] < 0).all()) and len(set(columns[:, 0])) == len(columns)
+    return np.packbits(bits)[: None if is_plain else 0], np.array(spans, dtype=np.int64)
+
+
+def buried(stones: Words, handles: Words) -> BoolArray:
+    """Which handles are among tombstones, which are sorted by their first word."""
+    return np.asarray(Handles(stones).places(handles) >= 0)
+
+
+def spent(files: Sequence[RunFile], handles: Words, attribute: str | None = None) -> IntArray:
+    """What some runs charged to each person, in billionths."""
+    total = np.zeros(len(handles), dtype=np.int64)
+    unbounded = np.zeros(len(handles), dtype=np.bool_)
+    for file in files:
+        amounts = charged_amounts(file.run, attribute)
+        if not amounts.any():
+            continue
+        places = file.places(handles)
+        here = np.flatnonzero(places >= 0)
+        sent = file.sent(places[here])
+        endless = amounts >= UNBOUNDED
+        total[here] += sent @ np.where(endless, 0, amounts)
+        unbounded[here] |= sent[:, endless].any(axis=1)
+    return np.where(unbounded, UNBOUNDED, total)
+
+
+def charged_amounts(run: Run, attribute: str | None = None) -> IntArray:
+    """What each column of a run costs whom it was sent about: of one attribute, or of all."""
+    wanted = [c.amount if attribute in (None, c.attribute) else 0 for c in run.columns]
+    return np.array(wanted, dtype=np.int64)
+
+
+def _begun(renewed: dict[str, int], attribute: str) -> int:
+    return renewed.get(attribute, renewed[""])

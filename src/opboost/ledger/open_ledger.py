@@ -1,0 +1,95 @@
+"""The ledger that a configuration file names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from opboost.config.columns_file import read, validated
+from opboost.config.sections import LedgerSection
+from opboost.errors import ConfigError, DataError
+from opboost.columns.row_ids import Spelling, id_bytes
+from opboost.ledger.store import CHAIN_FILE, Caps, Ledger
+from opboost.ledger.chain_witness import missing
+
+
+def open_ledger(section: LedgerSection, base: Path = Path(), *, new: bool = False) -> Ledger:
+    """Open the ledger of a file's ``[ledger]``, whose paths start at ``base``.
+
+    It is made if neither it nor its key exist; ``new`` makes an empty one although the key does.
+    """
+    return Ledger(
+        base / section.folder,
+        base / section.key,
+        Caps(section.cap_attribute, section.cap_person),
+        new=new,
+        ids=section.ids,
+        changed=section.changed,
+    )
+
+
+def declared_ledger(config: Path, *, renewing: bool = False) -> Ledger:
+    """Open the ledger of a feature party's file; one that is not there yet is not made.
+
+    ``renewing`` passes over ``changed``, which a new period may change.
+    """
+    section = declared_section(config)
+    if renewing:
+        section = section.model_copy(update={"changed": None})
+    folder = config.parent / section.folder
+    if not (folder / CHAIN_FILE).exists():
+        key = config.parent / section.key
+        if key.exists():
+            raise missing(folder, key)
+        raise ConfigError(f"There is no ledger in {folder} yet.")
+    return open_ledger(section, config.parent)
+
+
+def declared_section(config: Path) -> LedgerSection:
+    """The ``[ledger]`` of a feature party's file."""
+    section = validated(read(config), config.name).ledger
+    if section is None:
+        raise ConfigError(f"{config.name} has no [ledger].")
+    return section
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """A person as somebody named them: the parts of their ID by column, and its bytes."""
+
+    parts: dict[str, str]
+    id: bytes
+
+    @property
+    def words(self) -> str:
+        """The ID for people to read."""
+        return ", ".join(f"{name} = {part}" for name, part in self.parts.items())
+
+
+def declared_person(config: Path, parts: Sequence[str], spelling: Spelling) -> Person:
+    """The person with an ID, whose columns a feature party's file names under ``[align] id``."""
+    names = validated(read(config), config.name).align.ids()
+    if not names:
+        raise ConfigError(
+            f"{config.name} does not say which columns are a person's ID. Add [align] id to it."
+        )
+    if len(parts) != len(names):
+        raise ConfigError(
+            f"An ID has {len(names)} parts ({', '.join(names)}) by [align] id of {config.name}; "
+            f"--person was given {len(parts)} times. Give it once for each part, in this order."
+        )
+    return Person(dict(zip(names, parts, strict=True)), person_bytes(parts, names, spelling))
+
+
+def person_bytes(parts: Sequence[str], names: Sequence[str], spelling: Spelling) -> bytes:
+    """The ID of a person whom somebody named, as a ledger spells it."""
+    try:
+        (who,) = id_bytes([[part] for part in parts], names, spelling=spelling)
+    except DataError:
+        raise ConfigError(
+            "An ID is text or a whole number: not empty, without spaces around it, and no word for "
+            f"a missing value; --person got {', '.join(map(repr, parts))}. Give the ID as column "
+            f"{' and '.join(map(repr, names))} of the table holds it."
+        ) from None
+    return who

@@ -1,0 +1,63 @@
+"""Draws as the ledger stores them: a few bytes each, in a form that needs no mechanism to read.
+
+A number is stored as its distance from the lowest output, plus one; zero is the output "missing".
+Outputs may lie beyond the grid.  A set of categories is stored as one bit each.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from opboost._typing import IntArray
+from opboost.columns.dataframes import OutColumn
+from opboost.columns.private_column import PrivateColumn
+from opboost.mechanisms import UnaryEncoding
+
+Draws = np.ndarray[Any, np.dtype[np.uint8]]
+"""One row of bytes a draw."""
+
+
+def width_of(column: PrivateColumn) -> int:
+    """Bytes of one draw."""
+    if isinstance(column.mechanism, UnaryEncoding):
+        return -(-len(column.mechanism.categories) // 8)
+    return -(-(column.mechanism.domain.size + 1).bit_length() // 8)
+
+
+def to_bytes(column: PrivateColumn, out: list[OutColumn], width: int) -> Draws:
+    """Released columns as a row of bytes a draw."""
+    if isinstance(column.mechanism, UnaryEncoding):
+        bits = np.column_stack([c.values for c in out]).astype(np.bool_)
+        return np.packbits(bits, axis=1)
+    below = column.mechanism.domain.L - 1
+    steps: IntArray
+    if width == 1:  # modulo 256, which the result fits
+        steps = out[0].values.astype(np.uint8) - np.uint8(below % 256)
+    else:
+        steps = out[0].values.astype(np.int64) - below
+    if out[0].missing is not None:
+        steps[out[0].missing] = 0
+    if width == 1:
+        return np.asarray(steps[:, None], dtype=np.uint8)
+    whole = np.ascontiguousarray(steps, dtype="<i8").view(np.uint8).reshape(-1, 8)
+    return np.ascontiguousarray(whole[:, :width])
+
+
+def from_bytes(column: PrivateColumn, drawn: Draws) -> list[OutColumn]:
+    """The released columns that rows of bytes stand for."""
+    if isinstance(column.mechanism, UnaryEncoding):
+        bits = np.unpackbits(drawn, axis=1, count=len(column.mechanism.categories))
+        return [OutColumn(n, bits[:, k]) for k, n in enumerate(column.release_names())]
+    domain = column.mechanism.domain
+    if drawn.shape[1] == 1:
+        steps = drawn[:, 0]
+        # Modulo the type's size, which the result fits; no draw at all becomes the lowest cell.
+        values = np.maximum(steps, 1).astype(domain.dtype()) + domain.dtype().type(domain.L - 1)
+    else:
+        whole = np.zeros((len(drawn), 8), dtype=np.uint8)
+        whole[:, : drawn.shape[1]] = drawn
+        steps = whole.view("<i8").reshape(-1)
+        values = (np.maximum(steps, 1) + (domain.L - 1)).astype(domain.dtype())
+    return [OutColumn(column.name, values, steps == 0 if column.flagged() else None)]

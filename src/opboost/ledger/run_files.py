@@ -1,0 +1,288 @@
+"""Runs: files of fixed-width records, one for each person of a release, sorted by handle.
+
+    handles    16 bytes a person: who, encrypted (key_file.py)
+    decided    one bit a column: this record says whether the column was sent, and what
+    sent       one bit a column: it was sent, and is charged
+    draws      a few bytes a column: what was sent (packing.py)
+
+Each of the four is stored for all people in a row, so that a look-up touches handles only.  Charges
+follow from ``sent`` and the amounts that the run's entry in the chain states; the entry also
+states the file's SHA-256.  Nothing here depends on a value that was not released.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from opboost.storage import atomic_files
+from opboost._typing import BoolArray, IntArray, Words
+from opboost.errors import DataError
+from opboost.ledger.handles import Handles
+from opboost.ledger.key_file import HANDLE_BYTES
+from opboost.ledger.packed_draws import Draws
+
+BUCKETS = 256
+"""Records are sorted within a bucket, so a 256th of them is in memory at a time."""
+
+TAG_BYTES = 8
+"""Behind a draw, where changed values are drawn anew: what tells values apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunColumn:
+    """One column of a run: which attribute, drawn by what, at which cost, in how many bytes.
+
+    ``width`` is 0 where the outputs are kept elsewhere, in a stored release.
+    """
+
+    attribute: str
+    mechanism: str
+    amount: int
+    width: int
+    tagged: bool = False
+
+    @property
+    def slot(self) -> int:
+        """Bytes of a draw with its tag."""
+        return self.width + TAG_BYTES * self.tagged
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What the chain says of a run.
+
+    ``committed`` is the number of the entry with which its draws were committed first.  ``stored``
+    names the stored release that holds the outputs, where the run does not.  A ``merged`` run holds
+    draws of several releases; whom each was about is among its members (members.py).
+    """
+
+    file: str
+    committed: int
+    count: int
+    sha256: str
+    columns: tuple[RunColumn, ...]
+    stored: str = ""
+    merged: bool = False
+
+    @property
+    def bitmap_bytes(self) -> int:
+        """Bytes of ``decided``, and of ``sent``, for one person."""
+        return -(-len(self.columns) // 8)
+
+    @property
+    def draw_bytes(self) -> int:
+        """Bytes of one person's draws."""
+        return sum(c.slot for c in self.columns)
+
+    @property
+    def record_bytes(self) -> int:
+        """Bytes that remember one person."""
+        return HANDLE_BYTES + 2 * self.bitmap_bytes + self.draw_bytes
+
+    def slots(self) -> list[slice]:
+        """Where each column's draw lies among a person's draws."""
+        ends = np.cumsum([c.slot for c in self.columns]).tolist()
+        return [slice(end - c.slot, end) for c, end in zip(self.columns, ends, strict=True)]
+
+    def as_json(self) -> dict[str, Any]:
+        """As an entry states it."""
+        columns = [[c.attribute, c.mechanism, c.amount, c.width, c.tagged] for c in self.columns]
+        plain = {"file": self.file, "committed": self.committed, "count": self.count}
+        return {**plain, "sha256": self.sha256, "columns": columns} | {
+            "stored": self.stored,
+            "merged": self.merged,
+        }
+
+    @classmethod
+    def of_json(cls, plain: Any) -> Run:
+        """What an entry states; ValueError if it states something else."""
+        kinds = {"file": str, "committed": int, "count": int, "sha256": str}
+        kinds |= {"stored": str, "merged": bool}
+        if not isinstance(plain, dict) or set(plain) != {*kinds, "columns"}:
+            raise ValueError("no run")
+        if any(type(plain[name]) is not kind for name, kind in kinds.items()):
+            raise ValueError("no run")
+        if not plain["file"].isdigit() or plain["count"] < 0:
+            raise ValueError("no run")
+        columns = [_column(c) for c in plain["columns"]]
+        return cls(**{**plain, "columns": tuple(columns)})
+
+
+def _column(plain: Any) -> RunColumn:
+    kinds = [str, str, int, int, bool]
+    if not isinstance(plain, list) or [type(v) for v in plain] != kinds or min(plain[2:4]) < 0:
+        raise ValueError("no column of a run")
+    return RunColumn(*plain)
+
+
+class RunFile:
+    """A run that is read: arrays on its file, which is not loaded as a whole."""
+
+    def __init__(self, run: Run, path: Path) -> None:
+        self.run, self.path = run, path
+        if not path.exists():
+            raise damaged(path, "is gone")
+        if path.stat().st_size != run.count * run.record_bytes:
+            raise damaged(path, "does not have the size that its entry states")
+        n, width = run.count, run.bitmap_bytes
+        data = np.memmap(path, dtype=np.uint8, mode="r") if n else np.empty(0, dtype=np.uint8)
+        borders = np.cumsum([0, HANDLE_BYTES * n, width * n, width * n, run.draw_bytes * n])
+        parts = [np.asarray(data)[a:b] for a, b in pairwise(borders.tolist())]
+        self.handles: Words = parts[0].view("<u8").reshape(n, 2)
+        self._decided, self._sent = (p.reshape(n, width) for p in parts[1:3])
+        self.draws: Draws = parts[3].reshape(n, run.draw_bytes)
+        self._index: Handles | None = None
+
+    def places(self, handles: Words, order: IntArray | None = None) -> IntArray:
+        """Where each person stands in the run; -1 who does not.  ``order`` is a rough order."""
+        if self._index is None:
+            self._index = Handles(self.handles)
+        return self._index.places(handles, order)
+
+    @property
+    def records(self) -> tuple[Draws, Draws, Draws]:
+        """The packed bits ``decided`` and ``sent``, and the draws."""
+        return self._decided, self._sent, self.draws
+
+    def decided(self, places: IntArray | slice) -> BoolArray:
+        """Which columns the records at some places decide."""
+        return self._bits(self._decided, places)
+
+    def sent(self, places: IntArray | slice) -> BoolArray:
+        """Which columns were sent, by the records at some places."""
+        return self._bits(self._sent, places)
+
+    def _bits(self, packed: Draws, places: IntArray | slice) -> BoolArray:
+        count = len(self.run.columns)
+        return np.unpackbits(packed[places], axis=1, count=count).astype(np.bool_)
+
+    def check(self) -> None:
+        """Refuse a file that is not what its entry states."""
+        with self.path.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+        if found != self.run.sha256:
+            raise damaged(self.path, "was changed")
+
+    def pieces(self) -> Iterator[slice]:
+        """The records, a bucket of handles at a time; the same buckets in every run."""
+        tops = np.arange(1, BUCKETS, dtype=np.uint64) << np.uint64(56)
+        inner = np.searchsorted(self.handles[:, 0], tops).tolist()
+        for first, last in zip([0, *inner], [*inner, self.run.count], strict=True):
+            yield slice(first, last)
+
+
+def damaged(path: Path, what: str) -> DataError:
+    """The refusal of a run that is not what was written."""
+    return DataError(
+        f"{path} {what}",
+        hint="It holds what was drawn for people, who would be drawn anew without it. Bring back "
+        "a copy of the ledger's folder.",
+    )
+
+
+class Repeated(Exception):
+    """Some records are about a person whom an earlier one is about; the argument is how many."""
+
+
+class RunWriter:
+    """Records that are added in any order, and sorted into a run's file in the end.
+
+    Cost: memory for a 256th of the records; disk for all of them twice.
+    """
+
+    def __init__(self, folder: Path, columns: Sequence[RunColumn], stored: str = "") -> None:
+        self.run = Run("0", 0, 0, "", tuple(columns), stored)
+        self._folder = folder
+        folder.mkdir(mode=0o700, exist_ok=True)
+        self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
+        self._borders: list[IntArray] = []
+        self.count = 0
+
+    def add(self, handles: Words, decided: BoolArray, sent: BoolArray, draws: Draws) -> None:
+        """Add some people's records."""
+        names = np.ascontiguousarray(handles, dtype="<u8").view(np.uint8)
+        bits = (_packed(b) for b in (decided, sent))
+        whole = np.hstack([names, *bits, draws])
+        bucket = names[:, 7]  # the highest byte of the first word
+        whole = whole.take(np.argsort(bucket, kind="stable"), axis=0)
+        sizes = np.bincount(bucket, minlength=BUCKETS)
+        self._borders.append(self.count + np.concatenate([[0], np.cumsum(sizes)]))
+        with atomic_files.naming(self._folder):
+            self._file.write(whole.tobytes())
+        self.count += len(whole)
+
+    def finish(self, path: Path, committed: int) -> Run:
+        """Write the sorted file, on the disk when this returns; the description for the chain.
+
+        Two records about one person raise :class:`Repeated`, and nothing is written.
+        """
+        run = Run(path.stem, committed, self.count, "", self.run.columns, self.run.stored)
+        width = run.bitmap_bytes
+        cuts = np.cumsum([HANDLE_BYTES, width, width]).tolist()
+        starts = np.cumsum([0, *(self.count * s for s in (HANDLE_BYTES, width, width))]).tolist()
+        with atomic_files.writing(path, mode=0o600) as file:
+            repeats = 0
+            for records in self._buckets():
+                repeats += _repeats(records)
+                for k, part in enumerate(np.split(records, cuts, axis=1)):
+                    file.seek(starts[k])
+                    starts[k] += file.write(part.tobytes())
+            if repeats:
+                raise Repeated(repeats)
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return Run.of_json({**run.as_json(), "sha256": digest})
+
+    def _buckets(self) -> Iterator[Draws]:
+        """The records in their order, bucket by bucket."""
+        size = self.run.record_bytes
+        for bucket in range(BUCKETS):
+            found = [self._read(b, bucket, size) for b in self._borders]
+            records = np.concatenate([np.empty((0, size), dtype=np.uint8), *found])
+            words = np.ascontiguousarray(records[:, :HANDLE_BYTES]).view("<u8")
+            order = np.argsort(words[:, 0])
+            first = words[order, 0]
+            if (first[1:] == first[:-1]).any():
+                order = np.lexsort((words[:, 1], words[:, 0]))
+            yield records.take(order, axis=0)
+
+    def _read(self, borders: IntArray, bucket: int, size: int) -> Draws:
+        first, last = int(borders[bucket]), int(borders[bucket + 1])
+        self._file.seek(first * size)
+        read = self._file.read((last - first) * size)
+        return np.frombuffer(read, dtype=np.uint8).reshape(-1, size)
+
+    def close(self) -> None:
+        """Let go of what was added."""
+        self._file.close()
+
+
+def _packed(bits: BoolArray) -> Draws:
+    """Bits in bytes; the same ones for all people are packed once."""
+    if len(bits) and bits.all():
+        return np.broadcast_to(np.packbits(bits[0]), (len(bits), -(-bits.shape[1] // 8)))
+    return np.packbits(bits, axis=1)
+
+
+def _repeats(records: Draws) -> int:
+    words = np.ascontiguousarray(records[:, :HANDLE_BYTES]).view("<u8")
+    return int((words[1:] == words[:-1]).all(axis=1).sum())
+
+
+def clear(folder: Path, keep: set[str], *, wipe: bool = False) -> None:
+    """Take away files that no entry of the chain names: what a kill left before its entry.
+
+    With ``wipe`` they are overwritten first.
+    """
+    for path in folder.glob("[0-9]*"):
+        if path.name not in keep:
+            (atomic_files.wipe if wipe else os.unlink)(path)

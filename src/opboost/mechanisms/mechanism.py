@@ -1,0 +1,309 @@
+"""What every mechanism on a grid shares: sampling, publishing and certifying one exact law."""
+
+from __future__ import annotations
+
+import operator
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from typing import Literal, Self
+
+import numpy as np
+
+from opboost._typing import ArrayLike, FloatArray, IntArray, ObjectArray
+from opboost.distributions import Law, TableLaw, loss
+from opboost.errors import DataError, ParameterError
+from opboost.grid import Domain
+from opboost.mechanisms.certificate import Certificate
+from opboost.mechanisms.order_kept import exact_gamma
+from opboost.promises import Guarantee
+from opboost.randomness.streams import Rng, default_rng
+
+TABLE_CELLS = 256
+"""Grids up to this size have an integer table; larger ones a closed form."""
+
+TABLE_BITS = 2**29
+"""A table that would take more bits than this (64 MiB) gives way to the closed form too."""
+
+MATRIX_CELLS = 4096
+"""``transition_matrix`` refuses larger grids."""
+
+MANY = 1_000_000
+"""Columns of so many values are drawn by several threads."""
+
+CHUNK = 16_384
+"""Values drawn in one piece, so that words and outputs stay in the cache."""
+
+GammaKind = Literal["exact", "bound", "as_printed"]
+Sampler = Literal["auto", "alias", "inverse", "digits"]
+
+
+def fits_table(cells: int, epsilon: float) -> bool:
+    """Whether the law of a grid is held as a table; decided by public parameters alone."""
+    bits = epsilon * (cells - 1) * 1.4427 + 192
+    return cells <= TABLE_CELLS and cells * cells * bits <= TABLE_BITS
+
+
+class Mechanism(ABC):
+    """A way to desensitise grid values: a frozen value with a promise and an exact law.
+
+    Subclasses say what they promise (:meth:`guarantee`) and by which law they keep it
+    (``_build_law``); all else is here.
+    """
+
+    __slots__ = ()
+
+    domain: Domain
+
+    @abstractmethod
+    def guarantee(self) -> Guarantee:
+        """The promise that a proof gives (docs/proofs)."""
+
+    @abstractmethod
+    def _build_law(self) -> Law:
+        """The exact law; built once for equal mechanisms."""
+
+    @abstractmethod
+    def on(self, domain: Domain) -> Self:
+        """The same mechanism on another grid."""
+
+    @abstractmethod
+    def scaled(self, factor: float) -> Self:
+        """The same mechanism with all its levels multiplied."""
+
+    def landmarks(self) -> tuple[int, ...]:
+        """Cells at which the law changes its form: the first and last borders of runs."""
+        return ()
+
+    def nominal_epsilon(self) -> float | None:
+        """The one level that the mechanism was given, if it has one.
+
+        Unary encoding takes it over for a nominal column among columns by distance.
+        """
+        level: float | None = getattr(self, "epsilon", None)
+        return level
+
+    def sample(
+        self,
+        x: ArrayLike,
+        rng: Rng | None = None,
+        *,
+        outside: Literal["raise", "clamp"] = "raise",
+        sampler: Sampler = "auto",
+        threads: int | None = None,
+    ) -> IntArray:
+        """One desensitised value for each grid value: integers in, integers out, same shape.
+
+        Args:
+            x: Integers on the grid.
+            rng: ``None`` is cryptographic; ``SeededRng(7)`` repeats and protects nothing.
+            outside: What to do with a value beyond the grid.  ``"clamp"`` treats it as the nearest
+                end, which the promise covers.
+            sampler: How, never what: every sampler draws from the same law.  Tables know
+                ``"alias"`` (one word a value) and ``"inverse"`` (slow, one wide integer a value);
+                closed forms know ``"digits"``.
+            threads: How many threads draw; by default one, or as many as there are processors for
+                columns of a million values and more.  Seeded noise is drawn by one.
+
+        >>> import opboost as op
+        >>> m = op.GlobalMap(op.Domain(1, 10), epsilon=0.64)
+        >>> m.sample([[3, 7], [1, 10]], rng=op.SeededRng(7)).shape
+        (2, 2)
+        """
+        values = checked_integers(x)
+        self._check_inside(values, outside)
+        law = law_of(self)
+        _check_sampler(sampler, law)
+        generator = default_rng(rng)
+        flat = np.clip(values, self.domain.L, self.domain.R).reshape(-1)
+        if not isinstance(law, TableLaw):
+            flat = flat.astype(np.int64, copy=False)  # their sums and differences need the room
+        out = np.empty(flat.shape, dtype=np.promote_types(values.dtype, law.outputs.dtype()))
+
+        def draw(begin: int, end: int) -> None:
+            source = generator.open()
+            for start in range(begin, end, CHUNK):
+                piece = flat[start : min(start + CHUNK, end)]
+                if sampler == "inverse":
+                    assert isinstance(law, TableLaw)
+                    out[start : start + len(piece)] = law.draw_inverse(piece, source, start)
+                else:
+                    out[start : start + len(piece)] = law.draw(piece, source, start)
+
+        _in_threads(draw, flat.size, _thread_count(threads, flat.size, generator))
+        return out.reshape(values.shape)
+
+    def _check_inside(self, values: IntArray, outside: str) -> None:
+        if outside not in ("raise", "clamp"):
+            raise ParameterError(f"outside must be 'raise' or 'clamp'; got {outside!r}.")
+        if outside == "clamp" or not values.size:
+            return
+        beyond = (values < self.domain.L) | (values > self.domain.R)
+        if beyond.any():
+            first = int(np.argmax(beyond))
+            raise DataError(
+                f"{int(beyond.sum())} of {values.size} values lie outside "
+                f"the grid {self.domain.L}..{self.domain.R}",
+                detail=f"first: {values.reshape(-1)[first]} at position {first}",
+                hint="Map raw values onto the grid first (op.Desensitizer does), "
+                "or pass outside='clamp'.",
+                row=first,
+            )
+
+    def pmf(self, x: int) -> FloatArray:
+        """The probabilities of all outputs from ``x``, in the order of ``outputs``."""
+        self._check_matrix(rows=1)
+        return law_of(self).mass(self.domain.clamp(x))
+
+    @property
+    def outputs(self) -> Domain:
+        """Every output lies here: the grid, unless the mechanism says otherwise."""
+        return law_of(self).outputs
+
+    def transition_matrix(self) -> FloatArray:
+        """``[x, y]`` is the probability of output y from x, both counted from the lower end.
+
+        Cost: O(cells²) memory; grids above 4,096 cells are refused.
+        """
+        self._check_matrix()
+        law = law_of(self)
+        return np.array([law.mass(x) for x in range(self.domain.L, self.domain.R + 1)])
+
+    def _check_matrix(self, rows: int | None = None) -> None:
+        entries = (rows or self.domain.size) * self.outputs.size
+        if self.domain.size > MATRIX_CELLS or entries > MATRIX_CELLS**2:
+            raise ParameterError(
+                f"A law from {self.domain.size} to {self.outputs.size} cells is too large for a "
+                f"matrix (at most {MATRIX_CELLS} cells). loss(x, y), exact_epsilon() and "
+                "guarantee() work on grids of any size."
+            )
+
+    def integer_table(self) -> tuple[ObjectArray, int]:
+        """The law as integers: ``weights`` (Python integers) and ``bits``, rows summing to 2**bits.
+
+        >>> import opboost as op
+        >>> weights, bits = op.ClampMap(op.Domain(1, 10), epsilon=0.64).integer_table()
+        >>> set(weights.sum(axis=1)) == {2**bits}
+        True
+        """
+        law = law_of(self)
+        if not isinstance(law, TableLaw):
+            raise ParameterError(
+                f"A law of {self.domain.size} cells is held in closed form, not as a table."
+            )
+        return np.array(law.weights, dtype=object), law.bits
+
+    def loss(self, x: int, y: int) -> float:
+        """The exact worst log-ratio for this pair over all outputs, rounded up to a float.
+
+        Never above ``guarantee().bound(x, y)``.  A value outside the grid counts as the nearest
+        end of it.
+        """
+        return loss(law_of(self), self.domain.clamp(x), self.domain.clamp(y))
+
+    def exact_epsilon(self) -> float:
+        """The worst loss per unit of distance, over all pairs, rounded up.
+
+        Losses chain (the loss of a pair is at most the sum of the losses of the steps between
+        them), so the worst pair is a pair of neighbours.
+        """
+        return law_of(self).step_loss()
+
+    def gamma(self, distance: int, kind: GammaKind = "exact") -> float:
+        """The chance that two values at this distance keep their order, at least.
+
+        ``"exact"`` is the minimum over all pairs at the distance; ``"bound"`` a theorem's lower
+        bound, which never exceeds it; ``"as_printed"`` what the paper's table shows, slips
+        included (docs/errata.md).  Ties count as order lost.
+
+        >>> import opboost as op
+        >>> m = op.GlobalMap(op.Domain(1, 100), epsilon=0.1)
+        >>> round(m.gamma(5), 4), round(m.gamma(5, "bound"), 4)
+        (0.5133, 0.5098)
+        """
+        try:
+            distance = operator.index(distance)
+        except TypeError:
+            raise ParameterError(f"distance must be an integer; got {distance!r}.") from None
+        if not 1 <= distance <= self.domain.span:
+            raise ParameterError(
+                f"distance must lie between 1 and {self.domain.span}; got {distance!r}."
+            )
+        if kind == "exact":
+            return exact_gamma(self.transition_matrix(), distance)
+        if kind == "bound":
+            return self._gamma_bound(distance)
+        if kind == "as_printed":
+            return self._gamma_as_printed(distance)
+        raise ParameterError(f"kind must be 'exact', 'bound' or 'as_printed'; got {kind!r}.")
+
+    def _gamma_bound(self, distance: int) -> float:
+        raise ParameterError(
+            f"No theorem bounds the order that {type(self).__name__} keeps; use kind='exact'."
+        )
+
+    def _gamma_as_printed(self, distance: int) -> float:
+        raise ParameterError(
+            f"The paper prints nothing about {type(self).__name__}; use kind='exact'."
+        )
+
+    def certificate(self) -> Certificate:
+        """The promise beside the exact loss, distance by distance."""
+        return Certificate.of(self)
+
+
+def _thread_count(asked: int | None, size: int, rng: Rng) -> int:
+    if not rng.secure:
+        return 1  # one stream, so that the same call gives the same answer
+    if asked is None:
+        return (os.cpu_count() or 1) if size >= MANY else 1
+    if asked < 1:
+        raise ParameterError(f"threads must be 1 or more; got {asked!r}.")
+    return asked
+
+
+def _in_threads(draw: Callable[[int, int], None], size: int, threads: int) -> None:
+    """Cut 0..size into as many ranges as there are threads, at borders of chunks."""
+    if threads == 1:
+        draw(0, size)
+        return
+    share = -(-size // (threads * CHUNK)) * CHUNK
+    begins = range(0, size, max(share, CHUNK))
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(lambda begin: draw(begin, min(begin + share, size)), begins))
+
+
+def checked_integers(x: ArrayLike) -> IntArray:
+    """The values as an array of signed or unsigned integers; anything else is refused."""
+    try:
+        values = np.asarray(x)
+    except ValueError:
+        raise DataError("sample takes an array of integers; its rows differ in length") from None
+    if values.size == 0 and values.dtype.kind == "f":
+        values = values.astype(np.int64)
+    if values.dtype.kind not in "iu":
+        raise DataError(
+            f"sample takes integers on the grid; got {values.dtype}",
+            hint="Map raw values onto the grid first: op.Desensitizer does, "
+            "or NumericMapping(domain, bounds).to_grid(values).",
+        )
+    if values.dtype == np.uint64:
+        values = np.minimum(values, np.uint64(2**63 - 1)).astype(np.int64)
+    return values
+
+
+def _check_sampler(sampler: str, law: Law) -> None:
+    known = ("auto", "alias", "inverse") if isinstance(law, TableLaw) else ("auto", "digits")
+    if sampler not in known:
+        raise ParameterError(
+            f"sampler must be one of {', '.join(map(repr, known))} for this law; got {sampler!r}. "
+            "A sampler chooses how values are drawn, never from what."
+        )
+
+
+@lru_cache(maxsize=64)
+def law_of(mechanism: Mechanism) -> Law:
+    """The law of a mechanism, built once for equal mechanisms."""
+    return mechanism._build_law()

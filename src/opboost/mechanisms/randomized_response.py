@@ -1,0 +1,68 @@
+"""Randomised response on a grid, a baseline: keep the value, or draw any cell uniformly."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from opboost.distributions import KeepLaw, Law
+from opboost.grid import Domain, checked_domain
+from opboost.mechanisms.integer_weights import table
+from opboost.mechanisms.mechanism import Mechanism, fits_table
+from opboost.mechanisms.order_kept import randomized_response_gamma
+from opboost.promises import LDP, checked_epsilon
+from opboost.randomness.exact import SLACK, exp_bounds
+
+RATIO_BITS = 96
+
+
+def ratio_below(level: Fraction) -> Fraction:
+    """A fraction that does not exceed ``e**level``, slowed by the slack of all rates."""
+    return Fraction(exp_bounds(level * (1 - SLACK), RATIO_BITS)[0], 1 << RATIO_BITS)
+
+
+@dataclass(frozen=True, slots=True)
+class RandomizedResponse(Mechanism):
+    """Generalised randomised response: the value with weight ``e**epsilon``, any other with 1.
+
+    epsilon-LDP: every pair is protected alike, near or far, so little order survives.
+    Proof: docs/proofs/baselines.md.
+
+    >>> RandomizedResponse(Domain(1, 4), epsilon=1.0).pmf(2).round(4).tolist()
+    [0.1749, 0.4754, 0.1749, 0.1749]
+    """
+
+    domain: Domain
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        checked_domain(self.domain)
+        object.__setattr__(self, "epsilon", checked_epsilon("epsilon", self.epsilon))
+
+    def guarantee(self) -> LDP:
+        """epsilon-LDP."""
+        return LDP(self.epsilon)
+
+    def on(self, domain: Domain) -> RandomizedResponse:
+        """The same level on another grid."""
+        return replace(self, domain=domain)
+
+    def scaled(self, factor: float) -> RandomizedResponse:
+        """The level multiplied by ``factor``."""
+        return replace(self, epsilon=self.epsilon * factor)
+
+    def _gamma_bound(self, distance: int) -> float:
+        return randomized_response_gamma(math.exp(self.epsilon), distance, self.domain.size)
+
+    def _gamma_as_printed(self, distance: int) -> float:
+        """As the paper's table has it: at one less than the distance."""
+        return self._gamma_bound(distance - 1)
+
+    def _build_law(self) -> Law:
+        cells, ratio = self.domain.size, ratio_below(Fraction(self.epsilon))
+        if not fits_table(cells, self.epsilon / self.domain.span):
+            return KeepLaw(self.domain, ratio)
+        high, low = ratio.numerator, ratio.denominator
+        rows = [[high if x == y else low for y in range(cells)] for x in range(cells)]
+        return table(self.domain, rows, self.epsilon, self.epsilon)

@@ -1,0 +1,111 @@
+"""A column with gaps: whether a value is missing is private too."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+
+import numpy as np
+
+from opboost._typing import BoolArray, IntArray
+from opboost.distributions.uniform_kernel import draw_coins
+from opboost.errors import DataError, ParameterError
+from opboost.mechanisms.mechanism import CHUNK, Mechanism, law_of
+from opboost.promises import Flagged, checked_epsilon
+from opboost.randomness.exact import SLACK, exp_bounds, float_above, log_ratio
+from opboost.randomness.streams import Rng, default_rng
+
+
+@dataclass(frozen=True, slots=True)
+class WithMissing:
+    """A mechanism for a column in which values may be missing.
+
+    The flag "missing" goes through randomised response at ``eps_missing``.  A row that is reported
+    missing sends nothing else.  A missing row that is reported present sends a draw from the row of
+    ``constant``, a public cell.  So for a present x
+
+        loss(None, x) <= eps_missing + bound(constant, x)
+
+    Proof: docs/proofs/missing.md.
+
+    >>> import opboost as op
+    >>> m = WithMissing(op.ClampMap(op.Domain(1, 10), epsilon=0.5), eps_missing=1.0, constant=5)
+    >>> round(m.loss(None, 7), 6), m.guarantee().bound(None, 7)
+    (2.0, 2.0)
+    """
+
+    mechanism: Mechanism
+    eps_missing: float
+    constant: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "eps_missing", checked_epsilon("eps_missing", self.eps_missing))
+        if self.constant not in self.mechanism.domain:
+            raise ParameterError(
+                f"The constant for missing values must be a cell of "
+                f"{self.mechanism.domain.L}..{self.mechanism.domain.R}; got {self.constant!r}."
+            )
+
+    def guarantee(self) -> Flagged:
+        """The mechanism's promise, with the flag's share where one of two values is missing."""
+        return Flagged(self.mechanism.guarantee(), self.eps_missing, self.constant)
+
+    def scaled(self, factor: float) -> WithMissing:
+        """All levels multiplied by ``factor``."""
+        return WithMissing(self.mechanism.scaled(factor), self.eps_missing * factor, self.constant)
+
+    def integer_flag(self) -> tuple[int, int]:
+        """``(lie, bits)``: the flag is turned round with chance ``lie / 2**bits``."""
+        bits = 128 + ceil(self.eps_missing * 1.4427)
+        one = 1 << bits
+        odds = exp_bounds(Fraction(self.eps_missing) * (1 - SLACK), bits)[0]
+        return -(-one * one // (one + odds)), bits
+
+    def sample(
+        self, x: IntArray, missing: BoolArray, rng: Rng | None = None
+    ) -> tuple[IntArray, BoolArray]:
+        """Desensitised values, and which rows are reported missing (their values mean nothing)."""
+        values = np.asarray(x)
+        gone = np.asarray(missing, dtype=np.bool_)
+        if values.shape != gone.shape or values.ndim != 1:
+            raise DataError(
+                "values and missing must be columns of one length",
+                detail=f"got shapes {values.shape} and {gone.shape}",
+            )
+        generator = default_rng(rng)
+        reported = gone ^ self._lies(gone.size, generator)
+        filled = np.where(gone, self.constant, values)
+        drawn = self.mechanism.sample(filled, generator)
+        # A reported-missing row must not carry its draw, so the public constant stands in.
+        return np.where(reported, np.asarray(self.constant, drawn.dtype), drawn), reported
+
+    def _lies(self, n: int, rng: Rng) -> BoolArray:
+        lie, bits = self.integer_flag()
+        rest = bits - 64
+        child = getattr(rng, "child", None)
+        source = (child("missing") if child else rng).open()
+        out = np.empty(n, dtype=np.bool_)
+        for start in range(0, n, CHUNK):
+            stop = min(start + CHUNK, n)
+            words = source.words(1, start, stop)[0]
+            if draw_coins(np.uint64(lie >> rest), words, out[start:stop]):
+                for i in np.flatnonzero(words == np.uint64(lie >> rest)).tolist():
+                    out[start + i] = source.further(start + i).bits(rest) < lie & ((1 << rest) - 1)
+        return out
+
+    def loss(self, x: int | None, y: int | None) -> float:
+        """The exact worst log-ratio of the pair, rounded up; ``None`` is a missing value."""
+        if x is None and y is None:
+            return 0.0
+        if x is not None and y is not None:
+            return self.mechanism.loss(x, y)
+        present = self.mechanism.domain.clamp(x if x is not None else y)  # type: ignore[arg-type]
+        lie, bits = self.integer_flag()
+        flag = log_ratio((1 << bits) - lie, lie)
+        law = law_of(self.mechanism)
+        for_present = law.gain(present, self.constant)
+        for_missing = law.gain(self.constant, present)
+        if np.isinf(max(for_present, for_missing)):
+            return float("inf")
+        return float_above(max(flag, flag + Fraction(for_present), Fraction(for_missing) - flag))

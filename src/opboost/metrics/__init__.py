@@ -1,0 +1,7 @@
+"""How much a released column is still worth: order kept, and counts in ranges."""
+
+from opboost.metrics.expected_kendall import expected_kendall
+from opboost.metrics.kendall import weighted_kendall
+from opboost.metrics.range_queries import random_queries, range_query_mse
+
+__all__ = ["expected_kendall", "random_queries", "range_query_mse", "weighted_kendall"]

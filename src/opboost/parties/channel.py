@@ -1,0 +1,221 @@
+"""What the label party sees of one feature party.
+
+A channel carries messages and nothing else.  :class:`MemoryChannel` joins two parties in one
+process, through the same bytes as a network would carry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Protocol
+
+from opboost.columns.codebook import CodedColumn
+from opboost.parties.alignment import Match, Side
+from opboost.parties.row_proof import RowProof
+from opboost.protocol.column_streams import Head
+from opboost.protocol.messages import (
+    Aligned,
+    Claim,
+    Points,
+    Proof,
+    Schema,
+    SplitQuery,
+    SplitValues,
+    Welcome,
+    decode,
+    encode,
+)
+from opboost.protocol.stored_columns import read_column
+from opboost.psi.blinding import at_once
+from opboost.storage import atomic_files
+
+
+class Channel(Protocol):
+    """The way to one feature party."""
+
+    @property
+    def party(self) -> str:
+        """The feature party's name, as the channel knows it to be."""
+        ...
+
+    def offer(self, welcome: Welcome, side: Side) -> None:
+        """Show the label party's points; only where rows are aligned privately."""
+        ...
+
+    def met(self, side: Side) -> Match:
+        """The rows in common with this party, when its points have come."""
+        ...
+
+    def tell(self, aligned: Aligned, proof: RowProof) -> None:
+        """Say which rows all parties have, and prove to know them to whoever proves it too."""
+        ...
+
+    def forget(self) -> None:
+        """Let go of points: the common rows are known, and kept."""
+        ...
+
+    def refuse(self, why: str) -> None:
+        """Say that there will be no alignment."""
+        ...
+
+    def open(self, welcome: Welcome) -> Schema:
+        """Say which job this is, and get what the party has to offer."""
+        ...
+
+    def columns(self) -> Iterator[tuple[Head, CodedColumn]]:
+        """The released columns, in the order of their numbers."""
+        ...
+
+    def files(self) -> Iterator[Path]:
+        """The same columns as the files that hold their streams, for rows that stay on disk."""
+        ...
+
+    def ask(self, query: SplitQuery) -> None:
+        """Put the split query to the party, which may come for it hours later."""
+        ...
+
+    def answer(self) -> SplitValues:
+        """The party's answer, when it has come."""
+        ...
+
+    def close(self) -> None:
+        """Say that nothing more will be asked."""
+        ...
+
+
+class Answers(Protocol):
+    """What a channel in memory needs of a feature party."""
+
+    @property
+    def name(self) -> str:
+        """The party's name."""
+        ...
+
+    def meeting(self, welcome: Welcome) -> Meets:
+        """The party's side of an alignment."""
+        ...
+
+    def release(self, welcome: Welcome) -> tuple[Schema, list[Path]]:
+        """The schema, and a file for each released column."""
+        ...
+
+    def answer(self, query: SplitQuery) -> SplitValues:
+        """The values behind cuts."""
+        ...
+
+
+class Meets(Protocol):
+    """A feature party's side of an alignment."""
+
+    def begin(self, theirs: Iterable[Points]) -> None:
+        """Look at all of the label party's points."""
+        ...
+
+    def pieces(self) -> Iterator[Points]:
+        """The party's own points."""
+        ...
+
+    def raised(self, theirs: Iterable[Points]) -> Iterator[Points]:
+        """The label party's, raised."""
+        ...
+
+    def claim(self, aligned: Aligned) -> Claim:
+        """The party's proof that it knows the common rows."""
+        ...
+
+    def finish(self, aligned: Aligned, proof: Proof) -> None:
+        """Take note of the common rows, if the label party proves that it knows them."""
+        ...
+
+
+class MemoryChannel:
+    """Two parties in one process.
+
+    >>> import opboost as op, pandas as pd, numpy as np
+    >>> numbers = np.random.default_rng(0)
+    >>> age = numbers.integers(18, 90, 300)
+    >>> shop = op.FeatureParty(
+    ...     pd.DataFrame({"age": age}),
+    ...     [
+    ...         op.PrivateColumn(
+    ...             "age",
+    ...             op.NumericMapping(op.Domain(1, 10), (17, 90)),
+    ...             op.ClampMap(op.Domain(1, 10), epsilon=0.64),
+    ...         )
+    ...     ],
+    ... )
+    >>> bank = op.LabelParty(None, (age > 50).astype(int), booster="gbdt", random_state=0)
+    >>> model = bank.train([op.MemoryChannel(shop)])
+    >>> model.predict(pd.DataFrame({"age": [20, 85]})).tolist()
+    [0, 1]
+    """
+
+    def __init__(self, party: Answers) -> None:
+        self._party = party
+        self._files: list[Path] = []
+        self.sent = 0
+
+    @property
+    def party(self) -> str:
+        """The feature party's name."""
+        return self._party.name
+
+    def offer(self, welcome: Welcome, side: Side) -> None:
+        """Hand the label party's points over."""
+        self._meeting = self._party.meeting(decode(encode(welcome), Welcome))
+        self._offered = [decode(encode(piece), Points) for piece in side.pieces()]
+        self._meeting.begin(self._offered)
+
+    def met(self, side: Side) -> Match:
+        """What the party's points have in common with the label party's."""
+        theirs = [decode(self._counted(encode(p)), Points) for p in self._meeting.pieces()]
+        doubled = b"".join(at_once(side.doubled, theirs))
+        back = self._meeting.raised(self._offered)
+        raised = b"".join(decode(self._counted(encode(p)), Points).points for p in back)
+        return side.met(raised, doubled)
+
+    def tell(self, aligned: Aligned, proof: RowProof) -> None:
+        """Tell the party which rows are common; each proves that it knows them."""
+        told = decode(encode(aligned), Aligned)
+        claim = decode(self._counted(encode(self._meeting.claim(told))), Claim)
+        agreed = proof.answered(claim, aligned.count)
+        answer = Proof(aligned.job, agreed.label)
+        self._meeting.finish(told, decode(encode(answer), Proof))
+
+    def forget(self) -> None:
+        """Let go of the label party's points."""
+        self._offered = []
+
+    def refuse(self, why: str) -> None:
+        """Nothing to do: the label party's own error is seen in this process."""
+
+    def open(self, welcome: Welcome) -> Schema:
+        """The party's release for this job."""
+        schema, self._files = self._party.release(decode(encode(welcome), Welcome))
+        return decode(self._counted(encode(schema)), Schema)
+
+    def columns(self) -> Iterator[tuple[Head, CodedColumn]]:
+        """The released columns."""
+        return map(read_column, self.files())
+
+    def files(self) -> Iterator[Path]:
+        """The files of the released columns."""
+        for file in self._files:
+            self.sent += file.stat().st_size - atomic_files.SEAL  # which stays at home
+            yield file
+
+    def ask(self, query: SplitQuery) -> None:
+        """Put the split query to the party."""
+        self._answer = self._party.answer(decode(encode(query), SplitQuery))
+
+    def answer(self) -> SplitValues:
+        """The party's answer."""
+        return decode(self._counted(encode(self._answer)), SplitValues)
+
+    def close(self) -> None:
+        """Nothing to do: the party is in this process."""
+
+    def _counted(self, data: bytes) -> bytes:
+        self.sent += len(data)
+        return data

@@ -1,0 +1,1 @@
+"""The feature party: finds common rows, desensitises once, keeps what it sends."""

@@ -1,0 +1,294 @@
+"""The feature party's side of an alignment: recorded before a point leaves, kept until it is over.
+
+In the job's folder stand ``secret`` while the alignment goes on, then ``common``, a bitmap beside
+the table.  In between stands ``told``, what the label party calls common, with ``proof/secret`` for
+the proof that both know those rows.  By bundles there is also ``rows.lock``, the outcome of that
+proof, for as long as the job goes on.
+
+What the label party learns it learns from points, so the ledger has an entry ``align`` before the
+first of them leaves, with a digest of all points that are raised, and ``aligned`` when the common
+rows are known.  Each is written once a job: another set of points, or other rows, are refused
+whatever became of the folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import shutil
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from opboost._typing import IntArray
+from opboost.errors import PeerError, PrivacyError
+from opboost.ledger import Ledger
+from opboost.parties.alignment import Shown, Side, check_aligned, kept_secret
+from opboost.parties.row_proof import Agreed, Lock, RowProof
+from opboost.protocol.messages import Aligned, Claim, Points, Proof, encode
+from opboost.psi.align_rules import AlignRules
+from opboost.psi.blinding import Secret, at_once
+from opboost.psi.common_rows import Common, unpacked
+from opboost.psi.curve_points import check_on_curve
+from opboost.psi.row_keys import Digests
+from opboost.psi.table_keys import Keys, refuse_repeats
+from opboost.storage import atomic_files
+
+
+class Meeting:
+    """One alignment with the label party; may be taken up again at any point.
+
+    ``begin``, then ``pieces`` and ``raised`` in any order, then ``claim`` and ``finish``, or by
+    bundles ``lock``.  ``bind`` ties the job's folder to its configuration when the first thing is
+    written there.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        party: str,
+        nonce: bytes,
+        digests: Digests,
+        rules: AlignRules,
+        ledger: Ledger,
+        recipient: str,
+        *,
+        bind: Callable[[], None],
+    ) -> None:
+        self._folder, self._nonce, self._digests, self._rules = folder, nonce, digests, rules
+        self._ledger, self._about = ledger, {"job": folder.name, "recipient": recipient}
+        self._party, self._bind = party, bind
+        self._shown: Shown | None = None
+        self._met: _Exchanged | None = None
+        if self.done:  # and perhaps killed before it was gone
+            self._forget_secrets()
+
+    @property
+    def done(self) -> bool:
+        """Whether the common rows are known."""
+        return (self._folder / "common").exists()
+
+    def rows(self) -> IntArray:
+        """The common rows of the table, in the order that all parties share."""
+        if not self.done:
+            raise PeerError(f"Job {self._folder.name} was not aligned yet.")
+        data = atomic_files.unsealed(self._folder / "common", atomic_files.AT_FEATURE_PARTY)
+        return Common.from_bytes(data).rows(self._digests)
+
+    def begin(self, theirs: Iterable[Points]) -> None:
+        """Look at all of the label party's points, and record them before anything leaves.
+
+        A label party that has aligned too often, or brings too many rows, is refused; so are other
+        points than those that a job began with.  What is refused leaves nothing behind.
+        """
+        refuse_repeats(self._digests)
+        self._rules.check_own(len(self._digests))
+        shown = Shown.of(self._folder.name, theirs, self._rules)
+        with self._ledger.writing():
+            if self.done or self._known("aligned") is not None:
+                raise PrivacyError(
+                    f"The rows of job {self._folder.name} are aligned, and nothing more is raised "
+                    "in it. Let the label party begin a new job (--again)."
+                )
+            known = self._known("align")
+            if known is None:
+                self._check_repeats()
+            elif not self._secret_file.exists():
+                raise _lost()
+            elif known["points"] != shown.digest:
+                raise PrivacyError(
+                    f"{self._about['recipient']!r} brings other points than those with which job "
+                    f"{self._folder.name} began; each may be a guess. Only the first are raised; "
+                    "let it begin a new job (--again)."
+                )
+            self._bind()
+            kept_secret(self._folder, atomic_files.AT_FEATURE_PARTY)
+            if known is None:
+                entry = {"rows": len(self._digests), "theirs": shown.total, "points": shown.digest}
+                self._ledger.append("align", {**self._about, **entry, "tag": self._side.tag.hex()})
+            elif known["tag"] != self._side.tag.hex():
+                raise _lost()
+        self._shown = shown
+
+    def pieces(self, have: Collection[int] = ()) -> Iterator[Points]:
+        """This party's points, all pieces but those that the label party has."""
+        self._begun()
+        return self._side.pieces(have)
+
+    def raised(self, theirs: Iterable[Points]) -> Iterator[Points]:
+        """The label party's points, raised: those that it began with, and no others."""
+        shown = self._begun()
+
+        def raised(points: Points) -> Points:
+            shown.check(points)
+            return self._side.raised(points)
+
+        return at_once(raised, theirs)
+
+    def claim(self, aligned: Aligned) -> Claim:
+        """Prove that this party knows the rows which the label party calls common.
+
+        What the label party says first is pinned: other rows, or another half of its own proof,
+        would each be a further guess at this party's rows.
+        """
+        met = self._exchanged(aligned)
+        job = self._folder.name
+        return Claim(self._party, job, aligned.count, met.share, met.agreed.feature)
+
+    def finish(self, aligned: Aligned, proof: Proof) -> None:
+        """Keep which rows are common, and let the secrets go.
+
+        The label party proves that it knows the keys of all of them; what is refused leaves nothing
+        behind in the ledger.  Repeated, it must say the same.
+        """
+        self._check_same(aligned)
+        if self.done:
+            return
+        met = self._exchanged(aligned)
+        self._check_proof(met.agreed.label, proof)
+        self._keep(aligned, met.rows)
+
+    def lock(self, aligned: Aligned) -> Lock:
+        """Keep which rows are common, and lock what is sent: only who knows those rows can open it.
+
+        This is for parties that exchange files, and saves them two: the label party proves that it
+        knows the rows by what it can read, and with its next bundle (:meth:`check_opened`).
+        """
+        self._check_same(aligned)
+        if not self._lock_file.exists():
+            met = self._exchanged(aligned)
+            atomic_files.write(
+                self._lock_file, atomic_files.sealed(Lock(met.share, met.agreed).to_bytes())
+            )
+        if not self.done:
+            self._keep(aligned, self._told(aligned))
+        return self._locked()
+
+    def check_opened(self, proof: Proof) -> None:
+        """Refuse a label party that cannot have opened what was locked."""
+        self._check_proof(self._locked().agreed.label, proof)
+
+    def _locked(self) -> Lock:
+        if not self._lock_file.exists():
+            raise _lost()
+        return Lock.from_bytes(
+            atomic_files.unsealed(self._lock_file, atomic_files.AT_FEATURE_PARTY), self._lock_file
+        )
+
+    def _exchanged(self, aligned: Aligned) -> _Exchanged:
+        """This party's half of the proof, and the outcome with the label party's half."""
+        if self._met is not None and self._met.aligned == aligned:
+            return self._met
+        self._check_same(aligned)
+        rows = self._told(aligned)
+        told = self._folder / "told"
+        atomic_files.write_new(told, encode(aligned))
+        if told.read_bytes() != encode(aligned):
+            raise self._other_rows()
+        ids = Keys.of_digests(self._digests[rows]).digest(self._nonce)
+        own = RowProof.of(kept_secret(self._folder / "proof"), ids)
+        agreed = own.with_label(self._folder.name, aligned.share)
+        self._met = _Exchanged(aligned, rows, own.share, agreed)
+        return self._met
+
+    def _check_same(self, aligned: Aligned) -> None:
+        """Refuse other rows than those that the ledger says were called common."""
+        known = self._known("aligned")
+        if known is not None and known["bitmap"] != _bitmap(aligned):
+            raise self._other_rows()
+
+    def _other_rows(self) -> PrivacyError:
+        return PrivacyError(
+            f"{self._about['recipient']!r} names other common rows than before in job "
+            f"{self._folder.name}. Let it begin a new job (--again)."
+        )
+
+    def _check_proof(self, expected: bytes, proof: Proof) -> None:
+        if proof.job != self._folder.name or not hmac.compare_digest(proof.proof, expected):
+            raise PeerError(
+                f"{self._about['recipient']!r} does not prove that it has the rows which it calls "
+                "common, so nothing is released. A table changed since the alignment began, or the "
+                "label party does not follow it. Let it begin a new job (--again)."
+            )
+
+    def _keep(self, aligned: Aligned, rows: IntArray) -> None:
+        with self._ledger.writing():
+            self._check_same(aligned)
+            common = Common.of(self._digests, rows)
+            if self._known("aligned") is None:
+                entry = {"common": aligned.count, "bitmap": _bitmap(aligned)}
+                self._ledger.append("aligned", {**self._about, **entry})
+        atomic_files.write(self._folder / "common", atomic_files.sealed(common.to_bytes()))
+        self._forget_secrets()
+
+    def _told(self, aligned: Aligned) -> IntArray:
+        """The rows that the label party calls common, in the order that all parties share."""
+        check_aligned(aligned, self._side)
+        check_on_curve(aligned.share)
+        self._rules.check_common(aligned.count)
+        rows = self._side.order[unpacked(aligned.bitmap, aligned.total)]
+        return Common.of(self._digests, rows).rows(self._digests)
+
+    @cached_property
+    def _side(self) -> Side:
+        if not self._secret_file.exists():
+            raise _lost()
+        secret = Secret(atomic_files.unsealed(self._secret_file, atomic_files.AT_FEATURE_PARTY))
+        return Side(self._folder.name, "feature", secret, self._digests, self._rules)
+
+    def _begun(self) -> Shown:
+        if self._shown is None:
+            raise PeerError(f"The alignment of job {self._folder.name} did not begin.")
+        return self._shown
+
+    def _check_repeats(self) -> None:
+        bodies = [e.body for e in self._ledger.entries("align")]
+        times = sum(body["recipient"] == self._about["recipient"] for body in bodies)
+        if times >= self._rules.repeats:
+            raise PrivacyError(
+                f"{self._about['recipient']!r} has aligned its rows with this table in "
+                f"{times} jobs, and each tells it who is here and who is not. No more than "
+                f"{self._rules.repeats} are allowed; decide on more repeats under [align]."
+            )
+
+    def _known(self, kind: str) -> dict[str, Any] | None:
+        """What the ledger says of this job."""
+        bodies = (e.body for e in self._ledger.entries(kind))
+        return next((body for body in bodies if body["job"] == self._about["job"]), None)
+
+    @property
+    def _secret_file(self) -> Path:
+        return self._folder / "secret"
+
+    @property
+    def _lock_file(self) -> Path:
+        return self._folder / "rows.lock"
+
+    def _forget_secrets(self) -> None:
+        """Also what a kill left of their writing."""
+        for file in (self._secret_file, self._folder / "told", *self._folder.glob(".secret.*")):
+            file.unlink(missing_ok=True)
+        shutil.rmtree(self._folder / "proof", ignore_errors=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Exchanged:
+    """The proof that both know the common rows, as far as this party is concerned."""
+
+    aligned: Aligned
+    rows: IntArray
+    share: bytes
+    agreed: Agreed
+
+
+def _bitmap(aligned: Aligned) -> str:
+    return hashlib.sha256(aligned.bitmap).hexdigest()
+
+
+def _lost() -> PeerError:
+    return PeerError(
+        "This party's state of this job was lost, and with it the secret under which its points "
+        "were shown. Let the label party begin a new job (--again)."
+    )

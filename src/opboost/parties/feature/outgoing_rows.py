@@ -1,0 +1,96 @@
+"""A feature party's rows on their way out: raw or stored, all of them or those that are common."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from opboost._typing import BoolArray, IntArray
+from opboost.columns.dataframes import OutColumn, hidden
+from opboost.columns.private_column import Prepared
+from opboost.errors import DataError
+from opboost.ledger import Drawing, Ledger
+from opboost.ledger.forget_person import forgotten
+from opboost.psi.row_keys import Digests
+from opboost.psi.table_keys import Keys
+
+
+@dataclass(frozen=True, slots=True)
+class RawRows:
+    """Some rows on the grid, before any noise."""
+
+    prepared: tuple[Prepared, ...]
+
+    def where(self, here: BoolArray) -> RawRows:
+        """Some of them."""
+        return RawRows(tuple(p.where(here) for p in self.prepared))
+
+    def released(self, drawing: Drawing, people: pa.LargeBinaryArray) -> list[OutColumn]:
+        """Desensitised through the ledger."""
+        return [c for columns in drawing.draw(people, self.prepared) for c in columns]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRows:
+    """Some rows of a release that was made before; ``release`` is its name."""
+
+    columns: tuple[OutColumn, ...]
+    release: str
+
+    def where(self, here: BoolArray) -> StoredRows:
+        """Some of them."""
+        return StoredRows(tuple(c.where(here) for c in self.columns), self.release)
+
+    def released(self, drawing: Drawing, people: pa.LargeBinaryArray) -> list[OutColumn]:
+        """As they are, without forgotten people; the ledger notes that they go out."""
+        drawing.repeat(people, self.release)
+        gone = drawing.forgotten(people)
+        return [hidden(c, gone) for c in self.columns] if gone.any() else list(self.columns)
+
+
+def without_forgotten(digests: Digests, ledger: Ledger, people: pa.LargeBinaryArray) -> Digests:
+    """The digests of rows' keys, in which forgotten people have one that nobody else can have.
+
+    So the label party does not find them in a private alignment.
+    """
+    gone = forgotten(ledger)(people)
+    if not gone.any():
+        return digests
+    names = ledger.people(people)[gone]
+    other = [hashlib.sha256(b"opboost forgotten\0" + name.tobytes()).digest() for name in names]
+    digests = digests.copy()
+    digests[gone] = np.frombuffer(b"".join(other), dtype=np.uint8).reshape(-1, 32)
+    return digests
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The common rows of a table, in the order that all parties share."""
+
+    digests: Digests
+    rows: IntArray
+
+    def ids(self, nonce: bytes) -> bytes:
+        """The keyed digest of their keys."""
+        return Keys.of_digests(self.digests[self.rows]).digest(nonce)
+
+    def among(self, first: int, digests: Digests) -> BoolArray:
+        """Which of the rows from ``first`` on are common; their keys must be those of before."""
+        whole = slice(first, first + len(digests))
+        if not np.array_equal(digests, self.digests[whole]):
+            raise DataError("The table's IDs changed while it was read", hint="Join again.")
+        return self._mask[whole]
+
+    @cached_property
+    def _mask(self) -> BoolArray:
+        mask = np.zeros(len(self.digests), dtype=np.bool_)
+        mask[self.rows] = True
+        return mask
+
+    def order(self) -> IntArray:
+        """Where each common row stands among the common rows in the table's order."""
+        return np.searchsorted(np.sort(self.rows), self.rows)

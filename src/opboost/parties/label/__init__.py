@@ -1,0 +1,1 @@
+"""The label party: receives releases, trains, asks for split values, predicts."""

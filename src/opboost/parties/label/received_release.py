@@ -1,0 +1,182 @@
+"""What feature parties released, as the label party takes it in."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from opboost._typing import BoolArray
+from opboost.columns.private_column import PrivateColumn
+from opboost.errors import PeerError
+from opboost.parties.channel import Channel
+from opboost.parties.message_checks import check_head
+from opboost.promises import Joint
+from opboost.protocol.column_streams import Head
+from opboost.protocol.messages import Schema
+from opboost.protocol.stored_columns import StoredColumn, read_head, unpack_column
+from opboost.training.feature_matrix import OwnColumn, Released
+
+ROWS = 1 << 20
+"""Rows of columns on disk that are looked at, at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One party's release, with its columns under the names that they have in the model."""
+
+    channel: Channel
+    schema: Schema
+    private: tuple[PrivateColumn, ...]
+    heads: list[Head] = field(default_factory=list)
+    """Of the released columns; known when they were received."""
+
+    def received(self) -> dict[Hashable, Sequence[Released]]:
+        """The released columns by private column."""
+        numbers = [c.name for c in self.private for _ in c.release_names()]
+        found: dict[Hashable, list[Released]] = {c.name: [] for c in self.private}
+        for number, (head, column) in enumerate(self.channel.columns()):
+            check_head(head, self.schema, self.private, number)
+            self.heads.append(head)
+            found[numbers[number]].append(column)
+        self._check_count(len(numbers))
+        return dict(found)
+
+    def stored(self, folder: Path) -> dict[Hashable, Sequence[StoredColumn]]:
+        """The same, unpacked into files of a folder instead of memory."""
+        numbers = [c.name for c in self.private for _ in c.release_names()]
+        found: dict[Hashable, list[StoredColumn]] = {c.name: [] for c in self.private}
+        for number, file in enumerate(self.channel.files()):
+            check_head(read_head(file), self.schema, self.private, number)
+            column = unpack_column(file, folder / f"{self.channel.party}-{number:05d}.codes")
+            self.heads.append(column.head)
+            found[numbers[number]].append(column)
+        self._check_count(len(numbers))
+        return dict(found)
+
+    def _check_count(self, due: int) -> None:
+        came = len(self.heads)
+        if came != due:
+            raise PeerError(f"Party {self.channel.party!r} sent {came} of {due} columns.")
+
+
+def sent_by_all(
+    offers: Sequence[Offer], released: Mapping[Hashable, Sequence[Released]]
+) -> BoolArray | None:
+    """The rows of which every party sent something; None where that is all of them.
+
+    A party sends nothing about a person whom it has forgotten.  Any other gap is one that its
+    schema announces.
+    """
+    return _sent_by_all(offers, released, offers[0].schema.rows)
+
+
+def stored_by_all(
+    offers: Sequence[Offer], stored: Mapping[Hashable, Sequence[StoredColumn]]
+) -> BoolArray | None:
+    """The same for columns that stay on disk, read a block of rows at a time."""
+    if not any(c.head.gaps for columns in stored.values() for c in columns):
+        return None
+    count, found = offers[0].schema.rows, []
+    for start in range(0, count, ROWS):
+        here = slice(start, min(start + ROWS, count))
+        size = here.stop - here.start
+        released = {name: [c.rows(here) for c in columns] for name, columns in stored.items()}
+        there = _sent_by_all(offers, released, size)
+        found.append(np.ones(size, dtype=np.bool_) if there is None else there)
+    whole = np.concatenate(found)
+    return None if whole.all() else whole
+
+
+def _sent_by_all(
+    offers: Sequence[Offer], released: Mapping[Hashable, Sequence[Released]], rows: int
+) -> BoolArray | None:
+    absent = [_absent(o, released, rows) for o in offers if not o.schema.columns_per_row]
+    found = [rows for rows in absent if rows is not None and rows.any()]
+    return None if not found else ~np.logical_or.reduce(found)
+
+
+def _absent(
+    offer: Offer, released: Mapping[Hashable, Sequence[Released]], rows: int
+) -> BoolArray | None:
+    """The rows of which a party sent nothing; None where its schema announces all gaps."""
+    columns = [(c.flagged() is not None, r) for c in offer.private for r in released[c.name]]
+    gaps = [np.zeros(rows, bool) if r.missing is None else r.missing for _, r in columns]
+    plain = [g for (flagged, _), g in zip(columns, gaps, strict=True) if not flagged]
+    if not plain:
+        return None
+    if any((g != plain[0]).any() for g in plain) or any((plain[0] & ~g).any() for g in gaps):
+        raise PeerError(
+            f"Party {offer.channel.party!r} sent gaps in some columns of a row, which its schema "
+            "does not announce."
+        )
+    return plain[0]
+
+
+def of_rows(
+    released: Mapping[Hashable, Sequence[Released]], rows: BoolArray
+) -> dict[Hashable, Sequence[Released]]:
+    """Released columns of some rows."""
+    return {name: [c.where(rows) for c in columns] for name, columns in released.items()}
+
+
+def named_apart(offers: list[Offer], own: list[str]) -> list[Offer]:
+    """Where parties have features of one name, put the party's name before it, or a number."""
+    seen = Counter([*own, *(n for o in offers for c in o.private for n in _all_names(c))])
+    taken = set(own)
+    apart = []
+    for offer in offers:
+        columns = []
+        for column in offer.private:
+            clash = any(seen[name] > 1 for name in _all_names(column))
+            first = f"{offer.schema.party}.{column.name}" if clash else str(column.name)
+            tries = chain([first], (f"{first}.{number}" for number in count(2)))
+            columns.append(
+                next(
+                    c
+                    for c in (replace(column, name=name) for name in tries)
+                    if taken.isdisjoint(_all_names(c))
+                )
+            )
+            taken.update(_all_names(columns[-1]))
+        apart.append(replace(offer, private=tuple(columns)))
+    return apart
+
+
+def own_names(columns: Iterable[OwnColumn]) -> list[str]:
+    """The names of the label party's columns, and of the features that they become."""
+    return [name for c in columns for name in {str(c.name), *c.names()}]
+
+
+def _all_names(column: PrivateColumn) -> set[str]:
+    return {str(column.name), *column.feature_names()}
+
+
+def promise(offers: list[Offer]) -> Joint:
+    """What all releases together promise about one person's record."""
+    parts: dict[object, Any] = {}
+    for offer in offers:
+        parts |= {c.name: c.guarantee() for c in offer.private}
+    sampled = offers[0].schema.columns_per_row or None if len(offers) == 1 else None
+    return Joint(parts, sampled)
+
+
+def seed(offers: list[Offer]) -> int:
+    """A seed that follows from what was released."""
+    digests = b"".join(head.digest for offer in offers for head in offer.heads)
+    return int.from_bytes(hashlib.sha256(digests).digest()[:4], "big") >> 1
+
+
+def sent(offers: list[Offer]) -> float | None:
+    """The share of rows that send each column; None where parties differ."""
+    shares = {
+        o.schema.columns_per_row / len(o.private) if o.schema.columns_per_row else 1.0
+        for o in offers
+    }
+    return shares.pop() if len(shares) == 1 else None

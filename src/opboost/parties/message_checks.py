@@ -1,0 +1,132 @@
+"""What the label party refuses to take in, whoever sends it."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from opboost.columns.codebook import Codebook
+from opboost.columns.private_column import LARGEST, PrivateColumn
+from opboost.errors import PeerError
+from opboost.grid import NumericMapping
+from opboost.protocol.column_streams import Head
+from opboost.protocol.messages import Rows, Schema, SplitQuery, SplitValues, encode
+
+
+def check_schema(schema: Schema | Rows, party: str, job: str, rows: int, ids: bytes) -> None:
+    """Refuse a release of another party, job or set of rows; ``ids`` is the digest expected."""
+    if schema.party != party:
+        raise PeerError(f"Party {party!r} sent a release in the name of {schema.party!r}.")
+    if schema.job != job:
+        raise PeerError(f"Party {party!r} sent a release of job {schema.job!r}.")
+    if schema.rows != rows:
+        raise PeerError(
+            f"Party {party!r} sent {schema.rows:,} rows; the label party has {rows:,}. " + _NEXT
+        )
+    if not hmac.compare_digest(schema.ids, ids):
+        raise PeerError(
+            f"The row IDs of party {party!r} are not the label party's in the same order. " + _NEXT
+        )
+
+
+_NEXT = (
+    "Where rows are given, sort both tables by ID and keep the common rows; where they were "
+    "aligned, a table changed since: begin a new job (--again)."
+)
+
+
+def check_private(private: Sequence[PrivateColumn]) -> None:
+    """Refuse columns on which no booster could train."""
+    for c in private:
+        if c.mapping is not None and max(map(abs, ends(c))) > LARGEST:
+            raise PeerError(
+                f"Column {c.name!r} has a grid beyond 2**24, which boosters' 32-bit floats cannot "
+                "tell apart. Use a coarser one."
+            )
+
+
+def check_values_shown(schema: Schema) -> None:
+    """Refuse codes without values, of which no prediction can be made."""
+    if schema.codebook != "full":
+        raise PeerError(
+            f"Party {schema.party!r} withholds its codebook, and codes without values cannot be "
+            'predicted from. It takes part in predictions with codebook = "full" under [party].'
+        )
+
+
+def check_answer(
+    query: SplitQuery,
+    answer: SplitValues,
+    private: Sequence[PrivateColumn],
+    books: Mapping[int, Codebook | None],
+) -> dict[int, list[float]]:
+    """The cells behind each column's cuts; an answer that cannot be true is refused."""
+    if answer.job != query.job or answer.query != hashlib.sha256(encode(query)).digest():
+        raise PeerError("The answer is one to another split query.")
+    if [c.column for c in answer.columns] != [c.column for c in query.columns]:
+        raise PeerError("The answer leaves out columns, or has others.")
+    released = [c for c in private for _ in c.release_names()]
+    found = {}
+    for cuts, values in zip(query.columns, answer.columns, strict=True):
+        number, column = cuts.column, released[cuts.column]
+        if len(values.values) != len(cuts.codes):
+            raise PeerError(f"The answer has some cuts of column {number} only.")
+        cells = [_cell(column, values.units, v) for v in values.values]
+        lower, upper = ends(column)
+        if any(not lower <= c <= upper for c in cells) or any(np.diff(cells) <= 0):
+            raise PeerError(f"The values of column {number} do not rise on its grid.")
+        book = books[number]
+        if book is not None and cells != book.values[list(cuts.codes)].tolist():
+            raise PeerError(f"The values of column {number} are not what its codebook says.")
+        found[number] = cells
+    return found
+
+
+def _cell(column: PrivateColumn, units: str, value: float) -> float:
+    """A split value as a cell: in raw units the threshold lies in the cell that it stands for."""
+    if units == "grid":
+        return value
+    if not isinstance(column.mapping, NumericMapping):
+        raise PeerError("A split value in raw units came for a column without them.")
+    if math.isinf(value):
+        return float(column.mapping.domain.R if value > 0 else column.mapping.domain.L)
+    return float(column.mapping.to_grid([value])[0])
+
+
+def most_symbols(private: Sequence[PrivateColumn], number: int) -> int:
+    """How many symbols a released column's stream has at most: its cells, and one for gaps."""
+    released = [c for c in private for _ in c.release_names()]
+    if number >= len(released):
+        raise PeerError(f"Column {number} came, and {len(released)} are announced.")
+    mapping = released[number].mapping
+    return 3 if mapping is None else mapping.domain.size + 1
+
+
+def check_head(head: Head, schema: Schema, private: Sequence[PrivateColumn], number: int) -> None:
+    """Refuse a column whose head does not fit what its party's schema says."""
+    released = [c for c in private for _ in c.release_names()]
+    if number >= len(released) or head.column != number:
+        raise PeerError(f"Column {head.column} came where column {number} was due.")
+    column = released[number]
+    lower, upper = (0, 1) if column.mapping is None else ends(column)
+    if head.rows != schema.rows:
+        raise PeerError(f"Column {number} has {head.rows:,} rows, the schema {schema.rows:,}.")
+    if head.values > upper - lower + 1:
+        raise PeerError(f"Column {number} has {head.values} codes, more than its grid has cells.")
+    withheld = schema.codebook == "cuts" and column.has_order
+    if (head.codebook is None) != (withheld or not head.values):
+        raise PeerError(f"Column {number} withholds its codebook, or should and does not.")
+    if head.codebook is not None:
+        values = head.codebook.values
+        if values[0] < lower or values[-1] > upper:
+            raise PeerError(f"Column {number} has values outside its grid {lower}..{upper}.")
+
+
+def ends(column: PrivateColumn) -> tuple[int, int]:
+    """The first and the last cell of a column's grid."""
+    assert column.mapping is not None
+    return column.mapping.domain.L, column.mapping.domain.R

@@ -1,0 +1,18 @@
+"""Promises about privacy: the forms they take (``forms.py``) and how they compose
+(``composition.py``)."""
+
+from opboost.promises.composition import Guarantee, Joint, NoGuarantee, Sum
+from opboost.promises.forms import DLDP, LDP, Flagged, LocalDLDP, PartitionDLDP, checked_epsilon
+
+__all__ = [
+    "DLDP",
+    "LDP",
+    "Flagged",
+    "Guarantee",
+    "Joint",
+    "LocalDLDP",
+    "NoGuarantee",
+    "PartitionDLDP",
+    "Sum",
+    "checked_epsilon",
+]

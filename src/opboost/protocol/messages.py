@@ -1,0 +1,197 @@
+"""The small messages, in the order in which they are sent.
+
+::
+
+    feature party                      label party
+    Hello            ->                             who am I, which job
+                     <-           Challenge         a nonce to sign
+    Login            ->                             the signature, and the certificate
+                     <-           Welcome           the job's number, a nonce, a session
+    PointsQuery      ->                             only where rows are aligned privately:
+                     <-           Points            the label party's blinded IDs, in pieces
+    Points           ->                             its own, and the label party's raised
+                     <-           Aligned           which of its points are common to all parties
+    Claim            ->                             a proof that it knows those rows
+                     <-           Proof             the label party's proof that it does
+    Rows             ->                             only where rows are given: a digest of their IDs
+    Schema           ->                             columns and promises
+    (codes)          ->                             one stream a column, see columns.py
+    Receipt          ->                             the head of the ledger's chain, signed
+                     <-           SplitQuery        the cuts that the trees use, when there are any;
+                                                    none where rows are predicted
+    SplitValues      ->                             the values behind them
+                     <-           Farewell          the job is done
+
+Each is a frozen value with one Arrow form: ``decode(encode(m)) == m``, and bytes that were altered
+or cut short are refused.  ``meeting.py``, ``matching.py``, ``release.py`` and ``splits.py`` hold
+them by what they are for; all are had from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import fields
+from typing import Any, NamedTuple, TypeVar, cast
+
+from opboost.errors import WireError
+from opboost.protocol.envelope import seal, unseal
+from opboost.protocol.message_rules import (
+    PARTY_NAME,
+    Units,
+    check,
+    check_job,
+    check_party,
+    job_number,
+)
+from opboost.protocol.packed_lists import is_text, packed, unpacked
+from opboost.protocol.psi_messages import (
+    MOST_POINTS,
+    Aligned,
+    Claim,
+    Points,
+    PointsQuery,
+    Proof,
+    Rows,
+    Step,
+)
+from opboost.protocol.release_messages import MOST_COLUMNS, Books, ColumnSchema, Receipt, Schema
+from opboost.protocol.session_messages import Ack, Challenge, Farewell, Hello, Login, Poll, Welcome
+from opboost.protocol.split_messages import Cuts, SplitQuery, SplitValues, Values
+
+__all__ = [
+    "KINDS",
+    "MOST_COLUMNS",
+    "MOST_POINTS",
+    "PARTY_NAME",
+    "Ack",
+    "Aligned",
+    "Books",
+    "Challenge",
+    "Claim",
+    "ColumnSchema",
+    "Cuts",
+    "Farewell",
+    "Hello",
+    "Login",
+    "Points",
+    "PointsQuery",
+    "Poll",
+    "Proof",
+    "Receipt",
+    "Rows",
+    "Schema",
+    "SplitQuery",
+    "SplitValues",
+    "Step",
+    "Units",
+    "Values",
+    "Welcome",
+    "check_job",
+    "check_party",
+    "decode",
+    "decode_receipt",
+    "encode",
+    "job_number",
+]
+
+KINDS: dict[str, Any] = {
+    m.KIND: m
+    for m in (
+        Hello,
+        Challenge,
+        Login,
+        Welcome,
+        PointsQuery,
+        Points,
+        Aligned,
+        Claim,
+        Proof,
+        Rows,
+        Schema,
+        Receipt,
+        SplitQuery,
+        SplitValues,
+        Poll,
+        Ack,
+        Farewell,
+    )
+}
+M = TypeVar("M")
+
+
+def encode(message: Any) -> bytes:
+    """The bytes of a message."""
+    return seal(message.KIND, message.ARROW, _row(message))
+
+
+def decode_receipt(data: bytes) -> Receipt:
+    """A receipt of this version or of 1: its form is the same, and it is kept for good."""
+    return decode(data, Receipt, versions=(1,))
+
+
+def decode(data: bytes, *expected: type[M], versions: Collection[int] = ()) -> M:
+    """The message of these bytes, which must be of one of the expected classes.
+
+    ``versions`` are earlier ones in which it had the same form.
+    """
+    forms = {m.KIND: m.ARROW for m in expected}  # type: ignore[attr-defined]
+    kind, row = unseal(data, forms, versions)
+    if None in row.values():
+        raise WireError(f"A {kind} lacks a field.")
+    if kind in _COLUMNS:
+        row["columns"] = tuple(_COLUMNS[kind].read(row["columns"]))
+    elif "columns" in row:
+        row["columns"] = tuple(row["columns"])
+    made: M = KINDS[kind](**row)
+    return made
+
+
+def _row(message: Any) -> dict[str, Any]:
+    row = {f.name: getattr(message, f.name) for f in fields(message)}
+    if message.KIND in _COLUMNS:
+        row["columns"] = _COLUMNS[message.KIND].write(row["columns"])
+    return row
+
+
+class _Form(NamedTuple):
+    """How a message's list of columns is written and read."""
+
+    write: Callable[[Any], Any]
+    read: Callable[[Any], Iterator[Any]]
+
+
+def _read_schemas(data: bytes) -> Iterator[ColumnSchema]:
+    for spec in unpacked(data, MOST_COLUMNS):
+        check(isinstance(spec, str) and is_text(spec), "A column's description is text.")
+        yield ColumnSchema(spec)
+
+
+def _read_cuts(rows: list[Any]) -> Iterator[Cuts]:
+    for row in rows:
+        check(row is not None and None not in row.values(), "A list of columns has a gap.")
+        check(None not in row["codes"], "A list of columns has a gap.")
+        yield Cuts(row["column"], tuple(row["codes"]))
+
+
+def _read_values(data: bytes) -> Iterator[Values]:
+    for item in unpacked(data, MOST_COLUMNS):
+        check(isinstance(item, list) and len(item) == 3, "Split values name column and units.")
+        column, units, values = item
+        check(type(column) is int and type(units) is str, "Split values name column and units.")
+        check(
+            isinstance(values, list) and all(type(v) is float for v in values),
+            "A split value is a number.",
+        )
+        yield Values(column, cast("Units", units), tuple(values))
+
+
+_COLUMNS: dict[str, _Form] = {
+    Schema.KIND: _Form(lambda many: packed([c.spec for c in many]), _read_schemas),
+    SplitQuery.KIND: _Form(
+        lambda many: [{"column": c.column, "codes": c.codes} for c in many], _read_cuts
+    ),
+    SplitValues.KIND: _Form(
+        lambda many: packed([[v.column, v.units, [float(x) for x in v.values]] for v in many]),
+        _read_values,
+    ),
+}

@@ -1,0 +1,44 @@
+"""Lists inside messages, deflated: they say much the same again and again."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from typing import Any
+
+from opboost.errors import WireError
+from opboost.protocol.envelope import LARGEST
+from opboost.protocol.message_rules import check
+
+
+def packed(items: list[Any]) -> bytes:
+    """Items of plain data as bytes.
+
+    >>> unpacked(packed([[0, "grid", [1.5, 2.5]]]), most=1)
+    [[0, 'grid', [1.5, 2.5]]]
+    """
+    text = json.dumps(items, ensure_ascii=False, separators=(",", ":"))
+    return zlib.compress(text.encode(), 9)
+
+
+def is_text(words: str) -> bool:
+    """Whether characters can be written again: JSON also has halves of some.
+
+    >>> is_text("größer"), is_text(json.loads('"\\\\ud800"'))
+    (True, False)
+    """
+    return not any("\ud800" <= c <= "\udfff" for c in words)
+
+
+def unpacked(data: bytes, most: int) -> list[Any]:
+    """What a peer packed: ``most`` items, and never more than the largest message inflated."""
+    unpacker = zlib.decompressobj()
+    try:
+        text = unpacker.decompress(data, LARGEST)
+        check(unpacker.eof and not unpacker.unused_data, "A packed list is too long, or cut.")
+        items = json.loads(text)
+    except (zlib.error, ValueError, RecursionError):
+        raise WireError("A packed list cannot be unpacked.") from None
+    if not isinstance(items, list) or len(items) > most:
+        raise WireError(f"A packed list has {most:,} items at most.")
+    return items

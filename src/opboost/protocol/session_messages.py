@@ -1,0 +1,116 @@
+"""Messages by which parties meet, ask what is next, and part."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pyarrow as pa
+
+from opboost.protocol.message_rules import BYTES, INT, TEXT, arrow, check, check_job, check_party
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """A feature party says who it is and which job file it holds; the answer is a challenge."""
+
+    party: str
+    job_hash: bytes
+
+    KIND: ClassVar = "hello"
+    ARROW: ClassVar = arrow(party=TEXT, job_hash=BYTES)
+
+    def __post_init__(self) -> None:
+        check_party(self.party)
+        check(len(self.job_hash) == 32, "A job file's hash has 32 bytes.")
+
+
+@dataclass(frozen=True, slots=True)
+class Challenge:
+    """What a login has to sign: a nonce that is good once, over the connection it came by.
+
+    ``certificate`` is the label party's own; empty where there are none.
+    """
+
+    nonce: bytes
+    certificate: bytes
+
+    KIND: ClassVar = "challenge"
+    ARROW: ClassVar = arrow(nonce=BYTES, certificate=BYTES)
+
+    def __post_init__(self) -> None:
+        check(len(self.nonce) == 32, "A nonce has 32 bytes.")
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """A feature party proves its name: a signature over the challenge, with its certificate."""
+
+    certificate: bytes
+    signature: bytes
+
+    KIND: ClassVar = "login"
+    ARROW: ClassVar = arrow(certificate=BYTES, signature=BYTES)
+
+    @staticmethod
+    def signed(hello: Hello, label_party: str, nonce: bytes) -> bytes:
+        """The bytes that the signature covers."""
+        words = ["opboost login 1", label_party, hello.party, hello.job_hash.hex(), nonce.hex()]
+        return "\n".join(words).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Welcome:
+    """The label party's answer: the job's number, and the key for the digest of the row IDs.
+
+    ``receipt`` is the newest receipt that the label party holds of this party's ledger, sealed;
+    empty if there is none.  ``session`` is what the party shows with every call that follows.
+    """
+
+    job: str
+    nonce: bytes
+    receipt: bytes
+    session: bytes = b""
+
+    KIND: ClassVar = "welcome"
+    ARROW: ClassVar = arrow(job=TEXT, nonce=BYTES, receipt=BYTES, session=BYTES)
+
+    def __post_init__(self) -> None:
+        check_job(self.job)
+        check(len(self.nonce) == 32, "A nonce has 32 bytes.")
+        check(len(self.session) in (0, 32), "A session has 32 bytes.")
+
+
+@dataclass(frozen=True, slots=True)
+class Poll:
+    """A feature party asks whether there is something for it to do."""
+
+    job: str
+
+    KIND: ClassVar = "poll"
+    ARROW: ClassVar = arrow(job=TEXT)
+
+    def __post_init__(self) -> None:
+        check_job(self.job)
+
+
+@dataclass(frozen=True, slots=True)
+class Ack:
+    """What was received so far: streams of columns by number, or a step's name."""
+
+    job: str
+    step: str
+    columns: tuple[int, ...] = ()
+
+    KIND: ClassVar = "ack"
+    ARROW: ClassVar = arrow(job=TEXT, step=TEXT, columns=pa.list_(INT))
+
+
+@dataclass(frozen=True, slots=True)
+class Farewell:
+    """The job is done; nothing more will be asked."""
+
+    job: str
+
+    KIND: ClassVar = "farewell"
+    ARROW: ClassVar = arrow(job=TEXT)

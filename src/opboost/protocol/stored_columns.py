@@ -1,0 +1,112 @@
+"""Columns that came as streams in files: read into memory, or unpacked onto the disk.
+
+A stream can only be read from its beginning.  Unpacked, a column is a plain file of one or two
+bytes a code, any rows of which are read at once; so training needs no column in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from opboost.storage import atomic_files
+from opboost._typing import BoolArray, IntArray
+from opboost.errors import WireError
+from opboost.columns.codebook import Codebook, CodedColumn
+from opboost.protocol.column_streams import Head, Reader
+
+_SYMBOLS = 1 << 22
+"""Symbols that are copied at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredColumn:
+    """A received column whose symbols lie in a plain file."""
+
+    file: Path
+    head: Head
+    kind: np.dtype[Any]
+
+    @property
+    def book(self) -> Codebook | None:
+        """The values behind codes; None where they are withheld."""
+        return self.head.codebook
+
+    def rows(self, rows: slice) -> CodedColumn:
+        """Some rows of the column."""
+        count = rows.stop - rows.start
+        begin = rows.start * self.kind.itemsize
+        symbols = np.fromfile(self.file, self.kind, count, offset=begin)
+        if len(symbols) != count:
+            raise atomic_files.damaged(self.file, "Run it again: the column is unpacked anew.")
+        return coded_column(self.head, symbols)
+
+    def where(self, rows: BoolArray) -> StoredColumn:
+        """The column of some rows alone, in a file that takes this one's place."""
+        symbols = np.memmap(self.file, self.kind, mode="r")
+        if len(symbols) != len(rows):
+            raise atomic_files.damaged(self.file, "Run it again: the column is unpacked anew.")
+        target = self.file.with_suffix(".kept")
+        with atomic_files.naming(target), target.open("wb") as out:
+            for start in range(0, len(rows), _SYMBOLS):
+                piece = slice(start, start + _SYMBOLS)
+                symbols[piece][rows[piece]].tofile(out)
+        self.file.unlink()
+        return replace(self, file=target)
+
+
+def read_column(file: Path) -> tuple[Head, CodedColumn]:
+    """A column from the file that holds its stream."""
+    with _reading(file) as (head, pieces):
+        symbols = list(pieces)
+    return head, coded_column(head, np.concatenate(symbols))
+
+
+def unpack_column(file: Path, target: Path) -> StoredColumn:
+    """Put the symbols of a stream into a plain file: all of them, or the stream is refused."""
+    with _reading(file) as (head, pieces), atomic_files.naming(target), target.open("wb") as out:
+        kind: np.dtype[Any] = np.dtype(np.uint8)
+        for piece in pieces:
+            piece.tofile(out)
+            kind = piece.dtype
+    return StoredColumn(target, head, kind)
+
+
+def read_head(file: Path) -> Head:
+    """The head of a column's stream in a file."""
+    with _stream(file) as stream:
+        return Head.from_schema(stream.schema)
+
+
+@contextmanager
+def _reading(file: Path) -> Iterator[tuple[Head, Iterator[IntArray]]]:
+    """The head of a stream, and its pieces; one that ended early or was altered is refused."""
+    atomic_files.check_seal(file, atomic_files.AT_LABEL_PARTY)
+    with _stream(file) as stream:
+        head = Head.from_schema(stream.schema)
+        reader = Reader(head)
+        yield head, (reader.take(batch) for batch in stream)
+        reader.finish()
+
+
+@contextmanager
+def _stream(file: Path) -> Iterator[pa.ipc.RecordBatchStreamReader]:
+    try:
+        with pa.OSFile(str(file)) as source, pa.ipc.open_stream(source) as stream:
+            yield stream
+    except (pa.ArrowException, OSError) as error:
+        raise WireError(f"A column's file cannot be read ({type(error).__name__}).") from None
+
+
+def coded_column(head: Head, symbols: IntArray) -> CodedColumn:
+    """Symbols of a stream as codes and gaps."""
+    if not head.gaps:
+        return CodedColumn(symbols, head.codebook)
+    missing = symbols == head.values
+    return CodedColumn(np.where(missing, 0, symbols), head.codebook, missing)

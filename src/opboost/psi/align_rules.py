@@ -1,0 +1,65 @@
+"""What a party insists on when rows are aligned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from opboost.errors import ParameterError, PrivacyError
+from opboost.psi.row_keys import Normalisation
+
+
+@dataclass(frozen=True, slots=True)
+class AlignRules:
+    """How IDs are spelt alike, and the limits of one party.
+
+    Args:
+        normalisation: What two spellings of an ID may differ in; the same at every party.
+        minimum_rows: With fewer common rows nothing is released.
+        most_rows: The largest set, one's own or a peer's, that takes part.
+        repeats: How many jobs the same label party may align with a feature party's ledger.
+    """
+
+    normalisation: Normalisation = field(default_factory=Normalisation)
+    minimum_rows: int = 100
+    most_rows: int = 5_000_000
+    repeats: int = 20
+
+    def __post_init__(self) -> None:
+        for name in ("minimum_rows", "most_rows", "repeats"):
+            if getattr(self, name) < 1:
+                raise ParameterError(f"{name} is 1 or more; got {getattr(self, name)}.")
+
+    @classmethod
+    def of(cls, align: AlignRules | Literal["psi", "given"]) -> AlignRules | None:
+        """The rules of a way to align; None where rows are as given."""
+        if isinstance(align, AlignRules):
+            return align
+        if align not in ("psi", "given"):
+            raise ParameterError(f"align is 'psi', 'given' or op.AlignRules; got {align!r}.")
+        return cls() if align == "psi" else None
+
+    def check_common(self, count: int) -> None:
+        """Refuse an intersection that is too small to hide in."""
+        if count < self.minimum_rows:
+            raise PrivacyError(
+                f"The parties have {count:,} rows in common; with fewer than "
+                f"{self.minimum_rows:,} nothing is released. Check that IDs are spelt alike "
+                "([align] of the job file), or lower minimum_rows under [align]."
+            )
+
+    def check_own(self, rows: int) -> None:
+        """Refuse to bring more rows than this party wants to show points of."""
+        if rows > self.most_rows:
+            raise PrivacyError(
+                f"The table has {rows:,} rows, and no more than {self.most_rows:,} may be aligned. "
+                "Decide on a higher most_rows under [align]."
+            )
+
+    def check_theirs(self, rows: int) -> None:
+        """Refuse a peer with more rows than it may guess at."""
+        if rows > self.most_rows:
+            raise PrivacyError(
+                f"The other party brings {rows:,} rows, and each may be a guess; no more than "
+                f"{self.most_rows:,} are taken. Decide on a higher most_rows under [align]."
+            )

@@ -1,0 +1,102 @@
+"""What is common, and in which order."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from opboost._typing import BoolArray, IntArray
+from opboost.errors import DataError, WireError
+from opboost.psi.curve_points import POINT
+from opboost.psi.row_keys import Digests
+
+
+def matched(ours: bytes, theirs: bytes) -> tuple[IntArray, IntArray]:
+    """Where equal points stand among ours and among theirs; both raised by both secrets.
+
+    Nobody has a key twice, so a point that stands twice in one list is refused.
+    """
+    a, b = distinct(ours), distinct(theirs)
+    _, left, right = np.intersect1d(a, b, assume_unique=True, return_indices=True)
+    return left, right
+
+
+def distinct(points: bytes) -> np.ndarray[Any, np.dtype[np.bytes_]]:
+    """The points one by one; one that stands twice is refused."""
+    found = np.frombuffer(points, dtype=f"S{POINT}")
+    if len(np.unique(found)) < len(found):
+        raise WireError("A point stands twice; every party has each ID once.")
+    return found
+
+
+def packed(places: IntArray, count: int) -> bytes:
+    """A set of places below ``count`` as a bitmap."""
+    bits = np.zeros(count, dtype=np.bool_)
+    bits[places] = True
+    return np.packbits(bits).tobytes()
+
+
+def unpacked(bitmap: bytes, count: int) -> BoolArray:
+    """The bitmap as truth values; one of another length, or with a bit beyond it, is refused."""
+    whole = np.unpackbits(np.frombuffer(bitmap, dtype=np.uint8)).astype(np.bool_)
+    if len(bitmap) != -(-count // 8) or whole[count:].any():
+        raise WireError(f"A bitmap of {len(bitmap):,} bytes does not fit {count:,} points.")
+    return whole[:count]
+
+
+@dataclass(frozen=True, slots=True)
+class Common:
+    """Which rows of one table are common, told without any key: a bitmap beside the table.
+
+    The bits stand in the order of the keys' digests; so do the common rows, at every party.
+    ``table`` is a digest of all keys, against a table that changed meanwhile.
+    """
+
+    table: bytes
+    bits: bytes
+    size: int
+
+    @classmethod
+    def of(cls, digests: Digests, rows: IntArray) -> Common:
+        """The common rows of the table with these keys, given by their numbers."""
+        order = _by_digest(digests)
+        mask = np.zeros(len(digests), dtype=np.bool_)
+        mask[rows] = True
+        places = np.flatnonzero(mask[order])
+        return cls(_table(digests, order), packed(places, len(digests)), len(places))
+
+    def rows(self, digests: Digests) -> IntArray:
+        """The numbers of the common rows, in the order that all parties share."""
+        order = _by_digest(digests)
+        if self.table != _table(digests, order):
+            raise DataError(
+                "The table's IDs are not those that were aligned",
+                hint="Bring the table back, or let the label party begin a new job (--again).",
+            )
+        return order[unpacked(self.bits, len(digests))]
+
+    def to_bytes(self) -> bytes:
+        """As a file holds it."""
+        return self.table + self.size.to_bytes(8, "big") + self.bits
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Common:
+        """From a file; one that was damaged is refused."""
+        found = cls(data[:32], data[40:], int.from_bytes(data[32:40], "big"))
+        if len(data) <= 40 or int.from_bytes(found.bits, "big").bit_count() != found.size:
+            raise DataError(
+                "The file with the common rows is damaged",
+                hint="Bring back a copy of it, or begin a new job (--again).",
+            )
+        return found
+
+
+def _by_digest(digests: Digests) -> IntArray:
+    return np.argsort(np.ascontiguousarray(digests).view("S32").ravel(), kind="stable")
+
+
+def _table(digests: Digests, order: IntArray) -> bytes:
+    return hashlib.sha256(digests[order].tobytes()).digest()

@@ -1,0 +1,162 @@
+"""Row keys: ID columns under a declared normalisation, the same at every party."""
+
+from __future__ import annotations
+
+import hashlib
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from opboost.columns.row_ids import Spelling, canonical, id_bytes, plain_ids
+from opboost.errors import DataError, ParameterError
+from opboost.storage.framing import framed
+
+Digests = np.ndarray[Any, np.dtype[np.uint8]]
+"""One row of 32 bytes a key."""
+
+_DOMAIN = b"opboost row key 1\0"
+
+
+@dataclass(frozen=True, slots=True)
+class Normalisation:
+    """What two spellings of an ID may differ in; and what an ID is made of.
+
+    By default IDs are compared in the canonical form that a ledger uses as well: NFKC, case-folded,
+    trimmed.  :meth:`exact` is for IDs that differ in case alone; it needs a ledger with
+    ``ids="exact"``.
+
+    ``parts`` names the parts of an ID of several columns, in the order in which every party lists
+    its own; keys of other parts, or of the same in another order, never meet.
+
+    >>> Normalisation().text("  Ａb-７ ")
+    'ab-7'
+    """
+
+    trim: bool = True
+    case: Literal["keep", "lower", "upper", "fold"] = "fold"
+    unicode: Literal["none", "NFC", "NFKC"] = "NFKC"
+    parts: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(set(self.parts)) < len(self.parts) or not all(self.parts):
+            raise ParameterError(f"parts are different names; got {list(self.parts)}.")
+
+    @classmethod
+    def exact(cls, parts: tuple[str, ...] = ()) -> Normalisation:
+        """IDs that are the same only if every character is."""
+        return cls(trim=False, case="keep", unicode="none", parts=parts)
+
+    @property
+    def spelling(self) -> Spelling | None:
+        """Which of a ledger's two spellings this is; None for one in between."""
+        if self == Normalisation(parts=self.parts):
+            return "canonical"
+        return "exact" if self == Normalisation.exact(self.parts) else None
+
+    def check_columns(self, names: Sequence[str]) -> None:
+        """Refuse columns that do not stand for the parts of an ID, one for each in its order."""
+        named = list(self.parts)
+        if len(names) > 1 and not named:
+            raise ParameterError(
+                f"The ID is made of {len(names)} columns, and the parties have not agreed on its "
+                'parts. Name them in the job file: [align] parts = ["branch", "number"], in the '
+                "order in which every party lists its columns."
+            )
+        if named and len(names) != len(named):
+            raise ParameterError(
+                f"The job's IDs have {len(named)} parts ({', '.join(named)}), this party's "
+                f"{len(names)}. List a column for each part, in that order, as id under [align]."
+            )
+        if sorted(names) == sorted(named) and list(names) != named:
+            raise ParameterError(
+                f"The job's IDs have the parts {', '.join(named)}, and this party lists "
+                f"{', '.join(names)}. List them in that order as id under [align]."
+            )
+
+    def text(self, value: str) -> str:
+        """The normal form of a text; that of a normal form is itself."""
+        if self.spelling == "canonical":
+            return canonical(value)
+        value = self._composed(value)
+        if self.case == "fold":
+            value = self._composed(self._composed(value.casefold()).casefold())
+        elif self.case == "lower":
+            value = self._composed(value.lower())
+        elif self.case == "upper":
+            value = self._composed(value.upper())
+        return value.strip() if self.trim else value
+
+    def column(self, values: Sequence[Any]) -> Sequence[Any]:
+        """A column of IDs in normal form; what is no text stays as it is."""
+        if self.spelling == "exact":
+            return values
+        return [self.text(v) if isinstance(v, str) else v for v in values]
+
+    def _composed(self, value: str) -> str:
+        return value if self.unicode == "none" else unicodedata.normalize(self.unicode, value)
+
+
+def row_keys(
+    columns: Sequence[Sequence[Any]], names: Sequence[str], rule: Normalisation, first: int = 0
+) -> list[bytes]:
+    """Each row's key: its IDs in normal form, parts kept apart, behind the parts' names.
+
+    ``first`` is the number of the first row, by which errors name one.
+    """
+    spelt = [rule.column(c) for c in columns]
+    for column, name in zip(spelt, names, strict=True):
+        _refuse_invisible(column, name, first)
+    keys = id_bytes(spelt, names, first)
+    if not rule.parts:
+        return keys
+    rule.check_columns(names)
+    parts = framed(part.encode() for part in rule.parts)
+    return [framed((parts, key)) for key in keys]
+
+
+def table_keys(
+    table: pa.Table, names: Sequence[str], rule: Normalisation, first: int = 0
+) -> list[bytes]:
+    """The keys of an Arrow table's rows: what :func:`row_keys` gives, faster for plain IDs."""
+    found: list[bytes] = key_array(table, names, rule, first).to_pylist()
+    return found
+
+
+def key_array(
+    table: pa.Table, names: Sequence[str], rule: Normalisation, first: int = 0
+) -> pa.LargeBinaryArray:
+    """What :func:`table_keys` gives, as an array."""
+    if len(names) == 1 and rule.spelling is not None and not rule.parts:
+        sure = plain_ids(table.column(names[0]), rule.spelling)
+        if sure is not None:
+            return sure
+    keys = row_keys([table.column(n).to_pylist() for n in names], names, rule, first)
+    return pa.array(keys, pa.large_binary())
+
+
+def _refuse_invisible(column: Sequence[Any], name: str, first: int) -> None:
+    """Refuse characters that nobody sees, such as a soft hyphen: no normal form takes them away."""
+    for row, value in enumerate(column, first):
+        if isinstance(value, str) and not value.isprintable() and _unseen(value.strip()):
+            raise DataError(
+                f"An ID in column {name!r} has a character in it that cannot be seen",
+                detail=f"row {row} holds {value!a}",
+                hint="Take it out: an ID without it would not meet this one.",
+                row=row,
+            )
+
+
+def _unseen(value: str) -> bool:
+    return any(unicodedata.category(c) in ("Cc", "Cf") for c in value)
+
+
+def key_digests(keys: Iterable[bytes] | pa.LargeBinaryArray) -> Digests:
+    """SHA-256 of each key: what is blinded, and by what common rows are put in order."""
+    if isinstance(keys, pa.Array):
+        keys = keys.to_pylist()
+    whole = b"".join(hashlib.sha256(_DOMAIN + key).digest() for key in keys)
+    return np.frombuffer(whole, dtype=np.uint8).reshape(-1, 32)

@@ -1,0 +1,109 @@
+"""The keys of all rows of a table, a piece at a time: a table need not fit in memory."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from opboost.columns.duplicate_ids import Unique
+from opboost.errors import DataError
+from opboost.psi.row_keys import Digests, key_digests
+from opboost.storage.framing import framed
+
+PIECE = 65_536
+"""Keys that are in memory at a time."""
+
+
+class Keys:
+    """As many keys as there are rows, in the table's order, read anew whenever they are needed.
+
+    >>> keys = Keys.held([b"ann", b"bob"])
+    >>> len(keys), keys.digests().shape
+    (2, (2, 32))
+    """
+
+    def __init__(self, rows: int, pieces: Callable[[], Iterator[Sequence[bytes]]]) -> None:
+        self._rows, self._read = rows, pieces
+        self._known: dict[bytes, bytes] = {}
+
+    @classmethod
+    def held(cls, keys: Sequence[bytes]) -> Keys:
+        """Keys that are in memory."""
+        starts = range(0, len(keys), PIECE)
+        return cls(len(keys), lambda: (keys[start : start + PIECE] for start in starts))
+
+    @classmethod
+    def counted(cls, pieces: Callable[[], Iterator[Sequence[bytes]]], aside: Path | None) -> Keys:
+        """Keys that are read from elsewhere, gone through once; any that stands twice is refused.
+
+        ``aside`` is a folder for what is compared, 16 bytes a key.
+        """
+        rows = _refuse_repeats((key_digests(piece) for piece in pieces()), aside)
+        return cls(rows, pieces)
+
+    @classmethod
+    def of_digests(cls, digests: Digests) -> Keys:
+        """Digests as keys: how rows are known once they are aligned."""
+        starts = range(0, len(digests), PIECE)
+        return cls(
+            len(digests),
+            lambda: ([d.tobytes() for d in digests[start : start + PIECE]] for start in starts),
+        )
+
+    def __len__(self) -> int:
+        return self._rows
+
+    def pieces(self) -> Iterator[Sequence[bytes]]:
+        """All keys, some at a time; other ones than before are refused by their number."""
+        seen = 0
+        for piece in self._read():
+            seen += len(piece)
+            if seen > self._rows:
+                break
+            yield piece
+        if seen != self._rows:
+            raise DataError("The table's rows changed while it was read", hint="Begin again.")
+
+    def digest(self, nonce: bytes) -> bytes:
+        """A keyed digest of all keys in their order: what parties compare before a release."""
+        if nonce not in self._known:
+            whole = hmac.new(nonce, digestmod="sha256")
+            for piece in self.pieces():
+                whole.update(framed(piece))
+            self._known[nonce] = whole.digest()
+        return self._known[nonce]
+
+    def digests(self) -> Digests:
+        """The digest of each key."""
+        found = np.empty((self._rows, 32), dtype=np.uint8)
+        start = 0
+        for piece in self.pieces():
+            found[start : start + len(piece)] = key_digests(piece)
+            start += len(piece)
+        return found
+
+
+def refuse_repeats(digests: Digests) -> None:
+    """Refuse keys that stand more than once, with counts and without the keys."""
+    starts = range(0, len(digests), PIECE)
+    _refuse_repeats((digests[start : start + PIECE] for start in starts), None)
+
+
+def _refuse_repeats(pieces: Iterator[Digests], aside: Path | None) -> int:
+    """Refuse what stands twice; returns how many there are."""
+    count = 0
+    with Unique(aside) as names:
+        for piece in pieces:
+            names.add(np.ascontiguousarray(piece[:, :16]).view("<u8"))
+            count += len(piece)
+        keys, rows = names.repeated()
+    if keys:
+        raise DataError(
+            f"{keys:,} {'ID stands' if keys == 1 else 'IDs stand'} more than once, in {rows:,} "
+            "rows, as IDs are normalised in this job",
+            hint="An ID stands for one person: keep one row of each.",
+        )
+    return count

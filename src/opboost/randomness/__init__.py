@@ -1,0 +1,1 @@
+"""Random bits: cryptographic and seeded streams, one stream per person, exact arithmetic."""

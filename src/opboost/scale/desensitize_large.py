@@ -1,0 +1,122 @@
+"""Desensitise a table of any size: by processes, on a Dask cluster, or on Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from opboost.columns.private_column import PrivateColumn
+from opboost.config import Plan
+from opboost.config.schema import plan_of
+from opboost.errors import ParameterError
+from opboost.files.stored_release import Manifest
+from opboost.scale.clusters import dask_client, spark_session
+from opboost.scale.engine_task import Work
+from opboost.scale.on_dask import DaskFiles, DaskFrame
+from opboost.scale.on_processes import Processes
+from opboost.scale.on_spark import SparkFiles, SparkFrame
+from opboost.scale.release_in_parts import Charge, Release, stored
+
+Engine = Literal["local", "dask", "spark"]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A stored release; ``outside`` describes the data and stays local.
+
+    ``fresh`` is false where the release stood there already and nothing was drawn.
+    """
+
+    manifest: Manifest
+    fresh: bool = True
+    outside: dict[str, int] = field(default_factory=dict)
+
+
+def desensitize(
+    table: Any,
+    schema: Plan | str | Path | Sequence[PrivateColumn],
+    out: str | Path,
+    *,
+    ids: str | Sequence[str],
+    engine: Engine | None = None,
+    workers: int | None = None,
+    charge: Charge | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Result:
+    """Desensitise a table into the folder ``out``, once however often tasks or runs are repeated.
+
+    Args:
+        table: A Dask or Spark DataFrame, or CSV or Parquet files: a path, a folder or a pattern.
+        schema: What is declared about the columns: a TOML file's path, its plan, or columns.
+        out: The folder that appears when all is done; all workers must reach its place.
+        ids: The column(s) that tell people apart.  Noise belongs to them; each has one row.
+        engine: Who works on files: ``"local"`` processes (the default), ``"dask"`` or ``"spark"``.
+        workers: How many processes, where this call starts them.
+        charge: The ledger to charge, and for whom.
+        progress: Told how many parts are ready, and of how many.
+
+    Run again after a crash, it goes on where it was, with the same noise and one charge.
+
+    >>> import tempfile, pandas as pd
+    >>> import opboost as op
+    >>> from opboost.config.columns_file import parse
+    >>> plan = parse(
+    ...     '[mechanism]\\nkind = "clamp-map"\\nepsilon = 0.64\\n'
+    ...     '[columns.age]\\nbounds = [17, 90]\\n[table]\\npublic = ["id"]',
+    ...     "b.toml",
+    ... )
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     raw, out = Path(place) / "raw.parquet", Path(place) / "released"
+    ...     pd.DataFrame({"id": [1, 2, 3], "age": [30, 60, 45]}).to_parquet(raw)
+    ...     made = desensitize(raw, plan, out, ids="id")
+    ...     made.manifest.rows, pd.read_parquet(out)["id"].tolist()
+    (3, [1, 2, 3])
+    """
+    target, plan = Path(out), plan_of(schema)
+    known = stored(target, charge.ledger if charge else None)
+    if known is not None:
+        return Result(known, fresh=False)
+    columns = [ids] if isinstance(ids, str) else list(ids)
+    with _work(table, engine, workers) as work:
+        parts = work.parts
+        release = Release(
+            target.absolute(), plan, columns, parts=parts, source=work.source, charge=charge
+        )
+        with release:
+            release.check(lambda: work.ids(columns))
+            missing = release.missing()
+            for done, refused in enumerate(work.run(release.block, missing), 1):
+                if refused is not None:
+                    raise refused
+                if progress:
+                    progress(parts - len(missing) + done, parts)
+            return Result(release.commit(), outside=release.outside)
+
+
+@contextmanager
+def _work(table: Any, engine: str | None, workers: int | None) -> Iterator[Work]:
+    """The table with the engine that fits it; what is started here is stopped here."""
+    module = type(table).__module__.partition(".")[0]
+    if module in ("dask", "dask_expr"):
+        with dask_client(workers) as client:
+            yield DaskFrame(table, client)
+    elif module == "pyspark":
+        yield SparkFrame(table)
+    elif not isinstance(table, str | Path):
+        raise ParameterError(
+            f"A table is a path, a Dask or a Spark DataFrame; got {type(table).__name__}. "
+            "op.Desensitizer takes tables in memory."
+        )
+    elif engine == "dask":
+        with dask_client(workers) as client:
+            yield DaskFiles(Path(table), client)
+    elif engine == "spark":
+        with spark_session(workers) as session:
+            yield SparkFiles(Path(table), session)
+    elif engine in (None, "local"):
+        yield Processes(Path(table), workers)
+    else:
+        raise ParameterError(f"engine must be 'local', 'dask' or 'spark'; got {engine!r}.")

@@ -1,0 +1,31 @@
+"""A table in files, by processes of this machine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from opboost.runtime.child_processes import run_in_processes
+from opboost.scale.engine_task import Outcome, attempt_slice
+from opboost.scale.part_writer import Block
+from opboost.scale.table_tasks import Files
+
+
+class Processes(Files):
+    """One process a core, or as many as are asked for; one works in this process."""
+
+    def __init__(self, path: Path, workers: int | None) -> None:
+        super().__init__(path)
+        self._workers = workers or os.cpu_count() or 1
+
+    def run(self, block: Block, numbers: Sequence[int]) -> Iterator[Outcome]:
+        """Make these parts; if a process is killed, what it was at is left for the next run."""
+        tasks = [partial(attempt_slice, block, n, self.slices[n]) for n in numbers]
+        if min(self._workers, len(tasks)) <= 1:
+            yield from (task() for task in tasks)
+            return
+        again = "Run the same command again: it goes on with the same noise."
+        for _, result in run_in_processes(tasks, self._workers, if_killed=again):
+            yield result()

@@ -1,0 +1,173 @@
+"""What one task of a release does: raw rows in, one stored part out, the same bytes if repeated."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from opboost._typing import BoolArray, Words
+from opboost.columns.column_specs import column_to_dict
+from opboost.columns.dataframes import OutColumn, hidden
+from opboost.columns.private_column import PrivateColumn
+from opboost.columns.row_ids import Spelling, id_array
+from opboost.config import Plan
+from opboost.errors import ColumnError, DataError
+from opboost.files.desensitize_table import released
+from opboost.files.read_tables import CELLS
+from opboost.files.write_tables import TableWriter
+from opboost.randomness.per_person_rng import RowRng, row_names
+from opboost.scale.release_secret import RECEIPT, Aside, read_secret, remake
+from opboost.storage import atomic_files
+
+PARTS = "parts"
+"""What becomes the target, within the release's folder."""
+
+RELEASED = "part-{:05d}.parquet"
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What a task made; its file is the last thing that the task writes."""
+
+    rows: int
+    sha256: str
+    outside: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The work of every task, as a value that travels to a worker; the secret does not.
+
+    A worker reads the secret from the release's folder, which all workers share.  ``people`` says
+    whether IDs are put aside, sealed, for a ledger, and ``spelling`` how the ledger spells them.
+    """
+
+    folder: Path
+    plan: Plan
+    ids: tuple[str, ...]
+    people: bool
+    spelling: Spelling = "exact"
+
+    def write(self, number: int, tables: Iterable[pa.Table]) -> Receipt:
+        """Desensitise the rows of a part and store them; what is repeated is the same bytes."""
+        secret, path = read_secret(self.folder), part_path(self.folder, number)
+        pieces = self._cut(tables)
+        first = next(pieces, None)
+        with Aside(self.folder, number, secret, self.people) as aside:
+            work = _Part(self, secret, aside)
+            if first is None:
+                path.unlink(missing_ok=True)
+            else:
+                with atomic_files.placing(path) as place, TableWriter(place, path.name) as writer:
+                    for piece in chain([first], pieces):
+                        writer.write(work.released(piece))
+        return write_receipt(self.folder, number, work.rows, work.outside)
+
+    def _cut(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        """Pieces of bounded size, whatever a partition's."""
+        width = sum(len(c.release_names()) for c in self.plan.private) + len(self.plan.public)
+        for table in tables:
+            self.plan.check_names(table.column_names)
+            check_ids(self.ids, table.column_names)
+            rows = max(1024, CELLS // max(1, width, table.num_columns))
+            for start in range(0, table.num_rows, rows):
+                yield table.slice(start, rows)
+
+    def chosen(self, secret: bytes, names: Words) -> BoolArray:
+        """Which columns of each row are released, by the row alone."""
+        rows, width = len(names), len(self.plan.private)
+        if self.plan.budget is None or self.plan.budget.columns_per_row is None:
+            return np.ones((rows, width), dtype=np.bool_)
+        none = np.zeros(rows, dtype=np.int64)
+        rng = RowRng(secret, names, none, ("budget", str(self.plan.budget.columns_per_row)))
+        return self.plan.budget.drawn(rows, width, rng)
+
+
+class _Part:
+    """A part in the making: who its rows are about, and their noise."""
+
+    def __init__(self, block: Block, secret: bytes, aside: Aside) -> None:
+        self._block, self._secret, self._aside = block, secret, aside
+        self.outside = dict.fromkeys((str(c.name) for c in block.plan.private), 0)
+        self.rows = 0
+
+    def released(self, piece: pa.Table) -> pa.Table:
+        """Some more rows, desensitised."""
+        ids = id_array(piece, self._block.ids, spelling=self._block.spelling)
+        self._names = row_names(self._secret, ids)
+        self._aside.add(ids, self._names)
+        out = released(piece, self._block.plan, self._draw, self.rows, self.outside)
+        self.rows += piece.num_rows
+        return out
+
+    def _draw(self, piece: pa.Table, start: int) -> tuple[list[list[OutColumn]], list[int]]:
+        chosen = self._block.chosen(self._secret, self._names)
+        out, outside = [], []
+        for column, wanted in zip(self._block.plan.private, chosen.T, strict=True):
+            prepared = column.prepare(piece, start)
+            rng = RowRng(self._secret, self._names, column.states(prepared), purpose(column))
+            drawn = column.release(prepared, rng)
+            out.append(drawn if wanted.all() else [hidden(c, ~wanted) for c in drawn])
+            outside.append(prepared.outside)
+        return out, outside
+
+
+def check_ids(ids: Iterable[str], names: Sequence[str]) -> None:
+    """Refuse a table without the columns that hold the IDs."""
+    for name in ids:
+        if name not in names:
+            raise ColumnError(name, "holds the IDs and is not in the table")
+
+
+def part_path(folder: Path, number: int) -> Path:
+    """Where a part of a release is stored until it is whole."""
+    return folder / PARTS / RELEASED.format(number)
+
+
+def purpose(column: PrivateColumn) -> tuple[str, str]:
+    """What a column's noise is for: its name, and all that its law depends on."""
+    return "noise", _json(column_to_dict(column)).decode()
+
+
+def write_receipt(folder: Path, number: int, rows: int, outside: dict[str, int]) -> Receipt:
+    """Say that a part is stored as it is now."""
+    receipt = Receipt(rows, _digest(part_path(folder, number), rows), outside)
+    atomic_files.write(folder / RECEIPT.format(number), atomic_files.sealed(_json(asdict(receipt))))
+    return receipt
+
+
+def read_receipt(folder: Path, number: int) -> Receipt | None:
+    """What the task of a part made, if it came to its end."""
+    file = folder / RECEIPT.format(number)
+    if not file.exists():
+        return None
+    found: Receipt = atomic_files.read_json(file, Receipt, remake(folder, number), seal=True)
+    return found
+
+
+def check_part(folder: Path, number: int, receipt: Receipt) -> None:
+    """Refuse a part that is not what its task stored."""
+    path = part_path(folder, number)
+    if path.exists() != bool(receipt.rows) or _digest(path, receipt.rows) != receipt.sha256:
+        raise DataError(
+            f"{path} is damaged or gone",
+            hint=remake(folder, number),
+        )
+
+
+def _digest(path: Path, rows: int) -> str:
+    if not rows:
+        return ""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _json(plain: object) -> bytes:
+    return json.dumps(plain, sort_keys=True).encode()

@@ -1,0 +1,329 @@
+"""A release that many workers make, and that may be killed anywhere: one noise, one charge.
+
+    begin    a folder beside the target, a secret in it
+    check    people whom the ledger would refuse in the end are refused before anything is drawn
+    write    parts, by any number of workers, each as often as the scheduler likes (block.py)
+    commit   all parts there, no ID twice -> people charged -> manifest -> secret destroyed
+             -> the parts take the target's name
+
+Each step can be cut short and is taken up by the next run with the same noise.  Nothing is to be
+sent before the target appears; from then on what is stored is the only memory of the noise.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from opboost.storage import atomic_files
+from opboost._typing import BoolArray
+from opboost.config import Plan
+from opboost.errors import DataError, ParameterError, PrivacyError
+from opboost.files.stored_release import (
+    MANIFEST,
+    Manifest,
+    charged,
+    job_of,
+    making,
+    noted,
+    read_manifest,
+)
+from opboost.files.write_tables import check_new
+from opboost.columns.row_ids import Spelling, id_array
+from opboost.ledger import Caps, Drawing, Ledger
+from opboost.ledger.forget_person import forgotten
+from opboost.ledger.renewal import over_time
+from opboost.randomness.per_person_rng import row_names
+from opboost.scale import release_secret
+from opboost.scale.part_writer import PARTS, RELEASED, Block, check_part, read_receipt
+from opboost.scale.forgotten_people import hide
+from opboost.scale.release_secret import RECEIPT, give_up, remake
+from opboost.columns.column_specs import column_to_dict
+from opboost.columns.duplicate_ids import Unique
+
+STATE = "release.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """Where a release is charged: the ledger, for whom, and what is new to it."""
+
+    ledger: Ledger
+    recipient: str = "unnamed recipient"
+    new_attributes: tuple[str, ...] = ()
+    people: str = ""
+
+
+class Release:
+    """One release in progress; leaving the block without :meth:`commit` leaves it to be taken up.
+
+    Args:
+        target: The folder that appears when the release is whole.
+        plan: What is declared about the columns.
+        ids: The columns that tell people apart; noise belongs to them.
+        parts: How many parts there will be.
+        source: What the rows come from; a release is not taken up with another source.
+        charge: The ledger that is charged, if there is one.
+
+    >>> import tempfile, pyarrow as pa
+    >>> import opboost as op
+    >>> from opboost.config.columns_file import parse
+    >>> plan = parse(
+    ...     '[mechanism]\\nkind = "clamp-map"\\nepsilon = 0.64\\n'
+    ...     '[columns.age]\\nbounds = [17, 90]\\n[table]\\npublic = ["id"]',
+    ...     "b.toml",
+    ... )
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     target = Path(place) / "out"
+    ...     with Release(target, plan, ["id"], parts=1, source="doc") as release:
+    ...         _ = release.block.write(0, [pa.table({"id": [1, 2], "age": [30, 60]})])
+    ...         release.commit().rows
+    2
+    """
+
+    def __init__(
+        self,
+        target: str | Path,
+        plan: Plan,
+        ids: Sequence[str],
+        *,
+        parts: int,
+        source: object,
+        charge: Charge | None = None,
+    ) -> None:
+        self.target, self._plan, self._parts, self._charge = Path(target), plan, parts, charge
+        if not ids:
+            raise ParameterError(
+                "Noise of a release belongs to people, so that a repeated task repeats it: their "
+                "IDs are needed. Give ids='customer_id', in TOML [align] id = \"customer_id\"."
+            )
+        self.folder = making(self.target)
+        self.outside: dict[str, int] = {}
+        spelling: Spelling = charge.ledger.ids if charge else "exact"
+        self.block = Block(self.folder, plan, tuple(ids), charge is not None, spelling)
+        self._about = _digest(
+            {
+                "columns": [column_to_dict(c) for c in plan.private],
+                "public": plan.public,
+                "sampled": plan.budget and plan.budget.columns_per_row,
+                "ids": list(ids),
+                "parts": parts,
+                "source": source,
+                "charged": charge is not None,
+            }
+        )
+
+    def __enter__(self) -> Release:
+        check_new(
+            self.target,
+            "A second release of the same rows adds to the first. "
+            "Send the one you have, or give another name.",
+        )
+        with ExitStack() as stack:
+            stack.enter_context(atomic_files.alone(self.folder))
+            self.id = self._begun()
+            if not self._written() and not release_secret.has_secret(self.folder):
+                raise PrivacyError(
+                    f"The secret of the release in {self.folder} is gone before it was whole. What "
+                    "was begun cannot be finished with the same noise, and nothing of it was sent: "
+                    "remove that folder and begin again."
+                )
+            if self._charge is not None:
+                self._drawing(self._charge).check()
+            self._alone = stack.pop_all()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._alone.__exit__(*error)
+
+    def _begun(self) -> str:
+        """The release's name: a new one, or that of the run which is taken up."""
+        state = self.folder / STATE
+        if not state.exists():
+            release_secret.make_secret(self.folder)
+            (self.folder / PARTS).mkdir(exist_ok=True)
+            plain = {"release": secrets.token_hex(16), "about": self._about}
+            atomic_files.write(state, atomic_files.sealed(json.dumps(plain).encode()))
+        found = atomic_files.read_json(state, dict[str, str], give_up(self.folder), seal=True)
+        if found.get("about") != self._about:
+            raise PrivacyError(
+                f"A release to {self.target} was begun with another table or configuration. Bring "
+                f"that back to finish it, or remove {self.folder} to give it up: nothing of it was "
+                "sent."
+            )
+        return str(found["release"])
+
+    def _written(self) -> bool:
+        return (self.folder / PARTS / MANIFEST).exists()
+
+    def missing(self) -> list[int]:
+        """The numbers of the parts that are still to be made."""
+        if self._written():
+            return []
+        return [n for n in range(self._parts) if not (self.folder / RECEIPT.format(n)).exists()]
+
+    def check(self, ids: Callable[[], Iterable[pa.Table]]) -> None:
+        """Refuse people whom the ledger would refuse in the end, before a part is made of them.
+
+        ``ids`` reads the ID columns of all rows; it is not asked where nobody can be refused.
+        :meth:`commit` looks again, since other releases may have come between.
+        """
+        if self._charge is None or not self.missing() or self._is_charged(self._charge.ledger):
+            return
+        ledger = self._charge.ledger
+        if not ledger.runs() and ledger.caps == Caps():
+            return
+        try:
+            self._drawing(self._charge).check(self._chosen(ids()))
+        except PrivacyError as error:
+            if len(self.missing()) < self._parts:
+                raise self._waiting(error) from None
+            (self.folder / STATE).unlink()  # nothing was made: another table may take its place
+            release_secret.destroy(self.folder)
+            shutil.rmtree(self.folder)
+            raise
+
+    def _chosen(
+        self, tables: Iterable[pa.Table]
+    ) -> Iterator[tuple[pa.LargeBinaryArray, BoolArray]]:
+        """The people of some rows, and the columns that are released of each."""
+        secret = release_secret.read_secret(self.folder)
+        for table in tables:
+            people = id_array(table, self.block.ids, spelling=self.block.spelling)
+            yield people, self.block.chosen(secret, row_names(secret, people))
+
+    def _is_charged(self, ledger: Ledger) -> bool:
+        job = job_of(self.id)
+        return any(e.body["job"] == job for e in ledger.entries("commit"))
+
+    def _waiting(self, error: PrivacyError) -> PrivacyError:
+        return PrivacyError(
+            f"{error} The parts and the secret of their noise wait in {self.folder}: run "
+            "the same command again once the ledger takes them; to give the release up, or "
+            "before another table or configuration, remove that folder."
+        )
+
+    def commit(self) -> Manifest:
+        """Charge, write the manifest, destroy the secret, and let the target appear."""
+        if not self._written():
+            hidden = self._hide_forgotten()
+            manifest = self._whole()
+            try:
+                self._pay(manifest, hidden)
+            except PrivacyError as error:
+                raise self._waiting(error) from None
+            data = atomic_files.sealed(json.dumps(asdict(manifest), indent=1).encode())
+            atomic_files.write(self.folder / PARTS / MANIFEST, data)
+        release_secret.destroy(self.folder)
+        os.rename(self.folder / PARTS, self.target)
+        atomic_files.flush(self.target.parent)
+        shutil.rmtree(self.folder)
+        return read_manifest(self.target)
+
+    def _whole(self) -> Manifest:
+        """What the release is; refused while a part is missing, damaged, or an ID stands twice."""
+        receipts = [read_receipt(self.folder, n) for n in range(self._parts)]
+        made = {n: receipt for n, receipt in enumerate(receipts) if receipt is not None}
+        if len(made) < self._parts:
+            raise DataError(
+                f"{self._parts - len(made)} of {self._parts} parts are missing",
+                hint="Run the same command again: it makes only these.",
+            )
+        with Unique(self.folder) as rows:
+            for number, receipt in made.items():
+                check_part(self.folder, number, receipt)
+                found = 0
+                for piece in release_secret.rows_of(self.folder, number):
+                    rows.add(piece)
+                    found += len(piece)
+                if found != receipt.rows:
+                    raise atomic_files.damaged(
+                        self.folder / release_secret.ROWS.format(number), remake(self.folder, number)
+                    )
+            twice = rows.repeats()
+        if twice:
+            raise DataError(
+                f"{twice:,} rows repeat an ID of another row: they would share their noise",
+                hint=f"Keep one row of each ID, remove {self.folder} and begin again.",
+            )
+        parts = {RELEASED.format(n): r.sha256 for n, r in made.items() if r.rows}
+        atomic_files.clear(self.folder / PARTS)  # what a worker that was killed left half-written
+        if stray := {p.name for p in (self.folder / PARTS).iterdir()} - set(parts):
+            raise DataError(
+                f"{self.folder / PARTS} holds files of no part: {', '.join(sorted(stray))}",
+                hint="Remove them and run again.",
+            )
+        total = sum(r.rows for r in made.values())
+        if not total:
+            raise DataError("The table has no rows", hint=f"Remove {self.folder}.")
+        for receipt in made.values():
+            for name, count in receipt.outside.items():
+                self.outside[name] = self.outside.get(name, 0) + count
+        ledger = self._charge.ledger if self._charge else None
+        promise = over_time(self._plan.guarantee(), ledger)
+        return Manifest(self.id, total, str(promise), promise.total, parts)
+
+    def _hide_forgotten(self) -> int:
+        """Take out what the parts hold about forgotten people; how many they are."""
+        if self._charge is None or not len(self._charge.ledger.tombstones()):
+            return 0
+        names = [str(n) for c in self._plan.private for n in c.release_names()]
+        gone = forgotten(self._charge.ledger)
+        return sum(hide(self.folder, n, names, gone) for n in range(self._parts))
+
+    def _pay(self, manifest: Manifest, hidden: int) -> None:
+        """Charge each person once, piece by piece; what was charged before a crash stays so.
+
+        ``hidden`` is how many forgotten people were taken out of the parts.
+        """
+        if self._charge is None or charged(manifest, self._charge.ledger):
+            return
+        secret = release_secret.read_secret(self.folder)
+        with self._drawing(self._charge) as drawing:
+            pieces = (release_secret.people_of(self.folder, n, secret) for n in range(self._parts))
+            for people in chain.from_iterable(pieces):
+                chosen = self.block.chosen(secret, row_names(secret, people))
+                hidden -= int(drawing.forgotten(people).sum())
+                drawing.charge(people, chosen)
+            if hidden:
+                raise PrivacyError("A person was forgotten while the release was made.")
+            if drawing.rows != manifest.rows:
+                raise atomic_files.damaged(self.folder, give_up(self.folder))
+            drawing.remarks["output"] = manifest.output()
+            drawing.remarks["folder"] = noted(self.target, self._charge.ledger)
+
+    def _drawing(self, charge: Charge) -> Drawing:
+        return Drawing(
+            charge.ledger,
+            self._plan.private,
+            self._plan.attributes,
+            job=job_of(self.id),
+            recipient=charge.recipient,
+            budget=self._plan.budget,
+            new_attributes=charge.new_attributes,
+            people=charge.people or ", ".join(self.block.ids),
+            stored=self.id,
+        )
+
+
+def stored(target: Path, ledger: Ledger | None) -> Manifest | None:
+    """The release that stands at ``target`` already, if the ledger knows it as whole."""
+    if ledger is None or not (target / MANIFEST).exists():
+        return None
+    manifest = read_manifest(target)
+    return manifest if charged(manifest, ledger) else None
+
+
+def _digest(plain: object) -> str:
+    return hashlib.sha256(json.dumps(plain, sort_keys=True, default=str).encode()).hexdigest()

@@ -1,0 +1,81 @@
+"""A table in files, cut into tasks of bounded size that any worker can read by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from opboost.config import Plan
+from opboost.files.read_tables import (
+    column_names,
+    csv_types,
+    fingerprint,
+    groups,
+    kind_of,
+    pieces,
+    table_files,
+)
+from opboost.scale.part_writer import check_ids
+
+ROWS = 1_000_000
+"""A task takes row groups of a Parquet file until it has so many rows; CSV files are not cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Some row groups of a Parquet file, or a whole CSV file."""
+
+    path: Path
+    groups: tuple[int, ...] | None
+
+    def tables(self, plan: Plan) -> Iterator[pa.Table]:
+        """Its rows, a piece at a time."""
+        width = sum(len(c.release_names()) for c in plan.private) + len(plan.public)
+        return pieces(self.path, csv_types(plan.private), None, width, groups=self.groups)
+
+
+def slices(files: Sequence[Path], rows: int = ROWS) -> list[Slice]:
+    """The tasks of a table, in the order of its rows."""
+    found: list[Slice] = []
+    for file in files:
+        if kind_of(file) == "csv":
+            found.append(Slice(file, None))
+            continue
+        taken: list[int] = []
+        held = 0
+        for number, size in enumerate(groups(file)):
+            taken.append(number)
+            held += size
+            if held >= rows:
+                found.append(Slice(file, tuple(taken)))
+                taken, held = [], 0
+        if taken:
+            found.append(Slice(file, tuple(taken)))
+    return found
+
+
+class Files:
+    """A table in files that every worker can read, cut into slices."""
+
+    def __init__(self, path: Path) -> None:
+        self._files = [f.absolute() for f in table_files(path)]
+        self.slices = slices(self._files)
+
+    @property
+    def parts(self) -> int:
+        """Slices of the files."""
+        return len(self.slices)
+
+    def ids(self, names: Sequence[str]) -> Iterator[pa.Table]:
+        """The ID columns of all rows, a piece at a time."""
+        for file in self._files:
+            check_ids(names, column_names(file))
+            yield from pieces(file, columns=list(names))
+
+    @property
+    def source(self) -> object:
+        """The files, as they are now."""
+        return fingerprint(self._files)

@@ -1,0 +1,1 @@
+"""From released columns and labels to a stock model: the feature matrix, the targets, denoising."""

@@ -1,0 +1,207 @@
+"""A feature party's side of a job by bundles: one comes in, one goes out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+
+from opboost.config.job_file import FeatureConfig
+from opboost.errors import PeerError
+from opboost.ledger import Ledger
+from opboost.ledger.open_ledger import open_ledger
+from opboost.parties.feature.feature_party import FeatureParty, Progress
+from opboost.parties.message_checks import check_schema
+from opboost.parties.row_proof import Lock
+from opboost.protocol.messages import (
+    Aligned,
+    Points,
+    Proof,
+    Rows,
+    SplitQuery,
+    Welcome,
+    decode,
+    encode,
+)
+from opboost.psi.curve_points import piece_count
+from opboost.storage import atomic_files
+from opboost.transport.feature.feature_job import (
+    check_rollback,
+    feature_party,
+    manifest_of,
+    signed_receipt,
+    write_manifest,
+)
+from opboost.transport.shared.bundle_chain import Conversation
+from opboost.transport.shared.bundle_file import Bundle, Source, unseal
+from opboost.transport.shared.bundle_steps import (
+    Outcome,
+    Tools,
+    check_items,
+    check_sizes,
+    handed_out,
+    pair_of,
+    read_item,
+    staging,
+    steps_of,
+    swept,
+    turn,
+)
+from opboost.transport.shared.job_integrity import check_version
+from opboost.transport.shared.logs import Log
+
+
+def _silent(what: str, done: int, total: int) -> None:
+    """Nobody watches."""
+
+
+def go_on(
+    config: FeatureConfig,
+    verb: str,
+    given: Path,
+    to: Path,
+    *,
+    progress: Progress = _silent,
+    new_ledger: bool = False,
+) -> Outcome:
+    """Take the label party's bundle in, do what it asks for, and write the answer."""
+    started = time.monotonic()
+    tools = Tools.of(config.tls, config.party.name)
+    label_party = config.job.label_party
+    steps = steps_of(config.job)
+    now = turn(steps, verb, by_label_party=False)
+    bundle = unseal(given, tools.identity.ca)
+    job = bundle.header.job
+    talk = Conversation(
+        config.state / job, pair_of(config.job, config.party.name, label_party, job)
+    )
+    talk.check(bundle, verb, now.takes)
+    if not job.endswith(config.job.hash[:4].hex()):
+        raise PeerError(f"{given.name} has a job number that is not one of this job file.")
+    recipient = tools.public(label_party)
+    with atomic_files.alone(config.state):
+        talk.check(bundle, verb, now.takes)
+        check_version(config.state / job)
+        swept(config.state / job)
+        manifest = None
+        if not talk.is_repeated(bundle):
+            with (
+                staging(config.state / job) as inside,
+                open_ledger(config.ledger, new=new_ledger) as ledger,
+            ):
+                check_sizes(bundle)
+                bundle.extract(tools.key, inside)
+                party = feature_party(config, ledger, progress)
+                visit = _Visit(party, ledger, tools, bundle, inside, progress)
+                try:
+                    sources = visit.sources(verb)
+                except PeerError as error:
+                    raise type(error)(f"{given.name}: {error}") from None
+                made = talk.write(sources, tools.identity, recipient, bundle, visit.lock)
+                size = made.stat().st_size
+            log = Log(config.state / "bundles.jsonl")
+            log.write("wrote", job=job, step=now.writes, bytes=size)
+        phase = "done" if now.writes == steps[-1].number else "released"
+        bundle_there = talk.written()
+        if verb != "align" and bundle_there and not manifest_of(config.state / job, phase).exists():
+            size, seconds = bundle_there.stat().st_size, time.monotonic() - started
+            with open_ledger(config.ledger) as ledger:
+                manifest = write_manifest(feature_party(config, ledger), job, phase, size, seconds)
+        return Outcome(job, handed_out([talk], now.writes, to), {}, manifest)
+
+
+class _Visit:
+    """What one bundle leads to."""
+
+    def __init__(
+        self,
+        party: FeatureParty,
+        ledger: Ledger,
+        tools: Tools,
+        bundle: Bundle,
+        inside: Path,
+        progress: Progress,
+    ) -> None:
+        self._party, self._ledger, self._tools = party, ledger, tools
+        self._progress = progress
+        self._bundle, self._inside = bundle, inside
+        self._job = bundle.header.job
+        self.lock: Lock | None = None
+        """What the answer is locked with, so that only who knows the common rows can open it."""
+
+    def sources(self, verb: str) -> dict[str, Source]:
+        """The items of the answer."""
+        steps = {"align": self._align, "export": self._export, "answer": self._answer}
+        return steps[verb]()
+
+    def _align(self) -> dict[str, Source]:
+        first = decode(self._read("00000.label"), Points)
+        numbers = range(piece_count(first.total))
+        check_items(self._inside, ["welcome", *(f"{n:05d}.label" for n in numbers)])
+        welcome = self._welcomed()
+        meeting = self._party.meeting(welcome)
+        meeting.begin(map(self._piece, numbers))
+        atomic_files.write(self._kept, encode(welcome))
+        raised = meeting.raised(map(self._piece, numbers))
+        both = chain(
+            self._told("IDs blinded", meeting.pieces()),
+            self._told("IDs of the label party raised", raised),
+        )
+        made = self._inside / "made"
+        made.mkdir()
+        for points in both:
+            (made / f"{points.piece:05d}.{points.step}").write_bytes(encode(points))
+        return {file.name: file for file in sorted(made.iterdir())}
+
+    def _piece(self, number: int) -> Points:
+        return decode(self._read(f"{number:05d}.label"), Points)
+
+    def _told(self, what: str, pieces: Iterator[Points]) -> Iterator[Points]:
+        for points in pieces:
+            yield points
+            self._progress(what, points.piece + 1, piece_count(points.total))
+
+    def _export(self) -> dict[str, Source]:
+        if self._bundle.header.number == 3:
+            check_items(self._inside, ["aligned"])
+            welcome = decode(self._kept.read_bytes(), Welcome)
+            self.lock = self._party.meeting(welcome).lock(decode(self._read("aligned"), Aligned))
+        else:
+            check_items(self._inside, ["welcome", "rows"])
+            welcome = self._welcomed()
+            theirs = decode(self._read("rows"), Rows)
+            own = self._party.rows(welcome)
+            check_schema(own, self._party.name, self._job, theirs.rows, theirs.ids)
+        _, files = self._party.release(welcome)
+        folder = self._party.folder(self._job)
+        receipt = signed_receipt(folder, self._ledger, self._tools.identity)
+        columns = {file.name: file for file in files}
+        return {"schema": folder / "schema", "receipt": encode(receipt), **columns}
+
+    def _answer(self) -> dict[str, Source]:
+        aligned = self._kept.exists()
+        check_items(self._inside, ["query", "proof"] if aligned else ["query"])
+        query = decode(self._read("query"), SplitQuery)
+        if query.job != self._job:
+            raise PeerError("It holds a split query of another job.")
+        if aligned:
+            meeting = self._party.meeting(decode(self._kept.read_bytes(), Welcome))
+            meeting.check_opened(decode(self._read("proof"), Proof))
+        return {"answer": encode(self._party.answer(query))}
+
+    def _welcomed(self) -> Welcome:
+        """The label party's first message."""
+        welcome = decode(self._read("welcome"), Welcome)
+        if welcome.job != self._job:
+            raise PeerError("It welcomes to another job than its header says.")
+        check_rollback(welcome, self._ledger, self._tools.identity)
+        return welcome
+
+    @property
+    def _kept(self) -> Path:
+        """Where the first message is kept for the steps that follow."""
+        return self._party.folder(self._job) / "welcome"
+
+    def _read(self, name: str) -> bytes:
+        return read_item(self._inside, name)

@@ -1,0 +1,111 @@
+"""What a feature party does in a job, whether it connects or sends bundles."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from opboost.config.job_file import FeatureConfig
+from opboost.errors import PrivacyError
+from opboost.ledger import Ledger
+from opboost.ledger.verify_ledger import holds
+from opboost.parties.feature.feature_party import FeatureParty, Progress
+from opboost.protocol.messages import Receipt, Welcome, decode
+from opboost.storage import atomic_files
+from opboost.transport.shared.manifest import versions
+from opboost.transport.shared.tls import Identity, check_receipt
+
+
+def feature_party(
+    config: FeatureConfig, ledger: Ledger, progress: Progress | None = None
+) -> FeatureParty:
+    """The party that a file describes."""
+    return FeatureParty(
+        config.table,
+        config.plan,
+        ledger=ledger,
+        ids=config.align.ids(),
+        name=config.party.name,
+        recipient=config.job.label_party,
+        units=config.party.units,
+        names=config.party.names,
+        codebook=config.party.codebook,
+        state=config.state,
+        new_attributes=config.ledger.new_attributes,
+        people=config.ledger.people,
+        align=config.job.alignment(config.align),
+        normalisation=config.job.normalisation,
+        progress=progress,
+    )
+
+
+def check_rollback(welcome: Welcome, ledger: Ledger, identity: Identity) -> None:
+    """Refuse to go on with a ledger that is older than what the label party has seen of it."""
+    if not welcome.receipt:
+        return
+    receipt = decode(welcome.receipt, Receipt)
+    if not holds(ledger, receipt.entry, receipt.head):
+        check_receipt(receipt, identity.name, identity.ca)
+        raise PrivacyError(
+            f"The label party holds a receipt of entry {receipt.entry} of this ledger, "
+            "signed by this party, and the ledger does not have that entry: it was rolled back "
+            "or replaced, and would noise people anew. Bring the right ledger back."
+        )
+
+
+def signed_receipt(folder: Path, ledger: Ledger, identity: Identity) -> Receipt:
+    """The ledger's head after the release in a job's folder, signed."""
+    job = folder.name
+    entry = next(
+        (e for e in reversed(list(ledger.entries("commit"))) if e.body["job"] == job), None
+    )
+    if entry is None:
+        raise PrivacyError(
+            f"The ledger does not have the release of job {job}: it was rolled back or replaced. "
+            "Bring the right ledger back."
+        )
+    return identity.sign(job, entry.number, entry.hash)
+
+
+def write_manifest(
+    party: FeatureParty, job: str, phase: str, sent: int, seconds: float
+) -> dict[str, Any]:
+    """What was sent under which promise, for people and programs."""
+    schema, files = party.released(job)
+    promise = party.guarantee()
+    manifest = {
+        "job": job,
+        "party": party.name,
+        "phase": phase,
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seconds": round(seconds, 3),
+        "rows": schema.rows,
+        "columns": len(files),
+        "bytes": sent,
+        "guarantee": str(promise),
+        "total": promise.total,
+        "versions": versions(),
+    }
+    file = manifest_of(party.folder(job), phase)
+    atomic_files.write(file, json.dumps(manifest, indent=1).encode())
+    return manifest
+
+
+def last_done(party: FeatureParty, ledger: Ledger, job_hash: bytes) -> dict[str, Any] | None:
+    """The manifest of the last run of a job file, if it is done; runs stand in the ledger."""
+    runs = [e.body["job"] for e in ledger.entries("reserve")]
+    own = [job for job in runs if job.endswith(job_hash[:4].hex())]
+    if not own:
+        return None
+    try:
+        found: dict[str, Any] = json.loads(manifest_of(party.folder(own[-1]), "done").read_text())
+    except (OSError, ValueError):
+        return None
+    return found if found.get("phase") == "done" else None
+
+
+def manifest_of(folder: Path, phase: str) -> Path:
+    """Where the manifest of a phase is kept."""
+    return folder / ("manifest.json" if phase == "done" else "released.json")

@@ -1,0 +1,461 @@
+"""The feature party's side of a networked job: connect out, send once, answer one question."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from threading import Thread
+from typing import Any, TypeVar, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.flight as flight
+
+from opboost.config import Plan
+from opboost.config.job_file import FeatureConfig
+from opboost.errors import ConfigError, PeerError, PrivacyError
+from opboost.grid import NumericMapping
+from opboost.ledger import Ledger
+from opboost.ledger.open_ledger import open_ledger
+from opboost.parties.feature.feature_party import RELEASE, Progress
+from opboost.protocol.entropy_coding import warm_up
+from opboost.protocol.envelope import LARGEST
+from opboost.protocol.messages import (
+    Ack,
+    Challenge,
+    Farewell,
+    Hello,
+    Login,
+    Poll,
+    SplitQuery,
+    Welcome,
+    decode,
+    encode,
+)
+from opboost.storage import atomic_files
+from opboost.transport.feature.feature_job import (
+    check_rollback,
+    feature_party,
+    last_done,
+    signed_receipt,
+    write_manifest,
+)
+from opboost.transport.feature.network_psi import Talk, rest
+from opboost.transport.feature.response_limit import Meter
+from opboost.transport.shared.job_integrity import check, check_version
+from opboost.transport.shared.logs import Log, taken_up
+from opboost.transport.shared.tls import (
+    CLAIMED,
+    SESSION,
+    Identity,
+    as_pem,
+    check_loopback,
+    check_named,
+    read_identity,
+)
+
+M = TypeVar("M")
+
+
+_PATIENCE = [
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 20_000),
+    ("grpc.max_reconnect_backoff_ms", 1000),
+    ("grpc.max_receive_message_length", LARGEST + 2**16),
+    ("grpc.keepalive_time_ms", 10_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.http2.ping_timeout_ms", 10_000),
+]
+"""How gRPC itself tries again (left alone it waits a second after the first refusal), and how large
+a message it takes in.
+
+The least backoff is also how long a connection may take to be made, which on a slow line is long.
+Questions are held for less than the ten seconds after which it asks whether the other side is still
+there: a connection that went silent without being closed ends, and is made anew.
+"""
+
+CONFIRM_SECONDS = 10.0
+"""How long a party tries to say that it has heard of the end; the model does not hang on it."""
+
+_LEAST = 1_000
+"""Bytes a second at which a column gets through; a slower connection counts as broken."""
+
+
+class Connection:
+    """One feature party's connection to the label party; ``welcome`` is the answer to its hello."""
+
+    welcome: Welcome
+
+    def __init__(
+        self,
+        address: str,
+        party: str,
+        label_party: str,
+        identity: Identity | None,
+        timeout: float = 120.0,
+    ) -> None:
+        self.sent = 0
+        self._timeout, self._address = timeout, address
+        self._label_party, self._identity = label_party, identity
+        port = address.rpartition(":")[2]
+        self._meter = Meter(int(port) if port.isdigit() else 0, 2 * LARGEST)
+        self._headers = [(CLAIMED.encode(), party.encode())]
+        self._client = self._connected(identity.ca if identity else b"")
+
+    def _connected(self, root: bytes) -> flight.FlightClient:
+        """A client of whoever has a certificate that ``root`` issued, or is; else plaintext."""
+        if self._identity is None:
+            return flight.FlightClient(f"grpc+tcp://{self._address}", generic_options=_PATIENCE)
+        return flight.FlightClient(
+            f"grpc+tls://{self._address}",
+            tls_root_certs=root,
+            cert_chain=self._identity.cert,
+            private_key=self._identity.key,
+            override_hostname=self._label_party,
+            generic_options=_PATIENCE,
+        )
+
+    def close(self) -> None:
+        """Hang up."""
+        self._client.close()
+
+    def hello(self, hello: Hello) -> Welcome:
+        """Make sure who answers, and prove who asks; calls may follow then.
+
+        TLS takes whichever certificate of the authority names the label party in any way.  So the
+        first answer brings the label party's certificate, which must name it alone; from then on
+        that very certificate is the only one that TLS takes, and over such a connection alone this
+        party signs.
+        """
+        challenge = self.call("hello", hello, Challenge)
+        login = Login(b"", b"")
+        if self._identity is not None:
+            known = check_named(challenge.certificate, self._label_party, self._identity.ca)
+            self._client.close()
+            self._client = self._connected(as_pem(known))  # that one, whatever else came with it
+            challenge = self.call("hello", hello, Challenge)
+            login = self._identity.login(hello, self._label_party, challenge.nonce)
+        self.welcome = self.call("login", login, Welcome)
+        self._headers.append((SESSION.encode(), self.welcome.session.hex().encode()))
+        return self.welcome
+
+    def call(self, step: str, message: Any, *expected: type[M]) -> M:
+        """One message out, one back."""
+        data = encode(message)
+        with self._meter.call(), _spoken():
+            options = flight.FlightCallOptions(timeout=self._timeout, headers=self._headers)
+            answers = list(islice(self._client.do_action(flight.Action(step, data), options), 2))
+        self.sent += len(data)
+        if len(answers) != 1:
+            raise PeerError("The label party gave no answer, or more than one.")
+        return decode(answers[0].body.to_pybytes(), *expected)
+
+    def put(self, job: str, number: int, file: Path) -> None:
+        """One column's stream."""
+        path = flight.FlightDescriptor.for_path(job, str(number))
+        with (
+            self._meter.call(),
+            _spoken(),
+            pa.OSFile(str(file)) as source,
+            pa.ipc.open_stream(source) as stream,
+        ):
+            patience = max(self._timeout, file.stat().st_size / _LEAST)
+            options = flight.FlightCallOptions(timeout=patience, headers=self._headers)
+            writer, _ = self._client.do_put(path, stream.schema, options)
+            try:
+                for batch in stream:
+                    writer.write_batch(batch)
+                writer.done_writing()
+            finally:
+                writer.close()
+        self.sent += file.stat().st_size
+
+
+@contextmanager
+def _spoken() -> Iterator[None]:
+    """What the transport complains about, as one sentence."""
+    try:
+        yield
+    except flight.FlightUnauthenticatedError as error:
+        raise LoggedOut(_words(error)) from None
+    except flight.FlightTimedOutError as error:
+        raise Unreachable(f"it did not answer in time ({_words(error)})") from None
+    except flight.FlightUnavailableError as error:
+        words = _words(error)
+        if "handshake failed" in words.lower() or "certificate" in words.lower():
+            raise PeerError(
+                f"TLS with the label party failed: {words}. Its certificate must be signed by the "
+                "authority in this party's ca.pem and be for the job's label_party."
+            ) from None
+        if "Socket closed" in words:
+            words = (
+                "it hung up. If it goes on doing so, it does not accept this party's certificate: "
+                "its authority must have signed it, and it must be good today"
+            )
+        raise Unreachable(words) from None
+    except flight.FlightError as error:
+        raise PeerError(f"The label party refused: {_words(error)}") from None
+    except pa.ArrowException as error:
+        raise Unreachable(_words(error).split(" (", 1)[0]) from None
+
+
+class Unreachable(PeerError):
+    """The label party is not there, or the connection broke: worth another try."""
+
+
+class LoggedOut(Unreachable):
+    """The label party's gate was started anew and does not know this party's session."""
+
+
+def _words(error: BaseException) -> str:
+    text = str(error).split("\n", 1)[0]
+    for mark in (". Detail:", ". gRPC client debug context", " gRPC client debug"):
+        text = text.split(mark, 1)[0]
+    for kind in ("unavailable", "unauthenticated"):
+        text = text.replace(f"Flight returned {kind} error, with message: ", "")
+    text = text.replace("Flight error: ", "")
+    return "".join(c if c.isprintable() else " " for c in text[:400])
+
+
+def join(
+    config: FeatureConfig,
+    *,
+    connect: str | None = None,
+    insecure_plaintext: bool = False,
+    leave: bool = False,
+    new_ledger: bool = False,
+    progress: Progress | None = None,
+    say: Callable[[str], None] = lambda words: None,
+) -> dict[str, Any]:
+    """Take part in the job from wherever it stands; returns the manifest.
+
+    With ``leave`` the party goes after sending; a later ``join`` answers the split query.  With
+    ``new_ledger`` an empty ledger is begun although its key exists.
+    """
+    address = connect or config.party.connect
+    if address is None:
+        raise ConfigError('Add connect = "host:port" to [party]: the label party listens there.')
+    if insecure_plaintext:
+        check_loopback(address)
+    identity = None if insecure_plaintext else read_identity(config.tls, config.party.name)
+    Thread(target=_warm_up, args=(config.plan,), daemon=True).start()
+    with (
+        atomic_files.alone(config.state) as half_written,
+        open_ledger(config.ledger, new=new_ledger) as ledger,
+    ):
+        return _Visit(config, address, identity, ledger, progress, say).run(leave, half_written)
+
+
+def _put(job: str, number: int, file: Path, connection: Connection) -> None:
+    connection.put(job, number, file)
+
+
+def _poll(job: str, connection: Connection) -> SplitQuery | Farewell | Ack:
+    said: Any = connection.call("poll", Poll(job), SplitQuery, Farewell, Ack)
+    return cast(SplitQuery | Farewell | Ack, said)
+
+
+def _warm_up(plan: Plan) -> None:
+    """Load the compiled loops while the connection is made."""
+    warm_up()
+    for column in plan.private[:1]:
+        if isinstance(column.mapping, NumericMapping):
+            column.mapping.scan(np.array(column.mapping.bounds))
+
+
+class _Visit:
+    """One run of ``join``."""
+
+    def __init__(
+        self,
+        config: FeatureConfig,
+        address: str,
+        identity: Identity | None,
+        ledger: Ledger,
+        progress: Progress | None,
+        say: Callable[[str], None],
+    ) -> None:
+        self._config, self._identity, self._ledger, self._say = config, identity, ledger, say
+        self._progress = progress or (lambda what, done, total: None)
+        self._log = Log(config.state / "join.jsonl")
+        self._address = address
+        self._told = False
+        self._connection: Connection | None = None
+        self._sent = 0
+        self._party = feature_party(config, ledger, progress)
+
+    def run(self, leave: bool, half_written: int) -> dict[str, Any]:
+        started = time.monotonic()
+        try:
+            return self._visited(leave, started, half_written)
+        except (PeerError, PrivacyError) as error:
+            self._log.write("stopped", why=str(error)[:300])
+            raise
+        finally:
+            self._hang_up()
+
+    def _visited(self, leave: bool, started: float, half_written: int) -> dict[str, Any]:
+        try:
+            welcome = self._retried(lambda c: c.welcome)
+        except Unreachable as error:
+            return self._done_before(error)
+        if not welcome.job.endswith(self._config.job.hash[:4].hex()):
+            raise PeerError("The label party's job number is not one of this job file.")
+        if self._identity is not None:
+            check_rollback(welcome, self._ledger, self._identity)
+        self._tell_taken_up(welcome.job, half_written)
+        if self._config.job.align == "psi":
+            self._align(welcome)
+        else:
+            rows = self._party.rows(welcome)
+            self._retried(lambda c: c.call("rows", rows, Ack))
+        self._send(welcome)
+        phase = "released" if leave else self._wait(welcome.job)
+        manifest = self._manifest(welcome.job, phase, started)
+        if phase == "done":
+            self._confirm(welcome.job)
+        return manifest
+
+    def _done_before(self, unreachable: Unreachable) -> dict[str, Any]:
+        """The manifest of the last run here, if that is done: the label party may be gone then."""
+        manifest = last_done(self._party, self._ledger, self._config.job.hash)
+        if manifest is None:
+            raise unreachable
+        self._say(f"Job {manifest['job']} is done; no newer run of it can be reached.")
+        return manifest
+
+    def _tell_taken_up(self, job: str, half_written: int) -> None:
+        """Tell that a job goes on that was begun before, from where, and what a kill had left."""
+        phase = self._party.phase(job)
+        if phase is None:
+            return
+        folder = self._party.folder(job)
+        check_version(folder)
+        lost = check(folder, atomic_files.AT_FEATURE_PARTY, (RELEASE, "answer"))
+        self._log.write("taken up", job=job, phase=phase, half_written=half_written, damaged=lost)
+        self._say(taken_up(job, phase, half_written, lost))
+
+    def _align(self, welcome: Welcome) -> None:
+        meeting, job = self._party.meeting(welcome), welcome.job
+        if meeting.done:
+            return
+        wait = self._config.limits.wait_seconds
+        found = Talk(meeting, job, self._asked, wait=wait, progress=self._progress).align()
+        self._log.write("aligned", job=job, rows=found.total, common=found.count)
+        self._say(f"{found.count:,} of {found.total:,} rows are common to all parties.")
+
+    def _asked(self, step: str, message: Any, *expected: type[M]) -> M:
+        return self._retried(lambda c: c.call(step, message, *expected))
+
+    def _send(self, welcome: Welcome) -> None:
+        schema, files = self._party.release(welcome)
+        started = time.monotonic()
+        there = self._retried(lambda c: c.call("schema", schema, Ack))
+        self._give_receipt(welcome.job)
+        for number, file in enumerate(files):
+            if number not in there.columns:
+                self._retried(partial(_put, welcome.job, number, file))
+            self._progress("sent", number + 1, len(files))
+        self._retried(lambda c: c.call("sent", Ack(welcome.job, "sent"), Ack))
+        seconds = round(time.monotonic() - started, 3)
+        columns = len(files)
+        self._log.write("sent", job=welcome.job, rows=schema.rows, columns=columns, seconds=seconds)
+        self._say(f"{len(files)} columns of {schema.rows:,} rows sent.")
+
+    def _give_receipt(self, job: str) -> None:
+        """Sign the ledger's head, before any code leaves."""
+        if self._identity is None:
+            return
+        receipt = signed_receipt(self._party.folder(job), self._ledger, self._identity)
+        self._retried(lambda c: c.call("receipt", receipt, Ack))
+
+    def _wait(self, job: str) -> str:
+        """Stay for the split query, answer it, and stay until the end."""
+        end = time.monotonic() + self._config.limits.wait_seconds
+        predicting = self._config.job.purpose == "predict"
+        what = "end of the job" if predicting else "split query"
+        self._say(f"Waiting for the {what}; you may also leave and join again later.")
+        answered = False
+        while time.monotonic() < end:
+            asked = time.monotonic()
+            said = self._retried(partial(_poll, job))
+            if isinstance(said, Farewell):
+                return "done"
+            if isinstance(said, SplitQuery):
+                if said.job != job:
+                    raise PeerError("A split query of another job came.")
+                if predicting:
+                    raise PeerError("A split query came in a prediction, which has none.")
+                self._answer(said)
+                if not answered:
+                    answered = True
+                    continue
+            rest(asked)
+        return "waited"
+
+    def _confirm(self, job: str) -> None:
+        """Tell the label party that it need not stay for this one; it may be gone already."""
+        with suppress(PeerError):
+            self._retried(lambda c: c.call("heard", Ack(job, "heard"), Ack), CONFIRM_SECONDS)
+
+    def _answer(self, query: SplitQuery) -> None:
+        answer = self._party.answer(query)
+        self._retried(lambda c: c.call("answer", answer, Ack))
+        cuts = sum(len(c.codes) for c in query.columns)
+        self._log.write("answered", job=query.job, columns=len(query.columns), cuts=cuts)
+        self._say(f"Answered {cuts} cuts of {len(query.columns)} columns.")
+
+    def _retried(self, call: Callable[[Connection], M], most: float = math.inf) -> M:
+        """Call, and while the label party cannot be reached, try again.
+
+        That goes on for ``connect_seconds`` from the first failure, and for ``most`` at most.
+        """
+        patience = min(most, self._config.limits.connect_seconds)
+        end: float | None = None
+        pause = 0.05
+        while True:
+            try:
+                return call(self._connected())
+            except Unreachable as error:
+                self._hang_up()
+                end = end or time.monotonic() + patience
+                if not self._told and not isinstance(error, LoggedOut):
+                    self._told = True
+                    self._say(
+                        f"Waiting for {self._config.job.label_party} at {self._address}, "
+                        f"at most {patience:g} s ..."
+                    )
+                if time.monotonic() + pause > end:
+                    raise Unreachable(
+                        f"The label party at {self._address} cannot be reached: {error}"
+                    ) from None
+                time.sleep(pause)
+                pause = min(2.0, pause * 1.15)
+
+    def _connected(self) -> Connection:
+        if self._connection is None:
+            self._connection = Connection(
+                self._address,
+                self._config.party.name,
+                self._config.job.label_party,
+                self._identity,
+                self._config.limits.answer_seconds,
+            )
+            self._connection.hello(Hello(self._config.party.name, self._config.job.hash))
+        return self._connection
+
+    def _hang_up(self) -> None:
+        if self._connection is not None:
+            self._sent += self._connection.sent
+            self._connection.close()
+            self._connection = None
+
+    def _manifest(self, job: str, phase: str, started: float) -> dict[str, Any]:
+        sent = self._sent + (self._connection.sent if self._connection else 0)
+        return write_manifest(self._party, job, phase, sent, time.monotonic() - started)

@@ -1,0 +1,60 @@
+"""A feature party's protection against answers that are larger than it can hold."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from opboost.errors import PeerError
+from opboost.transport.shared.open_connections import Address, connections, hang_up
+
+PAUSE = 0.01
+"""Seconds between two looks."""
+
+
+class Meter:
+    """Counts what comes back while a party calls, and hangs up when it is more than any answer.
+
+    gRPC looks at the size of a message when all of it is there.
+    """
+
+    def __init__(self, port: int, most: int) -> None:
+        self._port, self._most = port, most
+
+    @contextmanager
+    def call(self) -> Iterator[None]:
+        """One call and its answer."""
+        over, cut = threading.Event(), threading.Event()
+        thread = threading.Thread(target=self._count, args=(over, cut), daemon=True)
+        thread.start()
+        try:
+            yield
+        except PeerError:
+            if not cut.is_set():
+                raise
+        finally:
+            over.set()
+            thread.join()
+        if cut.is_set():
+            raise PeerError("The label party's answer is larger than any that it may give.")
+
+    def _count(self, over: threading.Event, cut: threading.Event) -> None:
+        before: dict[Address, int] | None = None
+        while not over.wait(PAUSE):
+            with suppress(OSError):
+                there = list(self._received())
+                before = dict(there) if before is None else before
+                for address, received in there:
+                    if received - before.get(address, 0) > self._most:
+                        cut.set()
+                        self._hang_up(address)
+
+    def _received(self) -> Iterator[tuple[Address, int]]:
+        for _, (received, _), end in connections(self._port, out=True):
+            yield end.getsockname()[:2], received
+
+    def _hang_up(self, address: Address) -> None:
+        for _, _, end in connections(self._port, out=True):
+            if end.getsockname()[:2] == address:
+                hang_up(end)

@@ -1,0 +1,227 @@
+"""What the label party does in a job, whether it serves or sends bundles."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from opboost.columns.codebook import distinct
+from opboost.config.job_file import LabelConfig
+from opboost.errors import ColumnError, ConfigError, DataError
+from opboost.files.id_columns import IdColumns
+from opboost.files.read_tables import column_names, table_files
+from opboost.files.whole_table import label_of, read_table
+from opboost.promises import Joint, NoGuarantee
+from opboost.protocol.messages import job_number
+from opboost.psi.table_keys import Keys
+from opboost.storage import atomic_files
+from opboost.transport.label.job_folder import JobRecord, Mailbox, Way, jobs, status
+from opboost.transport.shared.manifest import versions
+
+if TYPE_CHECKING:
+    from opboost.parties.label.label_party import Estimator, LabelParty
+    from opboost.parties.label.predictions import Predicted
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """The label party's own table; its IDs stay in the file."""
+
+    features: pa.Table | None
+    y: np.ndarray[Any, Any] | None
+    """The label; None where it is to be predicted."""
+    ids: Keys
+    named: IdColumns
+
+
+def read_data(config: LabelConfig) -> Data:
+    """The label party's table: its own features, the row IDs, and the label if it is learnt."""
+    learnt = config.job.purpose == "train"
+    names, ids = column_names(table_files(config.table)[0]), config.align.ids()
+    dropped = [*config.drop, *ids] if learnt else ids
+    for name in [*([config.label.column] if learnt else []), *dropped]:
+        if name not in names:
+            raise ColumnError(name, "is named in the configuration but not in the table")
+    named = IdColumns.of(config.table, ids)
+    keys = named.keys(config.job.normalisation, config.state if config.state.is_dir() else None)
+    if set(names) <= set(dropped):
+        return Data(None, None, keys, named)
+    table = read_table(config.table, [], skip=dropped)
+    if not learnt:
+        return Data(table, None, keys, named)
+    column = config.label.column
+    y = label_of(table, column)
+    if len(distinct(y)) < 2:
+        # Known now, before any party has spent privacy on it.
+        raise ColumnError(column, "is the label and holds one value only")
+    own = table.drop_columns([column])
+    return Data(own if own.num_columns else None, y, keys, named)
+
+
+def known_job(config: LabelConfig, way: Way) -> Path | None:
+    """The last job of this job file, finished or not; one begun in another way is refused."""
+    same = [f for f in jobs(config.state) if JobRecord.load(f).hash == config.job.hash.hex()]
+    if not same:
+        return None
+    record = JobRecord.load(same[-1])
+    if record.way != way and not (same[-1] / "manifest.json").exists():
+        served = "opboost serve" if record.purpose == "train" else "opboost predict --with-peers"
+        verb = "opboost bundle" if record.way == "bundles" else served
+        raise ConfigError(
+            f"Job {record.job} was begun with {verb} and is not finished. Go on in that way, or "
+            "begin a new run of it with --again."
+        )
+    return same[-1]
+
+
+def new_job(config: LabelConfig, data: Data, *, receipts: bool, way: Way) -> Path:
+    """Begin a run of the job."""
+    nonce = secrets.token_bytes(32)
+    while (config.state / (number := job_number(config.job.hash))).exists():
+        time.sleep(0.1)  # numbers tell seconds apart
+    record = JobRecord(
+        number,
+        config.job.hash.hex(),
+        nonce.hex(),
+        len(data.ids),
+        data.ids.digest(nonce).hex(),
+        config.job.label_party,
+        config.job.feature_parties,
+        (),
+        receipts,
+        config.limits.columns,
+        1 + max((JobRecord.load(f).run for f in jobs(config.state)), default=0),
+        config.job.align,
+        config.align.most_rows,
+        way,
+        config.job.purpose,
+    )
+    folder = config.state / number
+    record.save(folder)
+    return folder
+
+
+def current(config: LabelConfig) -> dict[str, Any]:
+    """What may change while a job goes on: who is revoked, and limits."""
+    revoked = tuple(name for name, peer in config.peers.items() if peer.revoked)
+    return {
+        "revoked": revoked,
+        "columns": config.limits.columns,
+        "most_rows": config.align.most_rows,
+    }
+
+
+def check_data(record: JobRecord, data: Data) -> None:
+    """Refuse a table with other rows than the job began with."""
+    if data.ids.digest(bytes.fromhex(record.nonce)).hex() != record.ids:
+        raise DataError(
+            f"The table's IDs are not those with which job {record.job} began",
+            hint="Bring the table back, or begin a new job with --again.",
+        )
+
+
+def label_party(config: LabelConfig, data: Data) -> LabelParty:
+    """The party that a file describes."""
+    # Boosters and compiled loops take a second to load: who serves opens its gate meanwhile.
+    from opboost.parties.label.label_party import LabelParty
+
+    return LabelParty(
+        data.features,
+        data.y,
+        booster=config.booster.kind,
+        booster_params=dict(config.booster.params),
+        random_state=config.booster.seed,
+        denoise=config.booster.denoise,
+        task=config.label.task,
+        ids=data.ids,
+        ask=config.label.ask,
+        align=config.job.alignment(config.align),
+        memory=config.booster.memory,
+    )
+
+
+def alignment_figures(folder: Path, record: JobRecord) -> dict[str, Any]:
+    """The alignment in a few figures: how many rows each party brought, and how many are common."""
+    theirs = {name: Mailbox(folder, name).points()["total"] for name in record.active}
+    return {"own": record.rows, "theirs": theirs, "common": status(folder)["rows"]}
+
+
+def write_model(
+    config: LabelConfig,
+    folder: Path,
+    record: JobRecord,
+    estimator: Estimator,
+    seconds: float,
+    alignment: dict[str, Any],
+) -> dict[str, Any]:
+    """Save the model, then the manifest that says that the job is done."""
+    config.model.parent.mkdir(parents=True, exist_ok=True)
+    estimator.save(config.model)
+    about = {"denoised": estimator.denoised_, "model": config.model.name}
+    return _write_manifest(folder, record, seconds, alignment, estimator.guarantee_, about)
+
+
+def write_predicted(
+    folder: Path,
+    record: JobRecord,
+    found: Predicted,
+    model: Path,
+    seconds: float,
+    alignment: dict[str, Any],
+) -> dict[str, Any]:
+    """The manifest of a prediction, which says that the job is done; that of before, if it was."""
+    if (folder / "manifest.json").exists():
+        return read_manifest(folder)
+    about = {"left_out": record.rows - len(found.rows), "predicted_by": model.name}
+    return _write_manifest(folder, record, seconds, alignment, found.guarantee, about)
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a job that is done."""
+    found: dict[str, Any] = atomic_files.read_json(
+        folder / "manifest.json", dict[str, Any], atomic_files.AT_LABEL_PARTY
+    )
+    return found
+
+
+def _write_manifest(
+    folder: Path,
+    record: JobRecord,
+    seconds: float,
+    alignment: dict[str, Any],
+    promise: Joint | NoGuarantee,
+    about: dict[str, Any],
+) -> dict[str, Any]:
+    boxes = {name: Mailbox(folder, name) for name in record.active}
+    manifest = {
+        "job": record.job,
+        "job_hash": record.hash,
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seconds": round(seconds, 3),
+        "rows": status(folder)["rows"],
+        **alignment,
+        "parties": {n: {"bytes": b.bytes(), "columns": b.due()} for n, b in boxes.items()},
+        "guarantee": str(promise),
+        "total": promise.total,
+        **about,
+        "versions": versions(),
+    }
+    atomic_files.write(folder / "manifest.json", json.dumps(manifest, indent=1).encode())
+    return manifest
+
+
+def with_ids(data: Data, found: Predicted) -> pa.Table:
+    """Predictions beside the IDs of their rows, in the order of the file."""
+    table = data.named.rows(found.rows)
+    predicted = found.table()
+    for name in predicted.column_names:
+        table = table.append_column(name, predicted.column(name))
+    return table

@@ -1,0 +1,187 @@
+"""The gate as a process of the label party's: started at once, opened when the job is known."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+from opboost.errors import PeerError
+from opboost.runtime.child_processes import python_command
+from opboost.transport.shared.logs import LINES, Log
+
+STACK = 2**19
+"""Bytes of a thread's stack in the gate, where each call has a thread and all count as memory."""
+
+_HANDSHAKE = re.compile(r"Handshake failed with .*?error:[0-9A-F]+:[^:]*:[^:]*:(.*)")
+
+DISK = 28
+"""How the gate's process ends when the disk takes nothing more."""
+
+
+TRIES = 10
+"""How often the gate is started before it is open: one that always dies at once is given up."""
+
+
+class _DiedAtOnce(PeerError):
+    """The gate's process ended before it was open."""
+
+
+class GateProcess:
+    """The gate's process; started again if it dies.  It loads while the table is read."""
+
+    def __init__(self) -> None:
+        self._setting: dict[str, object] = {}
+        self._log: Log | None = None
+        self._ended = threading.Event()
+        self._process = self._started()
+
+    def __enter__(self) -> GateProcess:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+
+    def _started(self) -> subprocess.Popen[str]:
+        environment = {
+            **os.environ,
+            # Arrow's own allocator maps more than it uses, which a memory limit would count.
+            "ARROW_DEFAULT_MEMORY_POOL": "system",
+            # What a large message used is given back, not kept for the next.
+            "MALLOC_ARENA_MAX": "2",
+            "MALLOC_MMAP_THRESHOLD_": "1048576",
+            "MALLOC_TRIM_THRESHOLD_": "1048576",
+            "PYTHONWARNINGS": "",
+            "GRPC_VERBOSITY": "INFO",  # handshakes that failed are told here alone
+        }
+        with _small_stacks():
+            return subprocess.Popen(
+                python_command("-m", "opboost.transport.label.label_server"),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=environment,
+                text=True,
+                errors="replace",
+            )
+
+    def open(self, setting: dict[str, object]) -> str:
+        """Let parties in; returns the address.  ``setting`` is that of ``gate.Setting``."""
+        self._setting = dict(setting)
+        job = Path(str(setting["job"]))
+        self._log = Log(job / "label.jsonl")
+        self._refused = Log(job / "gate.jsonl", a_minute=LINES)
+        address = self._opened()
+        threading.Thread(target=self._keep, daemon=True).start()
+        return address
+
+    def _opened(self) -> str:
+        """Start it again if it was killed before it was open."""
+        for _ in range(TRIES - 1):
+            with suppress(_DiedAtOnce):
+                return self._say()
+            self._tell(self._process.poll())
+            self._close()
+            self._process = self._started()
+        return self._say()
+
+    def _say(self) -> str:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        listen = self._setting["listen"]
+        try:
+            self._process.stdin.write(json.dumps(self._setting) + "\n")
+            self._process.stdin.flush()
+            line = self._process.stdout.readline()
+        except OSError:
+            line = ""
+        if not line:
+            raise _DiedAtOnce(f"{listen} cannot be served: the process for it ended at once.")
+        said = json.loads(line)
+        if "error" in said:
+            raise PeerError(f"{listen} cannot be served: {said['error']}.")
+        threading.Thread(target=self._listen, args=(self._process.stderr,), daemon=True).start()
+        host = str(listen).rpartition(":")[0]
+        self._setting["listen"] = f"{host}:{said['port']}"
+        return str(self._setting["listen"])
+
+    def check(self) -> None:
+        """Raise if the gate stopped because what comes in cannot be stored."""
+        if self._process.poll() == DISK:
+            inside = Path(str(self._setting["job"])) / "parties"
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(inside))
+
+    def _keep(self) -> None:
+        """Start it again whenever it dies, more slowly if it dies often."""
+        deaths: list[float] = []
+        while not self._ended.wait(0.1):
+            code = self._process.poll()
+            if code is None or code == DISK:
+                continue
+            now = time.monotonic()
+            deaths = [d for d in deaths if now - d < 60] + [now]
+            self._tell(code, deaths_in_a_minute=len(deaths))
+            if self._ended.wait(min(5.0, 0.1 * 2 ** (len(deaths) - 1))):
+                return
+            self._close()
+            self._process = self._started()
+            with suppress(PeerError, OSError):
+                self._say()
+
+    def _listen(self, said: IO[str]) -> None:
+        """Put handshakes that failed into the log: gRPC tells of them on standard error alone."""
+        with suppress(ValueError):  # closed
+            for line in said:
+                found = _HANDSHAKE.search(line)
+                if found:
+                    why = f"A TLS handshake failed: {found[1].strip()[:100]}."
+                    self._refused.write("refused", party="?", step="tls", why=why)
+
+    def stop(self) -> None:
+        """End it; one that was killed at the last moment is told of, too."""
+        self._ended.set()
+        self._close()
+        if self._process.returncode not in (0, DISK):
+            self._tell(self._process.returncode)
+
+    def _tell(self, status: int | None, **more: int) -> None:
+        if self._log is not None:
+            self._log.write("gate died", status=status, **more)
+
+    def _close(self) -> None:
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                with suppress(OSError):
+                    pipe.close()
+        try:
+            self._process.wait(5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        if self._process.stderr is not None:
+            self._process.stderr.close()
+
+
+@contextmanager
+def _small_stacks() -> Iterator[None]:
+    """A process that is started meanwhile gives its threads small stacks."""
+    try:
+        import resource
+    except ImportError:
+        yield
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_STACK)
+    known = [limit for limit in (soft, hard, STACK) if limit != resource.RLIM_INFINITY]
+    resource.setrlimit(resource.RLIMIT_STACK, (min(known), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_STACK, (soft, hard))

@@ -1,0 +1,153 @@
+"""A networked job of the label party, under way: an open gate, and channels to what comes in."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from opboost.config.job_file import LabelConfig
+from opboost.errors import ConfigError
+from opboost.protocol.messages import Welcome
+from opboost.storage import atomic_files
+from opboost.transport.label.job_folder import InboxChannel, JobRecord, Mailbox, status
+from opboost.transport.label.label_job import Data, alignment_figures, check_data, current
+from opboost.transport.label.label_server_process import GateProcess
+from opboost.transport.shared.job_integrity import check, check_version
+from opboost.transport.shared.logs import Log, taken_up
+from opboost.transport.shared.tls import Identity, check_loopback, read_identity
+
+if TYPE_CHECKING:
+    from opboost.parties.label.label_party import LabelParty
+
+LINGER = 60.0
+"""Seconds for which the gate stays open after the end, so that parties learn of it."""
+
+Watch = Callable[[dict[str, Any]], None]
+"""Told where the job stands, about ten times a second."""
+
+Opened = Callable[[str], None]
+"""Told the address at which parties are served."""
+
+
+Say = Callable[[str], None]
+"""Told what the operator should know."""
+
+
+def checked_identity(config: LabelConfig, *, insecure_plaintext: bool) -> Identity | None:
+    """Who serves, where the file says that it listens."""
+    if config.party.listen is None:
+        raise ConfigError('Add listen = "0.0.0.0:8815" to [party]: feature parties connect there.')
+    if insecure_plaintext:
+        check_loopback(config.party.listen)
+        return None
+    return read_identity(config.tls, config.party.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What the label party needs to go on with a job, from wherever it stands."""
+
+    folder: Path
+    record: JobRecord
+    log: Log
+    channels: list[InboxChannel]
+    welcome: Welcome
+
+    @classmethod
+    def of(cls, config: LabelConfig, folder: Path, data: Data | None, watch: Watch) -> Session:
+        """The session of a job that has a folder; a table with other rows is refused.
+
+        Without data only the end of the job is told.
+        """
+        record = replace(JobRecord.load(folder), **current(config))
+        record.save(folder)
+        if data is not None:
+            check_version(folder)
+            check_data(record, data)
+        log = Log(folder / "label.jsonl")
+        look, wait = _watching(folder, record, log, watch), config.limits.wait_seconds
+        channels = [InboxChannel(folder, name, wait=wait, watch=look) for name in record.active]
+        welcome = Welcome(record.job, bytes.fromhex(record.nonce), b"")
+        return cls(folder, record, log, channels, welcome)
+
+    def taken_up(self, half_written: int, say: Say) -> None:
+        """Tell that a job goes on that was begun before, from where, and what a kill had left."""
+        lost = check(self.folder, atomic_files.AT_LABEL_PARTY, ("*.label", "*.doubled"))
+        phase = str(status(self.folder)["phase"])
+        self.log.write(
+            "taken up", job=self.record.job, phase=phase, half_written=half_written, damaged=lost
+        )
+        say(taken_up(self.record.job, phase, half_written, lost))
+
+    def open(self, gate: GateProcess, config: LabelConfig, identity: Identity | None) -> str:
+        """Let the parties in; returns the address."""
+        record = self.record
+        self.log.write("serving", job=record.job, rows=record.rows, parties=list(record.parties))
+        return gate.open(
+            {
+                "job": str(self.folder),
+                "listen": config.party.listen,
+                "ca": identity and identity.ca.decode(),
+                "cert": identity and identity.cert.decode(),
+                "key": identity and identity.key.decode(),
+                "memory_mb": config.limits.memory_mb,
+            }
+        )
+
+    def aligned(self, party: LabelParty) -> tuple[LabelParty, dict[str, Any]]:
+        """The party with the common rows alone, and a few figures; as it was if rows are given."""
+        if self.record.align == "given":
+            return party, {}
+        begun = time.monotonic()
+        party = party.align(self.channels, self.welcome, self.folder)
+        figures = alignment_figures(self.folder, self.record)
+        figures["seconds"] = round(time.monotonic() - begun, 3)
+        self.log.write("aligned", job=self.record.job, **figures)
+        return party, {"align": figures}
+
+    def goodbye(
+        self, gate: GateProcess, config: LabelConfig, identity: Identity | None, say: Say
+    ) -> None:
+        """Open the gate of a job that was killed when it was done, if nobody had the time to hear
+        of that."""
+        if self.record.way != "network" or (self.folder / "ended").exists():
+            return
+        names = ", ".join(self.unaware()) or "no party"
+        say(f"Job {self.record.job} is done; {names} has still to hear of it.")
+        if self.unaware():
+            self.open(gate, config, identity)
+        self.end()
+
+    def end(self) -> None:
+        """Keep the gate open until every party has heard that the job is done, or a while."""
+        self.log.write("done", job=self.record.job)
+        end = time.monotonic() + LINGER
+        while time.monotonic() < end:
+            if not self.unaware():
+                time.sleep(0.05)  # let the last answer leave
+                break
+            time.sleep(0.05)
+        atomic_files.clear(self.folder)
+        atomic_files.write(self.folder / "ended", b"")
+
+    def unaware(self) -> list[str]:
+        """The parties that have not heard yet that the job is done."""
+        return [n for n in self.record.active if not Mailbox(self.folder, n).has("farewell")]
+
+
+def _watching(folder: Path, record: JobRecord, log: Log, watch: Watch) -> Callable[[], None]:
+    last, phase = 0.0, ""
+
+    def look() -> None:
+        nonlocal last, phase
+        if time.monotonic() - last > 0.1:
+            last, where = time.monotonic(), status(folder)
+            if where["phase"] != phase:
+                phase = where["phase"]
+                log.write("phase", job=record.job, phase=phase)
+            watch(where)
+
+    return look

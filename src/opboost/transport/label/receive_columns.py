@@ -1,0 +1,138 @@
+"""What the label party takes in from a feature party, by whichever way it came."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+
+from opboost.errors import DataError, PeerError, WireError
+from opboost.parties.message_checks import (
+    check_answer,
+    check_head,
+    check_private,
+    check_schema,
+    check_values_shown,
+    most_symbols,
+)
+from opboost.protocol.column_streams import Head, Reader
+from opboost.protocol.envelope import is_compressed
+from opboost.protocol.messages import (
+    Claim,
+    Points,
+    Proof,
+    Receipt,
+    Schema,
+    SplitQuery,
+    SplitValues,
+    decode,
+    encode,
+)
+from opboost.protocol.stored_columns import read_head
+from opboost.storage import atomic_files
+from opboost.transport.label.job_folder import STEPS, JobRecord, Mailbox, newest_receipt
+from opboost.transport.shared.tls import check_receipt
+
+
+def check_their_points(record: JobRecord, points: Points) -> None:
+    """Refuse points of another step, or more than the label party aligns."""
+    if record.align == "given" or points.step not in STEPS:
+        raise PeerError("Points came that nobody waits for.")
+    if points.step == "raised" and points.total != record.rows:
+        raise PeerError("Raised points came that are not the label party's.")
+    if points.step == "feature" and points.total > record.most_rows:
+        raise PeerError(
+            f"{points.total:,} rows are more than the label party aligns: {record.most_rows:,}."
+        )
+
+
+def answered_claim(record: JobRecord, box: Mailbox, data: bytes) -> bytes:
+    """The label party's proof that it knows the common rows, for a party that proves it first.
+
+    One claim is taken a job: each tells its sender whether it is right, so a second would be a
+    further guess at rows that it does not have.
+    """
+    claim = decode(data, Claim)
+    if record.align == "given" or not box.has("aligned"):
+        raise PeerError("A proof of rows came that nobody waits for.")
+    if (claim.party, claim.job) != (box.party, record.job):
+        raise PeerError("A proof of rows came in another's name, or of another job.")
+    if box.has("claim") and box.read("claim") != data:
+        raise PeerError(
+            "Another proof of rows came before, and one is taken a job. Begin a new job (--again)."
+        )
+    box.write("claim", data)
+    rows, proof = box.row_proof()
+    answer = encode(Proof(record.job, proof.answered(claim, rows).label))
+    box.write("proved", answer)
+    return answer
+
+
+def check_proved(record: JobRecord, box: Mailbox) -> None:
+    """Refuse a release of aligned rows that the party has not proved to know."""
+    if record.align != "given" and not box.has("proved"):
+        raise PeerError("A release came before the proof of its rows.")
+
+
+def taken_schema(record: JobRecord, box: Mailbox, data: bytes) -> tuple[Schema, int]:
+    """A schema of this party, job and rows, and how many columns it announces."""
+    schema = decode(data, Schema)
+    check_schema(schema, box.party, record.job, *box.expected(record))
+    if record.purpose == "predict":
+        check_values_shown(schema)
+    private = schema.private()
+    check_private(private)
+    due = sum(len(c.release_names()) for c in private)
+    if due > record.columns:
+        raise PeerError(f"{due} columns are more than the label party takes: {record.columns}.")
+    if box.has("schema") and box.read("schema") != data:
+        raise PeerError("The schema changed in mid-job. Begin a new job.")
+    return schema, due
+
+
+def check_new_receipt(job: Path, record: JobRecord, party: str, data: bytes, ca: bytes) -> None:
+    """Refuse a receipt that is not signed, of another job, or older than one that is known."""
+    receipt = decode(data, Receipt)
+    check_receipt(receipt, party, ca)
+    if receipt.job != record.job:
+        raise PeerError("The receipt is of another job.")
+    known = newest_receipt(job.parent, party)
+    if known and decode(known, Receipt).entry > receipt.entry:
+        raise PeerError("The receipt is older than one that the label party holds.")
+
+
+def check_split_values(record: JobRecord, box: Mailbox, data: bytes) -> SplitQuery:
+    """Refuse split values that nobody asked for or that cannot be true; returns the query."""
+    answer = decode(data, SplitValues)
+    if answer.job != record.job or not box.has("query"):
+        raise PeerError("Split values came that nobody asked for.")
+    if box.has("answer") and box.read("answer") != data:
+        raise PeerError("Other split values came before.")
+    query = decode(box.read("query"), SplitQuery)
+    private = decode(box.read("schema"), Schema).private()
+    books = {c.column: read_head(box.column(c.column)).codebook for c in query.columns}
+    check_answer(query, answer, private, books)
+    return query
+
+
+def check_column_file(file: Path, schema: Schema, number: int) -> None:
+    """Refuse a column's stream in a file unless all of it is what the schema announces.
+
+    A compressed batch is refused before it is unpacked: a small one may inflate a thousandfold.
+    """
+    try:
+        with pa.OSFile(str(file)) as source:
+            for message in pa.ipc.MessageReader.open_stream(source):
+                if message.type == "record batch" and is_compressed(message):
+                    raise WireError(f"Column {number} is compressed; ours are not.")
+        with pa.OSFile(str(file)) as source, pa.ipc.open_stream(source) as stream:
+            private = schema.private()
+            head = Head.from_schema(stream.schema, most_symbols(private, number))
+            check_head(head, schema, private, number)
+            reader = Reader(head)
+            for batch in stream:
+                reader.take(batch)
+        reader.finish()
+        atomic_files.check_seal(file, atomic_files.AT_LABEL_PARTY)
+    except (pa.ArrowException, OSError, MemoryError, DataError) as error:
+        raise WireError(f"Column {number} cannot be read ({type(error).__name__}).") from None

@@ -1,0 +1,1 @@
+"""What both sides of the transport share: TLS, bundle files, keys, logs, integrity checks."""

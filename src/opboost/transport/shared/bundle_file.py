@@ -1,0 +1,306 @@
+"""One bundle: a file for one recipient, signed by its sender, whole or refused.
+
+::
+
+    OPBOOST BUNDLE 2                        what it is
+    8 bytes, then the header                sender, recipient, job, step, what it answers, items
+    the items, encrypted piece by piece     HPKE; each piece only opens in its own place
+    8 bytes, then the certificate           the sender's
+    8 bytes, then the signature             over all before it
+
+The header can be read by whoever carries the file: names of parties, the job, sizes.  Items may be
+locked besides, under a key that the recipient computes from the header's ``claim``.  Opening goes
+in two passes.  The first reads the file and decrypts nothing: form, certificate, signature; whether
+the bundle is due is then for ``bundle_chain.py`` to say.  The second decrypts, and compares the
+digest again at its end, so a file that is changed in between is refused too.  Neither holds more
+than a piece in memory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import BinaryIO
+
+from cryptography.exceptions import InvalidSignature
+
+from opboost.errors import ConfigError, PeerError, WireError
+from opboost.protocol.messages import check_job, check_party
+from opboost.storage import atomic_files
+from opboost.transport.shared.bundle_keys import OVERHEAD, PrivateKey, PublicKey
+from opboost.transport.shared.tls import Identity, alternative_names, check_certificate, verify
+
+FAMILY = b"OPBOOST BUNDLE "
+VERSION = "2"
+MARK = FAMILY + VERSION.encode() + b"\n"
+PIECE = 2**24
+"""Bytes that are encrypted at a time."""
+
+MOST_HEADER, MOST_SEAL = 2**22, 2**16
+_ITEM = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_STEP = re.compile(r"[a-z-]{1,32}")
+_CLAIM = re.compile(r"([0-9a-f]{130})?")
+
+Source = Path | bytes
+"""What an item's bytes are taken from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A message or a column's stream, by name and size."""
+
+    name: str
+    size: int
+
+    def pieces(self) -> Iterator[int]:
+        """The sizes of its pieces; an empty item is one empty piece."""
+        left = self.size
+        while left > PIECE:
+            yield PIECE
+            left -= PIECE
+        yield left
+
+    def sealed_size(self) -> int:
+        """Its size in the file."""
+        return self.size + OVERHEAD * max(1, -(-self.size // PIECE))
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What is known of a bundle before it is opened."""
+
+    sender: str
+    recipient: str
+    job_hash: str
+    job: str
+    number: int
+    step: str
+    previous: str
+    """The digest of the bundle that this one answers; empty for the first of a job."""
+    items: tuple[Item, ...] = ()
+    claim: str = ""
+    """The sender's half of the proof of rows, under which the items are locked; empty if none."""
+
+    def to_bytes(self) -> bytes:
+        """The one form of this header."""
+        return json.dumps(asdict(self), sort_keys=True, separators=(",", ":")).encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Header:
+        """The header of these bytes; a ValueError if they are no header's one form."""
+        plain = json.loads(data)
+        if not isinstance(plain, dict) or set(plain) != set(cls.__dataclass_fields__):
+            raise ValueError("other fields")
+        items = tuple(Item(**item) for item in plain.pop("items"))
+        header = cls(**plain, items=items)
+        header._check()
+        if header.to_bytes() != data:
+            raise ValueError("another form")
+        return header
+
+    def _check(self) -> None:
+        check_party(self.sender)
+        check_party(self.recipient)
+        check_job(self.job)
+        names = [item.name for item in self.items]
+        sizes = [item.size for item in self.items]
+        numbers = [self.number, *sizes]
+        if not all(type(n) is int and 0 <= n < 2**53 for n in numbers):
+            raise ValueError("sizes")
+        if not all(_ITEM.fullmatch(name) for name in names) or len(set(names)) < len(names):
+            raise ValueError("names")
+        if not _STEP.fullmatch(self.step) or not _DIGEST.fullmatch(self.job_hash):
+            raise ValueError("step")
+        if self.previous != "" and not _DIGEST.fullmatch(self.previous):
+            raise ValueError("previous")
+        if not _CLAIM.fullmatch(self.claim):
+            raise ValueError("claim")
+
+    def sealed_size(self) -> int:
+        """The size of all items in the file."""
+        return sum(item.sealed_size() for item in self.items)
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """A bundle that is whole and that its sender signed; nothing of it is decrypted yet."""
+
+    path: Path
+    header: Header
+    digest: str
+
+    def extract(self, key: PrivateKey, folder: Path, lock: bytes = b"") -> None:
+        """Decrypt every item into a file of its name; a folder half filled is to be thrown away.
+
+        ``lock`` is the key under which a bundle with a claim is locked.
+        """
+        header = self.header
+        start = _head(header)
+        whole, binding = hashlib.sha256(start), hashlib.sha256(start).digest()
+        with self.path.open("rb") as file:
+            file.seek(len(start))
+            for number, item in enumerate(header.items):
+                with (folder / item.name).open("xb") as out:
+                    for place, size in enumerate(item.pieces()):
+                        sealed = file.read(size + OVERHEAD)
+                        whole.update(sealed)
+                        out.write(
+                            self._decrypted(key, sealed, _info(binding, number, place) + lock)
+                        )
+        if whole.hexdigest() != self.digest:
+            raise WireError(f"{self.path.name} changed while it was read.")
+
+    def _decrypted(self, key: PrivateKey, sealed: bytes, info: bytes) -> bytes:
+        try:
+            return key.decrypt(sealed, info)
+        except PeerError:
+            raise PeerError(
+                f"{self.path.name} is addressed to {self.header.recipient!r} but was encrypted to "
+                "another key. Send its sender the current public key file."
+            ) from None
+
+
+def seal(
+    path: Path,
+    header: Header,
+    sources: Mapping[str, Source],
+    identity: Identity,
+    recipient: PublicKey,
+    lock: bytes = b"",
+) -> str:
+    """Write a bundle of these items, all of it or nothing; returns its digest.
+
+    With a ``lock`` nobody opens it who does not know that key too, the recipient included: it goes
+    into what each piece's key is derived from.
+    """
+    if recipient.party != header.recipient or identity.name != header.sender:
+        raise ValueError("A bundle is sealed by its sender, to its recipient's key.")
+    items = tuple(Item(name, _size(source)) for name, source in sources.items())
+    header = replace(header, items=items)
+    header._check()
+    start = _head(header)
+    whole, binding = hashlib.sha256(start), hashlib.sha256(start).digest()
+    with atomic_files.writing(path) as out:
+        out.write(start)
+        for number, (item, source) in enumerate(zip(items, sources.values(), strict=True)):
+            for place, piece in enumerate(_pieces(item, source)):
+                sealed = recipient.encrypt(piece, _info(binding, number, place) + lock)
+                whole.update(sealed)
+                out.write(sealed)
+        signature = identity.signature(_signed(whole.digest(), identity.cert))
+        out.write(_measured(identity.cert) + _measured(signature))
+    return whole.hexdigest()
+
+
+def unseal(path: Path, ca: bytes) -> Bundle:
+    """Check a bundle's form, certificate and signature; nothing is decrypted or written."""
+    try:
+        with path.open("rb") as file:
+            header, digest, certificate, signature = _read(file, path)
+    except OSError as error:
+        raise ConfigError(f"The bundle {path} cannot be read: {error.strerror}.") from None
+    signer = check_certificate(certificate, path.name, ca)
+    try:
+        verify(signer, signature, _signed(digest, certificate))
+    except InvalidSignature:
+        raise WireError(
+            f"{path.name} was altered after it was signed: its signature does not fit."
+        ) from None
+    (by,) = alternative_names(signer)
+    if by != header.sender:
+        raise PeerError(f"{path.name} says that it is from {header.sender!r}; {by!r} signed it.")
+    return Bundle(path, header, digest.hex())
+
+
+def _read(file: BinaryIO, path: Path) -> tuple[Header, bytes, bytes, bytes]:
+    size = file.seek(0, 2)
+    file.seek(0)
+    mark = file.read(len(MARK))
+    if mark[: len(FAMILY)] != FAMILY:
+        raise WireError(f"{path.name} is no bundle of OpBoost.")
+    if mark != MARK:
+        raise WireError(
+            f"{path.name} is a bundle of version {version_of(mark)!r}; this release reads version "
+            f"{VERSION!r}. Let both parties run the same release, and begin a new run (--again)."
+        )
+    header = _header(_sized(file, MOST_HEADER, path), path)
+    start = _head(header)
+    whole, left = hashlib.sha256(start), header.sealed_size()
+    if len(start) + left + 8 > size:
+        raise _cut(path)
+    while left:
+        part = file.read(min(left, 2**20))
+        if not part:
+            raise _cut(path)
+        whole.update(part)
+        left -= len(part)
+    certificate, signature = _sized(file, MOST_SEAL, path), _sized(file, MOST_SEAL, path)
+    if file.read(1):
+        raise WireError(f"{path.name} goes on after its end: bytes were added to it.")
+    return header, whole.digest(), certificate, signature
+
+
+def version_of(head: bytes) -> str:
+    """Return the version of a bundle that begins with these bytes; empty if it is none."""
+    line = head[: len(MARK)].partition(b"\n")[0]
+    return line[len(FAMILY) :].decode(errors="replace") if line.startswith(FAMILY) else ""
+
+
+def _header(data: bytes, path: Path) -> Header:
+    try:
+        return Header.from_bytes(data)
+    except (ValueError, TypeError, AttributeError, RecursionError, WireError):
+        raise WireError(f"{path.name} has no header that can be read: it was altered.") from None
+
+
+def _sized(file: BinaryIO, most: int, path: Path) -> bytes:
+    length = file.read(8)
+    if len(length) < 8:
+        raise _cut(path)
+    count = int.from_bytes(length, "big")
+    if count > most:
+        raise WireError(f"{path.name} has a part of {count:,} bytes, where {most:,} is the most.")
+    data = file.read(count)
+    if len(data) < count:
+        raise _cut(path)
+    return data
+
+
+def _cut(path: Path) -> WireError:
+    return WireError(f"{path.name} is cut short. Ask for it again.")
+
+
+def _head(header: Header) -> bytes:
+    return MARK + _measured(header.to_bytes())
+
+
+def _measured(data: bytes) -> bytes:
+    return len(data).to_bytes(8, "big") + data
+
+
+def _info(binding: bytes, item: int, piece: int) -> bytes:
+    """Where a piece belongs: the bundle's header, the item, the piece."""
+    return b"opboost bundle 2\n" + binding + item.to_bytes(8, "big") + piece.to_bytes(8, "big")
+
+
+def _signed(digest: bytes, certificate: bytes) -> bytes:
+    return b"opboost bundle 2\n" + digest + hashlib.sha256(certificate).digest()
+
+
+def _size(source: Source) -> int:
+    return len(source) if isinstance(source, bytes) else source.stat().st_size
+
+
+def _pieces(item: Item, source: Source) -> Iterator[bytes]:
+    with io.BytesIO(source) if isinstance(source, bytes) else source.open("rb") as file:
+        for size in item.pieces():
+            piece = file.read(size)
+            if len(piece) < size:
+                raise OSError(f"An item {item.name!r} changed while it was read.")
+            yield piece

@@ -1,0 +1,190 @@
+"""What both sides of a job by bundles share: keys, steps, and what a command has to tell."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from opboost.config.job_file import Job, Tls
+from opboost.errors import ConfigError, PeerError
+from opboost.psi.curve_points import PIECE, POINT
+from opboost.transport.shared.bundle_chain import (
+    GIVEN,
+    LAST_SENT,
+    STEPS,
+    Conversation,
+    Pair,
+    Step,
+    hand_out,
+)
+from opboost.transport.shared.bundle_file import Bundle
+from opboost.transport.shared.bundle_keys import PrivateKey, PublicKey, read_key, read_public
+from opboost.transport.shared.tls import Identity, read_identity
+
+MOST_MESSAGE = 2**26
+"""Bytes of the largest message in a bundle; columns are streams and may be larger."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """A party's keys: to sign, to open, and to encrypt for others."""
+
+    tls: Tls
+    identity: Identity
+    key: PrivateKey
+
+    @classmethod
+    def of(cls, tls: Tls | None, name: str) -> Tools:
+        """The keys that a party's file names, checked."""
+        identity = read_identity(tls, name)
+        assert tls is not None
+        key, own = read_key(tls.encryption), tls.public_of(name)
+        if own.exists() and read_public(own, name, identity.ca) != key.public(name):
+            raise ConfigError(
+                f"{own} is not the public half of {tls.encryption}: what others send could not "
+                "be opened. Certify the right key with 'opboost certs encryption KIT --key PATH', "
+                "and hand the new file to every other party."
+            )
+        return cls(tls, identity, key)
+
+    def public(self, party: str) -> PublicKey:
+        """A peer's public key."""
+        return read_public(self.tls.public_of(party), party, self.identity.ca)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A bundle that is ready for its carrier."""
+
+    path: Path
+    recipient: str
+    step: Step
+    next: str
+    """The verb with which the recipient goes on."""
+
+    @property
+    def options(self) -> str:
+        """What that verb needs besides its file and the bundle."""
+        if self.next != "finish":
+            return " --to DIR"
+        return " --model MODEL --out FILE" if self.step.number == LAST_SENT else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a command did."""
+
+    job: str
+    written: tuple[Written, ...]
+    waiting: dict[str, Step]
+    """The parties from which something is still to come, and what."""
+    manifest: dict[str, Any] | None
+
+
+def steps_of(job: Job) -> tuple[Step, ...]:
+    """The steps between the label party and each feature party."""
+    steps = STEPS if job.align == "psi" else GIVEN
+    return steps if job.purpose == "train" else tuple(s for s in steps if s.number <= LAST_SENT)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The number of the step that a verb takes in, and of the one that it writes (0: none)."""
+
+    takes: int
+    writes: int
+
+
+def turn(steps: tuple[Step, ...], verb: str, *, by_label_party: bool) -> Turn:
+    """What a verb does in a job with these steps."""
+    if verb == "finish":
+        return Turn(steps[-1].number, 0)
+    for before, step in pairwise(steps):
+        if step.verb == verb and step.by_label_party == by_label_party:
+            return Turn(before.number, step.number)
+    if verb != "align":
+        raise ConfigError(
+            "Nobody asks for split values in a prediction. When the feature parties have written "
+            "their columns ('opboost bundle export'), the label party goes on with 'opboost bundle "
+            "finish -c CONFIG IN... --model MODEL --out FILE'."
+        )
+    raise ConfigError(
+        "Rows are matched as given in this job, so there is nothing to align. "
+        "The label party begins the job with 'opboost bundle align' and takes nothing in; the "
+        "feature parties go on with 'opboost bundle export'."
+    )
+
+
+def pair_of(job: Job, own: str, peer: str, number: str) -> Pair:
+    """Two parties in the run of a job that has this number."""
+    return Pair(own, peer, job.hash.hex(), number, job.label_party, steps_of(job))
+
+
+def handed_out(chains: Iterable[Conversation], number: int, to: Path) -> tuple[Written, ...]:
+    """Copy the bundles of a step that end their chains to where carriers take them from."""
+    found = []
+    for chain in chains:
+        steps = chain.pair.steps
+        last = len(chain.entries) - 1
+        bundle = chain.written()
+        if bundle is not None and steps[last].number == number:
+            following = steps[last + 1].verb if last + 1 < len(steps) else "finish"
+            path = hand_out(bundle, to)
+            found.append(Written(path, chain.pair.peer, steps[last], following))
+    return tuple(found)
+
+
+def swept(job: Path) -> None:
+    """Take away what a killed run had opened."""
+    for left in (job / "bundles").glob("opening-*"):
+        shutil.rmtree(left)
+
+
+@contextmanager
+def staging(job: Path) -> Iterator[Path]:
+    """A folder for what is opened and not yet used; see also :func:`swept`."""
+    folder = job / "bundles"
+    folder.mkdir(parents=True, exist_ok=True)
+    place = Path(tempfile.mkdtemp(prefix="opening-", dir=folder))
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place)
+        with suppress(OSError):  # a bundle that was refused leaves no folders either
+            folder.rmdir()
+            job.rmdir()
+
+
+def check_sizes(bundle: Bundle) -> None:
+    """Refuse, before anything is decrypted, items that are larger than any message of ours."""
+    for item in bundle.header.items:
+        points = item.name.endswith((".label", ".feature", ".raised"))
+        most = PIECE * POINT + 2**16 if points else MOST_MESSAGE
+        if item.size > most and not item.name.endswith(".arrow"):
+            raise PeerError(
+                f"{bundle.path.name}: its item {item.name!r} has {item.size:,} bytes, where "
+                f"{most:,} is the most."
+            )
+
+
+def check_items(inside: Path, expected: Iterable[str]) -> None:
+    """Refuse a bundle with other items than its step has."""
+    if {file.name for file in inside.iterdir()} != set(expected):
+        raise PeerError(_ITEMS)
+
+
+def read_item(inside: Path, name: str) -> bytes:
+    """An item's bytes; a bundle that lacks it is refused."""
+    try:
+        return (inside / name).read_bytes()
+    except FileNotFoundError:
+        raise PeerError(_ITEMS) from None
+
+
+_ITEMS = "Its items are not those of its step."

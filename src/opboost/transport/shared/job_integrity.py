@@ -1,0 +1,93 @@
+"""Whether what a job left on disk is what was written there, looked at when it is taken up.
+
+Everything that is read again later has a digest of its own: messages by their form, notes and
+streams by a last line.  What is damaged is refused by name, so that no wrong model comes of it;
+what can be made again from the rest is taken away and made again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fnmatch import fnmatch
+from pathlib import Path
+
+from opboost.errors import DataError
+from opboost.protocol.envelope import VERSION, is_whole, version_of
+from opboost.storage import atomic_files
+from opboost.transport.shared.bundle_file import VERSION as BUNDLE_VERSION
+from opboost.transport.shared.bundle_file import version_of as bundle_version
+
+MESSAGES = (
+    *("schema", "receipt", "aligned", "told", "claim", "proved", "welcome", "query", "answer"),
+    *("*.feature", "*.raised", "*.label"),
+)
+STREAMS = ("*.arrow",)
+NOTES = (
+    *("job.json", "points", "expected", "due", "common", "secret"),
+    *("binding.json", "*.values", "*.doubled", "rows.lock"),
+)
+
+
+def check(job: Path, next_step: str, made_again: Sequence[str] = ()) -> list[str]:
+    """Look at every file of a job's folder; returns the names of those that are to be made again.
+
+    ``made_again`` are groups of such files, as patterns: with a damaged file those beside it go
+    that fit the same group.  Any other damaged file is refused, with its owner's next step.
+    """
+    lost = []
+    for file in sorted(f for f in job.rglob("[!.]*") if f.is_file()):
+        if not file.exists() or _is_sound(file):
+            continue
+        group = next((g for g in made_again if _fits(file, g.split())), None)
+        if group is None:
+            raise atomic_files.damaged(file, next_step)
+        lost.append(str(file.relative_to(job)))
+        for other in file.parent.iterdir():
+            if _fits(other, group.split()):
+                other.unlink(missing_ok=True)
+    return lost
+
+
+def check_version(job: Path) -> None:
+    """Refuse to go on with a job that another release of OpBoost began, in messages of its own.
+
+    Receipts are left out: they are kept for good, and read whichever release they are of.
+    """
+    for file in sorted(f for f in job.rglob("[!.]*") if f.is_file()):
+        version = _version(file)
+        if version:
+            raise DataError(
+                f"Job {job.name} holds messages of version {version}, and this release of OpBoost "
+                f"speaks version {VERSION} ({file.relative_to(job)})",
+                hint="Finish the job with the release that began it, or let the label party begin "
+                "a new run (--again): what was released before costs nothing.",
+            )
+
+
+def _version(file: Path) -> str:
+    """The version of a message or bundle, if it is another one than this release's."""
+    bundle = fnmatch(file.name, "*.bundle")
+    if file.name == "receipt" or not (bundle or _fits(file, MESSAGES)):
+        return ""
+    with file.open("rb") as opened:
+        head = opened.read(_HEAD)
+    found, own = (
+        (bundle_version(head), BUNDLE_VERSION) if bundle else (version_of(head), str(VERSION))
+    )
+    if found == own or not (bundle or is_whole(file.read_bytes())):  # which is told as such
+        return ""
+    return found
+
+
+_HEAD = 2**16
+"""Bytes of a file that tell its version."""
+
+
+def _fits(file: Path, patterns: Sequence[str]) -> bool:
+    return any(fnmatch(file.name, p) for p in patterns)
+
+
+def _is_sound(file: Path) -> bool:
+    if _fits(file, MESSAGES):
+        return is_whole(file.read_bytes())
+    return not _fits(file, (*STREAMS, *NOTES)) or atomic_files.has_seal(file)

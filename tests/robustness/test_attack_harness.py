@@ -1,0 +1,43 @@
+"""Peers that mean harm: attacks of the catalogue on live processes, which go on serving."""
+
+from __future__ import annotations
+
+from opboost.transport.shared.logs import Log
+from robustness.attacks.catalogue import CATALOGUE, by_bundles, on_a_join, on_the_gate
+
+
+def failures(report):
+    return [str(outcome) for outcome in report.outcomes if not outcome.survived]
+
+
+def test_every_attack_on_the_gate_is_refused_and_others_are_served():
+    report = on_the_gate(len(CATALOGUE), seed=20, crowd=300)
+    assert failures(report) == []
+    assert report.finished
+
+
+def test_a_label_party_that_means_harm_is_left_with_a_sentence():
+    some = "500 MB|answers without end|steer a terminal|for everything"
+    report = on_a_join(4, seed=21, only=some)
+    assert failures(report) == []
+    assert report.finished
+
+
+def test_forged_bundles_are_refused_and_the_true_ones_used_after_all():
+    report = by_bundles(2, seed=22)
+    assert failures(report) == []
+    assert report.finished
+
+
+def test_a_log_that_a_peer_fills_takes_so_many_lines_a_minute(tmp_path, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("opboost.transport.shared.logs.time.monotonic", lambda: now[0])
+    log = Log(tmp_path / "log", a_minute=3)
+    for _ in range(10):
+        log.write("refused", party="shop", why="No.")
+    log.write("refused", party="telco", why="No.")
+    now[0] = 61.0
+    log.write("refused", party="shop", why="Again.")
+    lines = (tmp_path / "log").read_text().splitlines()
+    assert len(lines) == 3 + 1 + 2
+    assert '"left_out": 7' in lines[4]

@@ -1,0 +1,78 @@
+"""The explorer's pages as `opboost explore` serves them, and a browser that looks at them."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import threading
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from PIL import Image
+from playwright.sync_api import sync_playwright
+from threadpoolctl import threadpool_limits
+
+from opboost.explorer.access import new_token
+from opboost.explorer.server import listening, prepared
+from tests.support.browser import browser
+
+PICTURES = os.environ.get("OPBOOST_SCREENSHOTS", "")
+"""A folder for screenshots; by default none are taken."""
+
+
+@contextlib.contextmanager
+def live(site):
+    """The site's address, while it answers."""
+    with threadpool_limits(1), listening(0) as listener:
+        server, address = prepared(site, listener, new_token())
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            while not server.started:
+                time.sleep(0.01)
+            yield address
+        finally:
+            server.should_exit = True
+            thread.join(timeout=20)
+            site.trial.stop()
+
+
+@contextlib.contextmanager
+def browsing():
+    """A real browser, headless."""
+    command = browser()
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=command, args=["--no-sandbox"])
+        try:
+            yield opened
+        finally:
+            opened.close()
+
+
+@contextlib.contextmanager
+def page_of(opened, address, *, width=1280, scheme="light", **more):
+    """A page in a browser of its own; it asks nobody but the server, and says no error."""
+    size = {"width": width, "height": 900}
+    context = opened.new_context(viewport=size, color_scheme=scheme, **more)
+    asked, errors = [], []
+    page = context.new_page()
+    page.on("request", lambda request: asked.append(urlsplit(request.url).netloc))
+    page.on("console", lambda message: message.type == "error" and errors.append(message.text))
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto(address)
+    try:
+        yield page
+    finally:
+        context.close()
+    assert set(asked) == {urlsplit(address).netloc}
+    assert not errors
+
+
+def photographed(page, name, part=None):
+    """A picture for the docs, of the page or a part of it, if they are asked for."""
+    if PICTURES:
+        taken = page.locator(part).screenshot() if part else page.screenshot(full_page=True)
+        few = Image.open(io.BytesIO(taken)).convert("RGB").quantize(128)
+        few.save(Path(PICTURES) / f"{name}.png", optimize=True)

@@ -1,0 +1,95 @@
+"""The site: what is built, and the check of it."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tools.manual.blocks import DOCS, ROOT, pages
+from tools.manual.check import problems
+from tools.manual.picture import TARGET, digest, points, table
+
+PAGE = "<html><body id='top'>{}</body></html>"
+
+
+def site(folder, **pages):
+    for name, body in pages.items():
+        (folder / f"{name}.html").write_text(PAGE.format(body))
+    return list(problems(folder))
+
+
+def test_a_site_whose_links_lead_somewhere_is_well(tmp_path):
+    (tmp_path / "a.css").write_text("p { background: url(data:image/png;base64,AB) }")
+    body = (
+        '<link rel="stylesheet" href="a.css"><a href="two.html#top">x</a><a href="#top">y</a>'
+        '<a href="https://example.org/">elsewhere</a><img src="data:image/png;base64,AB">'
+    )
+    assert site(tmp_path, one=body, two="") == []
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ('<a href="three.html">x</a>', "three.html, which is not there"),
+        ('<a href="../outside.txt">x</a>', "outside.txt, which is not there"),
+        ('<a href="two.html#bottom">x</a>', "no such place"),
+        ('<img src="picture.png">', "picture.png, which is not there"),
+        ('<script src="https://cdn.example.org/x.js"></script>', "loads https://cdn.example.org"),
+        ('<link rel="preconnect" href="//fonts.example.org">', "loads //fonts.example.org"),
+    ],
+)
+def test_a_dead_link_or_another_host_is_seen(tmp_path, body, words):
+    (tmp_path / "outside.txt").touch()
+    (tmp_path / "site").mkdir()
+    (found,) = site(tmp_path / "site", one=body, two="")
+    assert words in found
+
+
+def test_a_style_that_loads_from_another_host_is_seen(tmp_path):
+    (tmp_path / "a.css").write_text('@import "https://fonts.example.org/a.css";')
+    assert site(tmp_path, one="") == ["a.css loads from another host"]
+
+
+def test_the_accuracy_picture_is_drawn_from_the_table_as_it_stands():
+    rows = table()
+    found = points(rows)
+    assert len(found) == 12
+    assert all(p.paper < p.ours < p.plain for p in found)
+    assert digest(rows) in TARGET.read_text(), "Run: python -m tools.manual.picture"
+
+
+@pytest.mark.parametrize("page", [*pages(), *ROOT.glob("*.md")], ids=lambda p: p.name)
+def test_links_between_files_lead_somewhere_in_the_repository_too(page):
+    words = re.sub(r"(?m)^ {4}.*$|`[^`]*`", "", page.read_text())
+    for link in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", words):
+        assert (page.parent / link).exists(), link
+
+
+def test_every_public_name_is_in_the_reference():
+    import opboost as op
+
+    words = "\n".join(p.read_text() for p in (DOCS / "reference").glob("*.md"))
+    for name in op.__all__:
+        assert f".{name}\n" in words + "\n" or name == "theory", name
+    for name in op.theory.__all__:
+        assert f"::: opboost.theory.{name}" in words
+
+
+def test_the_site_builds_and_is_well(tmp_path):
+    pytest.importorskip("mkdocstrings_handlers.python", reason="make docs installs and builds")
+    pytest.importorskip("material", reason="make docs installs and builds")
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "-d", str(tmp_path)]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert list(problems(tmp_path)) == []
+    page = (tmp_path / "notebooks" / "researcher.html").read_text()
+    assert "data:image/png;base64" in page
+    reference = (tmp_path / "reference" / "mechanisms.html").read_text()
+    assert "ClampMap" in reference
+    assert "<blockquote>" not in reference, "an example is read as a quotation"
+    assert ":class:" not in reference

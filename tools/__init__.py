@@ -1,0 +1,1 @@
+"""Tools of the project: the manual and the supply chain."""

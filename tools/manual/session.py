@@ -1,0 +1,176 @@
+"""A page's blocks, done in order: files are written, commands run, and what is shown is compared.
+
+In a ``console`` block a line that begins with ``$ `` is a command, run in the page's folder;
+``bank$ `` runs it in the folder ``bank``. ``&`` at the end lets it go on, until ``wait``. Lines
+below a command are its output, with ``...`` for what may differ; with none, only success counts.
+"""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from robustness.prefork_server import nursery
+from tools.manual.blocks import DOCS, Block, blocks
+
+_PROMPT = re.compile(r"^([a-z-]*)\$ +(.*)$")
+_PORT = "8815"
+_SECONDS = 120
+_SAME = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+_SHELL = re.compile(r"[|><;$`]")
+"""Signs of a command that only a shell understands."""
+
+
+@dataclass
+class Command:
+    """Something typed, where, and what the page shows of it."""
+
+    where: str
+    words: str
+    line: int
+    shown: list[str] = field(default_factory=list)
+
+
+def typed(block: Block) -> list[Command]:
+    """The commands of a console block."""
+    found: list[Command] = []
+    for number, line in enumerate(block.text.split("\n"), block.line + 1):
+        prompt = _PROMPT.match(line)
+        if prompt:
+            found.append(Command(prompt.group(1), prompt.group(2), number))
+        elif found and found[-1].words.endswith("\\"):
+            found[-1].words = found[-1].words[:-1] + line.strip()
+        elif found:
+            found[-1].shown.append(line)
+        elif line.strip():
+            raise ValueError(f"line {number}: output before any command: {line!r}")
+    return found
+
+
+class Process(Protocol):
+    """What runs a command."""
+
+    def wait(self, timeout: float) -> int:
+        """Its exit status."""
+        ...
+
+    def kill(self) -> None:
+        """End it."""
+        ...
+
+
+@dataclass
+class Running:
+    """A command that was begun, and the file in which its words gather."""
+
+    command: Command
+    process: Process
+    said: Path
+
+
+class Session:
+    """A folder in which a page is followed, and what still runs in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "work"
+        self.words = folder / "words"
+        self.words.mkdir(parents=True)
+        self.port = _free_port()
+        self.behind: list[Running] = []
+        shutil.copytree(DOCS / "files", self.folder)
+
+    def follow(self, page: Path) -> None:
+        """Do what the page says; an AssertionError names the line that is not so."""
+        try:
+            for block in blocks(page):
+                if block.file is not None:
+                    self._write(block)
+                elif block.language == "console":
+                    for command in typed(block):
+                        self._run(command, page)
+            self._wait(page)
+        finally:
+            for running in self.behind:
+                running.process.kill()
+
+    def _write(self, block: Block) -> None:
+        path = self.folder / str(block.file)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(block.text.replace(_PORT, self.port) + "\n")
+
+    def _run(self, command: Command, page: Path) -> None:
+        if command.words == "wait":
+            self._wait(page)
+            return
+        running = self._start(command)
+        if command.words.endswith("&"):
+            self.behind.append(running)
+        else:
+            self._judge(running, page)
+
+    def _start(self, command: Command) -> Running:
+        """The command line is forked from a process that has loaded it; the rest is the shell's."""
+        where = self.folder / command.where
+        where.mkdir(exist_ok=True)
+        words = command.words.rstrip("& ").replace(_PORT, self.port)
+        said = self.words / f"{command.line}.txt"
+        if words.startswith("opboost ") and not _SHELL.search(words):
+            _, *arguments = [file for word in shlex.split(words) for file in _meant(word, where)]
+            return Running(command, nursery().start(arguments, said, where, all_said=True), said)
+        here = Path(sys.executable).parent
+        path = f"{here}{os.pathsep}{os.environ['PATH']}"
+        with said.open("w") as file:
+            process = subprocess.Popen(
+                ["bash", "-o", "pipefail", "-c", words],
+                cwd=where,
+                env={**os.environ, "PATH": path, "COLUMNS": "80"},
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+            )
+        return Running(command, process, said)
+
+    def _wait(self, page: Path) -> None:
+        while self.behind:
+            self._judge(self.behind[0], page)
+            self.behind.pop(0)
+
+    def _judge(self, running: Running, page: Path) -> None:
+        command = running.command
+        place = f"{page.name}:{command.line}: {command.words}"
+        status = running.process.wait(_SECONDS)
+        said = running.said.read_text().strip()
+        assert status == 0, f"{place}\nended with status {status}:\n{said}"
+        want = "\n".join(command.shown).replace(_PORT, self.port).strip()
+        same = not want or doctest.OutputChecker().check_output(want, said, _SAME)
+        assert same, f"{place}\nthe page shows:\n{want}\nthe command said:\n{said}"
+
+
+def _meant(word: str, where: Path) -> list[str]:
+    """A word as the shell would hand it on: one with stars stands for files."""
+    if "*" not in word:
+        return [word]
+    return [str(path.relative_to(where)) for path in sorted(where.glob(word))]
+
+
+def followed() -> Iterator[Path]:
+    """The pages with commands to follow."""
+    for page in sorted(DOCS.rglob("*.md")):
+        if any(block.language == "console" for block in blocks(page)):
+            yield page
+
+
+def _free_port() -> str:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return str(probe.getsockname()[1])

@@ -50,7 +50,7 @@ class Process:
         self.send_signal(signal.SIGKILL)
 
 
-class Nursery:
+class PreforkServer:
     """The process that has loaded everything, and what it tells of its children."""
 
     def __init__(self) -> None:
@@ -109,9 +109,9 @@ class Nursery:
 
 
 @lru_cache(maxsize=1)
-def nursery() -> Nursery:
+def nursery() -> PreforkServer:
     """The one of this process."""
-    return Nursery()
+    return PreforkServer()
 
 
 def _tell(news: dict[str, int]) -> None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from claims.claim import Claim
 from opboost.demo.local_federation import LABEL_PARTY, run_scene, write_scene
-from opboost_lab.counting_proxy import Relay
+from opboost_lab.counting_proxy import CountingProxy
 
 TREES = {"num_boost_round": 1, "max_depth": 1}
 
@@ -44,10 +44,10 @@ def run(rows: int) -> Run:
             epsilon=1.0,
             booster=TREES,
         )
-        relays: list[Relay] = []
+        relays: list[CountingProxy] = []
 
         def between(name: str, address: str) -> str:
-            relays.append(stack.enter_context(Relay(address)))
+            relays.append(stack.enter_context(CountingProxy(address)))
             return relays[-1].address
 
         outcome = run_scene(scene, between=between, timeout=1800.0)

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from robustness.attacks.attack_harness import Siege
+from robustness.attacks.attack_harness import AttackHarness
 
 Stage = Literal["any", "points", "release"]
 """When it can be tried: at any time, before the rows are aligned, or after that."""
 
-Run = Callable[[Siege], str]
+Run = Callable[[AttackHarness], str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from opboost.ledger.open_ledger import open_ledger
 from opboost.protocol.messages import Ack, Receipt, Schema, Welcome
 from opboost.transport.feature.feature_job import feature_party, signed_receipt
 from opboost.transport.feature.join_job import Connection, Unreachable
-from opboost.transport.feature.network_psi import Talk
+from opboost.transport.feature.network_psi import PsiClient
 from opboost.transport.shared.tls import Identity
 from opboost_lab.bench.process_usage import child_of, peak_mb
 from robustness.party_processes import identity_of, joined, scene, serving, shaken_hands
@@ -100,7 +100,7 @@ def checked(said: str, words: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
+class HonestRelease:
     """What the shop would honestly send."""
 
     schema: Schema
@@ -108,7 +108,7 @@ class Release:
     receipt: Receipt
 
 
-class Siege:
+class AttackHarness:
     """One label party from its start to its model, and attacks on it in between."""
 
     def __init__(self, folder: Path, crowd: int) -> None:
@@ -120,7 +120,7 @@ class Siege:
         self._helpers: list[subprocess.Popen[str]] = []
 
     @contextmanager
-    def laid(self) -> Iterator[Siege]:
+    def laid(self) -> Iterator[AttackHarness]:
         """The label party serves while the block runs."""
         with serving(self.made) as (self.process, self.address):
             try:
@@ -166,7 +166,7 @@ class Siege:
         return file.parent
 
     @cached_property
-    def release(self) -> Release:
+    def release(self) -> HonestRelease:
         """Align as an honest party would (the honest one does too), and desensitise."""
         leaving = [*self.made.command("telco"), "--connect", self.address, "--leave"]
         self._helpers.append(started_process(leaving))
@@ -176,7 +176,7 @@ class Siege:
             self.hands() as (connection, welcome),
         ):
             party = feature_party(config, ledger)
-            talk = Talk(
+            talk = PsiClient(
                 party.meeting(welcome),
                 welcome.job,
                 connection.call,
@@ -186,9 +186,9 @@ class Siege:
             talk.align()
             schema, files = party.release(welcome)
             receipt = signed_receipt(party.folder(welcome.job), ledger, self.identity())
-        return Release(schema, files, receipt)
+        return HonestRelease(schema, files, receipt)
 
-    def announced(self, connection: Connection) -> Release:
+    def announced(self, connection: Connection) -> HonestRelease:
         """The honest schema and receipt are there; columns may come."""
         connection.call("schema", self.release.schema, Ack)
         connection.call("receipt", self.release.receipt, Ack)
@@ -217,7 +217,7 @@ class Siege:
             time.sleep(0.05)
         raise AcceptedError("The gate is not there.")
 
-    def suffered(self, name: str, attack: Callable[[Siege], str], log: str) -> Outcome:
+    def suffered(self, name: str, attack: Callable[[AttackHarness], str], log: str) -> Outcome:
         """Run an attack while the honest party calls again and again, and measure."""
         before, size, gate = self.lines(), disk(self.state), self.gate()
         for process in (gate, self.process.pid):
@@ -259,7 +259,7 @@ class Siege:
 class Honest:
     """The honest party, which says hello over a new connection again and again."""
 
-    def __init__(self, siege: Siege) -> None:
+    def __init__(self, siege: AttackHarness) -> None:
         self._siege, self._over = siege, threading.Event()
         self.longest, self.failures, self.calls = 0.0, 0, 0
 

@@ -17,7 +17,7 @@ from opboost.protocol.entropy_coding import pack_integers
 from opboost.protocol.messages import Ack
 from opboost.transport.feature.join_job import Connection, _spoken
 from robustness.attacks.attack import Attacks
-from robustness.attacks.attack_harness import AcceptedError, Siege, disk, refused, tree
+from robustness.attacks.attack_harness import AcceptedError, AttackHarness, disk, refused, tree
 from robustness.attacks.by_feature_party import OTHER_JOB
 from robustness.party_processes import ROWS
 
@@ -55,7 +55,7 @@ class Stream:
     batches: list[pa.RecordBatch]
 
     @classmethod
-    def of(cls, siege: Siege) -> Stream:
+    def of(cls, siege: AttackHarness) -> Stream:
         release = siege.release
         with pa.OSFile(str(release.files[0])) as file, pa.ipc.open_stream(file) as stream:
             return cls(release.schema.job, dict(stream.schema.metadata), list(stream))
@@ -70,7 +70,7 @@ class Stream:
 
 
 def stream_refused(
-    siege: Siege, words: str, make: Callable[[Stream], tuple[pa.Schema, Any]], **more: Any
+    siege: AttackHarness, words: str, make: Callable[[Stream], tuple[pa.Schema, Any]], **more: Any
 ) -> str:
     """A stream in the place of the first column, which must be refused and leave nothing."""
     stream = Stream.of(siege)
@@ -86,7 +86,7 @@ def stream_refused(
 
 
 @STREAMS.add("refused: .*outside its grid", stage="release")
-def codes_outside_the_declared_grid(siege: Siege) -> str:
+def codes_outside_the_declared_grid(siege: AttackHarness) -> str:
     def off_grid(stream: Stream) -> tuple[pa.Schema, Any]:
         steps = np.array([50, *([1] * (stream.head.symbols - 1))])
         return stream.schema(values=pack_integers(steps)), stream.batches
@@ -95,19 +95,19 @@ def codes_outside_the_declared_grid(siege: Siege) -> str:
 
 
 @STREAMS.add("refused: .*568 rows", stage="release")
-def a_column_with_another_number_of_rows(siege: Siege) -> str:
+def a_column_with_another_number_of_rows(siege: AttackHarness) -> str:
     return stream_refused(
         siege, "568 rows, the schema 569", lambda s: (s.schema(rows=ROWS - 1), s.batches)
     )
 
 
 @STREAMS.add("refused: .*digest", stage="release")
-def a_column_with_another_digest(siege: Siege) -> str:
+def a_column_with_another_digest(siege: AttackHarness) -> str:
     return stream_refused(siege, "digest", lambda s: (s.schema(digest=bytes(32)), s.batches))
 
 
 @STREAMS.add("refused: ", stage="release")
-def heads_that_do_not_hold_together(siege: Siege) -> str:
+def heads_that_do_not_hold_together(siege: AttackHarness) -> str:
     for change, words in (
         ({"version": 7}, "version 7"),
         ({"column": 1}, "where column 0 was due"),
@@ -123,14 +123,14 @@ def heads_that_do_not_hold_together(siege: Siege) -> str:
 
 
 @STREAMS.add("refused: .*(ended after|damaged|impossible)", stage="release")
-def a_column_that_is_damaged_or_cut(siege: Siege) -> str:
+def a_column_that_is_damaged_or_cut(siege: AttackHarness) -> str:
     junk = pa.record_batch([pa.array([os.urandom(800)], pa.binary())], schema=FIELDS)
     stream_refused(siege, "damaged|impossible", lambda s: (s.schema(), [junk]))
     return stream_refused(siege, "ended after 0 of its 569 rows", lambda s: (s.schema(), []))
 
 
 @STREAMS.add("refused: .*goes on after its last row", stage="release")
-def an_endless_stream(siege: Siege) -> str:
+def an_endless_stream(siege: AttackHarness) -> str:
     def endless(stream: Stream) -> tuple[pa.Schema, Any]:
         def go_on() -> Iterable[pa.RecordBatch]:
             end = time.monotonic() + 30
@@ -143,14 +143,14 @@ def an_endless_stream(siege: Siege) -> str:
 
 
 @STREAMS.add("refused: .*memory", stage="release")
-def a_decompression_bomb(siege: Siege) -> str:
+def a_decompression_bomb(siege: AttackHarness) -> str:
     """46 kB of zstd that unpack to 1.5 GB."""
     bomb = pa.record_batch([pa.array([bytes(1_500_000_000)], pa.binary())], schema=FIELDS)
     return stream_refused(siege, "more memory", lambda s: (s.schema(), [bomb]), compression="zstd")
 
 
 @STREAMS.add("refused: .*(impossible length|memory)", stage="release")
-def small_bombs_one_after_the_other(siege: Siege) -> str:
+def small_bombs_one_after_the_other(siege: AttackHarness) -> str:
     """Each fits into the memory that there is; 100 MB at a time."""
     bomb = pa.record_batch([pa.array([bytes(100_000_000)], pa.binary())], schema=FIELDS)
     for _ in range(5):
@@ -164,7 +164,7 @@ def small_bombs_one_after_the_other(siege: Siege) -> str:
 
 
 @STREAMS.add("refused: A column's stream names this job", stage="release")
-def a_column_in_another_place(siege: Siege) -> str:
+def a_column_in_another_place(siege: AttackHarness) -> str:
     stream = Stream.of(siege)
     with siege.hands() as (connection, _):
         siege.announced(connection)
@@ -181,7 +181,7 @@ def a_column_in_another_place(siege: Siege) -> str:
 
 
 @STREAMS.add("refused: Column 1 came again with other codes", stage="release")
-def a_column_that_comes_again_with_other_codes(siege: Siege) -> str:
+def a_column_that_comes_again_with_other_codes(siege: AttackHarness) -> str:
     """Repeated as it was, nothing happens.  It is the second: other attacks need the first."""
     with siege.hands() as (connection, welcome):
         file = siege.announced(connection).files[1]
@@ -197,7 +197,7 @@ def a_column_that_comes_again_with_other_codes(siege: Siege) -> str:
 
 
 @STREAMS.add("refused: .*'telco'", stage="release")
-def messages_of_this_job_played_again(siege: Siege) -> str:
+def messages_of_this_job_played_again(siege: AttackHarness) -> str:
     """One's own change nothing; another party's are not taken from this one."""
     with siege.hands() as (connection, welcome):
         release = siege.announced(connection)

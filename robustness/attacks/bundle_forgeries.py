@@ -14,7 +14,7 @@ from opboost.config.job_file import load_job
 from opboost.demo.local_federation import LABEL_PARTY
 from opboost.protocol.column_streams import FIELDS
 from opboost.protocol.messages import ColumnSchema, Schema, decode, encode
-from opboost.transport.shared.bundle_file import MARK, Item, seal, unseal
+from opboost.transport.shared.bundle_file import MARK, Item, open_bundle, write_bundle
 from opboost.transport.shared.bundle_keys import read_key, read_public
 from opboost.transport.shared.development_certificates import new_kit
 from robustness.attacks.attack_harness import AcceptedError, Outcome, checked, disk, tree, watched
@@ -47,11 +47,13 @@ class Carrier:
     def sealed(self, items: dict[str, bytes], sender: str = "shop", **change: object) -> Path:
         """What the shop itself would sign."""
         identity = identity_of(self.made, sender)
-        header = replace(unseal(self.exports["shop"], identity.ca).header, sender=sender, **change)
+        header = replace(
+            open_bundle(self.exports["shop"], identity.ca).header, sender=sender, **change
+        )
         certs = self.made.folder / "certs"
         public = read_public(certs / f"{LABEL_PARTY}.public", LABEL_PARTY, identity.ca)
         path = self.made.folder / "forged.bundle"
-        seal(path, header, items, identity, public)
+        write_bundle(path, header, items, identity, public)
         return path
 
     def opened(self) -> dict[str, bytes]:
@@ -60,7 +62,9 @@ class Carrier:
         if not inside.exists():
             inside.mkdir()
             key = read_key(self.made.folder / "certs" / LABEL_PARTY / "encryption.key")
-            unseal(self.exports["shop"], identity_of(self.made, "shop").ca).extract(key, inside)
+            open_bundle(self.exports["shop"], identity_of(self.made, "shop").ca).extract(
+                key, inside
+            )
         return {file.name: file.read_bytes() for file in sorted(inside.iterdir())}
 
     def suffered(self, forgery: Forgery) -> Outcome:
@@ -126,7 +130,7 @@ def of_two(carrier: Carrier) -> Path:
 
 def terabytes(carrier: Carrier) -> Path:
     """A header that announces more than any disk holds, and little behind it."""
-    header = unseal(carrier.exports["shop"], identity_of(carrier.made, "shop").ca).header
+    header = open_bundle(carrier.exports["shop"], identity_of(carrier.made, "shop").ca).header
     plain = replace(header, items=(Item("schema", 2**50),)).to_bytes()
     return carrier.forged(MARK + len(plain).to_bytes(8, "big") + plain + bytes(10_000))
 
@@ -149,11 +153,11 @@ def by_another_authority(carrier: Carrier) -> Path:
     certs = carrier.made.folder / "others"
     kit = certs / "shop" if (certs / "shop").exists() else new_kit("shop", certs)
     own = identity_of(carrier.made, "shop")
-    header = unseal(carrier.exports["shop"], own.ca).header
+    header = open_bundle(carrier.exports["shop"], own.ca).header
     folder = carrier.made.folder / "certs"
     public = read_public(folder / f"{LABEL_PARTY}.public", LABEL_PARTY, own.ca)
     path = carrier.made.folder / "forged.bundle"
-    seal(path, header, carrier.opened(), as_identity(kit, own.ca, "shop"), public)
+    write_bundle(path, header, carrier.opened(), as_identity(kit, own.ca, "shop"), public)
     return path
 
 

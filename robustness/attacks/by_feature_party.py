@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 import opboost as op
-from opboost.parties.alignment import Side, kept_secret
+from opboost.parties.alignment import PsiPeer, kept_secret
 from opboost.parties.row_proof import RowProof
 from opboost.protocol.messages import (
     Ack,
@@ -32,7 +32,7 @@ from opboost.psi.row_keys import key_digests
 from opboost.storage import atomic_files
 from opboost.transport.feature.join_job import Connection, _spoken
 from robustness.attacks.attack import Attacks
-from robustness.attacks.attack_harness import AcceptedError, Siege, refused
+from robustness.attacks.attack_harness import AcceptedError, AttackHarness, refused
 from robustness.attacks.by_outsiders import kit_of
 from robustness.party_processes import ROWS, as_identity
 
@@ -40,7 +40,7 @@ MEMBERS = Attacks()
 OTHER_JOB = "20200101T000000Z-00000000"
 
 
-def tried(siege: Siege, step: str, message: Any, words: str) -> str:
+def tried(siege: AttackHarness, step: str, message: Any, words: str) -> str:
     """One call of the shop's, which must be refused."""
     with siege.hands() as (connection, _):
         return refused(lambda: connection.call(step, message, Ack), words)
@@ -53,7 +53,7 @@ def raw_action(connection: Connection, step: str, body: bytes) -> None:
 
 
 @MEMBERS.add("refused: .*altered|no message of OpBoost")
-def bytes_that_are_no_message(siege: Siege) -> str:
+def bytes_that_are_no_message(siege: AttackHarness) -> str:
     with siege.hands() as (connection, welcome):
         good = encode(Poll(welcome.job))
         for body in (b"", b"\0" * 100, good[:-1], good[:50] + b"!" + good[51:], os.urandom(5000)):
@@ -65,7 +65,7 @@ def bytes_that_are_no_message(siege: Siege) -> str:
 
 
 @MEMBERS.add("refused: A message is of a kind that nobody asked for")
-def a_message_of_another_kind(siege: Siege) -> str:
+def a_message_of_another_kind(siege: AttackHarness) -> str:
     with siege.hands() as (connection, welcome):
         return refused(
             lambda: connection.call("hello", Poll(welcome.job), Ack), "nobody asked for: 'poll'"
@@ -73,13 +73,13 @@ def a_message_of_another_kind(siege: Siege) -> str:
 
 
 @MEMBERS.add("refused: There is no such step")
-def a_step_that_there_is_not(siege: Siege) -> str:
+def a_step_that_there_is_not(siege: AttackHarness) -> str:
     with siege.hands() as (connection, _):
         return refused(lambda: raw_action(connection, "exec", b"ls"), "no such step")
 
 
 @MEMBERS.add("refused: .*(another job|of job)")
-def messages_of_another_job(siege: Siege) -> str:
+def messages_of_another_job(siege: AttackHarness) -> str:
     """Well signed and whole, as they were in another run."""
     with siege.hands() as (connection, _):
         digest, receipt = bytes(32), siege.identity().sign(OTHER_JOB, 3, bytes(32))
@@ -95,7 +95,7 @@ def messages_of_another_job(siege: Siege) -> str:
 
 
 @MEMBERS.add("refused: ")
-def fetching_what_is_another_partys(siege: Siege) -> str:
+def fetching_what_is_another_partys(siege: AttackHarness) -> str:
     """None of Flight's ways to list or to get is open; the log has those that reach the gate."""
     with siege.hands() as (connection, _):
         client = connection._client
@@ -119,13 +119,13 @@ def fetching_what_is_another_partys(siege: Siege) -> str:
 
 def points_of(job: str, keys: Iterable[bytes]) -> Points:
     """Sound points under a secret of the attacker's."""
-    side = Side(job, "feature", kept_secret(None), key_digests(list(keys)), op.AlignRules())
+    side = PsiPeer(job, "feature", kept_secret(None), key_digests(list(keys)), op.AlignRules())
     (piece,) = side.pieces()
     return piece
 
 
 @MEMBERS.add("refused: .*points", stage="points")
-def points_that_nobody_waits_for(siege: Siege) -> str:
+def points_that_nobody_waits_for(siege: AttackHarness) -> str:
     with siege.hands() as (connection, welcome):
         job, tag, point = welcome.job, bytes(16), b"\2" + bytes(32)
         for points, words in (
@@ -140,7 +140,7 @@ def points_that_nobody_waits_for(siege: Siege) -> str:
 
 
 @MEMBERS.add("refused: The points cannot be used: A point does not lie", stage="points")
-def points_on_no_curve(siege: Siege) -> str:
+def points_on_no_curve(siege: AttackHarness) -> str:
     with siege.hands() as (connection, welcome):
         bad = Points(welcome.job, "feature", bytes(16), 2, 0, (b"\2" + b"\1" * 32) * 2)
         connection.call("points", bad, Ack)
@@ -148,7 +148,7 @@ def points_on_no_curve(siege: Siege) -> str:
 
 
 @MEMBERS.add("refused: Piece 0 came again with other points", stage="points")
-def points_that_change(siege: Siege) -> str:
+def points_that_change(siege: AttackHarness) -> str:
     with siege.hands() as (connection, welcome):
         good = points_of(welcome.job, [b"a", b"b"])
         connection.call("points", good, Ack)
@@ -167,7 +167,7 @@ def points_that_change(siege: Siege) -> str:
     return said
 
 
-def told_to_come_again(siege: Siege, connection: Connection, job: str, words: str) -> str:
+def told_to_come_again(siege: AttackHarness, connection: Connection, job: str, words: str) -> str:
     """The label party's own process finds out, and the gate tells the sender."""
     box = siege.job / "parties" / "shop" / "refused"
     end = time.monotonic() + 20
@@ -176,11 +176,11 @@ def told_to_come_again(siege: Siege, connection: Connection, job: str, words: st
     return refused(lambda: connection.call("aligned", Poll(job), Ack), words)
 
 
-def forgotten(siege: Siege) -> None:
+def forgotten(siege: AttackHarness) -> None:
     """Raise points that do not fit, so that the label party refuses all and the shop may begin."""
     with siege.hands() as (connection, welcome):
         job = welcome.job
-        known = json.loads(atomic_files.unsealed(siege.job / "parties" / "shop" / "points", ""))
+        known = json.loads(atomic_files.read_checked(siege.job / "parties" / "shop" / "points", ""))
         raised = (b"\2" + b"\1" * 32) * ROWS
         tag = bytes.fromhex(known["tag"])
         connection.call("points", Points(job, "raised", tag, ROWS, 0, raised), Ack)
@@ -191,7 +191,7 @@ def forgotten(siege: Siege) -> None:
 
 
 @MEMBERS.add("refused: Another proof of rows came before", stage="release")
-def a_second_guess_at_the_common_rows(siege: Siege) -> str:
+def a_second_guess_at_the_common_rows(siege: AttackHarness) -> str:
     """Each claim would tell whether it is right: the first is taken, and no other."""
     with siege.hands() as (connection, welcome):
         for _ in range(3):
@@ -207,7 +207,7 @@ def a_second_guess_at_the_common_rows(siege: Siege) -> str:
 
 
 @MEMBERS.add("refused: .*(rows|digest|order|job)", stage="release")
-def a_schema_that_does_not_fit(siege: Siege) -> str:
+def a_schema_that_does_not_fit(siege: AttackHarness) -> str:
     schema = siege.release.schema
     for change, words in (
         ({"rows": ROWS + 1}, "sent 570 rows; the label party has 569"),
@@ -221,7 +221,7 @@ def a_schema_that_does_not_fit(siege: Siege) -> str:
 
 
 @MEMBERS.add("refused: The schema changed in mid-job", stage="release")
-def a_schema_that_changes_in_mid_job(siege: Siege) -> str:
+def a_schema_that_changes_in_mid_job(siege: AttackHarness) -> str:
     with siege.hands() as (connection, _):
         schema = siege.announced(connection).schema
         connection.call("schema", schema, Ack)  # repeated: nothing happens
@@ -230,7 +230,7 @@ def a_schema_that_changes_in_mid_job(siege: Siege) -> str:
 
 
 @MEMBERS.add("refused: A column's name or category has a character", stage="release")
-def names_that_steer_a_terminal(siege: Siege) -> str:
+def names_that_steer_a_terminal(siege: AttackHarness) -> str:
     """They would clear the line of the true promise, or turn its order around."""
     schema = siege.release.schema
     for name in ("\x1b[1A\x1b[2K", "a\nb: at most 0.1", "a\u202eb", "a\u200bb", "\x9b2J"):
@@ -243,7 +243,7 @@ def names_that_steer_a_terminal(siege: Siege) -> str:
 
 
 @MEMBERS.add("refused: .*receipt", stage="release")
-def receipts_that_are_not_its_own(siege: Siege) -> str:
+def receipts_that_are_not_its_own(siege: AttackHarness) -> str:
     job, own = siege.release.schema.job, siege.release.receipt
     other = siege.identity("telco").sign(job, own.entry, own.head)
     with kit_of(siege, "shop") as kit:
@@ -261,7 +261,7 @@ def receipts_that_are_not_its_own(siege: Siege) -> str:
 
 
 @MEMBERS.add("refused: The receipt is older", stage="release")
-def a_receipt_of_before(siege: Siege) -> str:
+def a_receipt_of_before(siege: AttackHarness) -> str:
     """One that the shop signed itself, of a ledger that had fewer entries."""
     with siege.hands() as (connection, welcome):
         siege.announced(connection)
@@ -270,7 +270,7 @@ def a_receipt_of_before(siege: Siege) -> str:
 
 
 @MEMBERS.add("refused: . of 2 columns have come", stage="release")
-def an_end_before_all_is_there(siege: Siege) -> str:
+def an_end_before_all_is_there(siege: AttackHarness) -> str:
     with siege.hands() as (connection, welcome):
         siege.announced(connection)
         return refused(
@@ -279,6 +279,6 @@ def an_end_before_all_is_there(siege: Siege) -> str:
 
 
 @MEMBERS.add("refused: Split values came that nobody asked for", stage="release")
-def split_values_that_nobody_asked_for(siege: Siege) -> str:
+def split_values_that_nobody_asked_for(siege: AttackHarness) -> str:
     answer = SplitValues(siege.release.schema.job, bytes(32), ())
     return tried(siege, "answer", answer, "nobody asked for")

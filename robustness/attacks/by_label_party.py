@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow.flight as flight
 
-from opboost.demo.local_federation import LABEL_PARTY, Scene, run_scene
+from opboost.demo.local_federation import LABEL_PARTY, LocalFederation, run_scene
 from opboost.protocol.messages import (
     Ack,
     Aligned,
@@ -198,11 +198,11 @@ LIES = (
 )  # fmt: skip
 
 
-class Houses:
+class HonestParties:
     """An honest feature party with its ledger, once for each way of matching rows."""
 
     def __init__(self, folder: Path) -> None:
-        self.made: dict[str, Scene] = {}
+        self.made: dict[str, LocalFederation] = {}
         self._at = datetime(2026, 1, 1, tzinfo=UTC)
         for align in ("given", "psi"):
             made = scene(folder / align, ("shop", "telco"), align=align, limits={"repeats": 1000})
@@ -210,7 +210,7 @@ class Houses:
             config.write_text(config.read_text() + LIMITS)
             self.made[align] = made
 
-    def job(self, made: Scene) -> str:
+    def job(self, made: LocalFederation) -> str:
         """A number of this job file that was not used yet."""
         from opboost.config.job_file import load_job
 
@@ -249,7 +249,7 @@ class Houses:
         kept = disk(state) - size
         return Outcome(lie.name, was_refused, said[-300:], log, True, 0.0, 0.0, peak, kept, seconds)
 
-    def _identity(self, made: Scene, certificate: str) -> Any:
+    def _identity(self, made: LocalFederation, certificate: str) -> Any:
         if certificate == "lax":
             return lax_identity(made.folder / "certs", LABEL_PARTY, LABEL_PARTY)
         if certificate != "forged":
@@ -260,7 +260,7 @@ class Houses:
             kit = new_kit(LABEL_PARTY, Path(folder))
             return as_identity(kit, identity_of(made, "shop").ca, LABEL_PARTY)
 
-    def _spent(self, made: Scene) -> int:
+    def _spent(self, made: LocalFederation) -> int:
         """Draws and charges in the ledger."""
         status, out, _ = cli("ledger", "export", "-c", made.config("shop"))
         return 0 if status else sum(e["kind"] in CHARGED for e in json.loads(out))

@@ -40,7 +40,7 @@ from opboost.transport.shared.development_certificates import new_kit
 from opboost.transport.shared.tls import SESSION, Identity
 from robustness.attacks import http2_frames
 from robustness.attacks.attack import Attacks
-from robustness.attacks.attack_harness import AcceptedError, Siege, refused, tree
+from robustness.attacks.attack_harness import AcceptedError, AttackHarness, refused, tree
 from robustness.party_processes import ROWS, as_identity, job_hash, shaken_hands
 
 STRANGERS = Attacks()
@@ -49,7 +49,9 @@ HUNG_UP = "hung up"
 
 
 @contextlib.contextmanager
-def kit_of(siege: Siege, name: str, days: float = 30.0, *, true: bool = False) -> Iterator[Path]:
+def kit_of(
+    siege: AttackHarness, name: str, days: float = 30.0, *, true: bool = False
+) -> Iterator[Path]:
     """A new kit, of the true authority or of another one that calls itself the same."""
     with tempfile.TemporaryDirectory() as folder:
         if true:
@@ -97,12 +99,12 @@ def identity_with(
     return Identity(name, ca, certificate.public_bytes(PEM), key.private_bytes(PEM, plain, bare))
 
 
-def hello(siege: Siege, identity: Identity) -> None:
+def hello(siege: AttackHarness, identity: Identity) -> None:
     shaken_hands(siege.made, siege.address, identity)[0].close()
 
 
 @STRANGERS.add(HANDSHAKE + "peer did not return a certificate")
-def no_certificate(siege: Siege) -> str:
+def no_certificate(siege: AttackHarness) -> str:
     client = flight.FlightClient(
         f"grpc+tls://{siege.address}", tls_root_certs=siege.ca, override_hostname=LABEL_PARTY
     )
@@ -116,7 +118,7 @@ def no_certificate(siege: Siege) -> str:
 
 
 @STRANGERS.add(HANDSHAKE)
-def a_certificate_that_signs_itself(siege: Siege) -> str:
+def a_certificate_that_signs_itself(siege: AttackHarness) -> str:
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "shop")])
     named = x509.SubjectAlternativeName([x509.DNSName("shop")])
@@ -126,31 +128,31 @@ def a_certificate_that_signs_itself(siege: Siege) -> str:
 
 
 @STRANGERS.add(HANDSHAKE)
-def a_certificate_of_another_authority(siege: Siege) -> str:
+def a_certificate_of_another_authority(siege: AttackHarness) -> str:
     with kit_of(siege, "shop") as kit:
         return refused(lambda: hello(siege, as_identity(kit, siege.ca, "shop")), HUNG_UP)
 
 
 @STRANGERS.add(HANDSHAKE)
-def a_certificate_that_has_expired(siege: Siege) -> str:
+def a_certificate_that_has_expired(siege: AttackHarness) -> str:
     with kit_of(siege, "shop", -1.0, true=True) as kit:
         return refused(lambda: hello(siege, as_identity(kit, siege.ca, "shop")), HUNG_UP)
 
 
 @STRANGERS.add("Party 'former' is revoked")
-def a_party_that_was_revoked(siege: Siege) -> str:
+def a_party_that_was_revoked(siege: AttackHarness) -> str:
     return refused(lambda: hello(siege, siege.identity("former")), "Party 'former' is revoked")
 
 
 @STRANGERS.add("'stranger' is no party of this job")
-def a_good_certificate_of_no_party(siege: Siege) -> str:
+def a_good_certificate_of_no_party(siege: AttackHarness) -> str:
     with kit_of(siege, "stranger", true=True) as kit:
         own = as_identity(kit, siege.ca, "stranger")
         return refused(lambda: hello(siege, own), "'stranger' is no party of this job")
 
 
 @STRANGERS.add("The certificate is for 'shop', the message from 'telco'")
-def another_partys_name(siege: Siege) -> str:
+def another_partys_name(siege: AttackHarness) -> str:
     def call() -> None:
         shaken_hands(siege.made, siege.address, siege.identity("shop"), "telco")
 
@@ -158,7 +160,7 @@ def another_partys_name(siege: Siege) -> str:
 
 
 @STRANGERS.add("refused: The certificate of party 'shop' is for")
-def certificates_that_name_a_party_in_another_way(siege: Siege) -> str:
+def certificates_that_name_a_party_in_another_way(siege: AttackHarness) -> str:
     """TLS takes all of them; none opens a session, and none may do anything without one."""
     uri, mail = x509.UniformResourceIdentifier("shop"), x509.RFC822Name("shop")
     own, other = x509.DNSName("shop"), x509.DNSName("telco")
@@ -180,7 +182,7 @@ def certificates_that_name_a_party_in_another_way(siege: Siege) -> str:
 
 
 @STRANGERS.add(HANDSHAKE)
-def a_recorded_connection_played_again(siege: Siege) -> str:
+def a_recorded_connection_played_again(siege: AttackHarness) -> str:
     """The bytes of an honest party's connections, taken from the network, TLS and all.
 
     A party connects twice: to learn who answers, and to log in to that one.
@@ -218,7 +220,7 @@ def a_recorded_connection_played_again(siege: Siege) -> str:
 
 
 @STRANGERS.add(HANDSHAKE)
-def garbage_on_the_port(siege: Siege) -> str:
+def garbage_on_the_port(siege: AttackHarness) -> str:
     host, _, port = siege.address.rpartition(":")
     for data in (b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\xff\xff" + os.urandom(4000), b"\n" * 50):
         with socket.create_connection((host, int(port)), timeout=20) as garbage:
@@ -241,7 +243,7 @@ def ended(connection: socket.socket) -> str:
 
 
 @contextlib.contextmanager
-def without_session(siege: Siege, identity: Identity) -> Iterator[Connection]:
+def without_session(siege: AttackHarness, identity: Identity) -> Iterator[Connection]:
     """A connection over which nobody has logged in."""
     connection = Connection(siege.address, "shop", LABEL_PARTY, identity)
     try:
@@ -250,7 +252,7 @@ def without_session(siege: Siege, identity: Identity) -> Iterator[Connection]:
         connection.close()
 
 
-def every_step_is_refused(siege: Siege, connection: Connection) -> str:
+def every_step_is_refused(siege: AttackHarness, connection: Connection) -> str:
     """Every call that a party may make, with a message that fits and perhaps a made-up session."""
     job, words = siege.job.name, "has not logged in"
     messages: dict[str, Any] = {
@@ -284,7 +286,7 @@ def every_step_is_refused(siege: Siege, connection: Connection) -> str:
 
 
 @STRANGERS.add("refused: Party 'shop' has not logged in")
-def calls_after_a_login_that_failed(siege: Siege) -> str:
+def calls_after_a_login_that_failed(siege: AttackHarness) -> str:
     """A handler that goes on after it has refused somebody would take them in."""
     own, other = siege.identity(), siege.identity("telco")
     said_hello = Hello("shop", job_hash(siege.made))
@@ -305,7 +307,7 @@ def calls_after_a_login_that_failed(siege: Siege) -> str:
 
 
 @STRANGERS.add("refused: The login of party 'shop' is not signed as it should be")
-def a_login_played_again(siege: Siege) -> str:
+def a_login_played_again(siege: AttackHarness) -> str:
     """The whole message as the party signed it, over its own connection and over others."""
     own, said_hello = siege.identity(), Hello("shop", job_hash(siege.made))
     with without_session(siege, own) as first, without_session(siege, own) as second:
@@ -323,7 +325,7 @@ def a_login_played_again(siege: Siege) -> str:
 
 
 @STRANGERS.add("refused: Party 'shop' has not logged in")
-def another_partys_session(siege: Siege) -> str:
+def another_partys_session(siege: AttackHarness) -> str:
     with (
         siege.hands(siege.identity("telco")) as (_, welcome),
         without_session(siege, siege.identity()) as connection,
@@ -333,7 +335,7 @@ def another_partys_session(siege: Siege) -> str:
 
 
 @STRANGERS.add("refused: A connection ended before a party called over it")
-def garbage_inside_tls(siege: Siege) -> str:
+def garbage_inside_tls(siege: AttackHarness) -> str:
     """The attacker has a true certificate, so the handshake is done."""
     with http2_frames.connected(siege.address, siege.made.folder / "certs" / "shop") as end:
         end.settimeout(20)
@@ -344,25 +346,25 @@ def garbage_inside_tls(siege: Siege) -> str:
 
 
 @STRANGERS.add("cut off: There are too many connections")
-def many_connections_that_say_nothing(siege: Siege) -> str:
+def many_connections_that_say_nothing(siege: AttackHarness) -> str:
     host, _, port = siege.address.rpartition(":")
     return crowd(siege, lambda: socket.create_connection((host, int(port)), timeout=30))
 
 
 @STRANGERS.add("cut off: There are too many connections")
-def many_connections_that_stop_after_tls(siege: Siege) -> str:
+def many_connections_that_stop_after_tls(siege: AttackHarness) -> str:
     kit = siege.made.folder / "certs" / "shop"
     return crowd(siege, lambda: http2_frames.connected(siege.address, kit))
 
 
 @STRANGERS.add("cut off: A connection over which no party called was idle")
-def a_connection_that_never_says_who_it_is(siege: Siege) -> str:
+def a_connection_that_never_says_who_it_is(siege: AttackHarness) -> str:
     host, _, port = siege.address.rpartition(":")
     with socket.create_connection((host, int(port)), timeout=20) as idle:
         return ended(idle)
 
 
-def crowd(siege: Siege, connect: object) -> str:
+def crowd(siege: AttackHarness, connect: object) -> str:
     """Open many connections and hold them; most are closed by the other side."""
     resource.setrlimit(
         resource.RLIMIT_NOFILE,

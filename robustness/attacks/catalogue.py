@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from robustness.attacks.attack import Attack
-from robustness.attacks.attack_harness import Outcome, Siege
+from robustness.attacks.attack_harness import AttackHarness, Outcome
 from robustness.attacks.bad_streams import STREAMS
 from robustness.attacks.bundle_forgeries import FORGERIES, Carrier
 from robustness.attacks.by_feature_party import MEMBERS
-from robustness.attacks.by_label_party import LIES, Houses
+from robustness.attacks.by_label_party import LIES, HonestParties
 from robustness.attacks.by_outsiders import STRANGERS
 from robustness.attacks.floods import FLOODS
 
@@ -80,7 +80,7 @@ def _besieged(
 ) -> Report:
     """One label party, which suffers each of these once."""
     places, outcomes = {"points": (0.0, 0.5), "release": (0.5, 1.0), "any": (0.0, 1.0)}, []
-    with _folder() as folder, Siege(folder, crowd).laid() as siege:
+    with _folder() as folder, AttackHarness(folder, crowd).laid() as siege:
         for attack in sorted(attacks, key=lambda a: rng.uniform(*places[a.stage])):
             if attack.stage == "release":
                 assert siege.release
@@ -93,7 +93,7 @@ def on_a_join(count: int, seed: int, *, only: str = "", told: Told = _silent) ->
     """Lies of a label party to a feature party that follows the protocol."""
     chosen = _each([lie for lie in LIES if re.search(only, lie.name)], count, random.Random(seed))
     with _folder() as folder:
-        houses, outcomes = Houses(folder), []
+        houses, outcomes = HonestParties(folder), []
         for lie in chosen:
             outcomes.append(houses.suffered(lie))
             told(outcomes[-1])

@@ -10,7 +10,7 @@ import opboost as op
 from opboost.protocol.messages import Ack, Poll, encode
 from robustness.attacks import http2_frames
 from robustness.attacks.attack import Attacks
-from robustness.attacks.attack_harness import AcceptedError, Siege, refused
+from robustness.attacks.attack_harness import AcceptedError, AttackHarness, refused
 from robustness.attacks.by_feature_party import raw_action
 from robustness.attacks.by_outsiders import ended
 
@@ -18,7 +18,7 @@ FLOODS = Attacks()
 
 
 @FLOODS.add("cut off: A message is larger than any")
-def a_huge_message(siege: Siege) -> str:
+def a_huge_message(siege: AttackHarness) -> str:
     """700 MB in one message, where the gate has 512: it is cut off before it is all there."""
     with siege.hands() as (connection, _):
         return refused(
@@ -28,14 +28,14 @@ def a_huge_message(siege: Siege) -> str:
 
 
 @FLOODS.add("refused: A message of .* bytes is too large")
-def a_large_message(siege: Siege) -> str:
+def a_large_message(siege: AttackHarness) -> str:
     """Ten times as large as any message of ours."""
     with siege.hands() as (connection, _):
         return refused(lambda: raw_action(connection, "hello", bytes(40_000_000)), "too large")
 
 
 @FLOODS.add("flood: Party 'shop' has 16 calls open already")
-def a_flood_of_calls(siege: Siege) -> str:
+def a_flood_of_calls(siege: AttackHarness) -> str:
     with siege.hands() as (connection, welcome):
 
         def poll(_: int) -> str:
@@ -54,7 +54,7 @@ def a_flood_of_calls(siege: Siege) -> str:
 
 
 @FLOODS.add("cut off: The party has more than 16 connections")
-def many_connections_of_a_party(siege: Siege) -> str:
+def many_connections_of_a_party(siege: AttackHarness) -> str:
     """Whole Flight channels, each idle after its hello."""
     with contextlib.ExitStack() as stack:
         for _ in range(siege.crowd):
@@ -64,7 +64,7 @@ def many_connections_of_a_party(siege: Siege) -> str:
 
 
 @FLOODS.add("flood: Party 'shop' has 16 calls open already")
-def a_reader_that_does_not_read(siege: Siege) -> str:
+def a_reader_that_does_not_read(siege: AttackHarness) -> str:
     """Hundreds of calls over HTTP/2 by hand, whose answers may not be sent."""
     with siege.hands() as (_, welcome):
         job, session = encode(Poll(welcome.job)), welcome.session.hex()
@@ -78,7 +78,7 @@ def a_reader_that_does_not_read(siege: Siege) -> str:
 
 
 @FLOODS.add("cut off: Calls were begun and not gone on with")
-def a_thousand_calls_that_never_say_which(siege: Siege) -> str:
+def a_thousand_calls_that_never_say_which(siege: AttackHarness) -> str:
     """Begun over one connection, none of them gone on with: each would hold a thread."""
     kit = siege.made.folder / "certs" / "shop"
     with http2_frames.connected(siege.address, kit) as end:
@@ -90,7 +90,7 @@ def a_thousand_calls_that_never_say_which(siege: Siege) -> str:
 
 
 @FLOODS.add("cut off|refused")
-def a_sender_that_crawls(siege: Siege) -> str:
+def a_sender_that_crawls(siege: AttackHarness) -> str:
     """A message that comes by a byte a second keeps its own connection busy, nobody else's."""
     kit = siege.made.folder / "certs" / "shop"
     with http2_frames.connected(siege.address, kit) as end:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 import opboost as op
-from opboost.parties.alignment import Side, kept_secret
+from opboost.parties.alignment import PsiPeer, kept_secret
 from opboost.parties.row_proof import RowProof
 from opboost.protocol.column_streams import Outline
 from opboost.protocol.messages import (
@@ -64,7 +64,7 @@ class Impostor(flight.FlightServerBase):
         self.certificate, self.true = identity.cert, b""
         self.over = threading.Event()
         digests = key_digests(row_keys([IDS.to_pylist()], ["id"], Normalisation()))
-        self.side = Side(job, "label", kept_secret(None), digests, op.AlignRules())
+        self.side = PsiPeer(job, "label", kept_secret(None), digests, op.AlignRules())
         keys = digests[np.argsort(digests.view("S32").ravel())]
         self.proof = RowProof.of(kept_secret(None), Keys.of_digests(keys).digest(NONCE))
         super().__init__(

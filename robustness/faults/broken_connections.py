@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from robustness.faults.faults_harness import ALL, PARTIES, Stage, staged
+from robustness.faults.faults_harness import ALL, PARTIES, FaultsHarness, staged
 from robustness.faults.full_disk import patient
 from robustness.tally import Tally, by_hand
 
@@ -165,7 +165,7 @@ def _job(fates: Callable[[str], Callable[[], Fate]]) -> tuple[int, list[str]]:
                 link.close()
 
 
-def _over(stage: Stage, links: dict[str, Link]) -> tuple[int, list[str]]:
+def _over(stage: FaultsHarness, links: dict[str, Link]) -> tuple[int, list[str]]:
     for party, link in links.items():
         stage.where[party] = link.address
     patient(stage)

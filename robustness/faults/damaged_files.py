@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from opboost.demo.local_federation import LABEL_PARTY
-from robustness.faults.faults_harness import ALL, Stage, staged
+from robustness.faults.faults_harness import ALL, FaultsHarness, staged
 from robustness.tally import Tally, by_hand, counted
 
 POINTS = {
@@ -86,7 +86,7 @@ def _damage(file: Path, how: str, rng: random.Random) -> str:
     return f"flipped at {place}.{bit}"
 
 
-def _outcome(stage: Stage, file: Path) -> list[str]:
+def _outcome(stage: FaultsHarness, file: Path) -> list[str]:
     for party in ALL:
         stage.start(party)
     ended = stage.finished(60)
@@ -105,7 +105,7 @@ def _outcome(stage: Stage, file: Path) -> list[str]:
     return complaints
 
 
-def _needs_nothing_of(stage: Stage, file: Path) -> bool:
+def _needs_nothing_of(stage: FaultsHarness, file: Path) -> bool:
     """Whether the file's party had answered: the label party makes its model without it then."""
     folder = file.relative_to(stage.home(LABEL_PARTY).parent).parts[0]
     party = file.stem if folder == "keys" else folder

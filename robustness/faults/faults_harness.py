@@ -30,7 +30,7 @@ from sklearn.datasets import load_breast_cancer
 import opboost as op
 from opboost.config.job_file import load_feature, load_label
 from opboost.config.sections import LedgerSection
-from opboost.demo.local_federation import LABEL_PARTY, Scene, free_port, write_scene
+from opboost.demo.local_federation import LABEL_PARTY, LocalFederation, free_port, write_scene
 from opboost.ledger import Ledger
 from opboost.ledger.open_ledger import open_ledger
 from opboost.ledger.person_totals import totals
@@ -55,7 +55,7 @@ TAKEN_UP = "Taking up job"
 
 
 @lru_cache(maxsize=1)
-def _template() -> Scene:
+def _template() -> LocalFederation:
     """A scene that is copied for each trial: keys and tables are made once."""
     data = load_breast_cancer()
     names = [str(n) for n in data.feature_names]
@@ -80,7 +80,7 @@ def _template() -> Scene:
     return made
 
 
-class Stage:
+class FaultsHarness:
     """One job whose parties can be started, killed and started again.
 
     Other arguments of ``join`` and ``serve``, or another address to connect to, are given when a
@@ -90,7 +90,7 @@ class Stage:
     def __init__(self, folder: Path) -> None:
         made = _template()
         shutil.copytree(made.folder, folder, dirs_exist_ok=True)
-        self.scene = Scene(folder, made.parties)
+        self.scene = LocalFederation(folder, made.parties)
         self.folder = folder
         self.processes: dict[str, subprocess.Popen[bytes] | Process] = {}
         self.environment: dict[str, str] = {}
@@ -280,7 +280,7 @@ def content(model: Path) -> dict[str, bytes]:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
-def entry_kinds(stage: Stage, party: str) -> Counter[str]:
+def entry_kinds(stage: FaultsHarness, party: str) -> Counter[str]:
     """The kinds of entries in a party's ledger now; read without being in its way."""
     file = stage.home(party) / "ledger" / "ledger.sqlite"
     if not file.exists():
@@ -294,17 +294,17 @@ def entry_kinds(stage: Stage, party: str) -> Counter[str]:
 
 
 @contextmanager
-def staged() -> Iterator[Stage]:
+def staged() -> Iterator[FaultsHarness]:
     """A fresh stage, gone with its processes at the end."""
     with tempfile.TemporaryDirectory(prefix="opboost-trial-") as folder:
-        stage = Stage(Path(folder))
+        stage = FaultsHarness(Path(folder))
         try:
             yield stage
         finally:
             stage.stop()
 
 
-def logged(stage: Stage, party: str) -> list[dict[str, object]]:
+def logged(stage: FaultsHarness, party: str) -> list[dict[str, object]]:
     """The events of a party's logs."""
     files = sorted((stage.home(party) / "state").rglob("*.jsonl"))
     return [json.loads(line) for f in files for line in f.read_text().splitlines()]

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from opboost.demo.local_federation import LABEL_PARTY
-from robustness.faults.faults_harness import ALL, Stage, staged
+from robustness.faults.faults_harness import ALL, FaultsHarness, staged
 from robustness.tally import Tally, by_hand, counted
 
 BLOCK = 4096
@@ -72,7 +72,7 @@ def _is_clear(words: str, home: Path) -> bool:
     return str(home) in words and "Make room" in words
 
 
-def patient(stage: Stage) -> None:
+def patient(stage: FaultsHarness) -> None:
     """Let feature parties wait as long as it takes."""
     for party in stage.scene.parties:
         config = stage.scene.config(party)
@@ -81,7 +81,7 @@ def patient(stage: Stage) -> None:
 
 
 @contextmanager
-def _small(stage: Stage, victim: str, room: int) -> Iterator[Path]:
+def _small(stage: FaultsHarness, victim: str, room: int) -> Iterator[Path]:
     """The party's home on a file system that has its own tables, and room for so many blocks."""
     home = stage.home(victim)
     aside = stage.folder / f"{victim}-before"

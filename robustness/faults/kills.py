@@ -19,7 +19,7 @@ from robustness.faults.faults_harness import (
     ALL,
     PARTIES,
     TAKEN_UP,
-    Stage,
+    FaultsHarness,
     entry_kinds,
     logged,
     staged,
@@ -142,12 +142,12 @@ def at_random(victim: str, count: int, seed: int, *, a_job: int = 5) -> Tally:
     return tally
 
 
-Moment = Callable[[Stage], Callable[[], bool]]
+Moment = Callable[[FaultsHarness], Callable[[], bool]]
 """Given a stage whose victim has just been started: a test whether the moment has come."""
 
 
 def _seen(victim: str, boundary: str) -> Moment:
-    def moment(stage: Stage) -> Callable[[], bool]:
+    def moment(stage: FaultsHarness) -> Callable[[], bool]:
         if boundary.startswith("ledger: "):
             kind = boundary.removeprefix("ledger: ")
             return lambda: entry_kinds(stage, victim)[kind] > 0
@@ -156,7 +156,7 @@ def _seen(victim: str, boundary: str) -> Moment:
     return moment
 
 
-def _after(seconds: float, stage: Stage) -> Callable[[], bool]:
+def _after(seconds: float, stage: FaultsHarness) -> Callable[[], bool]:
     end = time.monotonic() + seconds
     return lambda: time.monotonic() >= end
 
@@ -203,7 +203,7 @@ def _killed(victim: str, moments: Sequence[Moment]) -> tuple[int, list[str]]:
         return kills, complaints
 
 
-def begun_and_killed(stage: Stage, victim: str) -> None:
+def begun_and_killed(stage: FaultsHarness, victim: str) -> None:
     """Start everyone, and kill a party in the middle of its work."""
     for name in ALL:
         stage.start(name)
@@ -213,7 +213,7 @@ def begun_and_killed(stage: Stage, victim: str) -> None:
     stage.kill(victim)
 
 
-def _begun(stage: Stage, party: str) -> bool:
+def _begun(stage: FaultsHarness, party: str) -> bool:
     """Whether the party has anything of a job that is not over."""
     name = "job.json" if party == LABEL_PARTY else "binding.json"
     state = stage.home(party) / "state"
@@ -221,7 +221,7 @@ def _begun(stage: Stage, party: str) -> bool:
     return any(state.glob(f"*/{name}")) and not any(state.glob(f"*/{over}"))
 
 
-def _gate_killed(stage: Stage) -> int:
+def _gate_killed(stage: FaultsHarness) -> int:
     gate = stage.gate()
     if gate is None:
         return 0
@@ -230,7 +230,7 @@ def _gate_killed(stage: Stage) -> int:
     return 1
 
 
-def _told(stage: Stage, victim: str) -> bool:
+def _told(stage: FaultsHarness, victim: str) -> bool:
     if victim == GATE:
         return any(line["event"] == "gate died" for line in logged(stage, LABEL_PARTY))
     words = stage.said(victim)

@@ -25,8 +25,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from robustness.fuzz.mutate import LARGEST
-from robustness.fuzz.target import SECONDS, Drill, Target, judged
+from robustness.fuzz.mutate import MAX_CASE_BYTES
+from robustness.fuzz.target import SECONDS, FuzzDrill, Target, judged
 
 CHUNK = 20_000
 """Cases that a worker is given at a time."""
@@ -190,7 +190,7 @@ class _Crew:
         home = self._home / f"worker-{self._count}"
         home.mkdir()
         slate = home / "slate"
-        slate.write_bytes(bytes(_SLATE.size + LARGEST))
+        slate.write_bytes(bytes(_SLATE.size + MAX_CASE_BYTES))
         ours, theirs = self._context.Pipe()
         process = self._context.Process(
             target=_work,
@@ -280,7 +280,7 @@ def _work(pipe: Connection, slate: Path, home: Path, seed: int) -> None:
         warnings.simplefilter("ignore")
         warnings.simplefilter("error", RuntimeWarning)
         board = mmap.mmap(file.fileno(), 0)
-        drills: dict[str, Drill] = {}
+        drills: dict[str, FuzzDrill] = {}
         while True:
             chunk: _Chunk = pipe.recv()
             target = chunk.target
@@ -301,13 +301,13 @@ def _work(pipe: Connection, slate: Path, home: Path, seed: int) -> None:
 
 
 def _crashes(
-    target: Target, drill: Drill, chunk: _Chunk, seed: int, board: mmap.mmap
+    target: Target, drill: FuzzDrill, chunk: _Chunk, seed: int, board: mmap.mmap
 ) -> Iterator[Crash]:
     memory = _Memory()
     memory.forget()
     for case in range(chunk.first, chunk.first + chunk.count):
         _SLATE.pack_into(board, 0, case, 0)
-        data = drill.make(rng_of(seed, target.name, case))[:LARGEST]
+        data = drill.make(rng_of(seed, target.name, case))[:MAX_CASE_BYTES]
         board[_SLATE.size : _SLATE.size + len(data)] = data
         _SLATE.pack_into(board, 0, case, len(data))
         before = memory.peak()

@@ -58,7 +58,7 @@ PLAIN: tuple[Any, ...] = (
     *(10**30, -(10**400), 2**63, 2**64, "\ud800"),
     *([], {}, [[]], [None], {"": None}, [0, 0], [1, 2, 3], ["a", "a"], [[1, 2], [3, 4]]),
 )
-LARGEST = 2**20
+MAX_CASE_BYTES = 2**20
 """No case has more bytes."""
 
 
@@ -67,7 +67,7 @@ def spoilt(rng: Random, data: bytes, others: Sequence[bytes] = ()) -> bytes:
     changed = bytearray(data)
     for _ in range(1 + int(rng.random() ** 2 * 4)):
         _change(rng, changed, others)
-    return bytes(changed[:LARGEST])
+    return bytes(changed[:MAX_CASE_BYTES])
 
 
 def _change(rng: Random, data: bytearray, others: Sequence[bytes]) -> None:

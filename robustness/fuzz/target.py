@@ -26,7 +26,7 @@ LONGEST = 4000
 
 
 @dataclass(frozen=True, slots=True)
-class Drill:
+class FuzzDrill:
     """A target that is ready: ``make`` gives a case, ``feed`` gives it to the decoder."""
 
     make: Callable[[Random], bytes]
@@ -45,24 +45,24 @@ class Target:
     reads: str
     """Whose bytes they are: a peer's, or a user's."""
     errors: tuple[type[OpBoostError], ...]
-    prepare: Callable[[Path], Drill]
+    prepare: Callable[[Path], FuzzDrill]
     share: float = 1.0
     most: int = 10**9
     seconds: float = SECONDS
     memory: int = MEMORY
 
 
-class LawBroken(Exception):
+class ContractBroken(Exception):
     """A value was accepted and says something else when it is written again."""
 
 
 def law(holds: bool, words: str) -> None:
     """Refuse to go on where a law does not hold."""
     if not holds:
-        raise LawBroken(words)
+        raise ContractBroken(words)
 
 
-def judged(target: Target, drill: Drill, data: bytes) -> str:
+def judged(target: Target, drill: FuzzDrill, data: bytes) -> str:
     """What is wrong with the way in which the decoder took these bytes; empty if nothing is."""
     try:
         drill.feed(data)

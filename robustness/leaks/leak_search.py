@@ -26,8 +26,8 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from opboost.demo.local_federation import LABEL_PARTY, Scene, free_port, write_scene
-from opboost_lab.counting_proxy import Relay
+from opboost.demo.local_federation import LABEL_PARTY, LocalFederation, free_port, write_scene
+from opboost_lab.counting_proxy import CountingProxy
 from robustness.leaks.capture import Capture
 from robustness.leaks.leak_markers import (
     Found,
@@ -126,7 +126,7 @@ class Places:
     ended: dict[str, int] = field(default_factory=dict)
 
 
-def scene_of(folder: Path, tables: Tables, **settings: object) -> Scene:
+def scene_of(folder: Path, tables: Tables, **settings: object) -> LocalFederation:
     """The parties' files."""
     held = tables.tables
     return write_scene(
@@ -145,7 +145,7 @@ def scene_of(folder: Path, tables: Tables, **settings: object) -> Scene:
 class Job:
     """The parties of a scene as processes, whose words and bytes are kept."""
 
-    def __init__(self, scene: Scene, *, plain: bool, captured: bool = False) -> None:
+    def __init__(self, scene: LocalFederation, *, plain: bool, captured: bool = False) -> None:
         self.scene, self.more = scene, [PLAIN] if plain else []
         self._capture: Capture | None = None
         self._captured = captured
@@ -153,7 +153,7 @@ class Job:
         self.processes: dict[str, subprocess.Popen[str]] = {}
         self._files: dict[str, Path] = {}
         self._stack = contextlib.ExitStack()
-        self._relays: dict[str, Relay] = {}
+        self._relays: dict[str, CountingProxy] = {}
         self._port = free_port()
         config = scene.config(LABEL_PARTY)
         config.write_text(config.read_text().replace("127.0.0.1:0", f"127.0.0.1:{self._port}"))
@@ -164,7 +164,7 @@ class Job:
             file = self.scene.folder / "capture.pcapng"
             self._capture = self._stack.enter_context(Capture(self._port, file))
         for party in PARTIES:
-            relay = Relay(f"127.0.0.1:{self._port}", keep=True)
+            relay = CountingProxy(f"127.0.0.1:{self._port}", keep=True)
             self._relays[party] = self._stack.enter_context(relay)
         return self
 
@@ -389,7 +389,7 @@ FAILURES: dict[str, tuple[str, Callable[[Path], None]]] = {
 """What goes wrong, at which party, and how its files are spoilt."""
 
 
-def bundles(scene: Scene) -> Places:
+def bundles(scene: LocalFederation) -> Places:
     """The same job by sealed files, every command a process."""
     places = Places(folder=scene.folder)
     (scene.folder / "said").mkdir()

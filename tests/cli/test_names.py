@@ -11,11 +11,11 @@ import pytest
 from rich.table import Table
 
 import opboost as op
-from opboost.cli.common import json_text, paper, print_json, talk
+from opboost.cli.common import json_text, print_json, stderr, stdout
 from opboost.config.job_file import load_label
 from opboost.demo.local_federation import LABEL_PARTY
 from opboost.errors import ColumnError, WireError, unseen, visible
-from opboost.explorer.job_view import Party, Question, Run
+from opboost.explorer.job_view import AskedColumn, JobRun, Party
 from opboost.explorer.pages import run_page
 from opboost.parties.feature.feature_party import FeatureParty
 from opboost.protocol.messages import ColumnSchema
@@ -104,9 +104,9 @@ def test_texts_are_printed_as_they_stand_and_steer_nothing(capsys):
     told = r"[red]x[/red] [link=http://a]y[/link] :smile: \x1b[31m\u202e\u200b"
     table = Table(said)
     table.add_row(said)
-    paper().print(said, soft_wrap=True)
-    paper().print(table, width=200)
-    talk().print(said)
+    stdout().print(said, soft_wrap=True)
+    stdout().print(table, width=200)
+    stderr().print(said)
     out, err = capsys.readouterr()
     assert out.count(told) == 3
     assert err.strip() == told
@@ -137,8 +137,8 @@ def test_a_manifest_that_an_older_release_wrote_forges_no_line(tmp_path):
 
 def test_a_page_spells_out_what_a_browser_would_obey():
     text = "a\u202e<b>x</b>\u200b"
-    party = Party("shop", "asked", 1, 1, 10, 1.0, (Question(text, 3, False),))
-    page = str(run_page(Run("job", text, 3, (party,), 0.5, None, None, (), None, ())))
+    party = Party("shop", "asked", 1, 1, 10, 1.0, (AskedColumn(text, 3, False),))
+    page = str(run_page(JobRun("job", text, 3, (party,), 0.5, None, None, (), None, ())))
     assert r"a\u202e&lt;b&gt;x&lt;/b&gt;\u200b" in page
     assert not unseen(page.replace("\n", ""))
 

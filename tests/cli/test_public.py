@@ -32,7 +32,7 @@ def test_modules_that_a_docstring_names_exist():
         named = re.findall(
             r"[(`]([\w/]+\.py)[)`]", ast.get_docstring(ast.parse(file.read_text())) or ""
         )
-        lost = [n for n in named if not (file.parent / n).exists() and not (source / n).exists()]
+        lost = [n for n in named if not [*file.parent.rglob(n)] and not (source / n).exists()]
         assert not lost, f"{file.relative_to(source)} names {lost}"
 
 

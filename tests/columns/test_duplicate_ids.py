@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opboost.columns import duplicate_ids
-from opboost.columns.duplicate_ids import Unique
+from opboost.columns.duplicate_ids import DuplicateIds
 
 pieces = st.lists(st.lists(st.tuples(st.integers(0, 2**64 - 1), st.integers(0, 3)), max_size=20))
 
@@ -14,18 +14,18 @@ pieces = st.lists(st.lists(st.tuples(st.integers(0, 2**64 - 1), st.integers(0, 3
 @settings(max_examples=30)
 @given(pieces)
 def test_repeats_are_those_of_a_set(pieces):
-    with Unique() as names:
+    with DuplicateIds() as names:
         for piece in pieces:
             names.add(np.array(piece, dtype=np.uint64).reshape(-1, 2))
         everything = [name for piece in pieces for name in piece]
         assert names.repeats() == len(everything) - len(set(everything))
 
 
-@pytest.mark.parametrize("small", [1, duplicate_ids.SMALL])
+@pytest.mark.parametrize("small", [1, duplicate_ids.MAX_IDS_IN_MEMORY])
 def test_a_name_that_comes_back_much_later_is_found_in_a_file_too(tmp_path, small, monkeypatch):
     monkeypatch.setattr(duplicate_ids, "SMALL", small)
     rng = np.random.default_rng(0)
-    with Unique(tmp_path) as names:
+    with DuplicateIds(tmp_path) as names:
         first = rng.integers(0, 2**64, (1000, 2), dtype=np.uint64)
         names.add(first)
         for _ in range(30):

@@ -12,15 +12,24 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer
 
 import opboost as op
-from opboost.denoise import Bits, Channel, Groups, Outputs, Space, Verdict, channel_of, fit
+from opboost.denoise import (
+    BitNoise,
+    Groups,
+    NoiseMatrix,
+    Outputs,
+    Space,
+    Verdict,
+    fit,
+    noise_matrix_of,
+)
 from opboost.denoise.category_shares import BitTally
 from opboost.denoise.column_pairs import pairing
-from opboost.denoise.encoded_rows import Rows
+from opboost.denoise.encoded_rows import EncodedRows
 from opboost.denoise.mixture_kernel import UNSENT
 from opboost.denoise.model_selection import Base, best_base, blank, one_class, seeded, tally
 from opboost.denoise.reconstruct import deconvolve
 from opboost.denoise.whether_to_denoise import losses
-from opboost.training.denoised_rows import LARGE, _judges
+from opboost.training.denoised_rows import LARGE_TABLE_ROWS, _judges
 
 GRID = op.Domain(1, 10)
 
@@ -54,16 +63,16 @@ def world(seed=0, rows=4000, epsilon=0.64):
     clean = np.clip(np.rint(middle + rng.normal(0, 0.8, (rows, 3))), 0, 9).astype(np.int64)
     m = op.ClampMap(GRID, epsilon)
     codes = np.column_stack([noisy(clean[:, j], m, 10 * seed + j) for j in range(3)])
-    space = Space((channel_of(m),) * 3, (10,) * 3)
+    space = Space((noise_matrix_of(m),) * 3, (10,) * 3)
     return space, Groups.classes(y, 2), Outputs(codes, no_bits(rows)), clean, y
 
 
 @pytest.mark.parametrize("m", mechanisms(), ids=lambda m: type(m).__name__)
 def test_channels_are_the_mechanisms_own_laws(m):
-    channel = channel_of(m)
+    channel = noise_matrix_of(m)
     assert np.allclose(channel.matrix, m.transition_matrix())
     assert np.allclose(channel.posterior(np.full(10, 0.1)).sum(axis=1), 1)
-    part = channel_of(m, sent=0.25)
+    part = noise_matrix_of(m, sent=0.25)
     assert part.outputs == channel.outputs + 1
     assert np.allclose(part.matrix[:, -1], 0.75)
 
@@ -75,16 +84,16 @@ def test_a_flagged_columns_channel_is_what_its_mechanism_does():
         cells = np.full(n, 4 if x is None else x)
         drawn, gone = m.sample(cells, np.full(n, x is None), rng=op.SeededRng(1))
         seen = np.bincount(np.where(gone, 10, drawn - 1), minlength=11) / n
-        law = channel_of(m).matrix[10 if x is None else x - 1]
+        law = noise_matrix_of(m).matrix[10 if x is None else x - 1]
         assert np.abs(seen - law).max() < 0.005
 
 
 def test_a_grid_too_large_to_invert_has_no_channel():
-    assert channel_of(op.ClampMap(op.Domain(1, 5000), 0.01)) is None
+    assert noise_matrix_of(op.ClampMap(op.Domain(1, 5000), 0.01)) is None
     with pytest.raises(op.ParameterError, match="too large to be deconvolved"):
         op.reconstruct([3], op.ClampMap(op.Domain(1, 5000), 0.01))
     with pytest.raises(op.ParameterError, match="add up to one"):
-        Channel(np.ones((2, 2)))
+        NoiseMatrix(np.ones((2, 2)))
 
 
 @settings(max_examples=40, deadline=None)
@@ -94,7 +103,7 @@ def test_a_grid_too_large_to_invert_has_no_channel():
     st.integers(1, 40),
 )
 def test_em_never_makes_the_counts_less_likely(counts, m, steps):
-    channel = channel_of(m)
+    channel = noise_matrix_of(m)
     before = deconvolve(counts, channel, steps)
     after = deconvolve(counts, channel, steps + 1)
     assert before.sum() == pytest.approx(1)
@@ -109,7 +118,7 @@ def test_em_never_makes_the_counts_less_likely(counts, m, steps):
 @given(st.integers(0, 2**31), st.integers(2, 5), st.sampled_from([0.1, 0.64, 2.0]))
 def test_a_step_of_the_mixture_keeps_pmfs_and_rarely_loses_likelihood(seed, classes, epsilon):
     space, groups, outputs, _, _ = world(seed % 7, 600, epsilon)
-    rows = Rows.of(outputs.codes, outputs.bits, groups.of, 2)
+    rows = EncodedRows.of(outputs.codes, outputs.bits, groups.of, 2)
     counts = tally(rows, space.index())
     one = one_class(space, counts, Base(0, 20), groups)
     rng = np.random.default_rng(seed)
@@ -129,7 +138,7 @@ def test_a_step_of_the_mixture_keeps_pmfs_and_rarely_loses_likelihood(seed, clas
 def test_the_compiled_likelihood_is_the_sum_over_classes():
     """Against an independent, slow computation."""
     space, groups, outputs, _, _ = world(rows=300)
-    rows = Rows.of(outputs.codes, outputs.bits, groups.of, 2)
+    rows = EncodedRows.of(outputs.codes, outputs.bits, groups.of, 2)
     counts = tally(rows, space.index())
     assert counts[:, :10].sum() == 300
     one = one_class(space, counts, Base(0, 20), groups)
@@ -156,11 +165,11 @@ def test_draws_follow_the_posterior():
     clean = rng.choice(10, 40_000, p=np.arange(1, 11) / 55)
     outputs = Outputs(noisy(clean, m, 3)[:, None], no_bits(len(clean)))
     groups = Groups.classes(np.zeros(len(clean)), 1)
-    denoiser = fit(Space((channel_of(m),), (10,)), groups, outputs, seed=1)
+    denoiser = fit(Space((noise_matrix_of(m),), (10,)), groups, outputs, seed=1)
     member = denoiser.members[0]
     if member.classes == 1:
         drawn = denoiser.draw(outputs, np.zeros(len(clean)), 0, seed=5).cells[:, 0]
-        law = channel_of(m).posterior(member.P[0, :, 0])
+        law = noise_matrix_of(m).posterior(member.P[0, :, 0])
         for y in range(10):
             seen = np.bincount(drawn[outputs.codes[:, 0] == y], minlength=10)
             assert np.abs(seen / seen.sum() - law[y]).max() < 0.03
@@ -201,7 +210,7 @@ def test_unary_bits_are_denoised_as_one_category():
     clean = np.where(rng.random(8000) < 0.8, y, rng.integers(0, 4, 8000))
     bits = kinds.sample_positions(clean, op.SeededRng(2))
     bits[:50, 0] = UNSENT
-    space = Space((), (), (Bits.of(kinds),))
+    space = Space((), (), (BitNoise.of(kinds),))
     outputs = Outputs(np.zeros((8000, 0), np.uint8), bits)
     groups = Groups.classes(y, 2)
     drawn = fit(space, groups, outputs, seed=0).draw(outputs, y, 0, seed=0).categories[:, 0]
@@ -232,8 +241,8 @@ def test_noisier_columns_are_smoothed_more_over_labels():
     for epsilon in (0.05, 2.0):
         m = op.ClampMap(GRID, epsilon)
         groups = Groups.bins(target)
-        rows = Rows.of(noisy(clean, m, 1)[:, None], no_bits(6000), groups.of, groups.count)
-        space = Space((channel_of(m),), (10,))
+        rows = EncodedRows.of(noisy(clean, m, 1)[:, None], no_bits(6000), groups.of, groups.count)
+        space = Space((noise_matrix_of(m),), (10,))
         part = rng.random(6000) < 0.2
         counts = [tally(rows.where(p), space.index()) for p in (~part, part)]
         widths.append(best_base(space, groups, *counts).near)
@@ -330,10 +339,10 @@ def test_without_a_label_groups_and_cells_follow_bayes():
     y = rng.integers(0, 2, 20_000)
     clean = np.where(y == 0, rng.integers(0, 5, len(y)), rng.integers(3, 10, len(y)))
     outputs = Outputs(noisy(clean, m, 3)[:, None], no_bits(len(y)))
-    law = fit(Space((channel_of(m),), (10,)), Groups.classes(y, 2), outputs, seed=1).law()
+    law = fit(Space((noise_matrix_of(m),), (10,)), Groups.classes(y, 2), outputs, seed=1).law()
     every = Outputs(np.arange(10, dtype=np.uint8)[:, None], no_bits(10))
     pmfs = np.einsum("gxc,gc->gx", law.member.P.astype(float), law.member.pi.astype(float))
-    joint = law.share[:, None, None] * pmfs[:, :, None] * channel_of(m).matrix
+    joint = law.share[:, None, None] * pmfs[:, :, None] * noise_matrix_of(m).matrix
     bayes = joint.sum(axis=1).T / joint.sum(axis=(0, 1))[:, None]
     chance = law.chances(every)
     assert np.allclose(chance, bayes, atol=1e-3)
@@ -417,7 +426,7 @@ def test_few_rows_stay_as_they_came():
 
 def test_a_blank_mixture_starts_at_each_columns_own_law():
     space, groups, outputs, clean, _ = world()
-    rows = Rows.of(outputs.codes, outputs.bits, groups.of, 2)
+    rows = EncodedRows.of(outputs.codes, outputs.bits, groups.of, 2)
     start = blank(space, tally(rows, space.index()), np.eye(2, dtype=np.float32))
     true = np.bincount(clean[:, 0], minlength=10) / len(clean)
     assert np.abs(start.P[0, :10, 0] - true).max() < 0.12
@@ -434,10 +443,10 @@ def test_where_rows_as_they_came_tell_much_draws_must_be_better():
 
 
 def test_of_large_tables_more_rows_decide():
-    part = np.full(LARGE + 1, 2, dtype=np.uint8)
+    part = np.full(LARGE_TABLE_ROWS + 1, 2, dtype=np.uint8)
     part[:8000], part[8000:10_000] = 1, 0
     seen, held = _judges(part)
-    assert len(seen) > LARGE // 4
+    assert len(seen) > LARGE_TABLE_ROWS // 4
     assert len(held) > 5000
     assert not set(seen) & set(held)
 
@@ -453,7 +462,7 @@ def test_shares_of_many_categories_and_few_rows_are_drawn_together():
             clean = np.where(rng.random(rows) < 0.5, group, clean)
         bits = kinds.sample_positions(clean, op.SeededRng(1))
         counts = np.array([[(group == g).sum(), *bits[group == g].sum(axis=0)] for g in range(20)])
-        found = BitTally.of(counts, 0, 60, Bits.of(kinds).odds)
+        found = BitTally.of(counts, 0, 60, BitNoise.of(kinds).odds)
         shares = found.groups(np.eye(20, dtype=np.float32))
         assert shares.sum(axis=1) == pytest.approx(np.ones(20))
         if tells:

@@ -17,7 +17,7 @@ def test_a_read_only_installation_without_a_home_draws_all_the_same(tmp_path):
     own = Path(opboost.__file__).parent
     shutil.copytree(own, package, ignore=shutil.ignore_patterns("__pycache__"))
     # A file in the place of the folder stops root too.
-    (package / "kernels" / "__pycache__").touch()
+    (package / "distributions" / "__pycache__").touch()
     for setting in ({}, {"NUMBA_CACHE_DIR": "/dev/null/numba"}):
         run = subprocess.run(
             [sys.executable, "-c", CODE],

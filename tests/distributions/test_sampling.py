@@ -10,11 +10,17 @@ import pytest
 from hypothesis import given, settings
 
 import opboost as op
-from opboost.distributions import KeepLaw, LaplaceLaw, PiecesLaw, TableLaw, TwoSidedLaw
+from opboost.distributions import (
+    ClampedLaplace,
+    IntegerTable,
+    KeepOrRedraw,
+    PiecewiseDensity,
+    TruncatedGeometric,
+)
 from opboost.distributions.geometric import geometric_of
 from opboost.distributions.geometric_kernel import BASE
 from opboost.distributions.truncated_geometric import exact_within
-from opboost.mechanisms.mechanism import CHUNK, law_of
+from opboost.mechanisms.mechanism import CHUNK_VALUES, law_of
 from opboost.randomness.exact import Decay
 from opboost.randomness.streams import SeededRng
 from tests.support.checks import (
@@ -176,8 +182,8 @@ def test_wrong_kinds_of_arguments_get_a_sentence():
 
 def test_long_columns_are_drawn_in_pieces_and_every_piece_differs():
     m = op.GlobalMap(TEN, 0.08)
-    y = m.sample(np.full(3 * CHUNK + 5, 5), rng=SeededRng(1))
-    pieces = [y[i * CHUNK : (i + 1) * CHUNK].tolist() for i in range(3)]
+    y = m.sample(np.full(3 * CHUNK_VALUES + 5, 5), rng=SeededRng(1))
+    pieces = [y[i * CHUNK_VALUES : (i + 1) * CHUNK_VALUES].tolist() for i in range(3)]
     assert pieces[0] != pieces[1] != pieces[2] != pieces[0]
     assert_samples_follow(counts_of(y, TEN), m.pmf(5))
 
@@ -185,10 +191,10 @@ def test_long_columns_are_drawn_in_pieces_and_every_piece_differs():
 @pytest.mark.parametrize("m", [op.GlobalMap(TEN, 0.08), op.GlobalMap(LONG, 0.5)], ids=repr)
 @pytest.mark.parametrize("threads", [2, 3, 7])
 def test_threads_fill_every_row_once_with_noise_of_its_own(m, threads):
-    size = 5 * CHUNK + 7
+    size = 5 * CHUNK_VALUES + 7
     y = m.sample(np.full(size, 5), threads=threads)
     assert_samples_follow(counts_of(y, m.outputs), m.pmf(5))
-    pieces = [y[i * CHUNK : (i + 1) * CHUNK].tolist() for i in range(5)]
+    pieces = [y[i * CHUNK_VALUES : (i + 1) * CHUNK_VALUES].tolist() for i in range(5)]
     assert all(a != b for i, a in enumerate(pieces) for b in pieces[:i])
     rising = np.sort(np.random.default_rng(0).integers(1, 11, size))
     sharp = op.ClampMap(TEN, 40.0) if m.domain == TEN else op.ClampMap(LONG, 40.0)
@@ -201,7 +207,7 @@ def test_a_known_keystream_gives_a_known_output():
     """The way from words to outputs, worked by hand on a law of two cells."""
     m = op.RandomizedResponse(op.Domain(0, 1), 1.0)
     law = law_of(m)
-    assert isinstance(law, TableLaw)
+    assert isinstance(law, IntegerTable)
     assert law._alias.column_bits == 1
     top, low = 2**63, 0
     # Column 0 of row 1 is short: its threshold splits it between 0 and its alias 1.
@@ -238,15 +244,15 @@ words = st.integers(0, 2**64 - 1)
 def test_digits_of_the_compiled_loop_are_those_of_the_exact_twin(level, row, seed):
     grid = op.Domain(0, 10**6)
     for law in (
-        LaplaceLaw(grid, Decay.of_rate(Fraction(level))),
-        TwoSidedLaw(grid, Decay.of_rate(Fraction(level))),
+        ClampedLaplace(grid, Decay.of_rate(Fraction(level))),
+        TruncatedGeometric(grid, Decay.of_rate(Fraction(level))),
     ):
         draws = 1 + geometric_of(law.decay).levels
         x = int(np.random.default_rng(seed).integers(0, 10**6 + 1))
         source = ScriptedSource(np.array(row[:draws], dtype=np.uint64)[:, None])
         compiled = int(law.draw(np.array([x]), source, 0)[0])
         spare = SeededRng(1).open()
-        if isinstance(law, LaplaceLaw):
+        if isinstance(law, ClampedLaplace):
             exact = law.exact(x, row[:draws], spare)
         else:
             exact = exact_within(law.decay, x, 0, 10**6, row[:draws], spare)
@@ -258,8 +264,8 @@ def test_uniform_draws_of_the_compiled_loop_are_those_of_the_exact_twin(level, r
     x = int(np.random.default_rng(seed).integers(HUGE.L, HUGE.R + 1))
     keep = law_of(op.RandomizedResponse(HUGE, level))
     pieces = law_of(op.Piecewise(HUGE, level, clipped=clipped))
-    assert isinstance(keep, KeepLaw)
-    assert isinstance(pieces, PiecesLaw)
+    assert isinstance(keep, KeepOrRedraw)
+    assert isinstance(pieces, PiecewiseDensity)
     for law in (keep, pieces):
         source = ScriptedSource(np.array(row, dtype=np.uint64)[:, None], [0] * 9)
         compiled = int(law.draw(np.array([x]), source, 0)[0])
@@ -273,7 +279,7 @@ def scripted(law, x, column, bits):
 
 def test_a_coin_on_the_side_threshold_takes_more_bits():
     decay = Decay.of_rate(Fraction(0.5))
-    law = LaplaceLaw(op.Domain(0, 1000), decay)
+    law = ClampedLaplace(op.Domain(0, 1000), decay)
     low, high = law._right(128)
     coin, rest = low >> 64, low & (2**64 - 1)
     assert low != high
@@ -284,7 +290,7 @@ def test_a_coin_on_the_side_threshold_takes_more_bits():
 
 def test_a_word_on_a_digit_threshold_takes_more_bits():
     decay = Decay.of_rate(Fraction(0.5))
-    law = LaplaceLaw(op.Domain(0, 1000), decay)
+    law = ClampedLaplace(op.Domain(0, 1000), decay)
     geometric = geometric_of(decay)
     low, _ = geometric.digit_cumulative(0, 2, 128)
     word, rest = low >> 64, low & (2**64 - 1)
@@ -297,7 +303,7 @@ def test_a_word_on_a_digit_threshold_takes_more_bits():
 def test_the_far_tail_of_a_geometric_is_drawn_exactly():
     """The largest word lies beyond every 64-bit threshold: P[distance >= 2048] is below 2**-64."""
     decay = Decay.of_rate(Fraction(0.05))
-    law = LaplaceLaw(HUGE, decay)
+    law = ClampedLaplace(HUGE, decay)
     geometric = geometric_of(decay)
     assert geometric.levels == 1
     got = scripted(law, 0, [0, 2**64 - 1], [2**64 - 1, 2**128 - 1, *[2**256 - 1] * 4])

@@ -14,15 +14,15 @@ import pytest
 import opboost as op
 from opboost.config import load
 from opboost.config.job_file import load_feature
+from opboost.demo.local_federation import LABEL_PARTY, LocalFederation
 from opboost.errors import DataError, PrivacyError
-from opboost.demo.local_federation import LABEL_PARTY, Scene
 from opboost.files.stored_release import StoredRelease
-from opboost.ledger.open_ledger import declared_ledger
 from opboost.ledger.lookup import spent
+from opboost.ledger.open_ledger import declared_ledger
+from opboost.protocol.messages import Welcome, decode_receipt, encode
 from opboost.transport.feature.feature_job import check_rollback
 from opboost.transport.shared.job_integrity import check_version
 from opboost.transport.shared.tls import read_identity
-from opboost.protocol.messages import Welcome, decode_receipt, encode
 from robustness.bundle_office import Office, refused
 from robustness.command_line import run
 from robustness.party_processes import ran
@@ -156,7 +156,7 @@ BOTH = "holds messages of version 1, and this release of OpBoost speaks version 
 @pytest.mark.parametrize("stopped", ["job-aligning", "job-sent"])
 def test_a_stopped_job_is_refused_and_a_new_run_is_not(golden, stopped):
     """Messages changed, so a job is not continued across versions; its ledger goes on."""
-    made = Scene(golden(stopped), ("shop", "telco"))
+    made = LocalFederation(golden(stopped), ("shop", "telco"))
     migrated(made.config("shop"))
     status, _, words = run("serve", "-c", made.config(LABEL_PARTY))
     assert status == 5
@@ -170,7 +170,7 @@ def test_a_stopped_job_is_refused_and_a_new_run_is_not(golden, stopped):
 
 
 def test_a_feature_party_does_not_continue_a_job_of_another_version(golden):
-    made = Scene(golden("job-sent"), ("shop", "telco"))
+    made = LocalFederation(golden("job-sent"), ("shop", "telco"))
     migrated(made.config("shop"))
     (folder,) = (made.folder / "shop" / "state").glob("*/schema")
     with pytest.raises(DataError, match=BOTH):
@@ -185,7 +185,7 @@ def test_a_feature_party_does_not_continue_a_job_of_another_version(golden):
     ],
 )
 def test_a_bundle_of_another_version_is_refused(golden, party, verb, steps):
-    office = Office(Scene(golden("bundles"), ("shop", "telco")))
+    office = Office(LocalFederation(golden("bundles"), ("shop", "telco")))
     for feature in ("shop", "telco"):
         migrated(office.made.config(feature))
     given = [next(office.made.folder.glob(f"out/*/*.{step}.*")) for step in steps]

@@ -14,7 +14,7 @@ import opboost as op
 from opboost.config.columns_file import parse
 from opboost.errors import ColumnError, DataError
 from opboost.explorer.trial import FACTORS, TREES, _sample, tried
-from opboost.explorer.trial_process import Background
+from opboost.explorer.trial_process import TrialProcess
 
 TOML = "[mechanism]\nepsilon = 1.5\n[columns.a]\nbounds = [0, 1]\n[columns.b]\nbounds = [0, 1]\n"
 RNG = np.random.default_rng(3)
@@ -79,7 +79,7 @@ def test_what_cannot_be_tried_is_said(tmp_path):
 def test_a_process_tells_its_problem_without_a_value(tmp_path):
     file = tmp_path / "t.csv"
     file.write_text("a,b,y\n" + "secret-value,2,1\n" * 80)
-    background = Background()
+    background = TrialProcess()
     assert background.progress().state == "idle"
     background.start(file, "y", TOML)
     end = time.monotonic() + 120
@@ -93,7 +93,7 @@ def test_a_process_tells_its_problem_without_a_value(tmp_path):
 
 
 def test_a_trial_that_is_stopped_is_gone(tmp_path):
-    background = Background()
+    background = TrialProcess()
     background.start(written(tmp_path, LABELS["AUC"]), "y", TOML)
     process = background._process
     background.stop()

@@ -17,14 +17,19 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from opboost.experiments.scene import LABEL_PARTY, started_process, wait_for_address, write_scene
-from opboost.ids import id_array
-from opboost.service.certs import new_kit
 
 import opboost as op
+from opboost.columns.row_ids import id_array
 from opboost.config import load
+from opboost.demo.local_federation import (
+    LABEL_PARTY,
+    started_process,
+    wait_for_address,
+    write_scene,
+)
 from opboost.errors import DataError
 from opboost.ledger import Drawing, Ledger
+from opboost.transport.shared.development_certificates import new_kit
 
 PEOPLE = 120
 CERTIFICATE_DAYS = 3600

@@ -22,7 +22,7 @@ from opboost.errors import ConfigError, DataError, ParameterError, PrivacyError
 from opboost.ledger import Caps, Drawing
 from opboost.ledger.ledger_summary import summary
 from opboost.ledger.lookup import spent
-from opboost.ledger.store import UNIT
+from opboost.ledger.store import UNITS_PER_EPSILON
 from opboost.ledger.verify_ledger import verify
 from tests.support.ledger import (
     AGE,
@@ -110,7 +110,7 @@ def test_a_draw_stands_when_its_value_changes(home):
         second, made = release(ledger, changed, job="2", to="rival")
         assert values(second) == values(first)
         assert (made.new_cells, made.old_cells) == (0, 2000)
-        assert (spent_on(ledger, people) == round(LEVEL * UNIT)).all()
+        assert (spent_on(ledger, people) == round(LEVEL * UNITS_PER_EPSILON)).all()
 
 
 def test_a_gap_and_not_sent_stand_when_the_value_changes(home):
@@ -147,7 +147,7 @@ def test_where_values_are_redrawn_a_change_is_drawn_and_charged(home):
         first, _ = release(ledger, people)
         _, made = release(ledger, changed, job="2")
         assert made.new_cells == int(moved.sum()) > 0
-        expected = np.where(moved, 2, 1) * round(LEVEL * UNIT)
+        expected = np.where(moved, 2, 1) * round(LEVEL * UNITS_PER_EPSILON)
         assert (spent_on(ledger, people, "age") == expected).all()
         back, made = release(ledger, people, job="3")
         assert made.new_cells == 0

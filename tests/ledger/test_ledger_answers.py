@@ -15,19 +15,19 @@ import pandas as pd
 import pytest
 
 import opboost as op
-from opboost.storage import atomic_files
-from opboost.errors import ConfigError, DataError, PrivacyError
 from opboost.columns.row_ids import id_bytes
+from opboost.errors import ConfigError, DataError, PrivacyError
 from opboost.ledger import Drawing
 from opboost.ledger.answers import about_person
 from opboost.ledger.compaction import MAX_ALIKE_RUNS
-from opboost.ledger.open_ledger import declared_person
 from opboost.ledger.forget_person import erase
-from opboost.ledger.lookup import spent
-from opboost.ledger.renewal import renew
-from opboost.ledger.store import UNIT
 from opboost.ledger.ledger_summary import summary
+from opboost.ledger.lookup import spent
+from opboost.ledger.open_ledger import declared_person
+from opboost.ledger.renewal import renew
+from opboost.ledger.store import UNITS_PER_EPSILON
 from opboost.ledger.verify_ledger import verify
+from opboost.storage import atomic_files
 from robustness.command_line import run
 from tests.support.ledger import AGE, CITY, FINER, GAPS, LEVEL, opened, release, table, values
 
@@ -154,7 +154,7 @@ def test_what_is_told_adds_up_to_what_was_charged(home):
         files = [ledger.run_file(r) for r in ledger.runs()]
         rows = range(0, 60, 5)
         handles = ledger.handles(ledger.people([str(row).encode() for row in rows]))
-        totals = spent(files, handles) / UNIT
+        totals = spent(files, handles) / UNITS_PER_EPSILON
         assert len(set(totals)) == 3
         for row, total in zip(rows, totals, strict=True):
             found = about(ledger, row)

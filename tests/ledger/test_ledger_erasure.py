@@ -14,26 +14,28 @@ import pyarrow.parquet as pq
 import pytest
 
 import opboost as op
-from opboost.storage import atomic_files
-from opboost.config.columns_file import parse
-from opboost.errors import ConfigError, PeerError, PrivacyError
-from opboost.demo.local_federation import LABEL_PARTY
-from opboost.files.stored_release import read_manifest
 from opboost.columns.row_ids import id_bytes
+from opboost.config.columns_file import parse
+from opboost.demo.local_federation import LABEL_PARTY
+from opboost.errors import ConfigError, PeerError, PrivacyError
+from opboost.files.stored_release import read_manifest
 from opboost.ledger import Drawing
 from opboost.ledger.compaction import merge_runs
 from opboost.ledger.forget_person import KEPT, erase, forgotten
-from opboost.ledger.renewal import renew
 from opboost.ledger.ledger_summary import summary
+from opboost.ledger.renewal import renew
 from opboost.ledger.verify_ledger import verify
-from opboost.scale import Charge
-from opboost.transport.feature.forget_everywhere import forget
-from opboost.transport.feature.feature_job import write_manifest
 from opboost.protocol.messages import Welcome
 from opboost.protocol.stored_columns import read_column
-from robustness.bundle_office import Office
+from opboost.scale import Charge
+from opboost.storage import atomic_files
+from opboost.transport.feature.feature_job import write_manifest
+from opboost.transport.feature.forget_everywhere import forget
+from robustness.bundle_office import Office, tree
 from robustness.command_line import run
 from robustness.party_processes import joined, scene, serving
+from tests.ledger.test_ledger_renewal import reserved
+from tests.ledger.test_ledger_rotation import files_in, handles_in, members_by_person, rotate_key
 from tests.support.kills import killed_at_every_step
 from tests.support.ledger import AGE, CITY, opened, release, table, values
 from tests.support.releases import (
@@ -46,9 +48,6 @@ from tests.support.releases import (
     release_of,
     toml,
 )
-from tests.ledger.test_ledger_renewal import reserved
-from tests.ledger.test_ledger_rotation import files_in, handles_in, members_by_person, rotate_key
-from robustness.bundle_office import tree
 
 PEOPLE = table(300, city=[*"abcdefghij"] * 30)
 COLUMNS = (AGE, CITY)
@@ -699,12 +698,12 @@ def test_rows_of_forgotten_people_are_found_a_block_of_rows_at_a_time(tmp_path, 
 
 
 def test_gaps_in_some_columns_of_a_row_are_refused(tmp_path):
-    from opboost.parties.label.received_release import Offer, sent_by_all
+    from opboost.parties.label.received_release import ReceivedRelease, sent_by_all
 
     shop, *_ = federation(tmp_path, "given")
     channel = op.MemoryChannel(shop)
     schema = channel.open(WELCOME)
-    offer = Offer(channel, schema, schema.private())
+    offer = ReceivedRelease(channel, schema, schema.private())
     released = offer.received()
     there = sent_by_all([offer], released)
     assert np.flatnonzero(~there).tolist() == [42]

@@ -7,12 +7,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from opboost.errors import DataError
 from opboost.columns.row_ids import id_bytes
-from opboost.ledger.search_kernel import recall
+from opboost.errors import DataError
 from opboost.ledger import Drawing
 from opboost.ledger.handles import Handles, rough_order
 from opboost.ledger.lookup import _whole
+from opboost.ledger.search_kernel import recall
 from tests.support.ledger import AGE, CITY, opened, release, table
 
 

@@ -14,14 +14,14 @@ from contextlib import closing
 import pandas as pd
 import pytest
 
+from opboost.columns.column_specs import column_to_dict
 from opboost.errors import PrivacyError
 from opboost.ledger import Caps, Ledger
 from opboost.ledger.answers import about_person
 from opboost.ledger.drawing import _identity
-from opboost.ledger.lookup import spent
 from opboost.ledger.ledger_summary import summary
+from opboost.ledger.lookup import spent
 from opboost.ledger.verify_ledger import holds, verify
-from opboost.columns.column_specs import column_to_dict
 from robustness.command_line import run
 from tests.support.format1 import UNBOUNDED, Column, OldLedger
 from tests.support.ledger import AGE, CITY, GAPS, release

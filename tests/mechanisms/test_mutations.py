@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import opboost as op
-from opboost.distributions import TableLaw
+from opboost.distributions import IntegerTable
 from opboost.mechanisms.mechanism import law_of
 from opboost.randomness.streams import SeededRng
 from tests.support.checks import (
@@ -24,7 +24,7 @@ SOUND = [op.ClampMap(GRID, 0.64), op.GlobalMap(GRID, 0.64), op.AdjMap(GRID, 0.64
 
 
 def with_weights(law, weights):
-    return TableLaw(law.inputs, law.outputs, tuple(map(tuple, weights)), law.bits)
+    return IntegerTable(law.inputs, law.outputs, tuple(map(tuple, weights)), law.bits)
 
 
 def run_all_checks(m, law):

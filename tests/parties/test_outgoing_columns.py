@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from opboost.columns.dataframes import OutColumn
-from opboost.parties.feature.outgoing_columns import Spool
+from opboost.parties.feature.outgoing_columns import OutgoingColumns
 from opboost.protocol.stored_columns import read_column
 
 ROWS = 700
@@ -27,7 +27,7 @@ GAPS = {"none": None, "some": RNG.random(ROWS) < 0.3, "all": np.ones(ROWS, dtype
 def test_values_and_gaps_come_out_as_they_went_in(tmp_path, kind, gaps, ordered):
     values, missing = VALUES[kind], GAPS[gaps]
     order = RNG.permutation(ROWS) if ordered else None
-    spool = Spool(tmp_path)
+    spool = OutgoingColumns(tmp_path)
     for piece in (slice(0, 300), slice(300, ROWS)):
         gone = None if missing is None else missing[piece]
         spool.add([OutColumn("x", values[piece], gone)])

@@ -20,8 +20,8 @@ from opboost.parties.message_checks import check_head
 from opboost.protocol import envelope
 from opboost.protocol.column_streams import (
     FIELDS,
-    PIECE,
-    Head,
+    PIECE_ROWS,
+    ColumnHead,
     Outline,
     Reader,
     batch,
@@ -195,14 +195,14 @@ def test_a_message_of_another_kind_is_refused():
 
 def test_a_field_that_is_null_is_refused():
     loose = pa.schema([("job", pa.string())])
-    sealed = envelope.seal("poll", loose, {"job": None})
+    sealed = envelope.pack_message("poll", loose, {"job": None})
     with pytest.raises(WireError, match=r"other fields"):
         decode(sealed, Poll)
 
 
 def test_a_large_message_is_refused_before_it_is_read():
     with pytest.raises(WireError, match=r"too large"):
-        decode(envelope.MARK + bytes(envelope.LARGEST), Hello)
+        decode(envelope.MARK + bytes(envelope.MAX_MESSAGE_BYTES), Hello)
 
 
 def test_a_compressed_message_is_refused_before_it_is_unpacked():
@@ -343,23 +343,23 @@ def stream(codes, values, *, gaps=False, rows=None, column=0):
     coder = Coder.of_counts(counts)
     parts = [codes[p] for p in pieces(len(codes))]
     book = Codebook(np.array(values))
-    head = Head(column, rows or len(codes), gaps, coder, book, digest(parts))
+    head = ColumnHead(column, rows or len(codes), gaps, coder, book, digest(parts))
     return head, [batch(coder.encode(part)) for part in parts]
 
 
 def read(head, batches):
-    reader = Reader(Head.from_schema(head.to_schema()))
+    reader = Reader(ColumnHead.from_schema(head.to_schema()))
     codes = [reader.take(b) for b in batches]
     reader.finish()
     return np.concatenate(codes)
 
 
 def test_a_column_travels_in_pieces():
-    codes = np.random.default_rng(1).integers(0, 3, PIECE + 5).astype(np.uint8)
+    codes = np.random.default_rng(1).integers(0, 3, PIECE_ROWS + 5).astype(np.uint8)
     head, batches = stream(codes, [3, 7, 9])
     assert len(batches) == 2
     assert (read(head, batches) == codes).all()
-    assert Head.from_schema(head.to_schema()).codebook == head.codebook
+    assert ColumnHead.from_schema(head.to_schema()).codebook == head.codebook
 
 
 def test_a_stream_may_be_neither_longer_nor_shorter_than_its_head_says():
@@ -387,7 +387,7 @@ def test_a_batch_of_another_form_is_refused():
         with pytest.raises(WireError):
             Reader(head).take(form)
     with pytest.raises(WireError, match=r"fields"):
-        Head.from_schema(wrong.schema)
+        ColumnHead.from_schema(wrong.schema)
 
 
 @pytest.mark.parametrize(
@@ -402,7 +402,7 @@ def test_a_batch_of_another_form_is_refused():
 def test_a_head_of_another_form_is_refused(notes, words):
     schema = stream(np.array([0, 1] * 9, dtype=np.uint8), [3, 7])[0].to_schema()
     with pytest.raises(WireError, match=words):
-        Head.from_schema(schema.with_metadata({**schema.metadata, **notes}))
+        ColumnHead.from_schema(schema.with_metadata({**schema.metadata, **notes}))
 
 
 @pytest.mark.parametrize(
@@ -422,11 +422,11 @@ def test_a_head_that_lies_is_refused(change, words):
     schema = stream(np.array([0, 1] * 9, dtype=np.uint8), [3, 7])[0].to_schema()
     outline = Outline.unpacked(schema.metadata[b"opboost"])._replace(**change)
     with pytest.raises(WireError, match=words):
-        Head.from_schema(schema.with_metadata({b"opboost": outline.packed()}))
+        ColumnHead.from_schema(schema.with_metadata({b"opboost": outline.packed()}))
     whole = schema.metadata[b"opboost"]
     for cut in (whole[:-1], whole + b"x"):
         with pytest.raises(WireError, match="longer or shorter"):
-            Head.from_schema(schema.with_metadata({b"opboost": cut}))
+            ColumnHead.from_schema(schema.with_metadata({b"opboost": cut}))
 
 
 @pytest.mark.parametrize(
@@ -455,7 +455,7 @@ def test_a_file_holds_the_same_stream_as_a_socket():
         for b in batches:
             out.write_batch(b)
     with pa.ipc.open_stream(sink.getvalue()) as stored:
-        assert (read(Head.from_schema(stored.schema), list(stored)) == [0, 1] * 9).all()
+        assert (read(ColumnHead.from_schema(stored.schema), list(stored)) == [0, 1] * 9).all()
 
 
 POINT = b"\2" + bytes(32)

@@ -16,7 +16,7 @@ import pytest
 
 import opboost as op
 from opboost.errors import DataError, ParameterError, PeerError, PrivacyError, WireError
-from opboost.parties.alignment import Side, kept_secret
+from opboost.parties.alignment import PsiPeer, kept_secret
 from opboost.parties.row_proof import RowProof
 from opboost.protocol.messages import Ack, Aligned, Points, Proof, Welcome, encode
 from opboost.protocol.stored_columns import read_column
@@ -24,7 +24,7 @@ from opboost.psi.common_rows import Common, packed
 from opboost.psi.row_keys import key_digests
 from opboost.psi.table_keys import Keys
 from opboost.storage import atomic_files
-from opboost.transport.feature.network_psi import Talk
+from opboost.transport.feature.network_psi import PsiClient
 
 GRID = op.Domain(1, 10)
 JOB = "20260102T030405Z-01020304"
@@ -200,7 +200,7 @@ def test_a_meeting_is_taken_up_again_and_its_secret_goes(tmp_path):
     ids = people(np.random.default_rng(9), 200)
     with op.Ledger(tmp_path / "ledger", tmp_path / "key") as ledger:
         settings = {"ledger": ledger, "state": tmp_path / "state"}
-        label = Side(JOB, "label", kept_secret(None), key_digests(_bytes(ids[:150])), RULES)
+        label = PsiPeer(JOB, "label", kept_secret(None), key_digests(_bytes(ids[:150])), RULES)
         first = next(label.pieces())
         meeting = shop(ids, **settings).meeting(WELCOME)
         meeting.begin([first])
@@ -269,17 +269,17 @@ def _bytes(ids):
 def test_points_and_bitmaps_of_another_job_or_secret_are_refused():
     ids = people(np.random.default_rng(10), 200)
     digests = key_digests(_bytes(ids))
-    label = Side(JOB, "label", kept_secret(None), digests, RULES)
-    feature = Side(JOB, "feature", kept_secret(None), digests, RULES)
-    stranger = Side(JOB, "feature", kept_secret(None), digests, RULES)
-    other_job = Side("20260102T030406Z-01020304", "feature", kept_secret(None), digests, RULES)
+    label = PsiPeer(JOB, "label", kept_secret(None), digests, RULES)
+    feature = PsiPeer(JOB, "feature", kept_secret(None), digests, RULES)
+    stranger = PsiPeer(JOB, "feature", kept_secret(None), digests, RULES)
+    other_job = PsiPeer("20260102T030406Z-01020304", "feature", kept_secret(None), digests, RULES)
     label.doubled(next(feature.pieces()))
     with pytest.raises(WireError, match="two secrets"):
         label.doubled(next(stranger.pieces()))
     for wrong in (next(other_job.pieces()), next(label.pieces())):
         with pytest.raises(WireError, match="another job or step"):
             label.doubled(wrong)
-    fresh = Side(JOB, "label", kept_secret(None), digests, RULES)
+    fresh = PsiPeer(JOB, "label", kept_secret(None), digests, RULES)
     with pytest.raises(WireError, match="does not lie on the curve"):
         fresh.doubled(Points(JOB, "feature", bytes(16), 1, 0, b"\2" + b"\1" * 32))
     meeting = shop(ids).meeting(WELCOME)
@@ -378,13 +378,13 @@ def test_a_label_party_that_changes_its_points_learns_no_more_than_it_first_show
         capped = op.AlignRules(minimum_rows=1, most_rows=200, repeats=1)
         party = shop(ids, ledger=ledger, state=tmp_path / "state", align=capped)
         liar = Guesser(ids, guesses, 200)
-        talk = Talk(party.meeting(WELCOME), JOB, liar.ask, wait=60, progress=lambda *_: None)
+        talk = PsiClient(party.meeting(WELCOME), JOB, liar.ask, wait=60, progress=lambda *_: None)
         with pytest.raises(PeerError, match="does not prove that it has the rows"):
             talk.align()
         assert (liar.told, len(liar.raised)) == (2, 200)
 
         # Taken up again, it shows the others: by network, and to a meeting as bundles have it.
-        fresh = Talk(party.meeting(WELCOME), JOB, liar.ask, wait=60, progress=lambda *_: None)
+        fresh = PsiClient(party.meeting(WELCOME), JOB, liar.ask, wait=60, progress=lambda *_: None)
         liar.told, liar.theirs = 1, []
         with pytest.raises(PrivacyError, match="other points than those with which job"):
             fresh.align()
@@ -407,7 +407,7 @@ def test_a_job_that_is_aligned_or_whose_state_was_lost_raises_nothing_more(tmp_p
     state = tmp_path / "state"
     with op.Ledger(tmp_path / "ledger", tmp_path / "key") as ledger:
         party = shop(ids, ledger=ledger, state=state)
-        label = Side(JOB, "label", kept_secret(None), key_digests(_bytes(ids[:150])), RULES)
+        label = PsiPeer(JOB, "label", kept_secret(None), key_digests(_bytes(ids[:150])), RULES)
         points = list(label.pieces())
         meeting = party.meeting(WELCOME)
         meeting.begin(points)
@@ -415,7 +415,7 @@ def test_a_job_that_is_aligned_or_whose_state_was_lost_raises_nothing_more(tmp_p
         (state / JOB / "secret").unlink()
         for broken in (
             None,
-            atomic_files.sealed(kept_secret(None).key),
+            atomic_files.with_checksum(kept_secret(None).key),
         ):  # lost, or another in its place
             if broken is not None:
                 (state / JOB / "secret").write_bytes(broken)
@@ -442,7 +442,7 @@ def test_a_label_party_names_no_rows_that_it_does_not_have(tmp_path):
     few = [*ids[:2], "P999"]
     with op.Ledger(tmp_path / "ledger", tmp_path / "key") as ledger:
         party = shop(ids, ledger=ledger, state=tmp_path / "state")
-        label = Side(JOB, "label", kept_secret(None), key_digests(_bytes(few)), RULES)
+        label = PsiPeer(JOB, "label", kept_secret(None), key_digests(_bytes(few)), RULES)
         meeting = party.meeting(WELCOME)
         meeting.begin(label.pieces())
         (shown,) = meeting.pieces()
@@ -477,7 +477,7 @@ def test_a_label_party_that_has_the_rows_proves_it_and_may_not_change_its_mind(t
     ids = people(np.random.default_rng(18), 300)
     with op.Ledger(tmp_path / "ledger", tmp_path / "key") as ledger:
         party = shop(ids, ledger=ledger, state=tmp_path / "state")
-        label = Side(JOB, "label", kept_secret(None), key_digests(_bytes(ids)), RULES)
+        label = PsiPeer(JOB, "label", kept_secret(None), key_digests(_bytes(ids)), RULES)
         meeting = party.meeting(WELCOME)
         meeting.begin(label.pieces())
         (shown,) = meeting.pieces()
@@ -559,10 +559,10 @@ OLD = b"opboost rows of the label party 1\0"
 
 def test_what_a_meeting_refuses_leaves_nothing_behind(tmp_path):
     ids = people(np.random.default_rng(19), 200)
-    (good,) = Side(JOB, "label", kept_secret(None), key_digests(_bytes(ids)), RULES).pieces()
+    (good,) = PsiPeer(JOB, "label", kept_secret(None), key_digests(_bytes(ids)), RULES).pieces()
     large = key_digests(_bytes([str(i) for i in range(9000)]))
-    long = list(Side(JOB, "label", kept_secret(None), large, RULES).pieces())
-    other = Side("20260102T030406Z-01020304", "label", kept_secret(None), large, RULES)
+    long = list(PsiPeer(JOB, "label", kept_secret(None), large, RULES).pieces())
+    other = PsiPeer("20260102T030406Z-01020304", "label", kept_secret(None), large, RULES)
     off = Points(JOB, "label", bytes(16), 200, 0, good.points[:-33] + b"\2" + b"\xff" * 32)
     twice = Points(JOB, "label", bytes(16), 200, 0, good.points[:33] * 200)
     with op.Ledger(tmp_path / "ledger", tmp_path / "key") as ledger:

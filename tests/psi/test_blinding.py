@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from opboost.errors import DataError, ParameterError, WireError
 from opboost.psi.blinding import Secret, at_once
 from opboost.psi.common_rows import Common, matched, packed, unpacked
-from opboost.psi.curve_points import POINT, piece_count, piece_of
+from opboost.psi.curve_points import POINT_BYTES, piece_count, piece_of
 from opboost.psi.row_keys import Normalisation, key_digests, row_keys
 from opboost.psi.table_keys import refuse_repeats
 from opboost.storage.framing import framed
@@ -70,16 +70,18 @@ def test_points_keep_the_order_and_pieces_are_what_the_whole_is():
     whole = a.blinded(ids)
     apart = b"".join(at_once(a.blinded, (ids[i : i + 7] for i in range(0, 300, 7)), threads=3))
     assert whole == apart
-    assert len(whole) == 300 * POINT
+    assert len(whole) == 300 * POINT_BYTES
     for i in (0, 13, 299):
-        assert whole[i * POINT : (i + 1) * POINT] == a.blinded(ids[i : i + 1])
+        assert whole[i * POINT_BYTES : (i + 1) * POINT_BYTES] == a.blinded(ids[i : i + 1])
     assert b.raised(whole) == a.raised(b.blinded(ids))
 
 
 def test_fresh_secrets_give_other_points_and_another_order():
     ids = keys([f"p{i}" for i in range(50)])
     a, b = Secret.fresh(), Secret.fresh()
-    points = {bytes(p) for s in (a, b) for p in np.frombuffer(s.blinded(ids), f"V{POINT}").tolist()}
+    points = {
+        bytes(p) for s in (a, b) for p in np.frombuffer(s.blinded(ids), f"V{POINT_BYTES}").tolist()
+    }
     assert len(points) == 100
     assert a.order(ids).tolist() != b.order(ids).tolist()
     assert sorted(a.order(ids).tolist()) == list(range(50))
@@ -99,13 +101,13 @@ P256 = 2**256 - 2**224 + 2**192 + 2**96 - 1
 @pytest.mark.parametrize(
     "bad",
     [
-        bytes(POINT),
+        bytes(POINT_BYTES),
         b"\2" + b"\xff" * 32,
         b"\2" + b"\1" * 32,
         b"\4" + b"\7" * 32,
         b"\2" + P256.to_bytes(32, "big"),
-        b"\2" * (POINT - 1),
-        b"\2" * (POINT + 1),
+        b"\2" * (POINT_BYTES - 1),
+        b"\2" * (POINT_BYTES + 1),
         b"\0",
     ],
 )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import opboost as op
 from opboost.columns.row_ids import id_array, id_bytes
 from opboost.mechanisms import WithMissing
-from opboost.mechanisms.mechanism import CHUNK, law_of
+from opboost.mechanisms.mechanism import CHUNK_VALUES, law_of
 from opboost.randomness.per_person_rng import RowRng, derived, row_names
 from tests.support.checks import assert_samples_follow, counts_of
 
@@ -60,7 +60,7 @@ def test_any_order_and_any_cut_of_the_rows_gives_a_row_the_same_noise(m, seed):
 
 def test_the_place_in_a_chunk_of_the_sampler_does_not_matter():
     """Rows beyond the sampler's own chunk, and draws by several threads."""
-    m, n = op.AdjMap(HUGE, eps_prt=1.0, eps_ner=0.1, theta=50), CHUNK + 700
+    m, n = op.AdjMap(HUGE, eps_prt=1.0, eps_ner=0.1, theta=50), CHUNK_VALUES + 700
     ids, x = ids_of(n), np.arange(n)
     whole = sample(m, ids, x)
     assert whole[500:].tolist() == sample(m, ids[500:], x[500:]).tolist()

@@ -82,16 +82,16 @@ def test_damaged_files_are_recovered_or_refused_by_name():
 def test_a_seal_shows_every_change(tmp_path):
     file = tmp_path / "note"
     for data in (b"", b"{}", os.urandom(100)):
-        atomic_files.write(file, atomic_files.sealed(data))
-        assert atomic_files.unsealed(file, "Bring back a copy.") == data
-        assert atomic_files.has_seal(file)
+        atomic_files.write(file, atomic_files.with_checksum(data))
+        assert atomic_files.read_checked(file, "Bring back a copy.") == data
+        assert atomic_files.checksum_holds(file)
         whole = file.read_bytes()
         for place in range(len(whole)):
             flipped = bytearray(whole)
             flipped[place] ^= 1
             for broken in (bytes(flipped), whole[:place]):
                 file.write_bytes(broken)
-                for read in (atomic_files.unsealed, atomic_files.check_seal):
+                for read in (atomic_files.read_checked, atomic_files.verify_checksum):
                     with pytest.raises(op.DataError, match=r"note is damaged\. Bring it back\.$"):
                         read(file, "Bring it back.")
 
@@ -99,13 +99,13 @@ def test_a_seal_shows_every_change(tmp_path):
 def test_a_stream_that_is_sealed_afterwards_is_still_a_stream(tmp_path):
     file = tmp_path / "stream"
     file.write_bytes(b"x" * 3_000_000)
-    atomic_files.seal(file)
-    assert atomic_files.has_seal(file)
-    assert file.stat().st_size == 3_000_000 + atomic_files.SEAL
+    atomic_files.add_checksum(file)
+    assert atomic_files.checksum_holds(file)
+    assert file.stat().st_size == 3_000_000 + atomic_files.CHECKSUM_BYTES
     with file.open("r+b") as handle:
         handle.seek(2_500_000)
         handle.write(b"y")
-    assert not atomic_files.has_seal(file)
+    assert not atomic_files.checksum_holds(file)
 
 
 def test_what_a_kill_left_half_written_is_taken_away_by_the_next_start(tmp_path):
@@ -126,7 +126,7 @@ def test_a_damaged_file_is_refused_unless_it_can_be_made_again(tmp_path):
     whole = encode(Poll(JOB))
     for name in ("schema", "query"):
         atomic_files.write(job / name, whole)
-    atomic_files.write(job / "00000.values", atomic_files.sealed(b"12345678"))
+    atomic_files.write(job / "00000.values", atomic_files.with_checksum(b"12345678"))
     assert job_integrity.check(job, "Look.") == []
     (job / "00000.values").write_bytes(b"12345678")
     with pytest.raises(op.DataError, match=r"00000\.values is damaged\. Look\."):

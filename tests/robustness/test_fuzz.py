@@ -26,21 +26,21 @@ from opboost.ledger.key_file import KeyFile
 from opboost.ledger.ledger_summary import summary
 from opboost.ledger.verify_ledger import verify
 from opboost.parties.feature.outgoing_columns import read_values
-from opboost.protocol.column_streams import Head, Outline
-from opboost.protocol.envelope import seal
+from opboost.protocol.column_streams import ColumnHead, Outline
+from opboost.protocol.envelope import pack_message
 from opboost.protocol.messages import Ack, ColumnSchema, Hello, Schema, SplitQuery, decode
 from opboost.protocol.stored_columns import read_head
 from opboost.psi.common_rows import Common
 from opboost.storage import atomic_files
-from opboost.transport.label.job_folder import JobRecord, Mailbox, newest_receipt
+from opboost.transport.label.job_folder import JobRecord, PartyFolder, newest_receipt
 from opboost.transport.label.label_job import read_manifest
 from opboost.transport.label.receive_columns import check_column_file
-from opboost.transport.shared.bundle_chain import STEPS, Conversation, Pair
+from opboost.transport.shared.bundle_chain import STEPS, BundleChain, Pair
 from opboost.transport.shared.bundle_keys import read_public
 from opboost.transport.shared.development_certificates import _tls, new_kit
 from opboost.transport.shared.tls import Identity, check_receipt, read_identity
 from robustness.fuzz.engine import planned, rng_of, run
-from robustness.fuzz.target import Drill, judged
+from robustness.fuzz.target import FuzzDrill, judged
 from robustness.fuzz.targets import TARGETS
 from robustness.fuzz.targets.config import _der, _pem
 from robustness.fuzz.targets.messages import JOB, _written, columns, resealed
@@ -75,7 +75,7 @@ def test_the_wrong_error_and_half_a_sentence_are_crashes():
         def feed(data):
             raise error
 
-        return judged(kept, Drill(lambda rng: b"", feed), b"")
+        return judged(kept, FuzzDrill(lambda rng: b"", feed), b"")
 
     assert feeding(DataError("Column 'age' has no bounds")) == ""
     assert "WireError" in feeding(WireError("Another family."))
@@ -154,7 +154,7 @@ def test_a_codebook_that_would_fill_the_memory_is_not_unpacked(tmp_path):
     file = _files(tmp_path)[0]
     with pa.OSFile(str(file)) as source, pa.ipc.open_stream(source) as stream:
         notes, rows = dict(stream.schema.metadata), list(stream)
-        head = Head.from_schema(stream.schema)
+        head = ColumnHead.from_schema(stream.schema)
     outline = Outline.unpacked(notes[b"opboost"])
     values = b"\x18" + zlib.compress(bytes(2**20))
     outline = outline._replace(symbols=2**26, rows=2**26, values=values)
@@ -379,7 +379,7 @@ def test_half_a_character_is_no_column():
     row = {f: getattr(message, f) for f in message.ARROW.names}
     row["columns"] = zlib.compress(b'["\\ud800"]')
     with pytest.raises(WireError, match="description is text"):
-        decode(seal(Schema.KIND, Schema.ARROW, row), Schema)
+        decode(pack_message(Schema.KIND, Schema.ARROW, row), Schema)
 
 
 def test_dates_that_python_has_not_are_looked_at(tmp_path):
@@ -413,9 +413,9 @@ RECORD = {
 )
 def test_a_damaged_job_record_is_refused_by_name(tmp_path, change):
     file = tmp_path / "job.json"
-    file.write_bytes(atomic_files.sealed(json.dumps(RECORD).encode()))
+    file.write_bytes(atomic_files.with_checksum(json.dumps(RECORD).encode()))
     assert JobRecord.load(tmp_path).parties == ("shop",)
-    file.write_bytes(atomic_files.sealed(json.dumps(RECORD | change).encode()))
+    file.write_bytes(atomic_files.with_checksum(json.dumps(RECORD | change).encode()))
     with pytest.raises(DataError, match=r"job\.json is damaged.*, or begin a new run \(--again\)"):
         JobRecord.load(tmp_path)
     file.write_text(json.dumps(RECORD)[:50])
@@ -424,7 +424,7 @@ def test_a_damaged_job_record_is_refused_by_name(tmp_path, change):
 
 
 def test_damaged_files_of_a_mailbox_are_refused_by_name(tmp_path):
-    box = Mailbox(tmp_path, "shop")
+    box = PartyFolder(tmp_path, "shop")
     record = JobRecord(**RECORD | {"parties": ("shop",), "revoked": (), "align": "psi"})
     for name, data in (
         ("points", b'{"tag": "00", "total": 0}'),
@@ -432,7 +432,7 @@ def test_damaged_files_of_a_mailbox_are_refused_by_name(tmp_path):
         ("expected", b'{"rows": 1, "ids": "zz"}'),
         ("due", b"many"),
     ):
-        box.write(name, atomic_files.sealed(data))
+        box.write(name, atomic_files.with_checksum(data))
         with pytest.raises(DataError, match=f"{name} is damaged.*, or begin a new run"):
             {"points": box.points, "due": box.due}.get(name, lambda: box.expected(record))()
     box.write("receipt", b"OPBOOST")
@@ -450,7 +450,7 @@ def test_damaged_files_of_a_mailbox_are_refused_by_name(tmp_path):
 )
 def test_a_damaged_chain_of_bundles_is_refused_by_name(tmp_path, chain, own, peer, step):
     atomic_files.write_new(tmp_path / "bundles" / f"{peer}.json", chain.encode())
-    talk = Conversation(tmp_path, Pair(own, peer, "ab" * 32, JOB, "bank", STEPS))
+    talk = BundleChain(tmp_path, Pair(own, peer, "ab" * 32, JOB, "bank", STEPS))
     with pytest.raises(DataError, match=rf"{peer}\.json is damaged.*{step}"):
         talk.due()
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import opboost as op
-from opboost.distributions import TableLaw
+from opboost.distributions import IntegerTable
 from opboost.distributions.alias_kernel import THRESHOLD_BITS, flagged_rows
 from opboost.mechanisms.mechanism import law_of
 from robustness.audits.side_channels import ALONE, CountedRng, words_taken
@@ -15,7 +15,7 @@ from robustness.audits.side_channels import ALONE, CountedRng, words_taken
 TABLES = {
     name: law_of(m)
     for name, m in ALONE.items()
-    if isinstance(m, op.Mechanism) and isinstance(law_of(m), TableLaw)
+    if isinstance(m, op.Mechanism) and isinstance(law_of(m), IntegerTable)
 }
 
 

@@ -14,17 +14,17 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 import opboost as op
-from opboost.storage import atomic_files
 from opboost.config.columns_file import parse
 from opboost.files.whole_table import read_table
 from opboost.ledger import Ledger
 from opboost.ledger.chain import Chain
-from opboost.ledger.store import UNIT
 from opboost.ledger.person_totals import totals
+from opboost.ledger.store import UNITS_PER_EPSILON
 from opboost.ledger.verify_ledger import verify
+from opboost.protocol.messages import Welcome
 from opboost.scale import Charge, desensitize, read_manifest
 from opboost.scale.release_secret import SECRET
-from opboost.protocol.messages import Welcome
+from opboost.storage import atomic_files
 from robustness.command_line import run
 from tests.support.ledger import opened
 from tests.support.releases import (
@@ -258,7 +258,7 @@ def assert_paid_once(home):
         for name, of in totals(ledger).items():
             promise = next((c for c in PLAN.private if c.name == name), PLAN).guarantee()
             assert of.people == 300
-            assert of.most == pytest.approx(promise.total * UNIT)
+            assert of.most == pytest.approx(promise.total * UNITS_PER_EPSILON)
 
 
 class Killed(BaseException):

@@ -13,18 +13,18 @@ import pyarrow.parquet as pq
 import pytest
 
 import opboost as op
-from opboost.runtime.child_processes import python_command
 from opboost.config.columns_file import parse
-from opboost.errors import ColumnError, DataError, PrivacyError
 from opboost.demo.local_federation import LABEL_PARTY, started_process
+from opboost.errors import ColumnError, DataError, PrivacyError
 from opboost.files.stored_release import read_manifest
 from opboost.ledger import Drawing
 from opboost.ledger.answers import about_person
-from opboost.ledger.renewal import renew
 from opboost.ledger.ledger_summary import summary
+from opboost.ledger.renewal import renew
 from opboost.ledger.verify_ledger import verify
 from opboost.protocol.messages import Welcome
 from opboost.protocol.stored_columns import read_column
+from opboost.runtime.child_processes import python_command
 from robustness.party_processes import joined, scene, serving
 from tests.support.releases import PLAN, charge_to, kinds, made, people
 

@@ -10,7 +10,7 @@ from pandas.testing import assert_frame_equal
 
 import opboost as op
 from opboost.ledger.person_totals import totals
-from opboost.ledger.store import UNIT
+from opboost.ledger.store import UNITS_PER_EPSILON
 from opboost.ledger.verify_ledger import verify
 from opboost.scale import desensitize
 from opboost.scale.clusters import dask_client
@@ -68,7 +68,10 @@ def test_workers_that_are_killed_in_mid_release_change_nothing(tmp_path, client)
     assert verify(charge.ledger) == []
     for name, of in totals(charge.ledger).items():
         promise = next((c for c in PLAN.private if c.name == name), PLAN).guarantee()
-        assert (of.people, of.most) == (PARTS * ROWS, pytest.approx(promise.total * UNIT))
+        assert (of.people, of.most) == (
+            PARTS * ROWS,
+            pytest.approx(promise.total * UNITS_PER_EPSILON),
+        )
     assert not list(tmp_path.glob(".out*"))
     charge.ledger.close()
 

@@ -98,7 +98,7 @@ class OldLedger:
             row = (number, at, kind, text, self.key_name, digest)
             db.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?)", row)
             db.execute("COMMIT")
-        sealed = atomic_files.sealed(f"{number} {digest.hex()}".encode()).ljust(256, b"\n")
+        sealed = atomic_files.with_checksum(f"{number} {digest.hex()}".encode()).ljust(256, b"\n")
         note = self.home / "ledger" / "length"
         data = bytearray(note.read_bytes() if note.exists() else b"").ljust(512, b"\0")
         data = data[: number % 2 * 256] + sealed + data[number % 2 * 256 + 256 :]

@@ -7,7 +7,7 @@ import signal
 import time
 
 from opboost.errors import DataError
-from robustness.fuzz.target import Drill, Target
+from robustness.fuzz.target import FuzzDrill, Target
 
 
 def _eight(rng):
@@ -15,7 +15,7 @@ def _eight(rng):
 
 
 def sound(home):
-    return Drill(_eight, lambda data: None)
+    return FuzzDrill(_eight, lambda data: None)
 
 
 def dies(home):
@@ -23,7 +23,7 @@ def dies(home):
         if data[0] < 12:
             os.kill(os.getpid(), signal.SIGSEGV)
 
-    return Drill(_eight, feed)
+    return FuzzDrill(_eight, feed)
 
 
 def raises(home):
@@ -31,7 +31,7 @@ def raises(home):
         if data[0] < 12:
             raise KeyError("not ours")
 
-    return Drill(_eight, feed)
+    return FuzzDrill(_eight, feed)
 
 
 def bloats(home):
@@ -39,7 +39,7 @@ def bloats(home):
         if data[0] < 12:
             bytearray(200 * 2**20)[:: 2**12] = b"x" * (200 * 2**8)
 
-    return Drill(_eight, feed)
+    return FuzzDrill(_eight, feed)
 
 
 def hangs(home):
@@ -47,7 +47,7 @@ def hangs(home):
         if data[0] < 12:
             time.sleep(60)
 
-    return Drill(_eight, feed)
+    return FuzzDrill(_eight, feed)
 
 
 def target(prepare):

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 
 from opboost.config.columns_file import parse
 from opboost.ledger import Caps, Ledger
-from opboost.scale import Charge, Release
+from opboost.scale import Charge, ReleaseInParts
 from opboost.scale.release_secret import SECRET
 
 DECLARED = """\
@@ -74,7 +74,7 @@ def with_secret(target, secret=bytes(range(32))):
 
 
 def release_of(target, parts, charge=None, plan=PLAN):
-    return Release(target, plan, ["id"], parts=parts, source="test", charge=charge)
+    return ReleaseInParts(target, plan, ["id"], parts=parts, source="test", charge=charge)
 
 
 def made(target, tables, charge=None, plan=PLAN):

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 import opboost as op
 from opboost.config.job_file import Tls
 from opboost.transport.shared import bundle_file
-from opboost.transport.shared.bundle_chain import GIVEN, Conversation, Pair, hand_out
-from opboost.transport.shared.bundle_file import MARK, Header, seal, unseal
+from opboost.transport.shared.bundle_chain import GIVEN, BundleChain, Pair, hand_out
+from opboost.transport.shared.bundle_file import MARK, Header, open_bundle, write_bundle
 from opboost.transport.shared.bundle_keys import certify, read_key, read_public
 from opboost.transport.shared.development_certificates import PARTS, add_encryption, new_kit
 from opboost.transport.shared.tls import read_identity
@@ -58,9 +58,9 @@ class Certs:
     def key(self, name):
         return read_key(self.folder / name / "encryption.key")
 
-    def seal(self, path, items, *, by="bank", to="shop", key=None, **changes):
+    def write_bundle(self, path, items, *, by="bank", to="shop", key=None, **changes):
         header = replace(Header(by, to, HASH, JOB, 1, "align", ""), **changes)
-        seal(path, header, items, self.identity(by), key or self.public(to))
+        write_bundle(path, header, items, self.identity(by), key or self.public(to))
         return path
 
 
@@ -80,7 +80,7 @@ def test_what_is_sealed_comes_out_whatever_its_size(certs, tmp_path_factory, ite
     folder = tmp_path_factory.mktemp("bundle")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bundle_file, "PIECE", piece)
-        opened = unseal(certs.seal(folder / "b", items), certs.ca)
+        opened = open_bundle(certs.seal(folder / "b", items), certs.ca)
         out = folder / "out"
         out.mkdir()
         opened.extract(certs.key("shop"), out)
@@ -101,7 +101,7 @@ def refusal(certs, folder, data):
     path.write_bytes(data)
     before = tree(folder)
     with pytest.raises(op.PeerError) as refused:
-        unseal(path, certs.ca)
+        open_bundle(path, certs.ca)
     assert tree(folder) == before
     return str(refused.value)
 
@@ -197,7 +197,7 @@ def test_the_same_header_in_another_spelling_is_refused(change):
 def test_items_that_change_places_do_not_open(certs, tmp_path):
     """Not even when a thief of the signing key signs the swapped file anew."""
     path = certs.seal(tmp_path / "b", {"first": b"12345678", "second": b"abcdefgh"})
-    bundle = unseal(path, certs.ca)
+    bundle = open_bundle(path, certs.ca)
     data = path.read_bytes()
     start = len(bundle_file._head(bundle.header))
     first, second = (data[start + 56 * i : start + 56 * (i + 1)] for i in (0, 1))
@@ -208,13 +208,13 @@ def test_items_that_change_places_do_not_open(certs, tmp_path):
     out = tmp_path / "out"
     out.mkdir()
     with pytest.raises(op.PeerError, match="encrypted to another key"):
-        unseal(path, certs.ca).extract(certs.key("shop"), out)
+        open_bundle(path, certs.ca).extract(certs.key("shop"), out)
 
 
 def test_a_file_that_changes_between_check_and_use_is_refused(certs, tmp_path):
     """Anyone can encrypt to the recipient: the second pass compares the digest again."""
     path = certs.seal(tmp_path / "b", {"first": b"honest"})
-    bundle = unseal(path, certs.ca)
+    bundle = open_bundle(path, certs.ca)
     start = bundle_file._head(bundle.header)
     info = bundle_file._info(hashlib.sha256(start).digest(), 0, 0)
     forged = certs.public("shop").encrypt(b"forged", info)
@@ -233,21 +233,21 @@ def test_only_the_recipient_can_read_it(certs, tmp_path):
     out = tmp_path / "out"
     out.mkdir()
     with pytest.raises(op.PeerError, match="encrypted to another key"):
-        unseal(path, certs.ca).extract(certs.key("telco"), out)
+        open_bundle(path, certs.ca).extract(certs.key("telco"), out)
 
 
 def refused_by(conversation, path, certs, verb="export", number=1):
     folder = path.parent
     before = tree(folder)
     with pytest.raises(op.PeerError) as refused:
-        conversation.check(unseal(path, certs.ca), verb, number)
+        conversation.check(open_bundle(path, certs.ca), verb, number)
     assert tree(folder) == before
     return str(refused.value)
 
 
 def test_each_refusal_has_its_sentence(certs, tmp_path):
     items = {"welcome": b"w"}
-    mine = Conversation(tmp_path / "shop", pair())
+    mine = BundleChain(tmp_path / "shop", pair())
     here = tmp_path / "b"
 
     def words(**changes):
@@ -268,9 +268,9 @@ def test_each_refusal_has_its_sentence(certs, tmp_path):
 def test_a_bundle_signed_by_another_in_the_senders_name_is_refused(certs, tmp_path):
     header = Header("bank", "shop", HASH, JOB, 1, "align", "")
     forger = replace(certs.identity("telco"), name="bank")
-    seal(tmp_path / "b", header, {"welcome": b"w"}, forger, certs.public("shop"))
+    write_bundle(tmp_path / "b", header, {"welcome": b"w"}, forger, certs.public("shop"))
     with pytest.raises(op.PeerError, match=r"says that it is from 'bank'; 'telco' signed it\."):
-        unseal(tmp_path / "b", certs.ca)
+        open_bundle(tmp_path / "b", certs.ca)
 
 
 def test_a_bundle_under_another_authority_or_an_old_certificate_is_refused(certs, tmp_path):
@@ -282,18 +282,18 @@ def test_a_bundle_under_another_authority_or_an_old_certificate_is_refused(certs
         stranger = replace(
             known, cert=(kit / "cert.pem").read_bytes(), key=(kit / "key.pem").read_bytes()
         )
-        seal(tmp_path / "b", header, {}, stranger, certs.public("shop"))
+        write_bundle(tmp_path / "b", header, {}, stranger, certs.public("shop"))
         ca = certs.ca if days > 0 else (other / "ca" / "ca.pem").read_bytes()
         with pytest.raises(op.PeerError, match=words):
-            unseal(tmp_path / "b", ca)
+            open_bundle(tmp_path / "b", ca)
 
 
 def test_a_conversation_goes_on_by_one_step_at_a_time(certs, tmp_path):
-    bank = Conversation(tmp_path / "bank", pair("bank", "shop"))
-    shop = Conversation(tmp_path / "shop", pair())
+    bank = BundleChain(tmp_path / "bank", pair("bank", "shop"))
+    shop = BundleChain(tmp_path / "shop", pair())
 
     def taken(by, path, verb, number):
-        bundle = unseal(path, certs.ca)
+        bundle = open_bundle(path, certs.ca)
         by.check(bundle, verb, number)
         return bundle
 
@@ -321,13 +321,13 @@ def test_a_conversation_goes_on_by_one_step_at_a_time(certs, tmp_path):
     assert "was used before" in refused_by(bank, second, certs, "split-query", 4)
 
     # All of it is on disk: another process refuses the same.
-    later = Conversation(tmp_path / "shop", pair())
+    later = BundleChain(tmp_path / "shop", pair())
     assert "was used before" in refused_by(later, out, certs)
     assert "'opboost bundle export' does not take" in refused_by(later, third, certs)
 
 
 def test_a_step_out_of_turn_is_refused(certs, tmp_path):
-    bank = Conversation(tmp_path / "bank", pair("bank", "shop"))
+    bank = BundleChain(tmp_path / "bank", pair("bank", "shop"))
     bank.write({}, certs.identity("bank"), certs.public("shop"))
     early = certs.seal(tmp_path / "b", {}, by="shop", to="bank", number=6, step="answer")
     words = refused_by(bank, early, certs, "finish", 6)
@@ -432,14 +432,14 @@ def test_a_kill_while_a_bundle_is_written_leaves_all_or_nothing(certs, tmp_path)
         time.sleep(pauses.uniform(0.0, 0.15))
         os.kill(process.pid, signal.SIGKILL)
         process.communicate()
-        chain = Conversation(state, pair("bank", "shop"))
+        chain = BundleChain(state, pair("bank", "shop"))
         if chain.entries:
             break
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=Path(__file__).parents[2])
-    chain = Conversation(state, pair("bank", "shop"))
+    chain = BundleChain(state, pair("bank", "shop"))
     (entry,) = chain.entries
     first = chain.written()
-    assert unseal(first, certs.ca).digest == entry.digest
+    assert open_bundle(first, certs.ca).digest == entry.digest
     before = first.read_bytes()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=Path(__file__).parents[2])
     assert first.read_bytes() == before

@@ -30,8 +30,8 @@ from opboost.protocol.messages import (
 )
 from opboost.psi.blinding import Secret
 from opboost.psi.common_rows import packed
-from opboost.transport.label.job_folder import Mailbox
-from opboost.transport.shared.bundle_file import Header, seal, unseal
+from opboost.transport.label.job_folder import PartyFolder
+from opboost.transport.shared.bundle_file import Header, open_bundle, write_bundle
 from opboost.transport.shared.bundle_keys import read_key, read_public
 from robustness.bundle_office import Office, refused
 from robustness.command_line import run
@@ -145,7 +145,7 @@ def lying(office, party, honest, verb):
     """A way to send what ``party`` likes in the place of an honest bundle, well signed."""
     folder, peer = office.made.folder, LABEL_PARTY if party != LABEL_PARTY else "shop"
     identity = identity_of(office.made, party)
-    bundle = unseal(Path(honest), identity.ca)
+    bundle = open_bundle(Path(honest), identity.ca)
     inside = folder / "inside"
     inside.mkdir()
     bundle.extract(read_key(folder / "certs" / peer / "encryption.key"), inside)
@@ -156,7 +156,7 @@ def lying(office, party, honest, verb):
     def lie(changes):
         path = folder / "lie.bundle"
         told = {n: d for n, d in {**items, **changes}.items() if d is not None}
-        seal(path, bundle.header, told, identity, public)
+        write_bundle(path, bundle.header, told, identity, public)
         status, words = refused(office, peer, verb, path)
         assert words.startswith("lie.bundle: ")
         return status, words
@@ -244,13 +244,13 @@ class Liar:
 
     def opened(self, path, key, *lock):
         inside = Path(tempfile.mkdtemp(dir=self.made.folder))
-        unseal(Path(path), self.identity.ca).extract(key, inside, *lock)
+        open_bundle(Path(path), self.identity.ca).extract(key, inside, *lock)
         return {f.name: f.read_bytes() for f in sorted(inside.iterdir())}
 
     def sealed(self, honest, items, **change):
-        header = replace(unseal(Path(honest), self.identity.ca).header, **change)
+        header = replace(open_bundle(Path(honest), self.identity.ca).header, **change)
         path = self.made.folder / "lie.bundle"
-        seal(path, header, items, self.identity, self.public)
+        write_bundle(path, header, items, self.identity, self.public)
         return path
 
 
@@ -260,7 +260,7 @@ def test_a_label_party_opens_no_release_of_rows_that_it_does_not_prove_to_have(t
     told = met(office)
     liar = Liar(office)
     aligned = decode(liar.opened(told, liar.shop)["aligned"], Aligned)
-    own = Mailbox(next((tmp_path / LABEL_PARTY / "state").glob("2*")), "shop").row_proof()[1]
+    own = PartyFolder(next((tmp_path / LABEL_PARTY / "state").glob("2*")), "shop").row_proof()[1]
     if lie == "share":  # it lacks a row, so that its digest of the rows is another
         own = RowProof.of(Secret.fresh(), hashlib.sha256(own.ids).digest())
         said = replace(aligned, share=own.share)
@@ -271,7 +271,7 @@ def test_a_label_party_opens_no_release_of_rows_that_it_does_not_prove_to_have(t
     export = export[LABEL_PARTY]
 
     # It has its own keys and the claim, and cannot read a byte of what came.
-    header = unseal(Path(export), liar.identity.ca).header
+    header = open_bundle(Path(export), liar.identity.ca).header
     claim = bytes.fromhex(header.claim)
     agreed = own.with_feature(said.job, claim[:33])
     assert agreed.feature != claim[33:]
@@ -280,7 +280,7 @@ def test_a_label_party_opens_no_release_of_rows_that_it_does_not_prove_to_have(t
             liar.opened(export, liar.key, lock)
 
     # Nor is anything answered: its next bundle has to prove that it read the last.
-    digest = unseal(Path(export), liar.identity.ca).digest
+    digest = open_bundle(Path(export), liar.identity.ca).digest
     for proof in (agreed.label, claim[33:], bytes(32)):
         items = {
             "query": encode(SplitQuery(said.job, False, (Cuts(0, (1,)),))),
@@ -299,7 +299,7 @@ def test_a_release_whose_claim_is_not_that_of_the_common_rows_is_refused(tmp_pat
     office = Office(scene(tmp_path, ("shop",)))
     export = office.written("shop", "export", met(office))[LABEL_PARTY]
     identity = identity_of(office.made, "shop")
-    header = unseal(Path(export), identity.ca).header
+    header = open_bundle(Path(export), identity.ca).header
     other = RowProof.of(Secret.fresh(), bytes(32)).share.hex()
     certs = tmp_path / "certs"
     public = read_public(certs / f"{LABEL_PARTY}.public", LABEL_PARTY, identity.ca)
@@ -309,7 +309,7 @@ def test_a_release_whose_claim_is_not_that_of_the_common_rows_is_refused(tmp_pat
         (header.claim[:-2] + "00", "does not prove that it has the rows which are common"),
         (other + header.claim[66:], "does not prove that it has the rows which are common"),
     ):
-        seal(forged, replace(header, claim=claim, items=()), {}, identity, public)
+        write_bundle(forged, replace(header, claim=claim, items=()), {}, identity, public)
         status, words = refused(office, LABEL_PARTY, "split-query", forged)
         assert (status, said in words) == (4, True), words
     office.written(LABEL_PARTY, "split-query", export)
@@ -338,12 +338,12 @@ def test_an_item_that_is_too_large_is_refused_before_it_is_opened(small, monkeyp
         lambda *_: pytest.fail("it was opened"),
     )
     identity = identity_of(small.made, "shop")
-    header = unseal(Path(honest), identity.ca).header
+    header = open_bundle(Path(honest), identity.ca).header
     certs = small.made.folder / "certs"
     public = read_public(certs / "bank.public", LABEL_PARTY, identity.ca)
     for name, size in (("schema", 100_001), ("00000.raised", 400_000)):
         path = small.made.folder / "large.bundle"
-        seal(path, header, {name: bytes(size)}, identity, public)
+        write_bundle(path, header, {name: bytes(size)}, identity, public)
         status, words = refused(small, LABEL_PARTY, "split-query", path)
         assert (status, f"item '{name}' has" in words) == (4, True)
 
@@ -417,10 +417,10 @@ def test_a_label_party_that_asks_twice_is_refused(small):
     query = Path(small.written(LABEL_PARTY, "split-query", export)["shop"])
     small.written("shop", "answer", query)
     identity = identity_of(small.made, LABEL_PARTY)
-    header = unseal(query, identity.ca).header
+    header = open_bundle(query, identity.ca).header
     public = read_public(small.made.folder / "certs" / "shop.public", "shop", identity.ca)
     second = query.with_name("second.bundle")
-    seal(second, header, {"query": b"another"}, identity, public)
+    write_bundle(second, header, {"query": b"another"}, identity, public)
     status, words = refused(small, "shop", "answer", second)
     assert (status, "second bundle for step 5" in words) == (4, True)
 
@@ -437,5 +437,5 @@ def test_a_bundle_of_another_job_file_is_refused(small):
     header = Header(
         LABEL_PARTY, "shop", load_job(job).hash.hex(), "20260101T000000Z-00000000", 1, "align", ""
     )
-    seal(path, header, {}, identity, public)
+    write_bundle(path, header, {}, identity, public)
     assert "not one of this job file" in refused(small, "shop", "export", path)[1]

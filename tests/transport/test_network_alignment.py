@@ -14,7 +14,7 @@ import pytest
 
 import opboost as op
 from opboost.demo.local_federation import LABEL_PARTY, run_scene, started_process, write_scene
-from opboost.parties.alignment import Side, kept_secret
+from opboost.parties.alignment import PsiPeer, kept_secret
 from opboost.protocol.messages import Ack, Aligned, Points, PointsQuery, Poll
 from opboost.protocol.stored_columns import read_column
 from opboost.psi.row_keys import Normalisation, key_digests, row_keys
@@ -289,7 +289,7 @@ def test_points_that_cannot_be_used_are_refused_and_the_party_may_come_again(tmp
 
         # Twice the same point; then pieces of two secrets, and other points in the same place.
         digests = key_digests([b"a", b"b", b"c"])
-        side = Side(job, "feature", kept_secret(None), digests, op.AlignRules())
+        side = PsiPeer(job, "feature", kept_secret(None), digests, op.AlignRules())
         (good,) = side.pieces()
         double = Points(job, "feature", side.tag, 2, 0, good.points[:33] * 2)
         connection.call("points", double, Ack)

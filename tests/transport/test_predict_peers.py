@@ -23,7 +23,7 @@ from opboost.demo.local_federation import LABEL_PARTY, run_scene, started_proces
 from opboost.errors import ColumnError, ParameterError, PeerError
 from opboost.parties.label.label_party import LabelParty
 from opboost.protocol.messages import Cuts, SplitQuery, Welcome, encode
-from opboost.transport.label.job_folder import JobRecord, Mailbox
+from opboost.transport.label.job_folder import JobRecord, PartyFolder
 from opboost.transport.label.receive_columns import taken_schema
 from robustness.bundle_office import Office
 from robustness.command_line import run
@@ -308,7 +308,7 @@ def test_a_split_query_in_a_prediction_is_not_answered(trained, tmp_path):
         wait_for(lambda: len(list(boxes.glob("*/parties/shop/sent"))) == 2)
         folder = max(boxes.glob("*/job.json"), key=lambda f: JobRecord.load(f.parent).run).parent
         query = SplitQuery(folder.name, False, (Cuts(0, (1,)),))
-        Mailbox(folder, "shop").write("query", encode(query))
+        PartyFolder(folder, "shop").write("query", encode(query))
         _, err = shop.communicate(timeout=60)
         assert (shop.returncode, "which has none" in err) == (4, True)
     finally:
@@ -408,7 +408,7 @@ def test_withheld_codebooks_are_refused_by_the_label_party_too(house, tmp_path):
     record = JobRecord(
         welcome.job, "", bytes(32).hex(), 50, schema.ids.hex(), "bank", ("shop",), (), True, 9, 1
     )
-    box = Mailbox(tmp_path, "shop")
+    box = PartyFolder(tmp_path, "shop")
     taken_schema(record, box, encode(schema))
     with pytest.raises(PeerError, match="withholds its codebook"):
         taken_schema(replace(record, purpose="predict"), box, encode(schema))

@@ -8,7 +8,7 @@ from contextlib import suppress
 from types import TracebackType
 
 
-class Relay:
+class CountingProxy:
     """Listens on a free port and hands bytes on to ``address``, counting both ways.
 
     With ``keep`` the bytes themselves are in ``kept``, one stream a connection and direction.
@@ -23,7 +23,7 @@ class Relay:
         self.kept: list[bytearray] = []
         self._keep = keep
 
-    def __enter__(self) -> Relay:
+    def __enter__(self) -> CountingProxy:
         threading.Thread(target=self._accept, daemon=True).start()
         return self
 

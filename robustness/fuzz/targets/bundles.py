@@ -15,25 +15,25 @@ import numpy as np
 import pyarrow as pa
 
 from opboost.config.job_file import load_feature, load_label
-from opboost.demo.local_federation import LABEL_PARTY, Scene, write_scene
+from opboost.demo.local_federation import LABEL_PARTY, LocalFederation, write_scene
 from opboost.errors import PeerError, PrivacyError
 from opboost.protocol import envelope
 from opboost.protocol.messages import Receipt, SplitQuery, decode
 from opboost.transport.feature import feature_bundles
 from opboost.transport.label import label_bundles
-from opboost.transport.shared.bundle_chain import Conversation
-from opboost.transport.shared.bundle_file import MARK, Header, _measured, _signed, unseal
+from opboost.transport.shared.bundle_chain import BundleChain
+from opboost.transport.shared.bundle_file import MARK, Header, _measured, _signed, open_bundle
 from opboost.transport.shared.bundle_steps import Tools, check_items, check_sizes, pair_of
 from opboost.transport.shared.tls import Identity, check_certificate, check_receipt, read_identity
 from robustness.fuzz.mutate import spoilt, spoilt_json
-from robustness.fuzz.target import Drill, Target, law
+from robustness.fuzz.target import FuzzDrill, Target, law
 from robustness.fuzz.targets.messages import resealed
 from robustness.fuzz.targets.streams import framed, parts, spoilt_stream
 
 ROWS = 120
 
 
-def _scene(folder: Path) -> Scene:
+def _scene(folder: Path) -> LocalFederation:
     numbers = np.random.default_rng(0)
     ids = pa.array([f"p{i:03d}" for i in range(ROWS)])
     hidden = numbers.uniform(0, 100, ROWS)
@@ -84,7 +84,7 @@ def _cut(data: bytes) -> tuple[bytes, bytes]:
     return header, data[begin + size : begin + size + items]
 
 
-def _prepare_outside(home: Path) -> Drill:
+def _prepare_outside(home: Path) -> FuzzDrill:
     folder, made = _shared(home)
     bank = load_label(folder / "bank" / "bank.toml")
     tools = Tools.of(bank.tls, "bank")
@@ -92,7 +92,7 @@ def _prepare_outside(home: Path) -> Drill:
     whole = [made[n].read_bytes() for n in (2, 4, 6)]
     small = whole[-1]
     job = Header.from_bytes(_cut(small)[0]).job
-    talk = Conversation(bank.state / job, pair_of(bank.job, "bank", "shop", job))
+    talk = BundleChain(bank.state / job, pair_of(bank.job, "bank", "shop", job))
     file, inside = home / "case.bundle", home / "inside"
 
     def make(rng: Random) -> bytes:
@@ -114,7 +114,7 @@ def _prepare_outside(home: Path) -> Drill:
 
     def feed(data: bytes) -> None:
         file.write_bytes(data)
-        bundle = unseal(file, tools.identity.ca)
+        bundle = open_bundle(file, tools.identity.ca)
         law(Header.from_bytes(bundle.header.to_bytes()) == bundle.header, "a header says other")
         check_sizes(bundle)
         shutil.rmtree(inside, ignore_errors=True)
@@ -123,7 +123,7 @@ def _prepare_outside(home: Path) -> Drill:
         talk.check(bundle, "finish", 6)
         check_items(inside, ["answer"])
 
-    return Drill(make, feed)
+    return FuzzDrill(make, feed)
 
 
 def _spoilt_item(rng: Random, name: str, data: bytes, others: list[bytes]) -> bytes:
@@ -134,12 +134,12 @@ def _spoilt_item(rng: Random, name: str, data: bytes, others: list[bytes]) -> by
     return resealed(spoilt(rng, data[len(envelope.MARK) + 32 :], others))
 
 
-def _prepare_inside(number: int, home: Path) -> Drill:
+def _prepare_inside(number: int, home: Path) -> FuzzDrill:
     """What a feature party's bundle holds, as the label party checks it."""
     folder, made = _shared(home)
     bank = load_label(folder / "bank" / "bank.toml")
     tools = Tools.of(bank.tls, "bank")
-    bundle = unseal(made[number], tools.identity.ca)
+    bundle = open_bundle(made[number], tools.identity.ca)
     opened = home / "opened"
     opened.mkdir()
     job = label_bundles._Job(bank, bank.state / bundle.header.job, tools)
@@ -162,10 +162,10 @@ def _prepare_inside(number: int, home: Path) -> Drill:
             (inside / name).write_bytes(content)
         job._check_inside(inside, "shop", number)
 
-    return Drill(make, feed)
+    return FuzzDrill(make, feed)
 
 
-def _prepare_query(home: Path) -> Drill:
+def _prepare_query(home: Path) -> FuzzDrill:
     """A split query, as the feature party answers it."""
     from opboost.ledger.open_ledger import open_ledger
     from opboost.transport.feature.feature_job import feature_party
@@ -175,7 +175,7 @@ def _prepare_query(home: Path) -> Drill:
     tools = Tools.of(shop.tls, "shop")
     opened = home / "opened"
     opened.mkdir()
-    unseal(made[5], tools.identity.ca).extract(tools.key, opened)
+    open_bundle(made[5], tools.identity.ca).extract(tools.key, opened)
     good = (opened / "query").read_bytes()
     party = feature_party(shop, open_ledger(shop.ledger))
 
@@ -187,10 +187,10 @@ def _prepare_query(home: Path) -> Drill:
         party.answer(query)
         list(party._values(party.folder(query.job), query))
 
-    return Drill(make, feed)
+    return FuzzDrill(make, feed)
 
 
-def _prepare_receipt(home: Path) -> Drill:
+def _prepare_receipt(home: Path) -> FuzzDrill:
     """A receipt's certificate and signature, and a certificate alone."""
     folder, _ = _shared(home)
     shop = read_identity(load_feature(folder / "shop" / "shop.toml").tls, "shop")
@@ -216,7 +216,7 @@ def _prepare_receipt(home: Path) -> Drill:
         check_receipt(receipt, "shop", shop.ca)
         check_certificate(certificate, "The bundle", shop.ca)
 
-    return Drill(make, feed)
+    return FuzzDrill(make, feed)
 
 
 def _target(name: str, prepare: Any, most: int, *more: Any) -> Target:

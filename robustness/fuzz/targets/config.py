@@ -16,7 +16,7 @@ from opboost.transport.shared.bundle_keys import read_key, read_public
 from opboost.transport.shared.development_certificates import new_kit
 from opboost.transport.shared.tls import named_in, read_identity
 from robustness.fuzz.mutate import spoilt, spoilt_json, spoilt_toml
-from robustness.fuzz.target import Drill, Target
+from robustness.fuzz.target import FuzzDrill, Target
 
 JOB_FILES = (
     b'[job]\nname = "credit"\nlabel_party = "bank"\nfeature_parties = ["shop", "telco"]\n'
@@ -164,7 +164,7 @@ columns = 100
 
 def _toml(
     name: str, samples: tuple[bytes, ...], read: Callable[[Path], object], home: Path
-) -> Drill:
+) -> FuzzDrill:
     trees = [tomllib.loads(sample.decode()) for sample in samples]
     file = home / name
     (home / "job.toml").write_bytes(JOB_FILES[1].replace(b'"predict"', b'"train"'))
@@ -177,7 +177,7 @@ def _toml(
         file.write_bytes(data)
         read(file)
 
-    return Drill(make, feed)
+    return FuzzDrill(make, feed)
 
 
 def _plan(path: Path) -> None:
@@ -191,7 +191,7 @@ def _label(path: Path) -> None:
     load_label(path)
 
 
-def _prepare_public(home: Path) -> Drill:
+def _prepare_public(home: Path) -> FuzzDrill:
     kits = home / "certs"
     new_kit("bank", kits)
     new_kit("shop", kits)
@@ -207,10 +207,10 @@ def _prepare_public(home: Path) -> Drill:
         key = read_public(file, "bank", ca)
         key.encrypt(b"x", b"y")
 
-    return Drill(make, feed)
+    return FuzzDrill(make, feed)
 
 
-def _prepare_kit(home: Path) -> Drill:
+def _prepare_kit(home: Path) -> FuzzDrill:
     """Certificate, authority and key of one's own: PEM files of whatever content."""
     from opboost.transport.shared.development_certificates import _tls
 
@@ -243,7 +243,7 @@ def _prepare_kit(home: Path) -> Drill:
         finally:
             file.write_bytes(good[place])
 
-    return Drill(make, feed)
+    return FuzzDrill(make, feed)
 
 
 def _der(pem: bytes) -> tuple[str, bytes]:
@@ -260,7 +260,7 @@ def _pem(label: str, der: bytes) -> bytes:
     return f"-----BEGIN {label}-----\n{text}-----END {label}-----\n".encode()
 
 
-def _prepare_ledger_key(home: Path) -> Drill:
+def _prepare_ledger_key(home: Path) -> FuzzDrill:
     file, good = home / "ledger.key", b"ab" * 32 + b"\n" + b"cd" * 32 + b"\n"
     file.touch(mode=0o600)
 
@@ -268,7 +268,7 @@ def _prepare_ledger_key(home: Path) -> Drill:
         file.write_bytes(data)
         KeyFile.read(file, home / "ledger", new=False)
 
-    return Drill(lambda rng: spoilt(rng, good, [b"\xff\xfe", b"\xc3\xa9"]), feed)
+    return FuzzDrill(lambda rng: spoilt(rng, good, [b"\xff\xfe", b"\xc3\xa9"]), feed)
 
 
 def _target(

@@ -19,7 +19,7 @@ from opboost.ledger.person_totals import totals
 from opboost.ledger.receipts import read_receipts
 from opboost.ledger.verify_ledger import verify
 from robustness.fuzz.mutate import plain, spoilt, spoilt_json
-from robustness.fuzz.target import Drill, Target
+from robustness.fuzz.target import FuzzDrill, Target
 from robustness.fuzz.targets.messages import columns
 
 FIELDS = ("number", "at", "kind", "body", "key", "hash")
@@ -73,7 +73,7 @@ def _used(home: Path) -> None:
         _drawn(ledger, "three")
 
 
-def _prepare(by_row: bool, home: Path) -> Drill:
+def _prepare(by_row: bool, home: Path) -> FuzzDrill:
     good = _made(home)
     file = home / "ledger" / "ledger.sqlite"
     kept, scratch = home / "kept", home / "scratch.sqlite"
@@ -87,10 +87,10 @@ def _prepare(by_row: bool, home: Path) -> Drill:
         file.write_bytes(data)
         _used(home)
 
-    return Drill(make, feed)
+    return FuzzDrill(make, feed)
 
 
-def _prepare_runs(home: Path) -> Drill:
+def _prepare_runs(home: Path) -> FuzzDrill:
     _made(home)
     folder, kept = home / "ledger", home / "kept"
     shutil.copytree(folder, kept)
@@ -105,7 +105,7 @@ def _prepare_runs(home: Path) -> Drill:
         (folder / "runs" / data[:6].decode()).write_bytes(data[6:])
         _used(home)
 
-    return Drill(make, feed)
+    return FuzzDrill(make, feed)
 
 
 def _restore(home: Path, kept: Path) -> None:
@@ -153,7 +153,7 @@ def _spoilt_row(rng: Random, db: sqlite3.Connection, row: tuple) -> None:
     db.execute(f"UPDATE entries SET {FIELDS[place]} = ? WHERE rowid = ?", (value, row[0]))
 
 
-def _prepare_receipts(home: Path) -> Drill:
+def _prepare_receipts(home: Path) -> FuzzDrill:
     from opboost.protocol.envelope import MARK
     from opboost.protocol.messages import encode
     from robustness.fuzz.targets.messages import resealed, samples
@@ -171,7 +171,7 @@ def _prepare_receipts(home: Path) -> Drill:
         (folder / "receipt").write_bytes(data)
         read_receipts(folder, "shop")
 
-    return Drill(make, feed)
+    return FuzzDrill(make, feed)
 
 
 ERRORS = (DataError, PrivacyError, ConfigError)

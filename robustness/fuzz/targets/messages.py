@@ -45,7 +45,7 @@ from opboost.protocol.messages import (
 from opboost.psi.blinding import Secret
 from opboost.psi.row_keys import key_digests
 from robustness.fuzz.mutate import INTEGERS, plain, spoilt, spoilt_json, text
-from robustness.fuzz.target import Drill, Target, law
+from robustness.fuzz.target import FuzzDrill, Target, law
 
 JOB = "20260102T030405Z-00000000"
 GRID = op.Domain(1, 10)
@@ -227,7 +227,7 @@ def _by_schema(rng: Random, message: Any) -> bytes:
     return resealed(_written(other, [pa.record_batch(empty, schema=other)]))
 
 
-def _prepare(kind: str, home: Path) -> Drill:
+def _prepare(kind: str, home: Path) -> FuzzDrill:
     messages = samples()
     whole = [encode(m) for m in messages[kind]]
     others = [encode(m) for many in messages.values() for m in many]
@@ -243,7 +243,7 @@ def _prepare(kind: str, home: Path) -> Drill:
             return _by_field(rng, rng.choice(messages[kind]))
         return _by_schema(rng, rng.choice(messages[kind]))
 
-    return Drill(make, partial(_feed, KINDS[kind]))
+    return FuzzDrill(make, partial(_feed, KINDS[kind]))
 
 
 def _feed(kind: Any, data: bytes) -> None:

@@ -20,7 +20,7 @@ from opboost.errors import DataError
 from opboost.estimators.saving import load_trained
 from opboost.storage import atomic_files
 from robustness.fuzz.mutate import number, spoilt, spoilt_json
-from robustness.fuzz.target import Drill, Target
+from robustness.fuzz.target import FuzzDrill, Target
 
 ROWS = 300
 BOOSTERS = {
@@ -144,7 +144,7 @@ def _spoilt_text(rng: Random, data: bytes) -> bytes:
     return "\n".join(lines).encode()
 
 
-def _prepare(booster: str, denoise: bool, change: object, home: Path) -> Drill:
+def _prepare(booster: str, denoise: bool, change: object, home: Path) -> FuzzDrill:
     files = saved(booster, denoise)
     file = home / "model.opboost"
     X, _ = _table()
@@ -162,10 +162,10 @@ def _prepare(booster: str, denoise: bool, change: object, home: Path) -> Drill:
             model.predict(few)
             model.predict(few, desensitize=True)
 
-    return Drill(make, feed)
+    return FuzzDrill(make, feed)
 
 
-def _prepare_trained(home: Path) -> Drill:
+def _prepare_trained(home: Path) -> FuzzDrill:
     """A model in codes, as the label party keeps it between two starts."""
     folders = []
     for booster in ("xgboost", "lightgbm", "gbdt"):
@@ -189,11 +189,11 @@ def _prepare_trained(home: Path) -> Drill:
         name = folders[data[0]][0]
         spelt, model = data[2 : 2 + data[1]].decode(errors="replace"), data[2 + data[1] :]
         about = {"kind": spelt, "sha256": hashlib.sha256(model).hexdigest()}
-        (home / "kind").write_bytes(atomic_files.sealed(json.dumps(about).encode()))
+        (home / "kind").write_bytes(atomic_files.with_checksum(json.dumps(about).encode()))
         (home / name).write_bytes(model)
         load_trained(home, "binary", 4)
 
-    return Drill(make, feed)
+    return FuzzDrill(make, feed)
 
 
 TARGETS = [

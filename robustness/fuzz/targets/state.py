@@ -22,11 +22,11 @@ from opboost.scale import Manifest, part_writer, release_secret
 from opboost.scale import read_manifest as read_release
 from opboost.storage import atomic_files
 from opboost.transport.feature.feature_job import signed_receipt
-from opboost.transport.label.job_folder import JobRecord, Mailbox, jobs, newest_receipt, status
+from opboost.transport.label.job_folder import JobRecord, PartyFolder, jobs, newest_receipt, status
 from opboost.transport.label.label_job import read_manifest
-from opboost.transport.shared.bundle_chain import STEPS, Conversation, Entry, Pair
+from opboost.transport.shared.bundle_chain import STEPS, BundleChain, BundleEntry, Pair
 from robustness.fuzz.mutate import spoilt, spoilt_json
-from robustness.fuzz.target import Drill, Target
+from robustness.fuzz.target import FuzzDrill, Target
 from robustness.fuzz.targets.messages import JOB, columns
 
 RECORD = JobRecord(
@@ -54,10 +54,10 @@ SEALED = (
 def _put(file: Path, data: bytes) -> None:
     """Write what a case made, with the digest that belongs to it: damage alone would be seen."""
     fits = any(file.match(pattern) for pattern in SEALED)
-    file.write_bytes(atomic_files.sealed(data) if fits else data)
+    file.write_bytes(atomic_files.with_checksum(data) if fits else data)
 
 
-def _prepare(files: list[Kept], use: Callable[[Path], Any], home: Path) -> Drill:
+def _prepare(files: list[Kept], use: Callable[[Path], Any], home: Path) -> FuzzDrill:
     """Files of one folder, of which a case spoils one."""
     job = home / JOB
     for name, data in files:
@@ -79,7 +79,7 @@ def _prepare(files: list[Kept], use: Callable[[Path], Any], home: Path) -> Drill
         finally:
             _put(job / name, good)
 
-    return Drill(make, feed)
+    return FuzzDrill(make, feed)
 
 
 def _record_files() -> list[Kept]:
@@ -102,7 +102,7 @@ def _look(job: Path) -> None:
     jobs(job.parent)
     record = JobRecord.load(job)
     json.dumps(status(job))
-    box = Mailbox(job, "shop")
+    box = PartyFolder(job, "shop")
     box.expected(record)
     box.due()
     newest_receipt(job.parent, "shop")
@@ -114,12 +114,12 @@ def _look(job: Path) -> None:
 
 
 def _chain_files() -> list[Kept]:
-    chain = [Entry(1, "bank", "ab" * 32), Entry(2, "shop", "cd" * 32)]
+    chain = [BundleEntry(1, "bank", "ab" * 32), BundleEntry(2, "shop", "cd" * 32)]
     return [("bundles/shop.json", json.dumps([asdict(e) for e in chain]).encode())]
 
 
 def _chain(job: Path) -> None:
-    talk = Conversation(job, Pair("bank", "shop", "ab" * 32, JOB, "bank", STEPS))
+    talk = BundleChain(job, Pair("bank", "shop", "ab" * 32, JOB, "bank", STEPS))
     talk.due()
     talk.written()
 
@@ -134,7 +134,7 @@ def _books(job: Path) -> None:
     _kept({}, job / "trained-1")
 
 
-def _prepare_party(home: Path) -> Drill:
+def _prepare_party(home: Path) -> FuzzDrill:
     """A feature party's folder of a job, from which it answers and signs."""
     numbers = np.random.default_rng(0)
     table = pa.table({"age": numbers.uniform(0, 100, 60)})
@@ -145,7 +145,9 @@ def _prepare_party(home: Path) -> Drill:
     party.answer(query)
     folder = party.folder(JOB)
     kept = [(name, (folder / name).read_bytes()) for name in ("schema", "answer")]
-    kept += [(n, atomic_files.unsealed(folder / n, "")) for n in ("binding.json", "00000.values")]
+    kept += [
+        (n, atomic_files.read_checked(folder / n, "")) for n in ("binding.json", "00000.values")
+    ]
 
     def make(rng: Random) -> bytes:
         place = rng.randrange(len(kept))
@@ -166,12 +168,12 @@ def _prepare_party(home: Path) -> Drill:
             for known, content in kept:
                 _put(folder / known, content)
 
-    return Drill(make, feed)
+    return FuzzDrill(make, feed)
 
 
 def _release_files() -> list[Kept]:
     manifest = Manifest("ab" * 16, 3, "0.64-dLDP", 5.76, {"part-00000.parquet": "cd" * 32})
-    receipt = part_writer.Receipt(3, "ab" * 32, {"age": 1})
+    receipt = part_writer.PartReceipt(3, "ab" * 32, {"age": 1})
     made = (("_manifest.json", manifest), (release_secret.RECEIPT.format(0), receipt))
     return [(name, json.dumps(asdict(value)).encode()) for name, value in made]
 

@@ -15,9 +15,9 @@ import pyarrow as pa
 from opboost.columns.dataframes import OutColumn
 from opboost.errors import DataError, PeerError, WireError
 from opboost.parties.alignment import Shown
-from opboost.parties.feature.outgoing_columns import Spool, read_values
+from opboost.parties.feature.outgoing_columns import OutgoingColumns, read_values
 from opboost.parties.message_checks import check_answer
-from opboost.protocol.column_streams import FIELDS, PIECE, Head, Outline, batch
+from opboost.protocol.column_streams import FIELDS, PIECE_ROWS, ColumnHead, Outline, batch
 from opboost.protocol.entropy_coding import Coder, pack_integers, unpack_integers
 from opboost.protocol.messages import (
     ColumnSchema,
@@ -33,12 +33,12 @@ from opboost.protocol.stored_columns import read_column, read_head
 from opboost.psi.align_rules import AlignRules
 from opboost.psi.blinding import Secret
 from opboost.psi.common_rows import Common, distinct, unpacked
-from opboost.psi.curve_points import POINT, check_on_curve, check_points
+from opboost.psi.curve_points import POINT_BYTES, check_on_curve, check_points
 from opboost.psi.row_keys import key_digests
 from opboost.storage import atomic_files
 from opboost.transport.label.receive_columns import check_column_file
 from robustness.fuzz.mutate import INTEGERS, number, spoilt, spoilt_json
-from robustness.fuzz.target import Drill, Target, law
+from robustness.fuzz.target import FuzzDrill, Target, law
 from robustness.fuzz.targets.messages import JOB, columns
 
 ROWS = 400
@@ -67,7 +67,7 @@ def inflated(packed: bytes) -> tuple[bytes, bytes]:
     return bytes([16 + width]), zlib.decompress(rest) if packed[0] > 16 else rest
 
 
-def _lists(home: Path) -> Drill:
+def _lists(home: Path) -> FuzzDrill:
     numbers = np.random.default_rng(0)
     lists = [numbers.integers(1, 1000, n) for n in (1, 2, 10, 500)]
     packed = [(pack_integers(values), len(values)) for values in lists]
@@ -89,10 +89,10 @@ def _lists(home: Path) -> Drill:
         again = unpack_integers(pack_integers(found), len(found))
         law(np.array_equal(found, again), "a packed list says other numbers")
 
-    return Drill(make, feed)
+    return FuzzDrill(make, feed)
 
 
-def _coded(home: Path) -> Drill:
+def _coded(home: Path) -> FuzzDrill:
     numbers = np.random.default_rng(0)
     ready = []
     for symbols in (1, 2, 10, 300, 70_000):
@@ -126,7 +126,7 @@ def _coded(home: Path) -> Drill:
         law(not len(codes) or int(codes.max()) < coder.symbols, "a code lies beyond its table")
         law(coder.encode(codes) == words, "codes are encoded in another way")
 
-    return Drill(make, feed)
+    return FuzzDrill(make, feed)
 
 
 def _schema() -> Schema:
@@ -137,7 +137,7 @@ def _schema() -> Schema:
 def _files(home: Path) -> list[Path]:
     """Streams of released columns as a feature party writes them."""
     numbers = np.random.default_rng(0)
-    spool = Spool(home)
+    spool = OutgoingColumns(home)
     gaps = numbers.random(ROWS) < 0.1
     made = []
     for private in columns():
@@ -217,9 +217,9 @@ def spoilt_stream(rng: Random, data: bytes, others: list[bytes]) -> bytes:
 
 def _redigested(schema: pa.Schema, piece: bytes, batches: list[pa.RecordBatch]) -> bytes:
     """The stream with the digest of whatever its codes are now, so that they are accepted."""
-    head = Head.from_schema(schema)
+    head = ColumnHead.from_schema(schema)
     try:
-        codes = head.coder.decode(piece, min(PIECE, head.rows))
+        codes = head.coder.decode(piece, min(PIECE_ROWS, head.rows))
     except WireError:
         return _stream(schema, batches)
     digest = hashlib.sha256(codes.astype("<u4").tobytes()).digest()
@@ -228,7 +228,7 @@ def _redigested(schema: pa.Schema, piece: bytes, batches: list[pa.RecordBatch]) 
     return _stream(schema.with_metadata(notes), batches)
 
 
-def _prepare_files(check: bool, home: Path) -> Drill:
+def _prepare_files(check: bool, home: Path) -> FuzzDrill:
     files = _files(home)
     streams = [file.read_bytes() for file in files]
     target, schema = home / "case.arrow", _schema()
@@ -240,19 +240,19 @@ def _prepare_files(check: bool, home: Path) -> Drill:
         target.write_bytes(data)
         if check:
             check_column_file(target, schema, 0)
-        atomic_files.seal(target)
+        atomic_files.add_checksum(target)
         read_head(target)
         head, column = read_column(target)
         law(len(column.codes) == head.rows, "a column has other rows than its head")
-        again = Head.from_schema(head.to_schema())
+        again = ColumnHead.from_schema(head.to_schema())
         law(again.to_schema().equals(head.to_schema(), check_metadata=True), "a head says other")
         if column.book is not None:
             law(len(column.values) == head.rows, "codes have no values")
 
-    return Drill(make, feed)
+    return FuzzDrill(make, feed)
 
 
-def _prepare_points(home: Path) -> Drill:
+def _prepare_points(home: Path) -> FuzzDrill:
     secret = Secret.fresh()
     good = secret.blinded(key_digests([b"ann", b"bob", b"cid"]))
     odd = [b"\x02" + bytes(32), b"\x02" + b"\xff" * 32, b"\x04" + bytes(32), bytes(33)]
@@ -260,14 +260,14 @@ def _prepare_points(home: Path) -> Drill:
     def make(rng: Random) -> bytes:
         if rng.random() < 0.6:
             return spoilt(rng, good, odd)
-        many = [good[i : i + POINT] for i in range(0, len(good), POINT)]
+        many = [good[i : i + POINT_BYTES] for i in range(0, len(good), POINT_BYTES)]
         many[rng.randrange(3)] = rng.choice(
             [*odd, many[0], rng.choice((b"\2", b"\3")) + rng.randbytes(32)]
         )
         return b"".join(many)
 
     def feed(data: bytes) -> None:
-        count = len(data) // POINT
+        count = len(data) // POINT_BYTES
         check_points(data, count)
         if not count:
             return
@@ -278,10 +278,10 @@ def _prepare_points(home: Path) -> Drill:
         law(len(raised) == len(data), "raising changes the number of points")
         distinct(raised)
 
-    return Drill(make, feed)
+    return FuzzDrill(make, feed)
 
 
-def _prepare_common(home: Path) -> Drill:
+def _prepare_common(home: Path) -> FuzzDrill:
     digests = key_digests([str(i).encode() for i in range(50)])
     good = Common.of(digests, np.arange(0, 50, 3)).to_bytes()
 
@@ -296,10 +296,10 @@ def _prepare_common(home: Path) -> Drill:
         law(len(rows) == common.size, "there are other common rows than it says")
         unpacked(data[40:], 50)
 
-    return Drill(make, feed)
+    return FuzzDrill(make, feed)
 
 
-def _prepare_answer(home: Path) -> Drill:
+def _prepare_answer(home: Path) -> FuzzDrill:
     private = columns()
     query = SplitQuery(JOB, True, (Cuts(0, (1, 3, 7)), Cuts(2, (2, 4))))
     digest = hashlib.sha256(encode(query)).digest()
@@ -323,18 +323,18 @@ def _prepare_answer(home: Path) -> Drill:
         for known in (books, dict.fromkeys(books)):
             check_answer(query, answer, private, known)
 
-    return Drill(make, feed)
+    return FuzzDrill(make, feed)
 
 
-def _prepare_values(home: Path) -> Drill:
+def _prepare_values(home: Path) -> FuzzDrill:
     file = _files(home)[0]
-    good = atomic_files.unsealed(file.with_suffix(".values"), "")
+    good = atomic_files.read_checked(file.with_suffix(".values"), "")
 
     def feed(data: bytes) -> None:
-        file.with_suffix(".values").write_bytes(atomic_files.sealed(data))
+        file.with_suffix(".values").write_bytes(atomic_files.with_checksum(data))
         law(read_values(file).astype("<i8").tobytes() == data, "values are written in another way")
 
-    return Drill(lambda rng: spoilt(rng, good), feed)
+    return FuzzDrill(lambda rng: spoilt(rng, good), feed)
 
 
 TARGETS = [

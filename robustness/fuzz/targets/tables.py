@@ -23,7 +23,7 @@ from opboost.files.desensitize_table import desensitize
 from opboost.files.read_tables import column_names, table_files
 from opboost.files.whole_table import label_of, read_table
 from robustness.fuzz.mutate import number, plain, spoilt, text
-from robustness.fuzz.target import MEMORY, Drill, Target
+from robustness.fuzz.target import MEMORY, FuzzDrill, Target
 
 PLAN = """
 [mechanism]
@@ -187,7 +187,7 @@ def _desensitize(file: Path, plan: Plan) -> None:
     column_names(table_files(target)[0])
 
 
-def _prepare(kind: str, use: Use, home: Path) -> Drill:
+def _prepare(kind: str, use: Use, home: Path) -> FuzzDrill:
     plan = parse(PLAN, "b.toml")
     odd = odd_columns()
     samples = _parquet_samples() if kind == "parquet" else list(CSV)
@@ -207,7 +207,7 @@ def _prepare(kind: str, use: Use, home: Path) -> Drill:
         file.write_bytes(data)
         use(file, plan)
 
-    return Drill(make, feed)
+    return FuzzDrill(make, feed)
 
 
 def _one(rng: Random, samples: list[bytes]) -> bytes:

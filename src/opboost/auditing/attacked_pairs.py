@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from itertools import combinations, islice
 from typing import Any
 
-from opboost.auditing.audit_targets import InBits, OnGrid, Record, Target, WithGaps
+from opboost.auditing.audit_targets import AuditTarget, InBits, OnGrid, Record, WithGaps
 from opboost.grid import Domain
 from opboost.mechanisms import Mechanism
 
 _SMALL = 32
 
 
-def chosen_pairs(target: Target, most: int, seed: int) -> list[tuple[Any, Any]]:
+def chosen_pairs(target: AuditTarget, most: int, seed: int) -> list[tuple[Any, Any]]:
     """At most so many pairs: all where they are few, else the telling ones and some at random."""
     found: dict[tuple[Any, Any], None] = {}
     for pair in islice(_candidates(target, random.Random(seed)), 50 * most):
@@ -25,7 +25,7 @@ def chosen_pairs(target: Target, most: int, seed: int) -> list[tuple[Any, Any]]:
     return list(found)
 
 
-def _candidates(target: Target, rng: random.Random) -> Iterator[tuple[Any, Any]]:
+def _candidates(target: AuditTarget, rng: random.Random) -> Iterator[tuple[Any, Any]]:
     if isinstance(target, OnGrid):
         yield from _on_grid(target.mechanism, rng)
     elif isinstance(target, InBits):

@@ -16,7 +16,7 @@ from opboost.mechanisms import Mechanism, UnaryEncoding, WithMissing
 from opboost.promises import Joint
 from opboost.promises.composition import plus
 
-MOST_CODES = 4096
+MAX_CODES = 4096
 """Outcomes that are counted one by one; where there are more they are pooled in runs."""
 
 _PILOT = 4096
@@ -41,7 +41,7 @@ class Coding(Protocol):
         ...
 
 
-class Target(Protocol):
+class AuditTarget(Protocol):
     """Something that can be attacked."""
 
     def draw(self, value: Any, count: int) -> Any:
@@ -106,7 +106,7 @@ class OnGrid:
     def coding(self, x: int, y: int) -> Cells:
         """Each output on its own; on wide grids, runs about the place where the outputs lie."""
         outputs = self.mechanism.outputs
-        if outputs.size <= MOST_CODES:
+        if outputs.size <= MAX_CODES:
             return Cells(outputs.L, 0, outputs.size)
         pilot = [self.draw(v, _PILOT) for v in (x, y)]
         low = min(int(p.min()) for p in pilot)
@@ -275,7 +275,7 @@ class Record:
         for m, a, b in zip(self.columns.values(), x, y, strict=True):
             cells = OnGrid(m).coding(a, b)
             size *= cells.size + 1
-            if parts and size > MOST_CODES * 16:
+            if parts and size > MAX_CODES * 16:
                 break
             parts.append(cells)
         return Joined(tuple(parts))
@@ -321,7 +321,7 @@ class Joined:
         return f"{len(codes)} combinations"
 
 
-def target_of(mechanism: object) -> Target:
+def target_of(mechanism: object) -> AuditTarget:
     """How the thing is attacked."""
     if isinstance(mechanism, Mechanism):
         return OnGrid(mechanism)

@@ -18,14 +18,16 @@ import numpy as np
 from scipy.special import chdtrc
 
 from opboost._typing import IntArray
-from opboost.auditing.audit_targets import Coding, Record, Target
+from opboost.auditing.audit_targets import AuditTarget, Coding, Record
 
 Pair = tuple[IntArray, IntArray]
 
 _LAGS = (1, 8, 1024, 16_384, 32_768)
 
 
-def paired_draws(target: Target, value: Any, rows: int) -> Iterator[tuple[str, Callable[[], Pair]]]:
+def paired_draws(
+    target: AuditTarget, value: Any, rows: int
+) -> Iterator[tuple[str, Callable[[], Pair]]]:
     """What is paired, and how the pair is drawn."""
     coding = target.coding(value, value)
 

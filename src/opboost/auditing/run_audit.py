@@ -10,21 +10,21 @@ import numpy as np
 from opboost._typing import IntArray
 from opboost.auditing.attacked_pairs import chosen_pairs
 from opboost.auditing.audit_report import Audit, IndependenceAudit, PairAudit
-from opboost.auditing.audit_targets import Coding, Target, target_of
+from opboost.auditing.audit_targets import AuditTarget, Coding, target_of
 from opboost.auditing.independence import chance_of_independence, paired_draws
 from opboost.auditing.loss_bounds import loss_below, telling_event
 from opboost.errors import ParameterError
 
-CHUNK = 1 << 20
+CHUNK_SAMPLES = 1 << 20
 """Rows drawn at a time: memory does not grow with the number of samples."""
 
-FIRST_PARTS = 0.1
+PILOT_SHARE = 0.1
 """The share of the samples on which outcomes are ranked, and that on which events are chosen."""
 
 INDEPENDENCE_ROWS = 1 << 19
 """Rows drawn for each check of independence, or all samples if they are fewer."""
 
-Progress = Callable[[int, int], None]
+SampleProgress = Callable[[int, int], None]
 
 
 def audit(
@@ -34,7 +34,7 @@ def audit(
     pairs: int | Iterable[tuple[Any, Any]] = 45,
     confidence: float = 1 - 1e-6,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: SampleProgress | None = None,
 ) -> Audit:
     """Attack a mechanism through ``sample`` alone: a lower bound on the loss of each pair.
 
@@ -72,7 +72,9 @@ def audit(
 
 
 class _Attack:
-    def __init__(self, target: Target, samples: int, risk: float, progress: Progress) -> None:
+    def __init__(
+        self, target: AuditTarget, samples: int, risk: float, progress: SampleProgress
+    ) -> None:
         self._target, self._samples, self._risk = target, samples, risk
         self._progress, self._done, self._total = progress, 0, 0
 
@@ -90,14 +92,14 @@ class _Attack:
 
     def _counted(self, value: Any, coding: Coding) -> tuple[IntArray, IntArray, IntArray]:
         """How often each outcome occurred: to rank them, to choose an event, and to bound it."""
-        first = int(FIRST_PARTS * self._samples)
+        first = int(PILOT_SHARE * self._samples)
         ranking, choosing = (self._count(value, coding, first) for _ in range(2))
         return ranking, choosing, self._count(value, coding, self._samples - 2 * first)
 
     def _count(self, value: Any, coding: Coding, samples: int) -> IntArray:
         counts = np.zeros(coding.size, dtype=np.int64)
-        for start in range(0, samples, CHUNK):
-            drawn = self._target.draw(value, min(CHUNK, samples - start))
+        for start in range(0, samples, CHUNK_SAMPLES):
+            drawn = self._target.draw(value, min(CHUNK_SAMPLES, samples - start))
             codes = coding.codes(drawn)
             counts += np.bincount(codes, minlength=coding.size)
             self._done += len(codes)

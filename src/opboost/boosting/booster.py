@@ -20,7 +20,7 @@ Replace = Callable[[float], float]
 """A cut of one feature to the value that stands for it."""
 
 
-CODES = 2**24
+BLOCK_CODES = 2**24
 """So many codes are read from disk at a time: larger blocks train faster, smaller need less."""
 
 
@@ -41,7 +41,7 @@ class Blocks:
         """The rows of each block."""
         rows, columns = self.shape
         first, of = self.share
-        step = max(1, min(CODES // max(1, columns), rows // of))
+        step = max(1, min(BLOCK_CODES // max(1, columns), rows // of))
         for start in range(first * step, rows, of * step):
             yield slice(start, min(start + step, rows))
 

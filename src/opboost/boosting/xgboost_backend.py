@@ -29,7 +29,7 @@ class XGBoost:
     """``xgboost.train``; every parameter passes through.
 
     ``n_estimators`` (default 80) is the number of rounds, as in its scikit-learn interface.
-    ``rows_a_tree`` bounds the memory of training from disk, see ``external.py``.
+    ``rows_a_tree`` bounds the memory of training from disk, see ``external_memory.py``.
     """
 
     params: dict[str, Any]

@@ -30,7 +30,7 @@ from opboost.cli.ledger_change import abort, forget, renew
 from opboost.cli.ledger_migrate import migrate
 from opboost.cli.predict import predict
 from opboost.cli.serve import serve
-from opboost.cli.signals import heed
+from opboost.cli.signals import exit_on_signals
 from opboost.cli.train import train
 from opboost.errors import DataError, OpBoostError, ParameterError, PeerError, PrivacyError
 
@@ -73,7 +73,7 @@ def opboost(
 
 def main() -> None:
     """Run the command line and turn an error into a sentence and an exit status."""
-    heed()
+    exit_on_signals()
     try:
         app()
     except OpBoostError as error:

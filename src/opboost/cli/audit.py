@@ -12,10 +12,10 @@ from opboost.cli.common import (
     ConfigOption,
     Format,
     FormatOption,
-    paper,
     print_json,
+    stderr,
+    stdout,
     steps_progress,
-    talk,
 )
 
 if TYPE_CHECKING:
@@ -78,14 +78,14 @@ def audit(
     else:
         for names, one in found:
             _print(names, one)
-        paper().print(
+        stdout().print(
             f"If all is as promised, anything is said against it with a chance of at most "
             f"{1 - confidence:.1g}."
         )
     if not sound:
         for names, one in found:
             for finding in one.findings[:3]:
-                talk().print(f"opboost: {', '.join(names)}: {finding}")
+                stderr().print(f"opboost: {', '.join(names)}: {finding}")
         raise typer.Exit(3)
 
 
@@ -123,11 +123,11 @@ def _print(names: list[str], one: Audit) -> None:
             f"{p.reached:.1%}" if math.isfinite(p.exact) else "-",
             p.event if len(p.event) <= 40 else p.event[:37] + "...",
         )
-    paper().print(table)
+    stdout().print(table)
     if len(one.pairs) > _SHOWN:
-        paper().print(f"{len(one.pairs) - _SHOWN} pairs more, all within their promise and law.")
+        stdout().print(f"{len(one.pairs) - _SHOWN} pairs more, all within their promise and law.")
     dependent = [c.between for c in one.independence if c.dependent]
-    paper().print(
+    stdout().print(
         f"Draws depend on each other: {'; '.join(dependent)}."
         if dependent
         else f"Draws are independent as far as seen: {len(one.independence)} checks."

@@ -15,14 +15,14 @@ from opboost.cli.common import (
     NewLedgerOption,
     echo,
     print_json,
+    stderr,
     steps_progress,
-    talk,
 )
 from opboost.cli.predict import left_out, write_predictions
 from opboost.errors import ConfigError
 
 if TYPE_CHECKING:
-    from opboost.transport.shared.bundle_steps import Outcome
+    from opboost.transport.shared.bundle_steps import BundleOutcome
 
 bundle = typer.Typer(
     help="The same protocol by sealed files, for parties that may not connect.",
@@ -174,7 +174,7 @@ def _feature(
     _tell(outcome, format)
 
 
-def _tell(outcome: Outcome, format: Format) -> None:
+def _tell(outcome: BundleOutcome, format: Format) -> None:
     if format is Format.json:
         print_json(
             {
@@ -188,7 +188,7 @@ def _tell(outcome: Outcome, format: Format) -> None:
             }
         )
         return
-    console = talk()
+    console = stderr()
     for written in outcome.written:
         echo(str(written.path))
         console.print(

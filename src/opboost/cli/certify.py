@@ -11,7 +11,7 @@ import typer
 from rich.progress import track
 from rich.table import Table
 
-from opboost.cli.common import ConfigOption, Format, FormatOption, paper, print_json, talk
+from opboost.cli.common import ConfigOption, Format, FormatOption, print_json, stderr, stdout
 
 if TYPE_CHECKING:
     from opboost.budgets.certificates import ColumnCertificate
@@ -36,7 +36,7 @@ def certify(
     from opboost.config import load
 
     plan = load(config)
-    console = talk()
+    console = stderr()
     certificates = list(
         track(
             compute(plan.private),
@@ -61,11 +61,11 @@ def certify(
         )
     else:
         _print(certificates)
-        paper().print(f"One person's record: at most {record.total:.4g}.")
+        stdout().print(f"One person's record: at most {record.total:.4g}.")
         if record.columns_per_row is not None:
-            paper().print(f"{record.columns_per_row} columns of a row are released, at random.")
+            stdout().print(f"{record.columns_per_row} columns of a row are released, at random.")
         for caveat in record.caveats:
-            paper().print(f"Not covered: {caveat}.")
+            stdout().print(f"Not covered: {caveat}.")
     if png is not None and not any(c.lines for c in certificates):
         console.print("No picture: no column has distances.")
     elif png is not None:
@@ -90,7 +90,7 @@ def _print(certificates: list[ColumnCertificate]) -> None:
             f"{c.pairs:,}",
             _covered(c),
         )
-    paper().print(overview)
+    stdout().print(overview)
     for mechanism, lines in {c.mechanism: c.lines for c in certificates if c.lines}.items():
         names = ", ".join(str(c.name) for c in certificates if c.mechanism == mechanism)
         table = Table(title=f"{names}: by distance", caption=mechanism)
@@ -104,7 +104,7 @@ def _print(certificates: list[ColumnCertificate]) -> None:
             table.add_row(f"{line.distance:,}{mark}", _level(line.bound), _level(line.loss), gamma)
         if any(line.without_promise for line in lines):
             table.caption = f"{mechanism}\n* pairs in different runs have no promise"
-        paper().print(table)
+        stdout().print(table)
 
 
 def _covered(certificate: ColumnCertificate) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from opboost.cli.common import Format, FormatOption, print_json, talk
+from opboost.cli.common import Format, FormatOption, print_json, stderr
 
 certs = typer.Typer(help="A development authority and party certificates.", no_args_is_help=True)
 
@@ -33,7 +33,7 @@ def new(
         print_json({"party": name, "kit": str(kit)})
     else:
         typer.echo(str(kit))
-    talk().print(
+    stderr().print(
         f"Hand {kit} to party {name!r} alone, and keep {dir / 'ca' / 'ca.key'} to yourself: "
         "whoever has it can act as any party. "
         f"For bundles, hand {dir / name}.public to every other party."
@@ -65,4 +65,6 @@ def encryption(
         print_json({"kit": str(kit), "public": str(public)})
     else:
         typer.echo(str(public))
-    talk().print(f"Hand {public} to the other parties; {key or kit / 'encryption.key'} stays here.")
+    stderr().print(
+        f"Hand {public} to the other parties; {key or kit / 'encryption.key'} stays here."
+    )

@@ -54,12 +54,12 @@ class _Plain(Console):
         return super().render_str(visible(text, keep="\n"), **settings)
 
 
-def talk() -> Console:
+def stderr() -> Console:
     """Where words go: standard error, so that standard output holds data alone."""
     return _Plain(stderr=True, soft_wrap=True)
 
 
-def paper() -> Console:
+def stdout() -> Console:
     """Where tables go: standard output, with every bracket as it stands."""
     return _Plain()
 
@@ -99,7 +99,7 @@ def _finite(value: Any) -> Any:
 @contextmanager
 def bytes_progress(title: str, total: int) -> Iterator[Any]:
     """A bar that is told how many bytes are done; silent where nobody watches."""
-    console = talk()
+    console = stderr()
     bar = Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
@@ -117,7 +117,7 @@ def bytes_progress(title: str, total: int) -> Iterator[Any]:
 @contextmanager
 def steps_progress() -> Iterator[Callable[[str, int, int], None]]:
     """A bar a kind of work, told what is done, how much of it, and of how much in all."""
-    console = talk()
+    console = stderr()
     bar = Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),

@@ -11,7 +11,7 @@ import typer
 from rich.progress import track
 from rich.table import Table
 
-from opboost.cli.common import Format, FormatOption, paper, print_json, talk
+from opboost.cli.common import Format, FormatOption, print_json, stderr, stdout
 
 if TYPE_CHECKING:
     from opboost.demo.mechanism_demo import Stop
@@ -50,7 +50,7 @@ def demo(
     if mechanisms:
         _tour(epsilon, grid, out, seed, format)
         return
-    console = talk()
+    console = stderr()
     from opboost.demo.three_parties import demo as run
     from opboost.demo.three_parties import write_report
 
@@ -75,7 +75,7 @@ def _print_federation(found: Demo) -> None:
         houses.add_row(name, f"{count:,}")
     houses.add_row("all of them", f"{found.aligned.common:,}")
     houses.caption = f"by private set intersection, {found.aligned.seconds:.1f} s"
-    paper().print(houses)
+    stdout().print(houses)
     sent = Table(title=f"What left each laboratory: {found.rows} people, over mutual TLS")
     for title in ("party", "columns", "bytes", "ε a cell", "ε a person"):
         sent.add_column(title, justify="left" if title == "party" else "right")
@@ -86,21 +86,21 @@ def _print_federation(found: Demo) -> None:
         f"all together at most ε = {found.per_person:g} about one person; "
         "bytes with every message, certificate and receipt"
     )
-    paper().print(sent)
+    stdout().print(sent)
     scores = Table(title="What it was worth")
     scores.add_column("trained on")
     scores.add_column("AUC on unseen rows", justify="right")
     for way, value in found.auc.items():
         scores.add_row(way, f"{value:.4f}")
     scores.caption = f"three processes, {found.seconds:.1f} s from start to model"
-    paper().print(scores)
+    stdout().print(scores)
 
 
 def _tour(epsilon: float, grid: Domain, out: Path, seed: int | None, format: Format) -> None:
     from opboost.demo import mechanism_demo
     from opboost.randomness.streams import SeededRng
 
-    console = talk()
+    console = stderr()
     rng = None if seed is None else SeededRng(seed)
     stops = list(
         track(
@@ -158,7 +158,7 @@ def _print(stops: list[Stop], grid: Domain) -> None:
             f"{stop.order:.2f}",
             _bars(stop),
         )
-    paper().print(table)
+    stdout().print(table)
 
 
 def _bars(stop: Stop) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from opboost.cli.common import Format, FormatOption, paper, print_json
+from opboost.cli.common import Format, FormatOption, print_json, stdout
 
 
 def describe(
@@ -40,4 +40,4 @@ def describe(
     for c in columns:
         distinct = "many" if c.distinct is None else str(c.distinct)
         shown.add_row(c.name, c.kind, f"{c.missing:,}", distinct, c.declared, c.next_step)
-    paper().print(shown)
+    stdout().print(shown)

@@ -19,8 +19,8 @@ from opboost.cli.common import (
     bytes_progress,
     echo,
     print_json,
+    stderr,
     steps_progress,
-    talk,
 )
 from opboost.errors import ConfigError, PrivacyError
 
@@ -114,7 +114,7 @@ def desensitize(
         )
     else:
         echo(str(promise))
-    console = talk()
+    console = stderr()
     if done.remark:
         console.print(done.remark)
     console.print(f"{done.rows:,} rows in {done.files} file(s) -> {out}")

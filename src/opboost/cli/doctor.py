@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from opboost.cli.common import Format, FormatOption, paper, print_json, talk
+from opboost.cli.common import Format, FormatOption, print_json, stderr, stdout
 
 if TYPE_CHECKING:
     from opboost.doctor import Finding
@@ -42,9 +42,9 @@ def doctor(
     else:
         _print(found)
     if config is None:
-        talk().print("Certificates and folders: opboost doctor -c FILE, with a party's file.")
+        stderr().print("Certificates and folders: opboost doctor -c FILE, with a party's file.")
     if wrong:
-        talk().print(f"opboost: {wrong} thing{'s are' if wrong > 1 else ' is'} wrong.")
+        stderr().print(f"opboost: {wrong} thing{'s are' if wrong > 1 else ' is'} wrong.")
         raise typer.Exit(1)
 
 
@@ -55,4 +55,4 @@ def _print(found: list[Finding]) -> None:
     table.add_column("found, and what to do", overflow="fold")
     for f in found:
         table.add_row(f.what, f.state, f"{f.found}\n-> {f.next_step}" if f.next_step else f.found)
-    paper().print(table)
+    stdout().print(table)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from opboost.cli.common import Format, FormatOption, print_json, talk
+from opboost.cli.common import Format, FormatOption, print_json, stderr
 
 
 def explore(
@@ -39,7 +39,7 @@ def explore(
     """
     from opboost.explorer.server import Site, serve
 
-    console = talk()
+    console = stderr()
 
     def opened(address: str) -> None:
         if format is Format.json:

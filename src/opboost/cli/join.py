@@ -14,8 +14,8 @@ from opboost.cli.common import (
     PlaintextOption,
     echo,
     print_json,
+    stderr,
     steps_progress,
-    talk,
 )
 
 
@@ -41,7 +41,7 @@ def join(
     from opboost.config.job_file import load_feature
     from opboost.transport.feature.join_job import join as run
 
-    console = talk()
+    console = stderr()
     found = load_feature(config)
     with steps_progress() as progress:
         manifest = run(

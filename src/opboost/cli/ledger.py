@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from opboost.cli.common import ConfigOption, Format, FormatOption, json_text, print_json, talk
+from opboost.cli.common import ConfigOption, Format, FormatOption, json_text, print_json, stderr
 from opboost.errors import ConfigError, PrivacyError
 
 if TYPE_CHECKING:
     from opboost.ledger import Ledger
     from opboost.ledger.chain import Entry
-    from opboost.ledger.verify_ledger import Finding
+    from opboost.ledger.verify_ledger import LedgerFinding
 
 ledger = typer.Typer(help="What was released, to whom, about how many.", no_args_is_help=True)
 
@@ -28,7 +28,7 @@ def _opened(config: Path) -> Ledger:
     return declared_ledger(config)
 
 
-class Answers(StrEnum):
+class AnswerFormat(StrEnum):
     """How to print what a ledger answers."""
 
     text = "text"
@@ -49,8 +49,8 @@ def show(
     recipient: Annotated[str | None, typer.Option(help="Only what went to this party.")] = None,
     column: Annotated[str | None, typer.Option(help="Only releases of this attribute.")] = None,
     format: Annotated[
-        Answers, typer.Option("--format", help="text, json, or csv of the releases.")
-    ] = Answers.text,
+        AnswerFormat, typer.Option("--format", help="text, json, or csv of the releases.")
+    ] = AnswerFormat.text,
 ) -> None:
     """Releases and answers, and the most that was spent on one person.
 
@@ -72,13 +72,13 @@ def show(
             found = {"person": who.parts, **asdict(answer)}
         else:
             found = summary(opened, recipient, column)
-    if format is Answers.json:
+    if format is AnswerFormat.json:
         print_json(found)
-    elif person and format is Answers.csv:
+    elif person and format is AnswerFormat.csv:
         sys.stdout.write(text.answer_csv(answer))
     elif person:
         text.print_answer(answer, who.words)
-    elif format is Answers.csv:
+    elif format is AnswerFormat.csv:
         sys.stdout.write(text.releases_csv(found))
     else:
         text.print_summary(found)
@@ -117,7 +117,7 @@ def verify(
         typer.echo(f"whole: {entries} entries, {len(held)} receipts")
 
 
-def _refuse_findings(findings: Sequence[Finding]) -> None:
+def _refuse_findings(findings: Sequence[LedgerFinding]) -> None:
     if findings:
         first = findings[0]
         place = "" if first.entry is None else f"entry {first.entry} "
@@ -146,8 +146,8 @@ def export(
     config: ConfigOption,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="File; else stdout.")] = None,
     format: Annotated[
-        Answers, typer.Option("--format", help="json or csv; text is CSV as well.")
-    ] = Answers.json,
+        AnswerFormat, typer.Option("--format", help="json or csv; text is CSV as well.")
+    ] = AnswerFormat.json,
 ) -> None:
     """Every entry as JSON or CSV; no handles of people.
 
@@ -160,7 +160,7 @@ def export(
         lines = [_line(e) for e in opened.entries()]
     if out is not None:
         _write(out, _text(lines, format))
-        talk().print(f"{len(lines)} entries -> {out}")
+        stderr().print(f"{len(lines)} entries -> {out}")
         return
     sys.stdout.write(_text(lines, format))
 
@@ -188,10 +188,10 @@ def _line(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _text(lines: list[dict[str, Any]], format: Answers) -> str:
+def _text(lines: list[dict[str, Any]], format: AnswerFormat) -> str:
     from opboost.cli.ledger_text import as_csv
 
-    if format is Answers.json:
+    if format is AnswerFormat.json:
         return json_text(lines, indent=1) + "\n"
     rows = ({**line, "body": json_text(line["body"])} for line in lines)
     return as_csv(lines[0], rows)
@@ -217,5 +217,5 @@ def report(
     with _opened(config) as opened:
         made = Report.of(opened, config.stem, __version__)
     _write(out, made.page())
-    talk().print(f"Ledger report -> {out}")
+    stderr().print(f"Ledger report -> {out}")
     _refuse_findings(made.findings)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from opboost.cli.common import paper
+from opboost.cli.common import stdout
 from opboost.errors import shown
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _number(line: Mapping[str, Any]) -> int:
 
 def _print(line: str, indent: str = "") -> None:
     """Print a line of any length: a terminal breaks it, and a file keeps it whole."""
-    paper().print(indent + _printable(line), soft_wrap=True)
+    stdout().print(indent + _printable(line), soft_wrap=True)
 
 
 def _printable(text: str) -> str:
@@ -121,7 +121,7 @@ def _print_spent(title: str, lines: Iterable[Mapping[str, Any]]) -> None:
         counts = [f"{line[name]:,}" for name in numbers]
         row = [_printable(line["attribute"]), *counts, _level(_amount(line)), cap, _left(line)]
         table.add_row(*row)
-    paper().print(table)
+    stdout().print(table)
 
 
 def _left(line: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from opboost.config.job_file import Job
 
 
-class Board:
+class LiveView:
     """A table of the parties that is redrawn while the job goes on; silent without a terminal."""
 
     def __init__(self, console: Console) -> None:
@@ -23,7 +23,7 @@ class Board:
         self._live = Live(console=console, transient=True) if console.is_terminal else None
         self.drawn = False
 
-    def __enter__(self) -> Board:
+    def __enter__(self) -> LiveView:
         if self._live:
             self._live.start()
         return self

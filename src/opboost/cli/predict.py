@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from opboost.cli.common import Format, FormatOption, PlaintextOption, print_json, talk
-from opboost.cli.live_view import Board
+from opboost.cli.common import Format, FormatOption, PlaintextOption, print_json, stderr
+from opboost.cli.live_view import LiveView
 from opboost.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -68,22 +68,22 @@ def predict(
     if out is not None and format is Format.json:
         print_json(manifest)
     if manifest["left_out"]:
-        talk().print(left_out(manifest))
+        stderr().print(left_out(manifest))
 
 
 def _with_peers(
     model: Path, table: Path, config: Path, again: bool, plaintext: bool
 ) -> tuple[pa.Table, dict[str, Any]]:
-    from opboost.transport.label.label_server_process import GateProcess
+    from opboost.transport.label.label_server_process import LabelServerProcess
 
-    console = talk()
+    console = stderr()
     with ExitStack() as stack:
-        gate = stack.enter_context(GateProcess())  # it loads while this process does
+        gate = stack.enter_context(LabelServerProcess())  # it loads while this process does
         from opboost.config.job_file import load_label
         from opboost.transport.label.network_prediction import predict_with_peers
 
         found = replace(load_label(config), table=table)
-        board = stack.enter_context(Board(console))
+        board = stack.enter_context(LiveView(console))
         return predict_with_peers(
             found,
             model,
@@ -114,7 +114,7 @@ def write_predictions(found: pa.Table, out: Path) -> None:
 
     with appearing(out, folder=False) as partial, TableWriter(partial, out.name) as writer:
         writer.write(found)
-    talk().print(f"{found.num_rows:,} rows -> {out}")
+    stderr().print(f"{found.num_rows:,} rows -> {out}")
 
 
 def left_out(manifest: dict[str, Any]) -> str:

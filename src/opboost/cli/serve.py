@@ -14,11 +14,11 @@ from opboost.cli.common import (
     FormatOption,
     PlaintextOption,
     echo,
-    paper,
     print_json,
-    talk,
+    stderr,
+    stdout,
 )
-from opboost.cli.live_view import Board, table_of
+from opboost.cli.live_view import LiveView, table_of
 from opboost.errors import ConfigError
 
 
@@ -45,18 +45,18 @@ def serve(
     if status:
         _show(_status(config), format)
         return
-    from opboost.transport.label.label_server_process import GateProcess
+    from opboost.transport.label.label_server_process import LabelServerProcess
 
-    console = talk()
+    console = stderr()
     with ExitStack() as stack:
-        gate = stack.enter_context(GateProcess())  # it loads while this process does
+        gate = stack.enter_context(LabelServerProcess())  # it loads while this process does
         from opboost.config.job_file import load_label
         from opboost.transport.label.job_metrics import serving_metrics
         from opboost.transport.label.network_training import serve as run
 
         found = load_label(config)
         stack.enter_context(serving_metrics(metrics, found.state))
-        board = stack.enter_context(Board(console))
+        board = stack.enter_context(LiveView(console))
         manifest = run(
             found,
             gate,
@@ -95,4 +95,4 @@ def _show(where: dict[str, Any], format: Format) -> None:
     if format is Format.json:
         print_json(where)
     else:
-        paper().print(table_of(where))
+        stdout().print(table_of(where))

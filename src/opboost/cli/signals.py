@@ -23,7 +23,7 @@ _PAUSE = 0.05
 """Seconds after which the callback is over, most likely; if not, it is lost and sent again."""
 
 
-def heed() -> None:
+def exit_on_signals() -> None:
     """From here on SIGTERM ends with status 143, cleaning up like any other end."""
     signal.signal(signal.SIGTERM, _by_request)
     sys.unraisablehook = _unless_lost

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from opboost.cli.common import ConfigOption, Format, FormatOption, echo, print_json, talk
+from opboost.cli.common import ConfigOption, Format, FormatOption, echo, print_json, stderr
 
 
 def train(
@@ -31,7 +31,7 @@ def train(
     from opboost.config import load
     from opboost.files.train_and_predict import train as run
 
-    console = talk()
+    console = stderr()
     plan = load(config)
     with console.status("training") if console.is_terminal else nullcontext():
         estimator = run(table, plan, label, task)

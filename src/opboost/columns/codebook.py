@@ -113,7 +113,7 @@ class CodedColumn:
         return CodedColumn(self.codes[rows], self.book, missing)
 
 
-PIECE = 2**20
+PIECE_ROWS = 2**20
 """Rows that are looked at at a time: what is needed beside a column stays small."""
 
 
@@ -151,7 +151,7 @@ def numbered(values: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], IntArr
     rank = (np.cumsum(present) - 1).astype(_kind(len(places)))
     out = np.empty(len(values), dtype=rank.dtype)
     for start, piece in enumerate(_pieces(values)):
-        out[start * PIECE : start * PIECE + len(piece)] = rank[piece - low]
+        out[start * PIECE_ROWS : start * PIECE_ROWS + len(piece)] = rank[piece - low]
     return (places + low).astype(values.dtype), out
 
 
@@ -162,8 +162,8 @@ def _is_narrow(values: np.ndarray[Any, Any]) -> bool:
 
 
 def _pieces(values: np.ndarray[Any, Any]) -> Iterator[IntArray]:
-    for start in range(0, len(values), PIECE):
-        piece = values[start : start + PIECE]
+    for start in range(0, len(values), PIECE_ROWS):
+        piece = values[start : start + PIECE_ROWS]
         yield piece if piece.dtype.itemsize == 8 else piece.astype(np.int64)
 
 

@@ -12,13 +12,13 @@ from opboost._typing import IntArray, Words
 BUCKETS = 256
 """Names are compared within a bucket, so a 256th of them is in memory at a time."""
 
-SMALL = 1 << 23
+MAX_IDS_IN_MEMORY = 1 << 23
 """Bytes that are kept in memory before a file is made."""
 
 _NAME = 16
 
 
-class Unique:
+class DuplicateIds:
     """Names of 128 pseudo-random bits, put aside as they come and compared in the end.
 
     Law: ``repeats()`` is how many of the names added so far equal one that was added before;
@@ -26,7 +26,7 @@ class Unique:
     Cost: 16 bytes of disk a name; memory for a 256th of them.
 
     >>> import numpy as np
-    >>> with Unique() as names:
+    >>> with DuplicateIds() as names:
     ...     names.add(np.array([[1, 2], [3, 4]], dtype=np.uint64))
     ...     names.add(np.array([[3, 5], [1, 2]], dtype=np.uint64))
     ...     names.repeats(), names.repeated()
@@ -35,7 +35,7 @@ class Unique:
 
     def __init__(self, folder: Path | None = None) -> None:
         place = None if folder is None else str(folder)
-        self._file = tempfile.SpooledTemporaryFile(SMALL, dir=place)  # noqa: SIM115
+        self._file = tempfile.SpooledTemporaryFile(MAX_IDS_IN_MEMORY, dir=place)  # noqa: SIM115
         self._borders: list[IntArray] = []
         self._size = 0
 
@@ -77,7 +77,7 @@ class Unique:
         """Let go of the file."""
         self._file.close()
 
-    def __enter__(self) -> Unique:
+    def __enter__(self) -> DuplicateIds:
         return self
 
     def __exit__(self, *error: object) -> None:

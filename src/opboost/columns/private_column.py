@@ -22,7 +22,7 @@ from opboost.mechanisms import Mechanism, RandomizedResponse, UnaryEncoding, Wit
 from opboost.promises import Guarantee, checked_epsilon
 from opboost.randomness.streams import KeyedRng, Rng, SeededRng, row_keys
 
-LARGEST = 2**24
+MAX_FLOAT32_INTEGER = 2**24
 """Boosters compare 32-bit floats, which tell integers up to this apart."""
 
 

@@ -1,6 +1,6 @@
 """Configuration: TOML files, keyed by column and party name, validated with words of help.
 
-``columns.py`` is what a party declares about its columns, ``federation.py`` who takes part in a
+``columns_file.py`` is what a party declares about its columns, ``job_file.py`` who takes part in a
 job, where, and under which limits.
 """
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from opboost.protocol.messages import MOST_POINTS, PARTY_NAME
+from opboost.protocol.messages import MAX_POINTS, PARTY_NAME
 from opboost.psi.align_rules import AlignRules
 from opboost.psi.row_keys import Normalisation
 
@@ -132,7 +132,7 @@ class AlignSection(Section):
 
     id: str | list[str] | None = None
     minimum_rows: int = Field(default=100, ge=1)
-    most_rows: int = Field(default=5_000_000, ge=1, le=MOST_POINTS)
+    most_rows: int = Field(default=5_000_000, ge=1, le=MAX_POINTS)
     repeats: int = Field(default=20, ge=1)
 
     def ids(self) -> list[str]:

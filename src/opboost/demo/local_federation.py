@@ -27,7 +27,7 @@ LABEL_PARTY = "bank"
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class LocalFederation:
     """Where everything lies; parties are folders below ``folder``."""
 
     folder: Path
@@ -59,7 +59,7 @@ def write_scene(
     ledger: Mapping[str, float] | None = None,
     align: Literal["psi", "given"] = "psi",
     limits: Mapping[str, int] | None = None,
-) -> Scene:
+) -> LocalFederation:
     """Write tables (with their ``id`` column), configurations, certificates and the job file.
 
     ``limits`` are settings of every party's ``[align]``.
@@ -77,7 +77,7 @@ def write_scene(
         new_kit(name, folder / "certs")
         table = label_table if name == LABEL_PARTY else tables[name]
         pa.parquet.write_table(table, home / "table.parquet")
-    scene = Scene(folder, names)
+    scene = LocalFederation(folder, names)
     scene.config(LABEL_PARTY).write_text(
         _party(LABEL_PARTY, {"listen": listen}, limits or {})
         + f'[label]\ncolumn = "{label}"\n\n[booster]\nkind = "xgboost"\n'
@@ -112,7 +112,7 @@ def _inline(values: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class PartyOutcome:
     """What the parties' processes said, as they say it to a program."""
 
     seconds: float
@@ -124,8 +124,11 @@ Between = Callable[[str, str], str]
 
 
 def run_scene(
-    scene: Scene, *, timeout: float = 600.0, between: Between = lambda name, address: address
-) -> Outcome:
+    scene: LocalFederation,
+    *,
+    timeout: float = 600.0,
+    between: Between = lambda name, address: address,
+) -> PartyOutcome:
     """Start every party as a process of its own and wait until the model is written."""
     port = free_port()
     config = scene.config(LABEL_PARTY)
@@ -152,7 +155,7 @@ def run_scene(
         for name, process in processes.items():
             if process.returncode > 0:
                 raise OpBoostError(f"Party {name!r} failed: {said[name][1].strip()}")
-    return Outcome(seconds, {name: json.loads(out) for name, (out, _) in said.items()})
+    return PartyOutcome(seconds, {name: json.loads(out) for name, (out, _) in said.items()})
 
 
 def _watch(processes: Mapping[str, subprocess.Popen[str]], end: float) -> None:

@@ -23,7 +23,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 
 from opboost._typing import FloatArray, IntArray
-from opboost.demo.local_federation import LABEL_PARTY, Outcome, run_scene, write_scene
+from opboost.demo.local_federation import LABEL_PARTY, PartyOutcome, run_scene, write_scene
 from opboost.estimators import load
 from opboost.plots.figures import figure, save
 from opboost.storage import atomic_files
@@ -115,7 +115,7 @@ def _federated(
     known: dict[str, IntArray],
     epsilon: float,
     cells: int,
-) -> Outcome:
+) -> PartyOutcome:
     ids = pa.array([f"person-{i:04d}" for i in range(len(train))])
     train = train.append_column("id", ids).append_column("ill", pa.array(y))
     tables = {

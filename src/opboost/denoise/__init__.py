@@ -9,21 +9,21 @@ clean rows of each label through the channel, and draws clean rows from their po
 from opboost.denoise.encoded_rows import Space
 from opboost.denoise.fit import Denoiser, fit
 from opboost.denoise.label_groups import Groups
-from opboost.denoise.noise_matrix import Bits, Channel, channel_of, outputs_of
-from opboost.denoise.posterior_draws import Law, Outputs, States
+from opboost.denoise.noise_matrix import BitNoise, NoiseMatrix, noise_matrix_of, outputs_of
+from opboost.denoise.posterior_draws import JointDistribution, Outputs, States
 from opboost.denoise.whether_to_denoise import Verdict
 
 __all__ = [
-    "Bits",
-    "Channel",
+    "BitNoise",
     "Denoiser",
     "Groups",
-    "Law",
+    "JointDistribution",
+    "NoiseMatrix",
     "Outputs",
     "Space",
     "States",
     "Verdict",
-    "channel_of",
     "fit",
+    "noise_matrix_of",
     "outputs_of",
 ]

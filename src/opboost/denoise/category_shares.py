@@ -9,7 +9,7 @@ import numpy as np
 from opboost._typing import FloatArray
 from opboost.denoise.encoded_rows import Table
 
-LEAST = 0.1
+MIN_SHARE = 0.1
 """No category's share is below this part of an equal share."""
 
 
@@ -98,5 +98,5 @@ def _as_pmf(shares: FloatArray) -> FloatArray:
     excess = (falling.cumsum(axis=-1) - 1) / np.arange(1, size + 1)
     last = (falling > excess).sum(axis=-1, keepdims=True) - 1
     near = shares - np.take_along_axis(excess, last, axis=-1)
-    floored = np.maximum(near, LEAST / size)
+    floored = np.maximum(near, MIN_SHARE / size)
     return np.asarray(floored / floored.sum(axis=-1, keepdims=True))

@@ -13,15 +13,15 @@ import numpy as np
 from opboost._typing import FloatArray, IntArray
 from opboost.denoise.encoded_rows import Codes, Line, Space
 from opboost.denoise.label_groups import Groups
-from opboost.denoise.noise_matrix import Channel
+from opboost.denoise.noise_matrix import NoiseMatrix
 
-LARGEST = 128
+MAX_PAIR_CELLS = 128
 """Outputs that a pair may have: more would need more rows than there are."""
 
-ROWS_AN_OUTPUT = 4
+MIN_ROWS_PER_OUTPUT = 4
 """A group must have so many rows for each output of a pair."""
 
-LOOK = 50_000
+MAX_ROWS_READ = 50_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,11 +79,11 @@ def pairing(space: Space, groups: Groups, codes: Codes) -> Pairing:
     if groups.ordered or count < 2:
         return Pairing(space, (), everyone)
     size = float(np.median(np.bincount(groups.of, minlength=groups.count)))
-    strength = dependence(codes[:LOOK, :count], groups.of[:LOOK], groups.count)
+    strength = dependence(codes[:MAX_ROWS_READ, :count], groups.of[:MAX_ROWS_READ], groups.count)
     for a in range(count):
         for b in range(count):
             outputs = space.channels[a].outputs * space.channels[b].outputs
-            few = outputs > min(LARGEST, size / ROWS_AN_OUTPUT)
+            few = outputs > min(MAX_PAIR_CELLS, size / MIN_ROWS_PER_OUTPUT)
             if a == b or few or not (_ordered(space.lines[a]) and _ordered(space.lines[b])):
                 strength[a, b] = -1.0
     pairs: list[tuple[int, int]] = []
@@ -107,8 +107,8 @@ def dependence(codes: Codes, group: IntArray, groups: int) -> FloatArray:
     return np.asarray(np.abs(values.T @ values) / np.maximum(np.outer(spread, spread), 1e-9))
 
 
-def _product(first: Channel, second: Channel) -> Channel:
-    return Channel(np.kron(first.matrix, second.matrix).astype(np.float64))
+def _product(first: NoiseMatrix, second: NoiseMatrix) -> NoiseMatrix:
+    return NoiseMatrix(np.kron(first.matrix, second.matrix).astype(np.float64))
 
 
 def _ordered(line: Line) -> bool:

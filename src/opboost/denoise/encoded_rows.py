@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from opboost._typing import BoolArray, FloatArray, IntArray
-from opboost.denoise.noise_matrix import Bits, Channel
+from opboost.denoise.noise_matrix import BitNoise, NoiseMatrix
 
-UNIT = 8192
-MANY = 100_000
+UNIT_ROWS = 8192
+MANY_ROWS = 100_000
 """Tables with more cells than this are worked on by several threads."""
 
 Codes = np.ndarray[Any, Any]
@@ -35,9 +35,9 @@ class Space:
     discretised columns has.
     """
 
-    channels: tuple[Channel, ...]
+    channels: tuple[NoiseMatrix, ...]
     lines: tuple[Line, ...]
-    bits: tuple[Bits, ...] = ()
+    bits: tuple[BitNoise, ...] = ()
     own: tuple[int, ...] = ()
 
     @property
@@ -102,7 +102,7 @@ def _starts(sizes: Sequence[int]) -> IntArray:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rows:
+class EncodedRows:
     """Outputs of all columns, sorted by group; ``order`` says which row of the table stands where.
 
     ``units`` are (group, begin, end): pieces of at most 8,192 rows of one group.
@@ -115,14 +115,14 @@ class Rows:
     groups: int
 
     @classmethod
-    def of(cls, codes: Codes, bits: Codes, group: IntArray, groups: int) -> Rows:
+    def of(cls, codes: Codes, bits: Codes, group: IntArray, groups: int) -> EncodedRows:
         """Sort a table by group."""
         order = np.argsort(group, kind="stable")
         ends = np.searchsorted(group[order], np.arange(groups + 1))
         units = [
-            (g, begin, min(begin + UNIT, int(ends[g + 1])))
+            (g, begin, min(begin + UNIT_ROWS, int(ends[g + 1])))
             for g in range(groups)
-            for begin in range(int(ends[g]), int(ends[g + 1]), UNIT)
+            for begin in range(int(ends[g]), int(ends[g + 1]), UNIT_ROWS)
         ]
         return cls(
             np.ascontiguousarray(codes[order]),
@@ -142,25 +142,27 @@ class Rows:
             self.units[:, 0], self.units[:, 2] - self.units[:, 1], minlength=self.groups
         ).astype(np.int64)
 
-    def where(self, keep: BoolArray) -> Rows:
+    def where(self, keep: BoolArray) -> EncodedRows:
         """The rows of the table that are marked; ``order`` goes on speaking of the whole table."""
         inside = keep[self.order]
         before = np.concatenate([[0], np.cumsum(inside)])
         units = self.units.copy()
         units[:, 1], units[:, 2] = before[units[:, 1]], before[units[:, 2]]
         units = units[units[:, 1] < units[:, 2]]
-        return Rows(self.codes[inside], self.bits[inside], self.order[inside], units, self.groups)
+        return EncodedRows(
+            self.codes[inside], self.bits[inside], self.order[inside], units, self.groups
+        )
 
-    def as_group(self, g: int) -> Rows:
+    def as_group(self, g: int) -> EncodedRows:
         """The same rows, as if all were of one group."""
         units = self.units.copy()
         units[:, 0] = g
-        return Rows(self.codes, self.bits, self.order, units, self.groups)
+        return EncodedRows(self.codes, self.bits, self.order, units, self.groups)
 
     def each(self, work: Callable[[int, int], None]) -> None:
         """Do work on ranges of units, in threads where there is much of it."""
         cells = self.codes.size + self.bits.size
-        threads = min(os.cpu_count() or 1, len(self.units)) if cells > MANY else 1
+        threads = min(os.cpu_count() or 1, len(self.units)) if cells > MANY_ROWS else 1
         in_threads(work, len(self.units), threads)
 
 

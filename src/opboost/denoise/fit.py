@@ -9,11 +9,11 @@ from itertools import pairwise
 import numpy as np
 
 from opboost.denoise.column_pairs import Pairing, pairing
-from opboost.denoise.encoded_rows import Codes, Rows, Space
+from opboost.denoise.encoded_rows import Codes, EncodedRows, Space
 from opboost.denoise.label_groups import Groups
 from opboost.denoise.latent_classes import Mixture
 from opboost.denoise.model_selection import (
-    Chosen,
+    ChosenModel,
     best_base,
     best_mixture,
     kernels,
@@ -21,18 +21,18 @@ from opboost.denoise.model_selection import (
     seeded,
     tally,
 )
-from opboost.denoise.posterior_draws import Law, Outputs, States, drawn
+from opboost.denoise.posterior_draws import JointDistribution, Outputs, States, drawn
 
-LOOK = 10_000
+SELECTION_ROWS = 10_000
 """Of tables with more than twice so many rows, so many take part in choosing."""
 
-REFINE = 10
+REFINING_STEPS = 10
 """Steps on all rows that settle what was fitted to a part of them."""
 
-INNER = 6
+INNER_STEPS = 6
 """Updates of the pmfs in each such step: they cost little beside the pass over the rows."""
 
-Progress = Callable[[str, float], None]
+FitProgress = Callable[[str, float], None]
 """Told what is going on and how much of it is done."""
 
 
@@ -54,7 +54,7 @@ class Denoiser:
     pairing: Pairing
     groups: Groups
     members: tuple[Mixture, ...]
-    chosen: Chosen
+    chosen: ChosenModel
     trial: Trial
 
     def draw(self, outputs: Outputs, y: object, number: int, seed: int) -> States:
@@ -62,9 +62,9 @@ class Denoiser:
         member = self.members[number % len(self.members)]
         return drawn(member, self.pairing, outputs, self.groups.place(y), number, seed)
 
-    def law(self) -> Law:
+    def law(self) -> JointDistribution:
         """What rows without a label tell about themselves."""
-        return Law.of(self.members[0], self.pairing, self.groups)
+        return JointDistribution.of(self.members[0], self.pairing, self.groups)
 
 
 def fit(
@@ -73,7 +73,7 @@ def fit(
     outputs: Outputs,
     seed: int = 0,
     members: int = 2,
-    progress: Progress | None = None,
+    progress: FitProgress | None = None,
 ) -> Denoiser:
     """Choose and fit: linear in rows × columns × classes a step, memory of a few bytes a cell.
 
@@ -84,7 +84,7 @@ def fit(
     rng = np.random.default_rng(seed)
     pairs = pairing(space, groups, outputs.codes)
     space = pairs.paired_space()
-    rows = Rows.of(pairs.paired(outputs.codes), outputs.bits, groups.of, groups.count)
+    rows = EncodedRows.of(pairs.paired(outputs.codes), outputs.bits, groups.of, groups.count)
     part = _parts(len(outputs), rng)
     train, held = rows.where(part == 1), rows.where(part == 0)
     say("choosing", 0.0)
@@ -98,7 +98,7 @@ def fit(
     if len(train) + len(held) < len(rows):
         # Classes have taken shape on a part of the rows; all of them settle these.
         parts = [transferred(chosen.model, trained, one)]
-        steps = REFINE
+        steps = REFINING_STEPS
     else:
         near = kernels(groups)[chosen.near]
         count = members if chosen.classes > 1 else 1
@@ -106,7 +106,7 @@ def fit(
         steps = chosen.steps
     bank = Mixture.side_by_side([one] if chosen.classes == 1 else parts)
     for step in range(steps if chosen.classes > 1 or space.bits else 0):
-        bank, _ = bank.stepped(rows, INNER)
+        bank, _ = bank.stepped(rows, INNER_STEPS)
         say("fitting", (step + 1) / steps)
     fitted = tuple(bank[k] for k in range(len(bank.near)))
     return Denoiser(pairs, groups, fitted, chosen, Trial(chosen.model, part))
@@ -129,6 +129,6 @@ def transferred(model: Mixture, before: Mixture, after: Mixture) -> Mixture:
 def _parts(size: int, rng: np.random.Generator) -> Codes:
     """1 for rows to train on, 0 for held-out rows, 2 for rows that sit out."""
     part = np.where(rng.random(size) < 0.2, 0, 1).astype(np.uint8)
-    if size > 2 * LOOK:
-        part[rng.permutation(size)[LOOK:]] = 2
+    if size > 2 * SELECTION_ROWS:
+        part[rng.permutation(size)[SELECTION_ROWS:]] = 2
     return part

@@ -9,8 +9,8 @@ import numpy as np
 
 from opboost._typing import FloatArray, IntArray
 
-MOST_BINS = 32
-ROWS_A_BIN = 40
+MAX_BINS = 32
+MIN_ROWS_PER_BIN = 40
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,7 +38,7 @@ class Groups:
         25
         """
         target = np.asarray(y, dtype=np.float64)
-        count = int(np.clip(len(target) // ROWS_A_BIN, 1, MOST_BINS))
+        count = int(np.clip(len(target) // MIN_ROWS_PER_BIN, 1, MAX_BINS))
         cuts = np.unique(np.quantile(target, np.arange(1, count) / count))
         cuts = cuts[cuts > target.min()] if len(target) else cuts
         return cls(np.searchsorted(cuts, target, side="right"), len(cuts) + 1, True, cuts)

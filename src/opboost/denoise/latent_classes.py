@@ -16,7 +16,7 @@ import numpy as np
 
 from opboost._typing import FloatArray, IntArray
 from opboost.denoise import mixture_kernel as loops
-from opboost.denoise.encoded_rows import MANY, Index, Rows, Table, in_threads
+from opboost.denoise.encoded_rows import MANY_ROWS, EncodedRows, Index, Table, in_threads
 
 FLOOR = 1e-3
 """Outputs rarer than this are weighed as if they were this common, so that products stay finite."""
@@ -88,12 +88,12 @@ class Mixture:
             index, constant, lanes, (alone,), alone, parent, 0.0, smooth, pi, P, Q
         ).refreshed()
 
-    def stepped(self, rows: Rows, inner: int = 2) -> tuple[Mixture, FloatArray]:
+    def stepped(self, rows: EncodedRows, inner: int = 2) -> tuple[Mixture, FloatArray]:
         """One step of EM, and each model's log-likelihood before it."""
         counts, sizes, score = self._expect(rows)
         return self.fitted(counts, sizes, inner), score
 
-    def _expect(self, rows: Rows) -> tuple[Table, Table, FloatArray]:
+    def _expect(self, rows: EncodedRows) -> tuple[Table, Table, FloatArray]:
         i, units = self.index, rows.units
         counts = np.zeros((len(units), i.height, self.classes), dtype=np.float32)
         sizes = np.zeros((len(units), self.classes), dtype=np.float32)
@@ -132,7 +132,7 @@ class Mixture:
                 lo, hi, spread, i.bases, i.bit_starts, i.odds, P, Q, self.parent, kappa, bits
             )
 
-        in_threads(work, len(P), 2 if P.size * inner > MANY and len(P) > 1 else 1)
+        in_threads(work, len(P), 2 if P.size * inner > MANY_ROWS and len(P) > 1 else 1)
         return replace(self, pi=pi.astype(np.float32), P=P, Q=Q)
 
     def refreshed(self) -> Mixture:
@@ -158,7 +158,7 @@ class Mixture:
         )
         return replace(self, P=P, Q=Q)
 
-    def likelihoods(self, rows: Rows) -> FloatArray:
+    def likelihoods(self, rows: EncodedRows) -> FloatArray:
         """``[row, model]``, in the order of ``rows``, up to a constant of each row's outputs."""
         out = np.zeros((len(rows), len(self.near)))
         i = self.index
@@ -168,7 +168,13 @@ class Mixture:
         return out
 
     def draw(
-        self, rows: Rows, tokens: IntArray, drawn: int, key: int, out: IntArray, out_bits: IntArray
+        self,
+        rows: EncodedRows,
+        tokens: IntArray,
+        drawn: int,
+        key: int,
+        out: IntArray,
+        out_bits: IntArray,
     ) -> None:
         """Write posterior draws of the first ``drawn`` columns and of the bit columns.
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from opboost._typing import FloatArray, IntArray
 from opboost.denoise.category_shares import BitTally
-from opboost.denoise.encoded_rows import Index, Rows, Space, Table
+from opboost.denoise.encoded_rows import EncodedRows, Index, Space, Table
 from opboost.denoise.label_groups import Groups
 from opboost.denoise.latent_classes import FLOOR, Mixture
 
@@ -25,7 +25,7 @@ SHARES = (0.0, 0.003, 0.01, 0.03, 0.1, 0.3)
 SMOOTHINGS = (0.0, 0.01, 0.03, 0.06, 0.12, 0.3)
 """How far a step draws a cell's ratio to its column's law towards those of its neighbours."""
 
-DOUBT = 1.5
+SLACK_ERRORS = 1.5
 """A smoother law stands while held-out outputs are less likely by at most so many errors."""
 
 PATH = (4, 4, 8, 16, 32, 64, 128, 256, 512)
@@ -34,7 +34,7 @@ PATH = (4, 4, 8, 16, 32, 64, 128, 256, 512)
 LADDER = ((1, 0), (4, 0), (8, 1), (16, 1), (16, 2), (32, 3))
 """Candidates: classes in each group, and how much wider than the base's the kernel is."""
 
-ROWS_A_CLASS = 64
+MIN_ROWS_PER_CLASS = 64
 """Where groups do not lend each other rows, a class has at least so many of them."""
 
 CHECKS = ((6, 3), (12, 2), (24, 1), (48, 1))
@@ -51,7 +51,7 @@ class Base:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Chosen:
+class ChosenModel:
     """A candidate, its steps, the model that the training part gave, and its held-out gain.
 
     ``gain`` is in nats a row over one class a group.
@@ -74,7 +74,7 @@ def kernels(groups: Groups) -> list[Table]:
     return [k.astype(np.float32) for k in found]
 
 
-def tally(rows: Rows, index: Index) -> Table:
+def tally(rows: EncodedRows, index: Index) -> Table:
     """``[g, t]``: how many rows of group g have output t; of bits, how many sent, how many set."""
     counts = np.zeros((rows.groups, index.height), dtype=np.float32)
     top = index.bases[0] if len(index.bases) else index.height
@@ -155,7 +155,7 @@ class _Path:
         """Whether it is worse than the best by no more than the error of the difference allows."""
         seen = held[:, : self.chance.shape[1]]
         error = float(np.sqrt((seen * (self.chance - best.chance) ** 2).sum()))
-        return best.score - self.score <= DOUBT * error
+        return best.score - self.score <= SLACK_ERRORS * error
 
 
 def _paths(
@@ -197,7 +197,7 @@ def one_class(space: Space, counts: Table, base: Base, groups: Groups) -> Mixtur
 
 def seeded(
     one: Mixture,
-    rows: Rows,
+    rows: EncodedRows,
     classes: int,
     near: Table,
     groups: Groups,
@@ -235,7 +235,9 @@ def seeded(
     return made.refreshed()
 
 
-def _lean(P: Table, one: Table, index: Index, rows: Rows, centres: IntArray, lean: float) -> None:
+def _lean(
+    P: Table, one: Table, index: Index, rows: EncodedRows, centres: IntArray, lean: float
+) -> None:
     for j in range(len(index.offsets)):
         first, last = index.starts[j], index.starts[j + 1]
         M = index.matrix[index.places[j] : index.places[j + 1]].reshape(last - first, -1)
@@ -251,8 +253,13 @@ def _lean(P: Table, one: Table, index: Index, rows: Rows, centres: IntArray, lea
 
 
 def best_mixture(
-    one: Mixture, base: Base, train: Rows, held: Rows, groups: Groups, rng: np.random.Generator
-) -> Chosen:
+    one: Mixture,
+    base: Base,
+    train: EncodedRows,
+    held: EncodedRows,
+    groups: Groups,
+    rng: np.random.Generator,
+) -> ChosenModel:
     """The candidate of the ladder under which held-out rows are likeliest; the worse half of those
     that are left goes at each look.
 
@@ -261,13 +268,13 @@ def best_mixture(
     ways = kernels(groups)
     ladder = [(c, min(base.near + wider, len(ways) - 1)) for c, wider in LADDER]
     if not groups.ordered:  # class 3 of one label is not class 3 of another
-        most = max(1, int(np.median(train.sizes)) // ROWS_A_CLASS)
+        most = max(1, int(np.median(train.sizes)) // MIN_ROWS_PER_CLASS)
         ladder = [(c, base.near if c == 1 else 0) for c, _ in LADDER if c <= most]
     ladder = [pair for i, pair in enumerate(ladder) if pair not in ladder[:i]]
     bank = Mixture.side_by_side([seeded(one, train, c, ways[w], groups, rng) for c, w in ladder])
     judge = _told if groups.ordered else _told_apart
     before = judge(one, held)
-    best = Chosen(1, base.near, 0, bank[0], 0.0)
+    best = ChosenModel(1, base.near, 0, bank[0], 0.0)
     steps = 0
     for until, stay in CHECKS:
         for _ in range(until - steps):
@@ -277,7 +284,7 @@ def best_mixture(
         score, error = gains.mean(axis=0), gains.std(axis=0) / np.sqrt(max(len(held), 1))
         top = int(np.argmax(score))
         if score[top] > max(best.gain, 2 * error[top]):
-            best = Chosen(*ladder[top], steps, bank[top], float(score[top]))
+            best = ChosenModel(*ladder[top], steps, bank[top], float(score[top]))
         elif steps >= 2 * max(best.steps, CHECKS[1][0]):
             break
         kept = sorted(np.argsort(-score)[:stay].tolist())
@@ -286,12 +293,12 @@ def best_mixture(
     return best
 
 
-def _told(bank: Mixture, held: Rows) -> FloatArray:
+def _told(bank: Mixture, held: EncodedRows) -> FloatArray:
     """``[row, model]``: how likely held-out outputs are given their group, in nats."""
     return bank.likelihoods(held)
 
 
-def _told_apart(bank: Mixture, held: Rows) -> FloatArray:
+def _told_apart(bank: Mixture, held: EncodedRows) -> FloatArray:
     """``[row, model]``: how likely held-out groups are given the outputs, in nats.
 
     What a booster learns is what tells groups apart, so of two models that describe outputs this

@@ -11,12 +11,12 @@ from opboost._typing import FloatArray
 from opboost.errors import ParameterError
 from opboost.mechanisms import Mechanism, UnaryEncoding, WithMissing
 
-LARGEST = 512
+MAX_NOISE_MATRIX_CELLS = 512
 """Larger channels are not inverted: their tables would outgrow the data."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Channel:
+class NoiseMatrix:
     """``matrix[x, y]`` is the chance of output y from state x; rows sum to one.
 
     A column whose gaps are flagged has one state more (missing) and one output more (reported
@@ -44,7 +44,7 @@ class Channel:
     def posterior(self, pmf: FloatArray) -> FloatArray:
         """``[y, x]`` is P(x | y) where the column has this law; rows sum to one.
 
-        >>> Channel(np.array([[0.9, 0.1], [0.2, 0.8]])).posterior(np.array([0.5, 0.5])).round(3)
+        >>> NoiseMatrix(np.array([[0.9, 0.1], [0.2, 0.8]])).posterior(np.array([0.5, 0.5])).round(3)
         array([[0.818, 0.182],
                [0.111, 0.889]])
         """
@@ -53,7 +53,7 @@ class Channel:
         even = np.full_like(joint, 1 / self.states)
         return np.asarray(np.divide(joint, whole, out=even, where=whole > 0))
 
-    def sent_by(self, share: float) -> Channel:
+    def sent_by(self, share: float) -> NoiseMatrix:
         """The channel of a column that only this share of rows sends, with one output for the rest.
 
         The last output is "missing" where the channel has one, and a new one where it has not.
@@ -61,11 +61,11 @@ class Channel:
         if share >= 1:
             return self
         kept = share * self.matrix
-        return Channel(np.hstack([kept, np.full((self.states, 1), 1 - share)]))
+        return NoiseMatrix(np.hstack([kept, np.full((self.states, 1), 1 - share)]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Bits:
+class BitNoise:
     """The channel of unary bits: what a set and an unset bit say for its own category.
 
     ``odds`` holds P(bit | own) / P(bit | another), for an unset bit and for a set one.
@@ -75,15 +75,15 @@ class Bits:
     odds: tuple[float, float]
 
     @classmethod
-    def of(cls, mechanism: UnaryEncoding) -> Bits:
+    def of(cls, mechanism: UnaryEncoding) -> BitNoise:
         """From the mechanism's ``bit_channel``."""
         (quiet, loud), (miss, hit) = mechanism.bit_channel()
         return cls(len(mechanism.categories), (float(miss / quiet), float(hit / loud)))
 
 
-def channel_of(
-    mechanism: Mechanism | WithMissing, sent: float = 1.0, *, largest: int = LARGEST
-) -> Channel | None:
+def noise_matrix_of(
+    mechanism: Mechanism | WithMissing, sent: float = 1.0, *, largest: int = MAX_NOISE_MATRIX_CELLS
+) -> NoiseMatrix | None:
     """The channel of a mechanism on a grid; None where it is too large to be inverted.
 
     ``sent`` is the share of rows that send the column (``Budget.sampled``).  With a flag for gaps
@@ -100,14 +100,14 @@ def channel_of(
     matrix = plain.transition_matrix()
     matrix = matrix / matrix.sum(axis=1, keepdims=True)
     if not isinstance(mechanism, WithMissing):
-        return Channel(matrix).sent_by(sent)
+        return NoiseMatrix(matrix).sent_by(sent)
     lie, bits = mechanism.integer_flag()
     flip = lie / (1 << bits)
     constant = mechanism.constant - plain.domain.L
     values = np.vstack([(1 - flip) * matrix, flip * matrix[constant]])
     reported = np.append(np.full(len(matrix), flip), 1 - flip)
     whole = np.column_stack([sent * values, sent * reported + (1 - sent)])
-    return Channel(whole)
+    return NoiseMatrix(whole)
 
 
 def outputs_of(mechanism: Mechanism, values: Any, missing: Any = None) -> np.ndarray[Any, Any]:

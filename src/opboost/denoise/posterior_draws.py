@@ -8,7 +8,7 @@ import numpy as np
 
 from opboost._typing import BoolArray, FloatArray, IntArray
 from opboost.denoise.column_pairs import Pairing
-from opboost.denoise.encoded_rows import Codes, Rows
+from opboost.denoise.encoded_rows import Codes, EncodedRows
 from opboost.denoise.label_groups import Groups
 from opboost.denoise.latent_classes import Mixture
 
@@ -44,7 +44,7 @@ class States:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Law:
+class JointDistribution:
     """The law of clean rows and labels together, for rows whose label is not known."""
 
     member: Mixture
@@ -52,7 +52,7 @@ class Law:
     share: FloatArray
 
     @classmethod
-    def of(cls, member: Mixture, pairing: Pairing, groups: Groups) -> Law:
+    def of(cls, member: Mixture, pairing: Pairing, groups: Groups) -> JointDistribution:
         """Groups are as common as they were among the rows of the fit."""
         count = np.bincount(groups.of, minlength=groups.count) + 1e-9
         return cls(member, pairing, count / count.sum())
@@ -63,7 +63,7 @@ class Law:
         codes = self.pairing.paired(outputs.codes)
         count = len(self.share)
         for g in range(count):
-            rows = Rows.of(codes, outputs.bits, np.full(len(outputs), g), count)
+            rows = EncodedRows.of(codes, outputs.bits, np.full(len(outputs), g), count)
             score[:, g] += self.member.likelihoods(rows)[:, 0]
         score = np.exp(score - score.max(axis=1, keepdims=True))
         return np.asarray(score / score.sum(axis=1, keepdims=True))
@@ -96,7 +96,7 @@ def drawn(
 ) -> States:
     """One draw from one model, for rows of these groups; by default a row's token is its place."""
     space = pairs.paired_space()
-    rows = Rows.of(pairs.paired(outputs.codes), outputs.bits, group, len(member.pi))
+    rows = EncodedRows.of(pairs.paired(outputs.codes), outputs.bits, group, len(member.pi))
     key = int(np.random.SeedSequence([seed, number]).generate_state(1, np.uint64)[0])
     most = max((c.states for c in space.channels), default=1)
     cells = np.zeros((len(outputs), len(space.channels)), np.min_scalar_type(most))

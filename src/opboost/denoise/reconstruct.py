@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from opboost._typing import ArrayLike, FloatArray, IntArray
-from opboost.denoise.noise_matrix import Channel, channel_of
+from opboost.denoise.noise_matrix import NoiseMatrix, noise_matrix_of
 from opboost.errors import DataError, ParameterError
 from opboost.grid import Domain
 from opboost.mechanisms import Mechanism
@@ -19,7 +19,7 @@ LOOKS = (0, 4, 8, 16, 32, 64, 128, 256, 512)
 SMOOTHINGS = (0.0, 0.01, 0.03, 0.1, 0.3)
 """Shares of a cell's mass that a step lets go to its neighbours."""
 
-LARGEST = 2048
+MAX_RECONSTRUCTED_CELLS = 2048
 """A single column needs one table, so it may be larger than those of a whole model."""
 
 FOLDS = 5
@@ -87,7 +87,7 @@ def reconstruct(values: ArrayLike, m: Mechanism, *, seed: int = 0) -> Reconstruc
     column = np.asarray(values)
     if column.dtype.kind not in "iu" or not column.size:
         raise DataError(f"reconstruct takes released integers; got {column.dtype}, {column.size}")
-    channel = channel_of(m, largest=LARGEST)
+    channel = noise_matrix_of(m, largest=MAX_RECONSTRUCTED_CELLS)
     if channel is None:
         raise ParameterError(
             f"A grid of {m.domain.size} cells is too large to be deconvolved; use a coarser one."
@@ -105,7 +105,7 @@ def reconstruct(values: ArrayLike, m: Mechanism, *, seed: int = 0) -> Reconstruc
 
 
 def deconvolve(
-    counts: ArrayLike, channel: Channel, steps: int, smoothing: float = 0.0
+    counts: ArrayLike, channel: NoiseMatrix, steps: int, smoothing: float = 0.0
 ) -> FloatArray:
     """The pmf after so many steps of EM from an even start; without smoothing each step makes the
     counts likelier.
@@ -114,14 +114,14 @@ def deconvolve(
     return np.asarray(_stepped(_even(channel, 1), seen, channel, smoothing, steps)[0])
 
 
-def _even(channel: Channel, count: int) -> FloatArray:
+def _even(channel: NoiseMatrix, count: int) -> FloatArray:
     return np.full((count, channel.states), 1 / channel.states)
 
 
 def _stepped(
     pmfs: FloatArray,
     seen: FloatArray | IntArray,
-    channel: Channel,
+    channel: NoiseMatrix,
     smoothing: float | FloatArray,
     steps: int,
 ) -> FloatArray:
@@ -138,7 +138,7 @@ def _stepped(
     return pmfs
 
 
-def _chosen(counts: IntArray, channel: Channel, rng: np.random.Generator) -> tuple[float, int]:
+def _chosen(counts: IntArray, channel: NoiseMatrix, rng: np.random.Generator) -> tuple[float, int]:
     """The smoothest law that held-out values do not find less likely than the likeliest one, by
     more than the standard error over five folds.
     """

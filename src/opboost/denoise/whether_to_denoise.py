@@ -8,17 +8,17 @@ import numpy as np
 
 from opboost._typing import FloatArray
 
-LEAST_ROWS = 300
+MIN_ROWS = 300
 """With fewer rows the held-out ones tell nothing, and rows stay as they are."""
 
 SLOPES = tuple(0.1 * k for k in range(16))
 
-LEAST_TOLD = 0.5
+MIN_INFORMATION_NATS = 0.5
 """At least this part of predictions' spread is taken for what they tell, however few the guesses:
 what is left of noise by noise may be anything, and would be scaled up to a loss below zero."""
 
 
-FEW = 2_000
+FEW_ROWS = 2_000
 """With fewer rows than this, held-out ones flatter draws, and what came counts for more."""
 
 
@@ -46,7 +46,7 @@ class Verdict:
         gap = denoised - naive
         error = float(gap.std(ddof=1) / np.sqrt(len(gap))) if len(gap) > 1 else np.inf
         skill = 1 - float(naive.mean()) / max(float(null.mean()), 1e-12)
-        slack = 1 - 4 * max(0.0, skill * max(1.0, FEW / rows) - 0.5)
+        slack = 1 - 4 * max(0.0, skill * max(1.0, FEW_ROWS / rows) - 0.5)
         return cls(float(naive.mean()), float(denoised.mean()), error, slack)
 
     @property
@@ -76,7 +76,7 @@ def losses(
     if task == "regression":
         centred, wanted = prediction - prediction.mean(), y - y.mean()
         spread = float((centred**2).mean())
-        power = max(spread - float(np.mean(variance)), LEAST_TOLD * spread, 1e-12)
+        power = max(spread - float(np.mean(variance)), MIN_INFORMATION_NATS * spread, 1e-12)
         slope = max(float((centred * wanted).mean()) / power, 0.0)
         return np.asarray((wanted - slope * centred) ** 2 - slope**2 * variance)
     true = y.astype(np.int64)

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from opboost._typing import FloatArray, IntArray
-from opboost.distributions.clamped_laplace import LaplaceLaw
+from opboost.distributions.clamped_laplace import ClampedLaplace
 from opboost.distributions.distribution import loss
 from opboost.distributions.truncated_geometric import draw_within, sum_log_ratio
 from opboost.grid import Domain, Partition
@@ -18,7 +18,7 @@ from opboost.randomness.streams import Source
 
 
 @dataclass(frozen=True, slots=True)
-class RunsLaw:
+class CellRuns:
     """``P[y | x] = P[run of y | run of x] · P[y in its run | x clamped to that run]``.
 
     The run follows the truncated two-sided law with decay ``outer`` (two-sided noise without
@@ -37,7 +37,7 @@ class RunsLaw:
         if self.outer is not None:
             if self.partition.domain is None:
                 runs = Domain(*(self.partition.index(e) for e in (self.outputs.L, self.outputs.R)))
-                index = LaplaceLaw(runs, self.outer).draw(index, source, start)
+                index = ClampedLaplace(runs, self.outer).draw(index, source, start)
             else:
                 lowest = np.zeros(len(x), dtype=np.int64)
                 highest = np.full(len(x), self.partition.count - 1, dtype=np.int64)

@@ -16,7 +16,7 @@ from opboost.randomness.streams import Bits, Source
 
 
 @dataclass(frozen=True, slots=True)
-class LaplaceLaw:
+class ClampedLaplace:
     """``P[y | x] = (1−q)/(1+q) · q**|x−y|`` inside the range; each end takes the mass beyond it."""
 
     outputs: Domain

@@ -9,7 +9,7 @@ from opboost.grid import Domain
 from opboost.randomness.streams import Source
 
 
-class Law(Protocol):
+class Distribution(Protocol):
     """A conditional distribution on integers, known exactly."""
 
     @property
@@ -34,6 +34,6 @@ class Law(Protocol):
         ...
 
 
-def loss(law: Law, x: int, y: int) -> float:
+def loss(law: Distribution, x: int, y: int) -> float:
     """The worst log-ratio of the pair, either way, rounded up."""
     return max(law.gain(x, y), law.gain(y, x))

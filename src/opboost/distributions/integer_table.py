@@ -47,7 +47,7 @@ def rounded_rows(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TableLaw:
+class IntegerTable:
     """``P[y | x] = weights[x − inputs.L][y − outputs.L] / 2**bits``."""
 
     inputs: Domain

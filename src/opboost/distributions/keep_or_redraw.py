@@ -16,7 +16,7 @@ from opboost.randomness.streams import Bits, Source
 
 
 @dataclass(frozen=True, slots=True)
-class KeepLaw:
+class KeepOrRedraw:
     """The value itself is ``ratio`` times as likely as any other cell.
 
     Drawn as: keep with probability ``(ratio − 1) / (ratio + k − 1)``, else uniform on all k cells.

@@ -25,7 +25,7 @@ _HALF = Fraction(1, 2)
 
 
 @dataclass(frozen=True, slots=True)
-class PiecesLaw:
+class PiecewiseDensity:
     """The piecewise mechanism of Wang et al. (ICDE 2019) on a grid.
 
     In cells from L on, the line reaches from ``−w`` to ``span + w`` with ``w = span / (s−1)``; the

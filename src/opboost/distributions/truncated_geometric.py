@@ -20,7 +20,7 @@ _BITS = 256
 
 
 @dataclass(frozen=True, slots=True)
-class TwoSidedLaw:
+class TruncatedGeometric:
     """``P[y | x]`` proportional to ``q**|x−y|`` on the range.
 
     Draws take a side, then a geometric distance modulo the number of cells on it: no draw is

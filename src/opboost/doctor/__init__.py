@@ -1,7 +1,7 @@
 """What is well and what is not: the machine, and what a party's file names.
 
-``machine.py`` looks at packages, processor, threads and disk; ``party.py`` at a configuration, its
-keys and its certificates.  Nothing is written, and nobody is called.
+``machine_checks.py`` looks at packages, processor, threads and disk; ``party_checks.py`` at a
+configuration, its keys and its certificates. Nothing is written, and nobody is called.
 """
 
 from opboost.doctor.finding import Finding, State

@@ -16,7 +16,7 @@ from opboost.columns.private_column import Prepared, PrivateColumn
 Release = dict[Hashable, list[OutColumn]]
 
 
-class Content:
+class TableContent:
     """A keyed digest of private columns, built up column by column."""
 
     def __init__(self, key: bytes) -> None:
@@ -45,18 +45,18 @@ class ReleaseMemory:
         self._key = secrets.token_bytes(32)
         self._kept: dict[int, tuple[weakref.ref[Any], bytes, Release]] = {}
 
-    def content(self) -> Content:
+    def content(self) -> TableContent:
         """An empty digest under this memory's key."""
-        return Content(self._key)
+        return TableContent(self._key)
 
-    def find(self, table: object, content: Content) -> Release | None:
+    def find(self, table: object, content: TableContent) -> Release | None:
         """The release of this object, if its private columns have not changed since."""
         entry = self._kept.get(id(table))
         if entry is None or entry[0]() is not table or entry[1] != content.digest():
             return None
         return entry[2]
 
-    def keep(self, table: object, content: Content, release: Release) -> None:
+    def keep(self, table: object, content: TableContent, release: Release) -> None:
         """Remember a release; an object that cannot be watched is not remembered."""
         self.made += 1
         number = id(table)

@@ -85,7 +85,7 @@ def save_trained(trained: Trained, folder: Path) -> None:
     trained.save(partial / _MODULES[kind][1])
     model = partial / _MODULES[kind][1]
     about = {"kind": kind, "sha256": _digest(model)}
-    atomic_files.write(partial / "kind", atomic_files.sealed(json.dumps(about).encode()))
+    atomic_files.write(partial / "kind", atomic_files.with_checksum(json.dumps(about).encode()))
     atomic_files.flush(model)
     partial.rename(folder)
     atomic_files.flush(folder.parent)
@@ -96,7 +96,7 @@ _TRAIN_AGAIN = "Remove the folder that it is in: the model is trained again."
 
 def load_trained(folder: Path, task: str, features: int) -> Trained:
     """The model that :func:`save_trained` put there."""
-    about = atomic_files.read_json(folder / "kind", dict[str, str], _TRAIN_AGAIN, seal=True)
+    about = atomic_files.read_json(folder / "kind", dict[str, str], _TRAIN_AGAIN, checksum=True)
     kind = about.get("kind", "")
     if kind not in _MODULES:
         raise atomic_files.damaged(folder / "kind", _TRAIN_AGAIN)
@@ -155,7 +155,7 @@ def load(path: str | Path) -> OpBoostClassifier | OpBoostRegressor:
         raise DataError(f"{Path(path).name} is not a saved estimator ({why})") from None
 
 
-MOST_CLASS_BYTES = 2**26
+MAX_CLASS_BYTES = 2**26
 """Bytes that all names of classes may take in memory; a text's type states the longest."""
 
 
@@ -237,6 +237,6 @@ def _classes(dtype: str, values: list[Any]) -> np.ndarray[Any, Any]:
     kind = np.dtype(dtype)
     if any(isinstance(value, list | dict) for value in values):
         raise DataError("The classes of an estimator are a plain list")
-    if kind.itemsize * len(values) > MOST_CLASS_BYTES:
+    if kind.itemsize * len(values) > MAX_CLASS_BYTES:
         raise DataError("The classes of an estimator take too much memory in the type it states")
     return np.array(values, dtype=kind)

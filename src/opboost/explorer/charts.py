@@ -12,9 +12,9 @@ from opboost._typing import FloatArray
 from opboost.explorer.choice import KINDS, Choice
 from opboost.explorer.equal_loss import level, matched
 from opboost.explorer.log_distributions import log_rows
-from opboost.explorer.mechanism_figures import Figures, Person, figures, person, worst
+from opboost.explorer.mechanism_figures import ExamplePerson, Figures, figures, person, worst
 from opboost.mechanisms import LocalMap
-from opboost.plots.svg import Chart, Series, Shape, short
+from opboost.plots.svg import Series, Shape, SvgChart, short
 
 SHAPES: dict[str, Shape] = {
     "clamp-map": "circle",
@@ -51,11 +51,11 @@ class View:
 
     choice: Choice
     figures: Figures
-    person: Person
+    person: ExamplePerson
     exact: float
     goal: float
     rivals: tuple[Rival, ...]
-    charts: Mapping[str, Chart]
+    charts: Mapping[str, SvgChart]
 
 
 def view(choice: Choice) -> View:
@@ -85,7 +85,7 @@ def interval(choice: Choice, first: int, last: int) -> tuple[float, float]:
     return choice.mapping.interval(first)[0], choice.mapping.interval(last)[1]
 
 
-def _neighbours(choice: Choice, seen: Person) -> Chart:
+def _neighbours(choice: Choice, seen: ExamplePerson) -> SvgChart:
     mechanism, cell = choice.mechanism, seen.cell
     grid = mechanism.domain
     beside = [c for c in (cell - 1, cell + 1) if c in grid]
@@ -100,7 +100,7 @@ def _neighbours(choice: Choice, seen: Person) -> Chart:
         Series(name, _points(grid.L, row, first, last), look, shape)
         for name, row, look, shape in zip(names, rows, looks, shapes, strict=False)
     ]
-    return Chart(
+    return SvgChart(
         "What may be sent for a value and for its neighbours",
         f"Cell {cell} is sent as cell {seen.arrived} most often, with chance "
         f"{short(seen.chance)}. Whatever is sent, it is at most {short(times)} times as likely for "
@@ -118,7 +118,7 @@ def _points(lower: int, row: FloatArray, first: int, last: int) -> list[tuple[fl
     return [(float(lower + y), float(row[y])) for y in range(first, last + 1)]
 
 
-def _loss(choice: Choice, found: Figures) -> Chart:
+def _loss(choice: Choice, found: Figures) -> SvgChart:
     steps = [s for s in found.steps if s.loss is not None and s.bound is not None]
     promised = [(float(s.distance), float(s.bound or 0)) for s in steps]
     exact = [(float(s.distance), float(s.loss or 0)) for s in steps]
@@ -134,7 +134,7 @@ def _loss(choice: Choice, found: Figures) -> Chart:
             f"(promised {short(steps[0].bound or 0)}), the two ends of the grid by "
             f"{short(far.loss or 0)} (promised {short(far.bound or 0)})."
         )
-    return Chart(
+    return SvgChart(
         "How far two values can be told apart",
         words,
         "distance in cells",
@@ -147,9 +147,9 @@ def _loss(choice: Choice, found: Figures) -> Chart:
     )
 
 
-def _order(choice: Choice, found: Figures) -> Chart:
+def _order(choice: Choice, found: Figures) -> SvgChart:
     middle = found.steps[len(found.steps) // 2]
-    return Chart(
+    return SvgChart(
         "How much order survives",
         f"Of two values {middle.distance} cells apart the larger one is sent as the larger one "
         f"with a chance of {short(middle.gamma)} at least; ties count as lost. Over a whole column "
@@ -167,7 +167,7 @@ def _gammas(found: Figures) -> list[tuple[float, float]]:
     return [(float(s.distance), s.gamma) for s in found.steps]
 
 
-def _belief(choice: Choice, seen: Person) -> Chart:
+def _belief(choice: Choice, seen: ExamplePerson) -> SvgChart:
     grid = choice.mechanism.domain
     a, b = interval(choice, *seen.interval)
     words = (
@@ -178,7 +178,7 @@ def _belief(choice: Choice, seen: Person) -> Chart:
     )
     points = _points(grid.L, seen.belief, 0, grid.size - 1)
     bars = grid.size <= 128
-    return Chart(
+    return SvgChart(
         "What the receiver believes about one person",
         words,
         "cell of the person",
@@ -188,12 +188,12 @@ def _belief(choice: Choice, seen: Person) -> Chart:
     )
 
 
-def _rivals(choice: Choice, rivals: list[Rival]) -> Chart:
+def _rivals(choice: Choice, rivals: list[Rival]) -> SvgChart:
     drawn = [r for r in rivals if r.figures is not None]
     hiding = [r for r in drawn if r.figures is not None and math.isfinite(r.figures.total)]
     best = max(hiding, key=lambda r: r.figures.order if r.figures else 0.0)
     same = "two neighbouring cells" if choice.match == "cell" else "the two ends of the grid"
-    return Chart(
+    return SvgChart(
         "Order kept by each mechanism",
         f"Every line is scaled until {same} can be told apart exactly as far as with the chosen "
         f"mechanism. Of those that hide the whole value, {best.name} keeps most order.",

@@ -22,10 +22,10 @@ from opboost.mechanisms import (
 )
 from opboost.promises import Joint, checked_epsilon
 
-CELLS = 1024
+MAX_CELLS = 1024
 """The largest grid that is drawn."""
 
-LEVEL = 50.0
+MAX_LEVEL = 50.0
 """The highest level that is drawn: beyond it a release hides nothing."""
 
 KINDS = {
@@ -156,15 +156,15 @@ def _mechanism(fields: Mapping[str, str], problems: Problems) -> Mechanism | Non
     kind, domain, epsilon, theta, alpha = fields["kind"], Domain(1, 10), 1.0, 1, 1.0
     with problems.at("cells"):
         domain = Domain(1, whole("cells", fields["cells"]))
-        if domain.size > CELLS:
+        if domain.size > MAX_CELLS:
             raise ParameterError(
-                f"The page draws up to {CELLS:,} cells; got {domain.size:,}. "
+                f"The page draws up to {MAX_CELLS:,} cells; got {domain.size:,}. "
                 "opboost certify takes grids of any size."
             )
     with problems.at("epsilon"):
         epsilon = checked_epsilon("epsilon", number("epsilon", fields["epsilon"]))
-        if epsilon > LEVEL:
-            raise ParameterError(f"The page draws levels up to {LEVEL:g}; got {epsilon:g}.")
+        if epsilon > MAX_LEVEL:
+            raise ParameterError(f"The page draws levels up to {MAX_LEVEL:g}; got {epsilon:g}.")
     with problems.at("kind"):
         if kind not in KINDS:
             raise ParameterError(f"kind must be one of {', '.join(KINDS)}; got {kind!r}.")

@@ -18,7 +18,7 @@ from opboost.mechanisms import LocalMap, Mechanism, Piecewise
 Measure = Literal["cell", "whole"]
 """What shall be the same: the worst loss of two neighbouring cells, or that of the two ends."""
 
-HIGHEST = 300.0
+MAX_LEVEL = 300.0
 """Levels above this are not looked for."""
 
 
@@ -66,7 +66,7 @@ def matched(mechanism: Mechanism, goal: float, measure: Measure) -> Mechanism | 
     gap: Callable[[float], float] = lambda log_factor: (  # noqa: E731
         math.log(level(mechanism.scaled(math.exp(log_factor)), measure)) - math.log(goal)
     )
-    low, high = math.log(1e-3), math.log(HIGHEST / largest)
+    low, high = math.log(1e-3), math.log(MAX_LEVEL / largest)
     guess = math.log(goal / level(mechanism, measure))
     for begin, end in ((guess - 0.7, guess + 0.7), (low, high)):
         begin, end = max(begin, low), min(end, high)

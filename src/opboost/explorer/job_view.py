@@ -15,7 +15,7 @@ from opboost.errors import ConfigError, DataError, OpBoostError, WireError
 from opboost.explorer.remaining_budget import LedgerView
 from opboost.protocol.messages import Schema, SplitQuery, SplitValues, decode
 from opboost.storage import atomic_files
-from opboost.transport.label.job_folder import JobRecord, Mailbox, jobs, status
+from opboost.transport.label.job_folder import JobRecord, PartyFolder, jobs, status
 
 PHASES = {
     "aligning": "Finding the rows that all parties have.",
@@ -29,7 +29,7 @@ PHASES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class AskedColumn:
     """What a party was asked about one of its columns, and whether it answered."""
 
     column: str
@@ -47,7 +47,7 @@ class Party:
     columns_due: int
     bytes: int
     aligned: float
-    questions: tuple[Question, ...]
+    questions: tuple[AskedColumn, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class JobRun:
     """Where a job stands."""
 
     job: str
@@ -117,12 +117,12 @@ class RunView:
             )
         return known[-1]
 
-    def look(self, now: datetime | None = None) -> Run:
+    def look(self, now: datetime | None = None) -> JobRun:
         """Where the job stands now."""
         job = self.job()
         where, record = status(job), JobRecord.load(job)
         events = _events(job / "label.jsonl")
-        boxes = {name: Mailbox(job, name) for name in record.parties}
+        boxes = {name: PartyFolder(job, name) for name in record.parties}
         parties = tuple(
             Party(name, questions=_questions(boxes[name]), **facts)
             for name, facts in where["parties"].items()
@@ -130,7 +130,7 @@ class RunView:
         share = _share(str(where["phase"]), parties)
         manifest = job / "manifest.json"
         lines: list[dict[str, Any]] = [] if self.ledger is None else _entries(self.ledger)
-        return Run(
+        return JobRun(
             record.job,
             str(where["phase"]),
             int(where["rows"]),
@@ -181,7 +181,7 @@ def _fact(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def _questions(box: Mailbox) -> tuple[Question, ...]:
+def _questions(box: PartyFolder) -> tuple[AskedColumn, ...]:
     """The cuts that a party was asked for, by column: how many, never which."""
     if not box.has("query"):
         return ()
@@ -195,7 +195,7 @@ def _questions(box: Mailbox) -> tuple[Question, ...]:
     except (WireError, DataError, OSError):
         return ()
     return tuple(
-        Question(names[c.column], len(c.codes), c.column in answered)
+        AskedColumn(names[c.column], len(c.codes), c.column in answered)
         for c in query.columns
         if c.column < len(names)
     )

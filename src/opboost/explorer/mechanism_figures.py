@@ -14,15 +14,15 @@ from opboost.grid import Domain
 from opboost.mechanisms import Mechanism
 from opboost.metrics.expected_kendall import expected_kendall
 
-EVERY = 128
+MAX_DRAWN_CELLS = 128
 """Up to so many cells averages are over every value; beyond, over 40, evenly spaced."""
 
-FEW = 48
+FEW_CELLS = 48
 """Up to so many cells every pair at every distance is looked at; beyond, the telling ones."""
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class DistanceStep:
     """One distance: the pair with a promise that loses most, its bound, and the order kept.
 
     ``loss`` and ``bound`` are None where no pair at this distance has a promise.
@@ -43,7 +43,7 @@ class Figures:
     """
 
     mechanism: Mechanism
-    steps: tuple[Step, ...]
+    steps: tuple[DistanceStep, ...]
     moved: float
     order: float
     total: float
@@ -59,7 +59,7 @@ def figures(mechanism: Mechanism) -> Figures:
     (1.28, 0.848, 1.152)
     """
     domain = mechanism.domain
-    x = domain.values() if domain.size <= EVERY else spread(domain.L, domain.R, 40)
+    x = domain.values() if domain.size <= MAX_DRAWN_CELLS else spread(domain.L, domain.R, 40)
     masses = np.exp(log_rows(mechanism, x))
     moved = (masses * np.abs(domain.values() - x[:, None])).sum(axis=1).mean()
     order = expected_kendall(masses, np.ones(len(x), dtype=np.int64))[0]
@@ -76,7 +76,7 @@ def spread(first: int, last: int, most: int) -> IntArray:
 
 def distances(domain: Domain) -> IntArray:
     """All distances of a small grid; the first ones and then rarer ones of a larger one."""
-    if domain.size <= FEW:
+    if domain.size <= FEW_CELLS:
         return np.arange(1, domain.size)
     return np.unique(np.geomspace(1, domain.span, 10).round().astype(np.int64))
 
@@ -84,7 +84,7 @@ def distances(domain: Domain) -> IntArray:
 def starts(mechanism: Mechanism, distance: int) -> IntArray:
     """The lower ends of the pairs at a distance that are looked at: all, or the telling ones."""
     domain = mechanism.domain
-    if domain.size <= FEW:
+    if domain.size <= FEW_CELLS:
         return np.arange(domain.L, domain.R - distance + 1)
     ends = [domain.L, domain.L + 1, domain.R - distance - 1, domain.R - distance]
     borders = [b + by for b in mechanism.landmarks() for by in (-1, -distance, -distance // 2)]
@@ -92,17 +92,17 @@ def starts(mechanism: Mechanism, distance: int) -> IntArray:
     return few[(few >= domain.L) & (few <= domain.R - distance)].astype(np.int64)
 
 
-def _step(mechanism: Mechanism, distance: int) -> Step:
+def _step(mechanism: Mechanism, distance: int) -> DistanceStep:
     x = starts(mechanism, distance)
     low, high = log_rows(mechanism, x), log_rows(mechanism, x + distance)
     gamma = (np.exp(low).cumsum(axis=1)[:, :-1] * np.exp(high)[:, 1:]).sum(axis=1).min()
     losses = worst(low, high)
     promised = np.flatnonzero(np.isfinite(losses))
     if not promised.size:
-        return Step(distance, None, None, float(gamma))
+        return DistanceStep(distance, None, None, float(gamma))
     at = promised[np.argmax(losses[promised])]
     bound = mechanism.guarantee().bound(int(x[at]), int(x[at]) + distance)
-    return Step(distance, float(losses[at]), bound, float(gamma))
+    return DistanceStep(distance, float(losses[at]), bound, float(gamma))
 
 
 def worst(one: FloatArray, other: FloatArray) -> FloatArray:
@@ -114,7 +114,7 @@ def worst(one: FloatArray, other: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, slots=True)
-class Person:
+class ExamplePerson:
     """What the receiver makes of a person whose value lies in ``cell``, if all cells are as likely.
 
     ``arrived`` is the output that is sent most often, ``belief`` the posterior that follows from
@@ -134,7 +134,7 @@ class Person:
         return float(self.sent.max())
 
 
-def person(mechanism: Mechanism, cell: int, share: float = 0.9) -> Person:
+def person(mechanism: Mechanism, cell: int, share: float = 0.9) -> ExamplePerson:
     """Look at one value through the receiver's eyes.
 
     >>> import opboost as op
@@ -149,7 +149,7 @@ def person(mechanism: Mechanism, cell: int, share: float = 0.9) -> Person:
     belief = likelihood / likelihood.sum()
     first, last = _shortest(belief, share)
     inside = float(belief[first : last + 1].sum())
-    return Person(cell, sent, arrived, belief, (lower + first, lower + last), inside)
+    return ExamplePerson(cell, sent, arrived, belief, (lower + first, lower + last), inside)
 
 
 def _shortest(belief: FloatArray, share: float) -> tuple[int, int]:

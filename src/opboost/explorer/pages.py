@@ -14,10 +14,10 @@ from opboost.errors import OpBoostError, visible
 from opboost.explorer.charts import SHAPES, View, view
 from opboost.explorer.choice import KINDS, Choice, Form, chosen
 from opboost.explorer.choice_as_toml import as_toml
-from opboost.explorer.job_view import Run
+from opboost.explorer.job_view import JobRun
 from opboost.explorer.remaining_budget import LedgerView
-from opboost.explorer.trial_process import Progress, Result
-from opboost.plots.svg import Chart, Series, draw, short, swatch
+from opboost.explorer.trial_process import TrialProgress, TrialResult
+from opboost.plots.svg import Series, SvgChart, draw, short, swatch
 
 
 @lru_cache
@@ -112,7 +112,7 @@ def explorer_page(
     table: str,
     names: Sequence[str],
     sample: int,
-    progress: Progress,
+    progress: TrialProgress,
     has_job: bool,
 ) -> Markup:
     """The whole page."""
@@ -133,12 +133,12 @@ def explorer_page(
     )
 
 
-def trial_part(progress: Progress) -> Markup:
+def trial_part(progress: TrialProgress) -> Markup:
     """How far a trial is, and what it found."""
     return filled("trial.html", progress=progress, chart=_accuracy(progress.results))
 
 
-def _accuracy(results: Sequence[Result]) -> Chart | None:
+def _accuracy(results: Sequence[TrialResult]) -> SvgChart | None:
     noisy = [r for r in results if r.epsilon is not None]
     if not noisy:
         return None
@@ -152,7 +152,7 @@ def _accuracy(results: Sequence[Result]) -> Chart | None:
     for way, shape in (("naive", "square"), ("denoised", "circle")):
         points = [(r.epsilon or 0.0, r.score) for r in noisy if r.way == way]
         series.append(Series(way, points, way, shape))  # type: ignore[arg-type]
-    return Chart(
+    return SvgChart(
         f"{noisy[0].measure} on rows that were kept out",
         f"Without noise the sample of {noisy[0].rows:,} rows gives {short(plain)}; {told}.",
         "ε",
@@ -172,17 +172,17 @@ def choice_of(form: Form) -> Choice:
     return choice
 
 
-def run_page(run: Run) -> Markup:
+def run_page(run: JobRun) -> Markup:
     """A job's whole page."""
     return filled("run.html", page="run", has_job=True, run=run, part=run_part(run))
 
 
-def run_part(run: Run) -> Markup:
+def run_part(run: JobRun) -> Markup:
     """What changes while a job goes on."""
     return filled("run_part.html", run=run, left=_left(run), chart=_learnt(run))
 
 
-def _left(run: Run) -> str:
+def _left(run: JobRun) -> str:
     if run.over:
         return "none"
     if run.eta is None:
@@ -190,11 +190,11 @@ def _left(run: Run) -> str:
     return f"about {run.eta / 60:.0f} min" if run.eta >= 90 else f"about {run.eta:.0f} s"
 
 
-def _learnt(run: Run) -> Chart | None:
+def _learnt(run: JobRun) -> SvgChart | None:
     if run.curve is None:
         return None
     points = [(float(r), v) for r, v in zip(run.curve.rounds, run.curve.loss, strict=True)]
-    return Chart(
+    return SvgChart(
         "Training curve",
         f"The {run.curve.measure} on the rows that were learnt from fell from "
         f"{short(points[0][1])} to {short(points[-1][1])} in {run.curve.rounds[-1]:,} rounds.",

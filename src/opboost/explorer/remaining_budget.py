@@ -12,7 +12,7 @@ from opboost.ledger.ledger_summary import summary
 from opboost.ledger.open_ledger import declared_ledger
 from opboost.promises import Joint
 
-FRESH = 5.0
+FRESH_SECONDS = 5.0
 """Seconds for which a ledger that was read is not read again."""
 
 
@@ -35,11 +35,11 @@ class LedgerView:
     """A ledger as the page sees it: read, never written."""
 
     def __init__(self, config: Path) -> None:
-        self._config, self._read, self._found = config, -FRESH, dict[str, Any]()
+        self._config, self._read, self._found = config, -FRESH_SECONDS, dict[str, Any]()
 
     def summary(self) -> dict[str, Any]:
         """Releases and what was spent, a few seconds old at most."""
-        if time.monotonic() - self._read >= FRESH:
+        if time.monotonic() - self._read >= FRESH_SECONDS:
             with declared_ledger(self._config) as opened:
                 self._found = summary(opened)
             self._read = time.monotonic()

@@ -24,7 +24,7 @@ from opboost.explorer.choice import Form
 from opboost.explorer.choice_as_toml import as_toml
 from opboost.explorer.job_view import RunView
 from opboost.explorer.remaining_budget import LedgerView
-from opboost.explorer.trial_process import ROWS, Background
+from opboost.explorer.trial_process import SAMPLE_ROWS, TrialProcess
 from opboost.files.read_tables import column_names, table_files
 
 HOST = "127.0.0.1"
@@ -39,7 +39,7 @@ class Site:
     ledger: LedgerView | None = None
     run: RunView | None = None
     names: tuple[str, ...] = ()
-    trial: Background = field(default_factory=Background)
+    trial: TrialProcess = field(default_factory=TrialProcess)
 
     @classmethod
     def of(cls, table: Path | None, ledger: Path | None, job: Path | None) -> Site:
@@ -77,7 +77,7 @@ def application(site: Site) -> Starlette:
                 ledger=site.ledger,
                 table=site.table.name if site.table else "",
                 names=site.names,
-                sample=ROWS,
+                sample=SAMPLE_ROWS,
                 progress=site.trial.progress(),
                 has_job=site.run is not None,
             )

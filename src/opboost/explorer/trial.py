@@ -27,13 +27,13 @@ from opboost.config import Plan
 from opboost.config.columns_file import parse
 from opboost.errors import ColumnError, DataError, OpBoostError
 from opboost.estimators.boosted import OpBoostClassifier, kind_for
-from opboost.explorer.trial_process import ROWS, Result, Way
+from opboost.explorer.trial_process import SAMPLE_ROWS, TrialResult, Way
 from opboost.files.read_tables import column_names, table_files
 from opboost.files.whole_table import label_of, read_table
 from opboost.mechanisms import Mechanism
 from opboost.randomness.streams import SeededRng
 
-READ = 50_000
+MAX_ROWS_READ = 50_000
 """Rows from whose first pieces the sample is drawn."""
 
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
@@ -48,7 +48,7 @@ TREES: dict[str, dict[str, Any]] = {
 }
 
 
-def tried(source: Path, plan: Plan, label: str, *, seed: int = 0) -> Iterator[Result]:
+def tried(source: Path, plan: Plan, label: str, *, seed: int = 0) -> Iterator[TrialResult]:
     """Train and measure, one model at a time; scores are of plain rows that were kept out."""
     private = [c for c in plan.private if c.name != label]
     sample = _sample(source, plan, label, seed)
@@ -67,8 +67,8 @@ def tried(source: Path, plan: Plan, label: str, *, seed: int = 0) -> Iterator[Re
     score = _Score(task, classes, y[cut:])
     of, done = 1 + 2 * len(FACTORS), 1
 
-    def result(way: Way, level: float | None, predicted: Any) -> Result:
-        return Result(way, level, score.of(predicted), score.name, done, of, len(y))
+    def result(way: Way, level: float | None, predicted: Any) -> TrialResult:
+        return TrialResult(way, level, score.of(predicted), score.name, done, of, len(y))
 
     numbers = np.column_stack([X.column(n).to_numpy() for n in names]).astype(np.float32)
     coded = np.searchsorted(classes, y) if len(classes) else y.astype(np.float64)
@@ -112,8 +112,8 @@ def _sample(source: Path, plan: Plan, label: str, seed: int) -> pa.Table:
     if len(wanted) < 2:
         raise DataError("No column but the label has bounds", hint="Declare one more.")
     private = [c for c in plan.private if c.name != label]
-    table = read_table(source, private, most=READ).select(wanted).drop_null()
-    order = np.random.default_rng(seed).permutation(len(table))[:ROWS]
+    table = read_table(source, private, most=MAX_ROWS_READ).select(wanted).drop_null()
+    order = np.random.default_rng(seed).permutation(len(table))[:SAMPLE_ROWS]
     return table.take(pa.array(order))
 
 

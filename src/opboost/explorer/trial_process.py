@@ -11,14 +11,14 @@ from typing import Any, Literal
 
 from opboost.runtime.child_processes import python_command
 
-ROWS = 3000
+SAMPLE_ROWS = 3000
 """Rows of the sample, of which a third is kept for measuring."""
 
 Way = Literal["plain", "naive", "denoised"]
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class TrialResult:
     """One model: how it was trained, at which level (None without noise), and how good it is."""
 
     way: Way
@@ -34,11 +34,11 @@ State = Literal["idle", "running", "done", "stopped", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class TrialProgress:
     """How far a trial is; ``problem`` says why it failed."""
 
     state: State = "idle"
-    results: tuple[Result, ...] = ()
+    results: tuple[TrialResult, ...] = ()
     problem: str = ""
 
     @property
@@ -48,11 +48,11 @@ class Progress:
 
 
 @dataclass(slots=True)
-class Background:
+class TrialProcess:
     """At most one trial at a time."""
 
     _process: subprocess.Popen[str] | None = None
-    _progress: Progress = Progress()
+    _progress: TrialProgress = TrialProgress()
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def start(self, table: Path, label: str, toml: str) -> None:
@@ -67,7 +67,7 @@ class Background:
             encoding="utf-8",
         )
         with self._lock:
-            self._process, self._progress = process, Progress("running")
+            self._process, self._progress = process, TrialProgress("running")
         assert process.stdin is not None
         process.stdin.write(json.dumps({"table": str(table), "label": label, "toml": toml}))
         process.stdin.close()
@@ -78,12 +78,12 @@ class Background:
         with self._lock:
             process, self._process = self._process, None
             if process is not None and self._progress.state == "running":
-                self._progress = Progress("stopped", self._progress.results)
+                self._progress = TrialProgress("stopped", self._progress.results)
         if process is not None:
             process.kill()
             process.wait()
 
-    def progress(self) -> Progress:
+    def progress(self) -> TrialProgress:
         """Where the trial stands."""
         with self._lock:
             return self._progress
@@ -99,14 +99,16 @@ class Background:
                 return
             now = self._progress.results
             words = "The trial ended before it was done, through a defect of OpBoost."
-            self._progress = Progress("failed", now, words) if failed else Progress("done", now)
+            self._progress = (
+                TrialProgress("failed", now, words) if failed else TrialProgress("done", now)
+            )
 
     def _note(self, process: subprocess.Popen[str], line: dict[str, Any]) -> None:
         with self._lock:
             if self._process is not process:
                 return
             if "problem" in line:
-                self._progress = Progress("failed", self._progress.results, line["problem"])
+                self._progress = TrialProgress("failed", self._progress.results, line["problem"])
             else:
-                results = (*self._progress.results, Result(**line))
-                self._progress = Progress("running", results)
+                results = (*self._progress.results, TrialResult(**line))
+                self._progress = TrialProgress("running", results)

@@ -1,5 +1,6 @@
 """Tables in files, larger than memory: CSV and Parquet, one file or a folder.
 
-``reading.py`` yields a table in pieces, ``writing.py`` puts pieces into a file that appears only
-when it is whole, ``desensitize.py`` goes from one to the other, ``describe.py`` looks.
+``read_tables.py`` yields a table in pieces, ``write_tables.py`` puts pieces into a file that
+appears only when it is whole, ``desensitize_table.py`` goes from one to the other,
+``describe_table.py`` looks.
 """

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from opboost.config import Plan
 from opboost.files.read_tables import kind_of, pieces, table_files
 
-FEW = 20
+MAX_LISTED_VALUES = 20
 """A column with at most so many distinct values may be one of categories."""
 
 
@@ -71,7 +71,7 @@ class _Look:
                 self.values |= set(pc.unique(column).to_pylist()) - {None}
             except (OverflowError, ValueError):  # dates that no calendar of Python's has
                 self.values = None
-        if self.values is not None and len(self.values) > FEW:
+        if self.values is not None and len(self.values) > MAX_LISTED_VALUES:
             self.values = None
 
     def result(self, name: str, declared: str) -> ColumnLook:

@@ -42,7 +42,7 @@ _OLD = ".old"
 
 
 @dataclass(frozen=True, slots=True)
-class Staged:
+class StagedRelease:
     """Parts that wait for the ledger's entry; ``rows`` is how many rows they lack."""
 
     folder: Path
@@ -82,7 +82,7 @@ def has_ids(folder: Path, ids: Sequence[str]) -> bool:
     return all(set(ids) <= set(column_names(part)) for part in parts)
 
 
-def stage(folder: Path, ledger: Ledger, ids: Sequence[str], gone: Gone) -> Staged | None:
+def stage(folder: Path, ledger: Ledger, ids: Sequence[str], gone: Gone) -> StagedRelease | None:
     """Write the parts without some rows beside the release; None if it has no such row.
 
     Refused where the parts are not those that were charged for: their new digest would make the
@@ -101,12 +101,12 @@ def stage(folder: Path, ledger: Ledger, ids: Sequence[str], gone: Gone) -> Stage
             for name, digest in manifest.parts.items()
         }
         left = replace(manifest, rows=manifest.rows - sum(rows.values()), parts=parts)
-        data = atomic_files.sealed(json.dumps(asdict(left), indent=1).encode())
+        data = atomic_files.with_checksum(json.dumps(asdict(left), indent=1).encode())
         atomic_files.write(place / MANIFEST, data)
     except BaseException:
         shutil.rmtree(place, ignore_errors=True)
         raise
-    return Staged(folder, left, sum(rows.values()))
+    return StagedRelease(folder, left, sum(rows.values()))
 
 
 def _count(part: Path, ids: Sequence[str], gone: Gone) -> int:

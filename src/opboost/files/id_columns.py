@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from opboost._typing import IntArray
 from opboost.errors import DataError
-from opboost.files.read_tables import CELLS, fingerprint, pieces, table_files
+from opboost.files.read_tables import PIECE_CELLS, fingerprint, pieces, table_files
 from opboost.psi.row_keys import Normalisation, table_keys
-from opboost.psi.table_keys import PIECE, Keys
+from opboost.psi.table_keys import PIECE_ROWS, Keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,4 +50,4 @@ class IdColumns:
                 hint="Bring it back as it was and start again, or begin a new job with --again.",
             )
         for file in files:
-            yield from pieces(file, columns=self.names, width=CELLS // PIECE)
+            yield from pieces(file, columns=self.names, width=PIECE_CELLS // PIECE_ROWS)

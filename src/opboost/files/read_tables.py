@@ -16,7 +16,7 @@ from opboost.columns.private_column import PrivateColumn
 from opboost.errors import ColumnError, DataError, in_words
 from opboost.grid import NumericMapping, OrdinalMapping
 
-CELLS = 2_000_000
+PIECE_CELLS = 2_000_000
 """Cells in one piece, so that wide tables come in shorter pieces."""
 
 BLOCK_BYTES = 1024 * 1024
@@ -98,7 +98,7 @@ def pieces(
     )
     for found in whole:
         piece = found if columns is None else found.select(list(columns))
-        rows = max(1024, CELLS // max(1, width, piece.num_columns))
+        rows = max(1024, PIECE_CELLS // max(1, width, piece.num_columns))
         for start in range(0, piece.num_rows, rows):
             yield piece.slice(start, rows)
 
@@ -124,7 +124,7 @@ def _parquet_pieces(
 ) -> Iterator[pa.Table]:
     with _parquet(path) as file:
         names = list(file.schema_arrow.names) if columns is None else list(columns)
-        rows = max(1024, CELLS // max(1, width, len(names)))
+        rows = max(1024, PIECE_CELLS // max(1, width, len(names)))
         size, total, done = path.stat().st_size, max(1, file.metadata.num_rows), 0
         try:
             for batch in file.iter_batches(batch_size=rows, row_groups=groups, columns=names):

@@ -46,7 +46,9 @@ _NEW_RELEASE = (
 
 def read_manifest(target: Path) -> Manifest:
     """What a stored release says of itself."""
-    found: Manifest = atomic_files.read_json(target / MANIFEST, Manifest, _NEW_RELEASE, seal=True)
+    found: Manifest = atomic_files.read_json(
+        target / MANIFEST, Manifest, _NEW_RELEASE, checksum=True
+    )
     return found
 
 

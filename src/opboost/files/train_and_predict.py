@@ -16,7 +16,7 @@ from opboost.estimators.boosted import kind_for
 from opboost.files.read_tables import column_names, table_files
 from opboost.files.whole_table import label_of, read_table
 
-FEW_ROWS = 20
+MIN_ROWS = 20
 """Fewer rows than this are refused: a model of them would tell about them alone."""
 
 
@@ -37,8 +37,8 @@ def train(
     plan.check_names([n for n in names if n != label], own=True)
     table = read_table(source, plan.private).drop_columns(list(plan.drop))
     y = label_of(table, label)
-    if len(y) < FEW_ROWS:
-        raise DataError(f"{len(y)} rows are too few to train on", hint=f"Give {FEW_ROWS} or more.")
+    if len(y) < MIN_ROWS:
+        raise DataError(f"{len(y)} rows are too few to train on", hint=f"Give {MIN_ROWS} or more.")
     estimator = kind_for(y, task)(
         plan.private,
         budget=plan.budget,

@@ -1,8 +1,8 @@
 """The integer grid, and the ways raw columns get onto it and back.
 
-``grid.py`` is the grid itself, ``numeric.py`` maps numbers by public bounds, ``ordinal.py`` maps
-categories by a public order, ``partition.py`` cuts the grid into runs, ``thresholds.py`` takes cuts
-between cells back to raw values.
+``domain.py`` is the grid itself, ``numeric_mapping.py`` maps numbers by public bounds,
+``ordinal_mapping.py`` maps categories by a public order, ``partition.py`` cuts the grid into runs,
+``thresholds.py`` takes cuts between cells back to raw values.
 """
 
 from opboost.grid.domain import Domain, checked_domain

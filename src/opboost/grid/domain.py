@@ -10,7 +10,7 @@ import numpy as np
 from opboost._typing import ArrayLike, IntArray
 from opboost.errors import ParameterError
 
-LARGEST = 2**61
+MAX_GRID_VALUE = 2**61
 """Grids stay within ±LARGEST, so that sums and differences of grid values fit 64 bits."""
 
 
@@ -49,7 +49,7 @@ class Domain:
                 f"Domain needs L < R; got L={self.L}, R={self.R}. "
                 "One cell cannot tell values apart: write Domain(1, 10)."
             )
-        if self.L < -LARGEST or self.R > LARGEST:
+        if self.L < -MAX_GRID_VALUE or self.R > MAX_GRID_VALUE:
             raise ParameterError(
                 f"Domain must lie within ±2**61; got L={self.L}, R={self.R}. "
                 "Use a coarser grid: cells far below the noise carry nothing."

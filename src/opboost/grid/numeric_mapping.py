@@ -20,7 +20,7 @@ from opboost.grid.domain import Domain, checked_domain
 
 Scale = Literal["linear", "log"] | tuple[float, ...]
 
-EDGES = 65_536
+MAX_EDGES = 65_536
 """Up to this many cells the edges are held in a table."""
 
 
@@ -149,7 +149,7 @@ class NumericMapping:
         """The cells of a column, and how many values are NaN, infinite, and outside the bounds."""
         out = np.empty(len(raw), dtype=self.domain.dtype())
         closed = self.mapping == "paper"
-        if self._count() <= EDGES and not isinstance(self.scale, tuple):
+        if self._count() <= MAX_EDGES and not isinstance(self.scale, tuple):
             edges = self._edge(np.arange(self._count() + 1))
             counts = find_cells(raw, edges, self.scale == "log", closed, self.domain.L, out)
             return (out, *counts)

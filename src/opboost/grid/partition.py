@@ -13,7 +13,7 @@ from opboost._typing import IntArray
 from opboost.errors import ParameterError
 from opboost.grid.domain import Domain, checked_domain
 
-WIDEST = 2**60
+MAX_RUN_CELLS = 2**60
 """Widest run of a partition without a grid."""
 
 
@@ -36,7 +36,7 @@ class Partition:
     def __post_init__(self) -> None:
         if isinstance(self.theta, int | np.integer) and not isinstance(self.theta, bool):
             object.__setattr__(self, "theta", int(self.theta))
-            limit = WIDEST if self.domain is None else checked_domain(self.domain).size
+            limit = MAX_RUN_CELLS if self.domain is None else checked_domain(self.domain).size
             if not 1 <= self.theta <= limit:
                 raise ParameterError(
                     f"theta must lie between 1 and {limit}, the cells of the grid; "

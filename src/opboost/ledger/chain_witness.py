@@ -23,7 +23,7 @@ _SLOT_BYTES = 256
 _READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
-class Head(NamedTuple):
+class ChainHead(NamedTuple):
     """The last entry of a chain: its number, and its hash."""
 
     number: int
@@ -35,9 +35,9 @@ def beside(key: Path) -> Path:
     return key.with_name(f"{key.name}.witness")
 
 
-def note(file: Path, head: Head) -> None:
+def note(file: Path, head: ChainHead) -> None:
     """Remember that the chain has come to an entry."""
-    text = atomic_files.sealed(f"{head.number} {head.hash.hex()}".encode()).ljust(
+    text = atomic_files.with_checksum(f"{head.number} {head.hash.hex()}".encode()).ljust(
         _SLOT_BYTES, b"\n"
     )
     handle = os.open(file, os.O_WRONLY | os.O_CREAT, 0o600)
@@ -50,7 +50,7 @@ def note(file: Path, head: Head) -> None:
         os.close(handle)
 
 
-def note_beside(key: Path, head: Head) -> None:
+def note_beside(key: Path, head: ChainHead) -> None:
     """Like :func:`note`, beside a key; a key on a read-only volume has no witness."""
     try:
         note(beside(key), head)
@@ -59,19 +59,19 @@ def note_beside(key: Path, head: Head) -> None:
             raise
 
 
-def noted(file: Path) -> Head | None:
+def noted(file: Path) -> ChainHead | None:
     """How far the chain had come, if that was noted."""
     data = file.read_bytes() if file.exists() else b""
     slots = (_read(data[start : start + _SLOT_BYTES]) for start in (0, _SLOT_BYTES))
     return max((slot for slot in slots if slot is not None), default=None)
 
 
-def _read(slot: bytes) -> Head | None:
+def _read(slot: bytes) -> ChainHead | None:
     end = slot.rfind(b"\n#sha256 ")
-    if end < 0 or atomic_files.sealed(slot[:end]).ljust(_SLOT_BYTES, b"\n") != slot:
+    if end < 0 or atomic_files.with_checksum(slot[:end]).ljust(_SLOT_BYTES, b"\n") != slot:
         return None
     number, digest = slot[:end].split()
-    return Head(int(number), bytes.fromhex(digest.decode()))
+    return ChainHead(int(number), bytes.fromhex(digest.decode()))
 
 
 def missing(folder: Path, key: Path) -> PrivacyError:
@@ -83,7 +83,7 @@ def missing(folder: Path, key: Path) -> PrivacyError:
     )
 
 
-def shorter(folder: Path, head: Head) -> PrivacyError:
+def shorter(folder: Path, head: ChainHead) -> PrivacyError:
     """The refusal of a ledger that lacks what it once held."""
     return PrivacyError(
         f"The ledger in {folder} has lost entries: it does not hold entry {head.number} as it "

@@ -20,24 +20,24 @@ from typing import Any
 
 import numpy as np
 
-from opboost.storage import atomic_files
 from opboost._typing import BoolArray, IntArray, Words
 from opboost.budgets.budget import Budget
-from opboost.columns.private_column import Prepared, PrivateColumn
-from opboost.errors import DataError, OpBoostError, PrivacyError
+from opboost.columns.column_specs import column_to_dict
 from opboost.columns.dataframes import OutColumn, hidden
+from opboost.columns.duplicate_ids import DuplicateIds
+from opboost.columns.private_column import Prepared, PrivateColumn
 from opboost.columns.row_ids import Spelling
+from opboost.errors import DataError, OpBoostError, PrivacyError
 from opboost.ledger import members
 from opboost.ledger.chain import Entry
 from opboost.ledger.compaction import merge_runs
-from opboost.ledger.lookup import Known, Memory, Wanted
+from opboost.ledger.lookup import Known, Lookup, Wanted
 from opboost.ledger.packed_draws import Draws, from_bytes, to_bytes, width_of
 from opboost.ledger.rotation import rotate
 from opboost.ledger.run_files import TAG_BYTES, Repeated, Run, RunWriter
-from opboost.ledger.store import UNBOUNDED, UNIT, Ledger
+from opboost.ledger.store import UNBOUNDED, UNITS_PER_EPSILON, Ledger
 from opboost.ledger.verify_ledger import check_chain
-from opboost.columns.column_specs import column_to_dict
-from opboost.columns.duplicate_ids import Unique
+from opboost.storage import atomic_files
 
 
 class Drawing:
@@ -83,12 +83,12 @@ class Drawing:
                 self._check_attributes()
                 self._number = self._reserve().number
             self._redraw = self._ledger.changed == "redraw"
-            self._memory = Memory(self._ledger, self._wanted)
+            self._memory = Lookup(self._ledger, self._wanted)
             stored = [w.stored(tagged=self._redraw and not self._stored) for w in self._wanted]
             self._path = self._ledger.new_run_path()
             self._writer = RunWriter(self._path.parent, stored, self._stored)
             stack.callback(self._writer.close)
-            self._seen = stack.enter_context(Unique(self._ledger.folder))
+            self._seen = stack.enter_context(DuplicateIds(self._ledger.folder))
             self._alone = stack.pop_all()
         return self
 
@@ -106,7 +106,7 @@ class Drawing:
         with atomic_files.alone(self._ledger.folder):
             check_chain(self._ledger)
             self._check_attributes()
-            self._memory = Memory(self._ledger, self._wanted)
+            self._memory = Lookup(self._ledger, self._wanted)
             for ids, chosen in pieces:
                 self._chargeable(ids, chosen)
 
@@ -259,7 +259,9 @@ class Drawing:
                 "mechanism": w.mechanism,
                 "declared": {k: v for k, v in column_to_dict(c).items() if k != "name"},
                 "guarantee": str(c.guarantee()),
-                "amount": "unbounded" if w.amount >= UNBOUNDED else str(Fraction(w.amount, UNIT)),
+                "amount": "unbounded"
+                if w.amount >= UNBOUNDED
+                else str(Fraction(w.amount, UNITS_PER_EPSILON)),
             }
             for c, w in zip(self._columns, self._wanted, strict=True)
         ]
@@ -356,12 +358,16 @@ class Drawing:
     def _check_cap(
         self, cap: float, what: str, before: IntArray, new: BoolArray, amounts: IntArray
     ) -> None:
-        room = min(int(_decimal(cap) * UNIT), UNBOUNDED - 1)
+        room = min(int(_decimal(cap) * UNITS_PER_EPSILON), UNBOUNDED - 1)
         endless = amounts >= UNBOUNDED
         more = new @ np.where(endless, 0, amounts)
         over = new.any(axis=1) & (before + more > room) | new[:, endless].any(axis=1)
         if over.any():
-            most = "without bound" if new[:, endless].any() else f"{int(more.max()) / UNIT:g}"
+            most = (
+                "without bound"
+                if new[:, endless].any()
+                else f"{int(more.max()) / UNITS_PER_EPSILON:g}"
+            )
             raise PrivacyError(
                 f"The release would spend {most} more on a person, and on {what} no more than "
                 f"{cap:g} may be spent: {int(over.sum()):,} people would go beyond it. Nothing "
@@ -429,7 +435,7 @@ def _spelt_alike(value: Any) -> Any:
 
 def _amount(column: PrivateColumn) -> int:
     total = column.guarantee().total
-    return UNBOUNDED if isinf(total) else ceil(_decimal(total) * UNIT)
+    return UNBOUNDED if isinf(total) else ceil(_decimal(total) * UNITS_PER_EPSILON)
 
 
 def _decimal(level: float) -> Fraction:

@@ -26,7 +26,7 @@ from opboost.ledger import chain_witness
 from opboost.ledger.chain import Chain, Entry
 from opboost.ledger.key_file import Key, KeyFile
 from opboost.ledger.packed_draws import Draws
-from opboost.ledger.verify_ledger import Finding, check_chain, not_whole
+from opboost.ledger.verify_ledger import LedgerFinding, check_chain, not_whole
 
 _BLOCKS = {
     "charges": "reservation, key, attribute, amount, persons",
@@ -173,10 +173,10 @@ class Format1:
             for number, *row in self._chain.read(f"SELECT id, {columns} FROM {table}"):
                 if listed.pop((table, number), None) != _digest(row):
                     words = f"block {number} of {table} was changed, or belongs to no entry"
-                    raise not_whole(self.folder, Finding(None, words))
+                    raise not_whole(self.folder, LedgerFinding(None, words))
         for table, number in listed:
             words = f"block {number} of {table} is missing"
-            raise not_whole(self.folder, Finding(None, words))
+            raise not_whole(self.folder, LedgerFinding(None, words))
 
     # What it holds
 

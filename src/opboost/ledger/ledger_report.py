@@ -14,7 +14,7 @@ from markupsafe import Markup
 from opboost.ledger.chain import Entry
 from opboost.ledger.ledger_summary import summary
 from opboost.ledger.store import Ledger
-from opboost.ledger.verify_ledger import Finding, verify
+from opboost.ledger.verify_ledger import LedgerFinding, verify
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Report:
 
     name: str
     found: Mapping[str, Any]
-    findings: tuple[Finding, ...]
+    findings: tuple[LedgerFinding, ...]
     head: Entry
     forgotten: int
     migrated: tuple[str, ...]

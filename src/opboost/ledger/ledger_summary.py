@@ -9,7 +9,7 @@ from typing import Any
 from opboost.errors import ConfigError
 from opboost.ledger.chain import Entry
 from opboost.ledger.person_totals import totals
-from opboost.ledger.store import UNBOUNDED, UNIT, Ledger
+from opboost.ledger.store import UNBOUNDED, UNITS_PER_EPSILON, Ledger
 
 ALL = "all together"
 """What the line about all attributes is called."""
@@ -53,13 +53,13 @@ def spent_line(attribute: str, people: int, most: int, cap: float | None) -> dic
     line = {"attribute": attribute, "people": people, "most": level(most), "cap": cap}
     if cap is None:
         return {**line, "left": None, "exceeded": False}
-    room = int(Fraction(repr(float(cap))) * UNIT)
-    return {**line, "left": max(room - most, 0) / UNIT, "exceeded": most > room}
+    room = int(Fraction(repr(float(cap))) * UNITS_PER_EPSILON)
+    return {**line, "left": max(room - most, 0) / UNITS_PER_EPSILON, "exceeded": most > room}
 
 
 def level(amount: int) -> float:
     """Billionths as a level; infinite where something had no bound."""
-    return inf if amount >= UNBOUNDED else amount / UNIT
+    return inf if amount >= UNBOUNDED else amount / UNITS_PER_EPSILON
 
 
 def periods(ledger: Ledger) -> list[dict[str, Any]]:

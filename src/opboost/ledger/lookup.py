@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from opboost._typing import BoolArray, IntArray, Words
-from opboost.ledger.search_kernel import recall
 from opboost.ledger.handles import Handles, rough_order
 from opboost.ledger.packed_draws import Draws
 from opboost.ledger.run_files import Run, RunColumn, RunFile
+from opboost.ledger.search_kernel import recall
 from opboost.ledger.store import UNBOUNDED, Ledger
 
 
@@ -44,7 +44,7 @@ class Known:
     recorded: BoolArray
 
 
-class Memory:
+class Lookup:
     """Looks people up in all runs, for one release's columns.
 
     ``members`` collects whom of each run the release is about, ``repeats`` how many rows are about

@@ -21,7 +21,7 @@ from opboost.ledger.format1 import Block, Content, Format1, Names, Piece, key_na
 from opboost.ledger.key_file import KeyFile
 from opboost.ledger.packed_draws import Draws
 from opboost.ledger.run_files import Run, RunColumn, RunWriter
-from opboost.ledger.store import UNBOUNDED, UNIT
+from opboost.ledger.store import UNBOUNDED, UNITS_PER_EPSILON
 
 Ids = tuple[pa.LargeBinaryArray, pa.LargeBinaryArray]
 """Some IDs as version 0.1 spelt them (as the table does, trimmed), and as the new ledger does."""
@@ -308,7 +308,7 @@ def _by_column(columns: Sequence[RunColumn], piece: Piece) -> list[tuple[int, Bl
 
 
 def _amount(text: str) -> int:
-    return UNBOUNDED if text == "unbounded" else int(Fraction(text) * UNIT)
+    return UNBOUNDED if text == "unbounded" else int(Fraction(text) * UNITS_PER_EPSILON)
 
 
 def _repeats(person: IntArray) -> IntArray:

@@ -34,7 +34,7 @@ from opboost.ledger.chain import Chain, Entry
 from opboost.ledger.format1 import Format1, said
 from opboost.ledger.key_file import KeyFile
 from opboost.ledger.migrated_runs import Choices, Ids, People, Runs, survey
-from opboost.ledger.store import CHAIN_FILE, FORMAT, RUNS_FOLDER, Changed
+from opboost.ledger.store import CHAIN_FILE, FORMAT_VERSION, RUNS_FOLDER, Changed
 from opboost.storage import atomic_files
 
 KEPT_FILE = "ledger-0.1.0.sqlite"
@@ -117,7 +117,8 @@ def migrate(
 def _check_first(old: Format1, key: Path) -> None:
     if not old.is_format_1():
         raise ConfigError(
-            f"The ledger in {old.folder} has format {FORMAT} already: there is nothing to migrate."
+            f"The ledger in {old.folder} has format {FORMAT_VERSION} already: there is nothing to "
+            "migrate."
         )
     witness = chain_witness.beside(key)
     if chain_witness.noted(witness) is not None:
@@ -168,7 +169,7 @@ def _carried(entry: Entry, begun: dict[str, Any]) -> dict[str, Any]:
     """What an old entry says, with what entries of its kind say now."""
     body = said(entry)
     if entry.kind == "open":
-        return {"format": FORMAT, **begun}
+        return {"format": FORMAT_VERSION, **begun}
     if entry.kind == "commit":
         return {**body, "runs": [], "members": []}
     if entry.kind == "abort":
@@ -206,6 +207,6 @@ def _swap(folder: Path, key: Path, head: Entry) -> None:
     atomic_files.flush(folder)
     os.replace(built / CHAIN_FILE, file)
     atomic_files.flush(folder)
-    last = chain_witness.Head(head.number, head.hash)
+    last = chain_witness.ChainHead(head.number, head.hash)
     chain_witness.note(folder / chain_witness.FOLDER_NOTE, last)
     chain_witness.note_beside(key, last)

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from opboost.columns.row_ids import Spelling, id_bytes
 from opboost.config.columns_file import read, validated
 from opboost.config.sections import LedgerSection
 from opboost.errors import ConfigError, DataError
-from opboost.columns.row_ids import Spelling, id_bytes
-from opboost.ledger.store import CHAIN_FILE, Caps, Ledger
 from opboost.ledger.chain_witness import missing
+from opboost.ledger.store import CHAIN_FILE, Caps, Ledger
 
 
 def open_ledger(section: LedgerSection, base: Path = Path(), *, new: bool = False) -> Ledger:

@@ -9,7 +9,7 @@ from opboost.config import Plan
 from opboost.errors import ConfigError, PrivacyError
 from opboost.ledger.chain import Entry
 from opboost.ledger.person_totals import Spent, totals
-from opboost.ledger.store import UNBOUNDED, UNIT, Changed, Ledger
+from opboost.ledger.store import UNBOUNDED, UNITS_PER_EPSILON, Changed, Ledger
 from opboost.ledger.verify_ledger import check_chain
 from opboost.promises import Joint
 from opboost.storage import atomic_files
@@ -97,7 +97,7 @@ def forecast(ledger: Ledger, plan: Plan, attribute: str = "") -> Forecast:
 
 def _level(spent: Spent | None) -> float:
     most = spent.most if spent else 0
-    return inf if most >= UNBOUNDED else most / UNIT
+    return inf if most >= UNBOUNDED else most / UNITS_PER_EPSILON
 
 
 def refuse_open(ledger: Ledger) -> None:

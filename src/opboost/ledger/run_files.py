@@ -23,12 +23,12 @@ from typing import Any
 
 import numpy as np
 
-from opboost.storage import atomic_files
 from opboost._typing import BoolArray, IntArray, Words
 from opboost.errors import DataError
 from opboost.ledger.handles import Handles
 from opboost.ledger.key_file import HANDLE_BYTES
 from opboost.ledger.packed_draws import Draws
+from opboost.storage import atomic_files
 
 BUCKETS = 256
 """Records are sorted within a bucket, so a 256th of them is in memory at a time."""

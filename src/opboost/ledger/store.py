@@ -13,24 +13,24 @@ from typing import Any, Literal, TypeVar, get_args
 import numpy as np
 import pyarrow as pa
 
-from opboost.storage import atomic_files
 from opboost._typing import IntArray, Words
-from opboost.errors import ConfigError, DataError, ParameterError, PrivacyError
 from opboost.columns.row_ids import Spelling
+from opboost.errors import ConfigError, DataError, ParameterError, PrivacyError
 from opboost.ledger import chain_witness
 from opboost.ledger.chain import Chain, Entry
 from opboost.ledger.database import is_read_only
 from opboost.ledger.key_file import Key, KeyFile
 from opboost.ledger.members import Members
 from opboost.ledger.run_files import Run, RunFile, clear
+from opboost.storage import atomic_files
 
 T = TypeVar("T")
 
-FORMAT = 2
+FORMAT_VERSION = 2
 CHAIN_FILE = "ledger.sqlite"
 RUNS_FOLDER = "runs"
 
-UNIT = 10**9
+UNITS_PER_EPSILON = 10**9
 """Levels are counted in billionths, rounded up, so that sums are exact."""
 
 UNBOUNDED = 2**62
@@ -125,7 +125,7 @@ class Ledger:
         self._keys = KeyFile.read(self.key_path, self.folder, new=first is None)
         if first is None:
             about = {"ids": ids or "canonical", "changed": changed or "keep"}
-            body = {"format": FORMAT, "identity": self._keys.oldest.name, **about}
+            body = {"format": FORMAT_VERSION, "identity": self._keys.oldest.name, **about}
             with self.writing():
                 first = self.append("open", body)
         begun = first.body
@@ -142,12 +142,12 @@ class Ledger:
         if found == 1 or self._chain.has_table("noise"):
             raise ConfigError(
                 f"The ledger in {self.folder} has format 1, of version 0.1; this release reads "
-                f"format {FORMAT}. Run: opboost ledger migrate -c FILE --table TABLE"
+                f"format {FORMAT_VERSION}. Run: opboost ledger migrate -c FILE --table TABLE"
             )
-        if found != FORMAT:
+        if found != FORMAT_VERSION:
             raise ConfigError(
                 f"The ledger in {self.folder} has format {found}; this release reads format "
-                f"{FORMAT}. Use the release that wrote it."
+                f"{FORMAT_VERSION}. Use the release that wrote it."
             )
 
     def _check_length(self) -> None:
@@ -190,7 +190,7 @@ class Ledger:
         with self._chain.writing():
             yield
         if (added := self._chain.added) is not None:
-            head = chain_witness.Head(added.number, added.hash)
+            head = chain_witness.ChainHead(added.number, added.hash)
             chain_witness.note(self.folder / chain_witness.FOLDER_NOTE, head)
             chain_witness.note_beside(self.key_path, head)
 

@@ -34,14 +34,14 @@ class Chained(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class LedgerFinding:
     """What is wrong, in words."""
 
     entry: int | None
     words: str
 
 
-def verify(ledger: Ledger, receipts: Sequence[tuple[int, bytes]] = ()) -> list[Finding]:
+def verify(ledger: Ledger, receipts: Sequence[tuple[int, bytes]] = ()) -> list[LedgerFinding]:
     """Everything that is wrong; an empty list is a ledger that is whole.
 
     ``receipts`` are numbers and hashes of entries that recipients hold.
@@ -49,12 +49,12 @@ def verify(ledger: Ledger, receipts: Sequence[tuple[int, bytes]] = ()) -> list[F
     return ledger.consistently(lambda: _verify(ledger, receipts))
 
 
-def _verify(ledger: Ledger, receipts: Sequence[tuple[int, bytes]]) -> list[Finding]:
+def _verify(ledger: Ledger, receipts: Sequence[tuple[int, bytes]]) -> list[LedgerFinding]:
     findings = _chain(ledger)
     try:
         findings += _files(ledger)
     except DataError as error:  # an entry that does not say which files there are
-        findings.append(Finding(None, error.rule))
+        findings.append(LedgerFinding(None, error.rule))
     return findings + [f for f in (_lost(ledger, *r) for r in receipts) if f is not None]
 
 
@@ -67,7 +67,7 @@ def check_chain(ledger: Chained) -> None:
         raise not_whole(ledger.folder, finding)
 
 
-def not_whole(folder: Path, finding: Finding) -> PrivacyError:
+def not_whole(folder: Path, finding: LedgerFinding) -> PrivacyError:
     """The refusal of a damaged ledger."""
     place = "" if finding.entry is None else f"entry {finding.entry} "
     return PrivacyError(
@@ -76,35 +76,37 @@ def not_whole(folder: Path, finding: Finding) -> PrivacyError:
     )
 
 
-def _chain(ledger: Chained) -> list[Finding]:
-    findings = [Finding(None, f"the file is damaged: {words}") for words in ledger.sound()]
+def _chain(ledger: Chained) -> list[LedgerFinding]:
+    findings = [LedgerFinding(None, f"the file is damaged: {words}") for words in ledger.sound()]
     previous = bytes(32)
     for count, entry in enumerate(ledger.entries()):
         key = ledger.key_of(entry.key)
         if entry.number != count:
-            findings.append(Finding(entry.number, "an entry is missing before this one"))
+            findings.append(LedgerFinding(entry.number, "an entry is missing before this one"))
         if key is None:
-            findings.append(Finding(entry.number, f"was written under an unknown key {entry.key}"))
+            findings.append(
+                LedgerFinding(entry.number, f"was written under an unknown key {entry.key}")
+            )
         elif (
             entry_hash(key, previous, entry.number, entry.at, entry.kind, entry.text) != entry.hash
         ):
-            findings.append(Finding(entry.number, "was changed, or the one before it was"))
+            findings.append(LedgerFinding(entry.number, "was changed, or the one before it was"))
         previous = entry.hash
     return findings
 
 
-def _files(ledger: Ledger) -> list[Finding]:
+def _files(ledger: Ledger) -> list[LedgerFinding]:
     findings = []
     for run in ledger.runs():
         try:
             RunFile(run, ledger.runs_folder / run.file).check()
         except DataError as error:
-            findings.append(Finding(run.committed, error.rule))
+            findings.append(LedgerFinding(run.committed, error.rule))
     for number, told in ledger.members().items():
         try:
             members.read(ledger.runs_folder, told)
         except DataError as error:
-            findings.append(Finding(number, error.rule))
+            findings.append(LedgerFinding(number, error.rule))
     return findings
 
 
@@ -117,9 +119,9 @@ def holds(ledger: Ledger, number: int, head: bytes) -> bool:
     return any(named in migrated.body["history"] for migrated in ledger.entries("migrate"))
 
 
-def _lost(ledger: Ledger, number: int, head: bytes) -> Finding | None:
+def _lost(ledger: Ledger, number: int, head: bytes) -> LedgerFinding | None:
     if holds(ledger, number, head):
         return None
     there = ledger.entry(number) is not None
     words = "is not the one that a receipt names" if there else "is named by a receipt but missing"
-    return Finding(number, f"{words}: this ledger was rolled back or replaced")
+    return LedgerFinding(number, f"{words}: this ledger was rolled back or replaced")

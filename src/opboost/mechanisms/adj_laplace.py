@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from opboost.distributions import Law, RunsLaw
+from opboost.distributions import CellRuns, Distribution
 from opboost.errors import ParameterError
 from opboost.grid import Domain, Partition
 from opboost.mechanisms.discrete_laplace import INPUTS, OUTPUTS
@@ -52,8 +52,8 @@ class AdjLaplace(Mechanism):
         """Both levels multiplied by ``factor``."""
         return replace(self, eps_prt=self.eps_prt * factor, eps_ner=self.eps_ner * factor)
 
-    def _build_law(self) -> Law:
-        return RunsLaw(
+    def _build_law(self) -> Distribution:
+        return CellRuns(
             Partition(None, self.theta),
             Decay.of_rate(Fraction(self.eps_prt)),
             Decay.of_rate(Fraction(self.eps_ner) / 2),

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from opboost.distributions import Law, RunsLaw
+from opboost.distributions import CellRuns, Distribution
 from opboost.errors import ParameterError
 from opboost.grid import Domain, Partition, checked_domain
 from opboost.mechanisms.integer_weights import Rows, powers, scale_bits, table
@@ -147,10 +147,10 @@ class AdjMap(Mechanism):
         eps_prt = alpha * self.theta * epsilon / (alpha + self.theta / self.domain.span)
         return two_sided_printed(math.exp(-eps_prt / 2), distance // self.theta)
 
-    def _build_law(self) -> Law:
+    def _build_law(self) -> Distribution:
         whole = self.guarantee().total
         if not fits_table(self.domain.size, whole / self.domain.span):
-            return RunsLaw(
+            return CellRuns(
                 self.partition,
                 Decay.of_rate(Fraction(self.eps_prt) / 2),
                 Decay.of_rate(Fraction(self.eps_ner) / 2),

@@ -12,7 +12,7 @@ from opboost.grid import Domain
 if TYPE_CHECKING:
     from opboost.mechanisms.mechanism import Mechanism
 
-ALL_PAIRS = 256
+MAX_ALL_PAIRS_CELLS = 256
 """Up to this many cells every pair is checked; beyond, the pairs named in ``Certificate``."""
 
 
@@ -93,7 +93,7 @@ class Certificate:
 
 def _pairs(domain: Domain, borders: Sequence[int]) -> list[tuple[int, list[int]]]:
     """Each distance with the lower ends of its pairs."""
-    if domain.size <= ALL_PAIRS:
+    if domain.size <= MAX_ALL_PAIRS_CELLS:
         return [(t, list(range(domain.L, domain.R - t + 1))) for t in range(1, domain.size)]
     found = []
     for k in range(domain.span.bit_length()):

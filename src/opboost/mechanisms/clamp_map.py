@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from opboost.distributions import LaplaceLaw, Law
+from opboost.distributions import ClampedLaplace, Distribution
 from opboost.grid import Domain, checked_domain
 from opboost.mechanisms.integer_weights import Rows, powers, scale_bits, table
 from opboost.mechanisms.mechanism import Mechanism, fits_table
@@ -50,10 +50,10 @@ class ClampMap(Mechanism):
         """The level multiplied by ``factor``."""
         return replace(self, epsilon=self.epsilon * factor)
 
-    def _build_law(self) -> Law:
+    def _build_law(self) -> Distribution:
         rate = Fraction(self.epsilon)
         if not fits_table(self.domain.size, self.epsilon):
-            return LaplaceLaw(self.domain, Decay.of_rate(rate))
+            return ClampedLaplace(self.domain, Decay.of_rate(rate))
         whole = self.epsilon * self.domain.span
         return table(self.domain, self._rows(rate), whole, self.epsilon)
 

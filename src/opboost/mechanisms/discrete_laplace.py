@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from opboost.distributions import LaplaceLaw, Law
+from opboost.distributions import ClampedLaplace, Distribution
 from opboost.errors import ParameterError
 from opboost.grid import Domain
 from opboost.mechanisms.mechanism import Mechanism
@@ -53,5 +53,5 @@ class DiscreteLaplace(Mechanism):
         """The level multiplied by ``factor``."""
         return replace(self, epsilon=self.epsilon * factor)
 
-    def _build_law(self) -> Law:
-        return LaplaceLaw(OUTPUTS, Decay.of_rate(Fraction(self.epsilon)))
+    def _build_law(self) -> Distribution:
+        return ClampedLaplace(OUTPUTS, Decay.of_rate(Fraction(self.epsilon)))

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from opboost.distributions import Law, TwoSidedLaw
+from opboost.distributions import Distribution, TruncatedGeometric
 from opboost.grid import Domain, checked_domain
 from opboost.mechanisms.integer_weights import powers, scale_bits, table, two_sided_rows
 from opboost.mechanisms.mechanism import Mechanism, fits_table
@@ -55,10 +55,10 @@ class GlobalMap(Mechanism):
     def _gamma_as_printed(self, distance: int) -> float:
         return self._gamma_bound(distance)
 
-    def _build_law(self) -> Law:
+    def _build_law(self) -> Distribution:
         cells, span = self.domain.size, self.domain.span
         rate = Fraction(self.epsilon) / 2
         if not fits_table(cells, self.epsilon):
-            return TwoSidedLaw(self.domain, Decay.of_rate(rate))
+            return TruncatedGeometric(self.domain, Decay.of_rate(rate))
         falling = powers(rate, cells, scale_bits(self.epsilon, span))
         return table(self.domain, two_sided_rows(cells, falling), self.epsilon * span, self.epsilon)

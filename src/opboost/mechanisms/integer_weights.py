@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from opboost.distributions import TableLaw, rounded_rows
+from opboost.distributions import IntegerTable, rounded_rows
 from opboost.grid import Domain
 from opboost.randomness.exact import Decay
 
 Rows = list[list[int]]
 
 
-def table(domain: Domain, rows: Rows, levels: float, smallest: float) -> TableLaw:
+def table(domain: Domain, rows: Rows, levels: float, smallest: float) -> IntegerTable:
     """The table of these rows, wide enough to keep a promise of ``smallest`` a step exactly.
 
     A weight must keep 64 bits beyond its size, 40 for the slack of the rate, 8 for the number of
@@ -21,7 +21,7 @@ def table(domain: Domain, rows: Rows, levels: float, smallest: float) -> TableLa
     """
     guard = 64 + 40 + 8 + max(0, math.ceil(-math.log2(smallest)))
     weights, bits = rounded_rows(rows, guard, math.ceil(levels * 1.4427) + 64)
-    return TableLaw(domain, domain, weights, bits)
+    return IntegerTable(domain, domain, weights, bits)
 
 
 def scale_bits(rate: float, span: int) -> int:

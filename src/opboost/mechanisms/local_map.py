@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from opboost.distributions import Law, RunsLaw
+from opboost.distributions import CellRuns, Distribution
 from opboost.grid import Domain, Partition, checked_domain
 from opboost.mechanisms.integer_weights import powers, scale_bits, table
 from opboost.mechanisms.mechanism import Mechanism, fits_table
@@ -74,10 +74,10 @@ class LocalMap(Mechanism):
             return 1.0
         return two_sided_bound(math.exp(-self.epsilon / 2), distance - 1, self.domain.size)
 
-    def _build_law(self) -> Law:
+    def _build_law(self) -> Distribution:
         partition, rate = self.partition, Fraction(self.epsilon) / 2
         if not fits_table(self.domain.size, self.epsilon):
-            return RunsLaw(partition, None, Decay.of_rate(rate), self.domain)
+            return CellRuns(partition, None, Decay.of_rate(rate), self.domain)
         span = partition.widest - 1
         falling = powers(rate, partition.widest, scale_bits(self.epsilon, span))
         rows = []

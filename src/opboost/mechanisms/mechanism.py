@@ -13,7 +13,7 @@ from typing import Literal, Self
 import numpy as np
 
 from opboost._typing import ArrayLike, FloatArray, IntArray, ObjectArray
-from opboost.distributions import Law, TableLaw, loss
+from opboost.distributions import Distribution, IntegerTable, loss
 from opboost.errors import DataError, ParameterError
 from opboost.grid import Domain
 from opboost.mechanisms.certificate import Certificate
@@ -30,10 +30,10 @@ TABLE_BITS = 2**29
 MATRIX_CELLS = 4096
 """``transition_matrix`` refuses larger grids."""
 
-MANY = 1_000_000
+MANY_VALUES = 1_000_000
 """Columns of so many values are drawn by several threads."""
 
-CHUNK = 16_384
+CHUNK_VALUES = 16_384
 """Values drawn in one piece, so that words and outputs stay in the cache."""
 
 GammaKind = Literal["exact", "bound", "as_printed"]
@@ -62,7 +62,7 @@ class Mechanism(ABC):
         """The promise that a proof gives (docs/proofs)."""
 
     @abstractmethod
-    def _build_law(self) -> Law:
+    def _build_law(self) -> Distribution:
         """The exact law; built once for equal mechanisms."""
 
     @abstractmethod
@@ -118,16 +118,16 @@ class Mechanism(ABC):
         _check_sampler(sampler, law)
         generator = default_rng(rng)
         flat = np.clip(values, self.domain.L, self.domain.R).reshape(-1)
-        if not isinstance(law, TableLaw):
+        if not isinstance(law, IntegerTable):
             flat = flat.astype(np.int64, copy=False)  # their sums and differences need the room
         out = np.empty(flat.shape, dtype=np.promote_types(values.dtype, law.outputs.dtype()))
 
         def draw(begin: int, end: int) -> None:
             source = generator.open()
-            for start in range(begin, end, CHUNK):
-                piece = flat[start : min(start + CHUNK, end)]
+            for start in range(begin, end, CHUNK_VALUES):
+                piece = flat[start : min(start + CHUNK_VALUES, end)]
                 if sampler == "inverse":
-                    assert isinstance(law, TableLaw)
+                    assert isinstance(law, IntegerTable)
                     out[start : start + len(piece)] = law.draw_inverse(piece, source, start)
                 else:
                     out[start : start + len(piece)] = law.draw(piece, source, start)
@@ -189,7 +189,7 @@ class Mechanism(ABC):
         True
         """
         law = law_of(self)
-        if not isinstance(law, TableLaw):
+        if not isinstance(law, IntegerTable):
             raise ParameterError(
                 f"A law of {self.domain.size} cells is held in closed form, not as a table."
             )
@@ -258,7 +258,7 @@ def _thread_count(asked: int | None, size: int, rng: Rng) -> int:
     if not rng.secure:
         return 1  # one stream, so that the same call gives the same answer
     if asked is None:
-        return (os.cpu_count() or 1) if size >= MANY else 1
+        return (os.cpu_count() or 1) if size >= MANY_VALUES else 1
     if asked < 1:
         raise ParameterError(f"threads must be 1 or more; got {asked!r}.")
     return asked
@@ -269,8 +269,8 @@ def _in_threads(draw: Callable[[int, int], None], size: int, threads: int) -> No
     if threads == 1:
         draw(0, size)
         return
-    share = -(-size // (threads * CHUNK)) * CHUNK
-    begins = range(0, size, max(share, CHUNK))
+    share = -(-size // (threads * CHUNK_VALUES)) * CHUNK_VALUES
+    begins = range(0, size, max(share, CHUNK_VALUES))
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(lambda begin: draw(begin, min(begin + share, size)), begins))
 
@@ -294,8 +294,8 @@ def checked_integers(x: ArrayLike) -> IntArray:
     return values
 
 
-def _check_sampler(sampler: str, law: Law) -> None:
-    known = ("auto", "alias", "inverse") if isinstance(law, TableLaw) else ("auto", "digits")
+def _check_sampler(sampler: str, law: Distribution) -> None:
+    known = ("auto", "alias", "inverse") if isinstance(law, IntegerTable) else ("auto", "digits")
     if sampler not in known:
         raise ParameterError(
             f"sampler must be one of {', '.join(map(repr, known))} for this law; got {sampler!r}. "
@@ -304,6 +304,6 @@ def _check_sampler(sampler: str, law: Law) -> None:
 
 
 @lru_cache(maxsize=64)
-def law_of(mechanism: Mechanism) -> Law:
+def law_of(mechanism: Mechanism) -> Distribution:
     """The law of a mechanism, built once for equal mechanisms."""
     return mechanism._build_law()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from opboost.distributions import Law, PiecesLaw
+from opboost.distributions import Distribution, PiecewiseDensity
 from opboost.errors import ParameterError
 from opboost.grid import Domain, checked_domain
 from opboost.mechanisms.integer_weights import table
@@ -55,10 +55,10 @@ class Piecewise(Mechanism):
         """The level multiplied by ``factor``."""
         return replace(self, epsilon=self.epsilon * factor)
 
-    def _law(self) -> PiecesLaw:
-        return PiecesLaw(self.domain, ratio_below(Fraction(self.epsilon) / 2), self.clipped)
+    def _law(self) -> PiecewiseDensity:
+        return PiecewiseDensity(self.domain, ratio_below(Fraction(self.epsilon) / 2), self.clipped)
 
-    def _build_law(self) -> Law:
+    def _build_law(self) -> Distribution:
         law = self._law()
         if not (self.clipped and fits_table(self.domain.size, self.epsilon / self.domain.span)):
             return law

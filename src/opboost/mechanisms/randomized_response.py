@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from opboost.distributions import KeepLaw, Law
+from opboost.distributions import Distribution, KeepOrRedraw
 from opboost.grid import Domain, checked_domain
 from opboost.mechanisms.integer_weights import table
 from opboost.mechanisms.mechanism import Mechanism, fits_table
@@ -59,10 +59,10 @@ class RandomizedResponse(Mechanism):
         """As the paper's table has it: at one less than the distance."""
         return self._gamma_bound(distance - 1)
 
-    def _build_law(self) -> Law:
+    def _build_law(self) -> Distribution:
         cells, ratio = self.domain.size, ratio_below(Fraction(self.epsilon))
         if not fits_table(cells, self.epsilon / self.domain.span):
-            return KeepLaw(self.domain, ratio)
+            return KeepOrRedraw(self.domain, ratio)
         high, low = ratio.numerator, ratio.denominator
         rows = [[high if x == y else low for y in range(cells)] for x in range(cells)]
         return table(self.domain, rows, self.epsilon, self.epsilon)

@@ -11,7 +11,7 @@ import numpy as np
 from opboost._typing import BoolArray, IntArray
 from opboost.distributions.uniform_kernel import draw_coins
 from opboost.errors import DataError, ParameterError
-from opboost.mechanisms.mechanism import CHUNK, Mechanism, law_of
+from opboost.mechanisms.mechanism import CHUNK_VALUES, Mechanism, law_of
 from opboost.promises import Flagged, checked_epsilon
 from opboost.randomness.exact import SLACK, exp_bounds, float_above, log_ratio
 from opboost.randomness.streams import Rng, default_rng
@@ -86,8 +86,8 @@ class WithMissing:
         child = getattr(rng, "child", None)
         source = (child("missing") if child else rng).open()
         out = np.empty(n, dtype=np.bool_)
-        for start in range(0, n, CHUNK):
-            stop = min(start + CHUNK, n)
+        for start in range(0, n, CHUNK_VALUES):
+            stop = min(start + CHUNK_VALUES, n)
             words = source.words(1, start, stop)[0]
             if draw_coins(np.uint64(lie >> rest), words, out[start:stop]):
                 for i in np.flatnonzero(words == np.uint64(lie >> rest)).tolist():

@@ -33,11 +33,11 @@ def kept_secret(folder: Path | None, next_step: str = atomic_files.AT_LABEL_PART
     if folder is None:
         return Secret.fresh()
     file = folder / "secret"
-    atomic_files.write_new(file, atomic_files.sealed(Secret.fresh().key), mode=0o600)
-    return Secret(atomic_files.unsealed(file, next_step))
+    atomic_files.write_new(file, atomic_files.with_checksum(Secret.fresh().key), mode=0o600)
+    return Secret(atomic_files.read_checked(file, next_step))
 
 
-class Side:
+class PsiPeer:
     """One party's keys as it shows them to one peer, and what it does with the peer's."""
 
     def __init__(
@@ -159,7 +159,7 @@ def _digest(points: Points) -> bytes:
     return hashlib.sha256(place + points.tag + points.points).digest()
 
 
-def check_aligned(aligned: Aligned, side: Side) -> None:
+def check_aligned(aligned: Aligned, side: PsiPeer) -> None:
     """Refuse an answer to other points than this side's."""
     if (aligned.job, aligned.tag, aligned.total) != (side.job, side.tag, side.total):
         raise PeerError(

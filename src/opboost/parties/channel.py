@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Protocol
 
 from opboost.columns.codebook import CodedColumn
-from opboost.parties.alignment import Match, Side
+from opboost.parties.alignment import Match, PsiPeer
 from opboost.parties.row_proof import RowProof
-from opboost.protocol.column_streams import Head
+from opboost.protocol.column_streams import ColumnHead
 from opboost.protocol.messages import (
     Aligned,
     Claim,
@@ -39,11 +39,11 @@ class Channel(Protocol):
         """The feature party's name, as the channel knows it to be."""
         ...
 
-    def offer(self, welcome: Welcome, side: Side) -> None:
+    def offer(self, welcome: Welcome, side: PsiPeer) -> None:
         """Show the label party's points; only where rows are aligned privately."""
         ...
 
-    def met(self, side: Side) -> Match:
+    def met(self, side: PsiPeer) -> Match:
         """The rows in common with this party, when its points have come."""
         ...
 
@@ -63,7 +63,7 @@ class Channel(Protocol):
         """Say which job this is, and get what the party has to offer."""
         ...
 
-    def columns(self) -> Iterator[tuple[Head, CodedColumn]]:
+    def columns(self) -> Iterator[tuple[ColumnHead, CodedColumn]]:
         """The released columns, in the order of their numbers."""
         ...
 
@@ -84,7 +84,7 @@ class Channel(Protocol):
         ...
 
 
-class Answers(Protocol):
+class Answering(Protocol):
     """What a channel in memory needs of a feature party."""
 
     @property
@@ -92,7 +92,7 @@ class Answers(Protocol):
         """The party's name."""
         ...
 
-    def meeting(self, welcome: Welcome) -> Meets:
+    def meeting(self, welcome: Welcome) -> Meeting:
         """The party's side of an alignment."""
         ...
 
@@ -105,7 +105,7 @@ class Answers(Protocol):
         ...
 
 
-class Meets(Protocol):
+class Meeting(Protocol):
     """A feature party's side of an alignment."""
 
     def begin(self, theirs: Iterable[Points]) -> None:
@@ -151,7 +151,7 @@ class MemoryChannel:
     [0, 1]
     """
 
-    def __init__(self, party: Answers) -> None:
+    def __init__(self, party: Answering) -> None:
         self._party = party
         self._files: list[Path] = []
         self.sent = 0
@@ -161,13 +161,13 @@ class MemoryChannel:
         """The feature party's name."""
         return self._party.name
 
-    def offer(self, welcome: Welcome, side: Side) -> None:
+    def offer(self, welcome: Welcome, side: PsiPeer) -> None:
         """Hand the label party's points over."""
         self._meeting = self._party.meeting(decode(encode(welcome), Welcome))
         self._offered = [decode(encode(piece), Points) for piece in side.pieces()]
         self._meeting.begin(self._offered)
 
-    def met(self, side: Side) -> Match:
+    def met(self, side: PsiPeer) -> Match:
         """What the party's points have in common with the label party's."""
         theirs = [decode(self._counted(encode(p)), Points) for p in self._meeting.pieces()]
         doubled = b"".join(at_once(side.doubled, theirs))
@@ -195,14 +195,14 @@ class MemoryChannel:
         schema, self._files = self._party.release(decode(encode(welcome), Welcome))
         return decode(self._counted(encode(schema)), Schema)
 
-    def columns(self) -> Iterator[tuple[Head, CodedColumn]]:
+    def columns(self) -> Iterator[tuple[ColumnHead, CodedColumn]]:
         """The released columns."""
         return map(read_column, self.files())
 
     def files(self) -> Iterator[Path]:
         """The files of the released columns."""
         for file in self._files:
-            self.sent += file.stat().st_size - atomic_files.SEAL  # which stays at home
+            self.sent += file.stat().st_size - atomic_files.CHECKSUM_BYTES  # which stays at home
             yield file
 
     def ask(self, query: SplitQuery) -> None:

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from opboost.columns.codebook import Codebook
-from opboost.columns.private_column import LARGEST, PrivateColumn
+from opboost.columns.private_column import MAX_FLOAT32_INTEGER, PrivateColumn
 from opboost.errors import PeerError
 from opboost.grid import NumericMapping
-from opboost.protocol.column_streams import Head
+from opboost.protocol.column_streams import ColumnHead
 from opboost.protocol.messages import Rows, Schema, SplitQuery, SplitValues, encode
 
 
@@ -42,7 +42,7 @@ _NEXT = (
 def check_private(private: Sequence[PrivateColumn]) -> None:
     """Refuse columns on which no booster could train."""
     for c in private:
-        if c.mapping is not None and max(map(abs, ends(c))) > LARGEST:
+        if c.mapping is not None and max(map(abs, ends(c))) > MAX_FLOAT32_INTEGER:
             raise PeerError(
                 f"Column {c.name!r} has a grid beyond 2**24, which boosters' 32-bit floats cannot "
                 "tell apart. Use a coarser one."
@@ -106,7 +106,9 @@ def most_symbols(private: Sequence[PrivateColumn], number: int) -> int:
     return 3 if mapping is None else mapping.domain.size + 1
 
 
-def check_head(head: Head, schema: Schema, private: Sequence[PrivateColumn], number: int) -> None:
+def check_head(
+    head: ColumnHead, schema: Schema, private: Sequence[PrivateColumn], number: int
+) -> None:
     """Refuse a column whose head does not fit what its party's schema says."""
     released = [c for c in private for _ in c.release_names()]
     if number >= len(released) or head.column != number:

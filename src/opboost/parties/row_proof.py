@@ -21,7 +21,7 @@ import numpy as np
 from opboost.errors import PeerError
 from opboost.protocol.messages import Claim
 from opboost.psi.blinding import Secret
-from opboost.psi.curve_points import POINT
+from opboost.psi.curve_points import POINT_BYTES
 from opboost.storage import atomic_files
 from opboost.storage.framing import framed
 
@@ -113,7 +113,7 @@ class Lock:
     @classmethod
     def from_bytes(cls, data: bytes, file: Path) -> Lock:
         """From a file; one of another length is refused by its name."""
-        if len(data) != POINT + 3 * 32:
+        if len(data) != POINT_BYTES + 3 * 32:
             raise atomic_files.damaged(file, atomic_files.AT_FEATURE_PARTY)
-        feature, label, lock = (data[POINT + i * 32 :][:32] for i in range(3))
-        return cls(data[:POINT], Agreed(feature, label, lock))
+        feature, label, lock = (data[POINT_BYTES + i * 32 :][:32] for i in range(3))
+        return cls(data[:POINT_BYTES], Agreed(feature, label, lock))

@@ -10,14 +10,14 @@ from opboost.errors import ParameterError
 
 
 @dataclass(frozen=True, slots=True)
-class Chart:
+class Figure:
     """A figure and its axes, row by row."""
 
     figure: Any
     axes: list[list[Any]]
 
 
-def figure(rows: int, columns: int, width: float, height: float, sharey: Any = False) -> Chart:
+def figure(rows: int, columns: int, width: float, height: float, sharey: Any = False) -> Figure:
     """An empty figure; ``height`` is that of one row, in inches."""
     import matplotlib
 
@@ -32,10 +32,10 @@ def figure(rows: int, columns: int, width: float, height: float, sharey: Any = F
         sharey=sharey,
         constrained_layout=True,
     )
-    return Chart(drawn, [list(row) for row in axes])
+    return Figure(drawn, [list(row) for row in axes])
 
 
-def save(chart: Chart, path: Path, about: str = "") -> None:
+def save(chart: Figure, path: Path, about: str = "") -> None:
     """Write the figure under another name and rename it into place; ``about`` goes along inside.
 
     An SVG has no date, so that the same chart gives the same bytes.

@@ -40,7 +40,7 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
-class Chart:
+class SvgChart:
     """All that is drawn, and what a screen reader says in its place."""
 
     name: str
@@ -79,7 +79,7 @@ def short(value: float) -> str:
     return f"{value:.1e}" if abs(value) < 1e-3 else f"{value:.4g}"
 
 
-def draw(chart: Chart) -> Markup:
+def draw(chart: SvgChart) -> Markup:
     """The picture."""
     points = [p for s in chart.series for p in s.points]
     if not points:
@@ -143,7 +143,7 @@ class _Frame:
         return HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM)
 
 
-def _pad(chart: Chart) -> float:
+def _pad(chart: SvgChart) -> float:
     """Room for half a column at both sides."""
     return 0.6 if any(s.bars for s in chart.series) else 0.0
 
@@ -182,7 +182,7 @@ def _axis_y(frame: _Frame, ticks: Sequence[float]) -> str:
     return out
 
 
-def _axis_x(frame: _Frame, chart: Chart) -> str:
+def _axis_x(frame: _Frame, chart: SvgChart) -> str:
     floor = HEIGHT - BOTTOM
     out = f'<line class="axis" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{floor}" y2="{floor}"/>'
     for tick in _ticks_x(frame, chart.whole_x):
@@ -193,7 +193,7 @@ def _axis_x(frame: _Frame, chart: Chart) -> str:
     return out
 
 
-def _labels(chart: Chart) -> str:
+def _labels(chart: SvgChart) -> str:
     middle = LEFT + (WIDTH - LEFT - RIGHT) / 2
     height = TOP + (HEIGHT - TOP - BOTTOM) / 2
     return (

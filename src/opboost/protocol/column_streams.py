@@ -21,9 +21,9 @@ from opboost._typing import IntArray
 from opboost.columns.codebook import Codebook
 from opboost.errors import DataError, WireError
 from opboost.protocol.entropy_coding import Coder, pack_integers, unpack_integers
-from opboost.protocol.envelope import VERSION
+from opboost.protocol.envelope import PROTOCOL_VERSION
 
-PIECE = 2**18
+PIECE_ROWS = 2**18
 """Rows of one piece."""
 
 FIELDS = pa.schema([pa.field("data", pa.binary(), nullable=False)])
@@ -44,7 +44,7 @@ class Outline(NamedTuple):
     digest: bytes
     frequencies: bytes
     values: bytes = b""
-    version: int = VERSION
+    version: int = PROTOCOL_VERSION
 
     def packed(self) -> bytes:
         """As bytes."""
@@ -55,10 +55,10 @@ class Outline(NamedTuple):
     @classmethod
     def unpacked(cls, data: bytes) -> Outline:
         """From a peer's bytes."""
-        if data[:1] != bytes([VERSION]):
+        if data[:1] != bytes([PROTOCOL_VERSION]):
             raise WireError(
                 f"A column is of version {data[0] if data else '?'}; this release speaks version "
-                f"{VERSION}. Let both parties run the same release."
+                f"{PROTOCOL_VERSION}. Let both parties run the same release."
             )
         fixed = struct.unpack_from(_FIXED, data)
         version, column, rows, symbols, gaps, digest, frequencies, values = fixed
@@ -73,7 +73,7 @@ _FIXED = "<B3I?32sII"
 
 
 @dataclass(frozen=True, eq=False)
-class Head:
+class ColumnHead:
     """What a column's stream begins with.
 
     Codes are 0..``symbols``−1; with ``gaps`` the last symbol stands for a missing value.  The
@@ -121,7 +121,7 @@ class Head:
         return FIELDS.with_metadata({_NOTE: outline.packed()})
 
     @classmethod
-    def from_schema(cls, schema: pa.Schema, most: int = 2**31) -> Head:
+    def from_schema(cls, schema: pa.Schema, most: int = 2**31) -> ColumnHead:
         """The head of a stream that a peer sends.
 
         One with more than ``most`` symbols is refused before its lists are unpacked: they are
@@ -155,8 +155,8 @@ class Head:
 
 def pieces(rows: int) -> Iterator[slice]:
     """The rows of each piece."""
-    for start in range(0, rows, PIECE):
-        yield slice(start, min(start + PIECE, rows))
+    for start in range(0, rows, PIECE_ROWS):
+        yield slice(start, min(start + PIECE_ROWS, rows))
 
 
 def batch(data: bytes) -> pa.RecordBatch:
@@ -167,14 +167,14 @@ def batch(data: bytes) -> pa.RecordBatch:
 class Reader:
     """Takes a column's pieces one by one and refuses the first that does not fit its head."""
 
-    def __init__(self, head: Head) -> None:
+    def __init__(self, head: ColumnHead) -> None:
         self.head = head
         self.rows = self.bytes = 0
         self._digest = hashlib.sha256()
 
     def take(self, piece: pa.RecordBatch) -> IntArray:
         """The codes of the next piece."""
-        rows = min(PIECE, self.head.rows - self.rows)
+        rows = min(PIECE_ROWS, self.head.rows - self.rows)
         if rows <= 0:
             raise WireError("A column goes on after its last row.")
         try:

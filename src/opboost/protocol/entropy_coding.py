@@ -16,7 +16,7 @@ from opboost._typing import IntArray
 from opboost.errors import WireError
 from opboost.protocol.rans_kernel import MOST_PRECISION, decode_symbols, encode_symbols
 
-MOST_SYMBOLS = 2**16
+MAX_SYMBOLS = 2**16
 """Beyond so many symbols the low bits of a code travel as they are."""
 
 
@@ -117,7 +117,7 @@ class Coder:
 
 
 def _shift(symbols: int) -> int:
-    return max(0, (symbols - 1).bit_length() - MOST_SYMBOLS.bit_length() + 1)
+    return max(0, (symbols - 1).bit_length() - MAX_SYMBOLS.bit_length() + 1)
 
 
 def _precision(symbols: int) -> int:

@@ -11,23 +11,23 @@ import pyarrow as pa
 
 from opboost.errors import WireError
 
-VERSION = 2
+PROTOCOL_VERSION = 2
 """Of the messages that parties exchange; what one release sends, one of another version refuses."""
 
 MARK = b"OPBOOST\n"
-LARGEST = 4 * 2**20
+MAX_MESSAGE_BYTES = 4 * 2**20
 """Bytes of the largest message; codes travel as streams instead."""
 
 
-def seal(kind: str, schema: pa.Schema, row: dict[str, Any]) -> bytes:
+def pack_message(kind: str, schema: pa.Schema, row: dict[str, Any]) -> bytes:
     """The bytes of a message."""
-    marked = schema.with_metadata({"kind": kind, "version": str(VERSION)})
+    marked = schema.with_metadata({"kind": kind, "version": str(PROTOCOL_VERSION)})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, marked) as writer:
         writer.write_batch(pa.RecordBatch.from_pylist([row], schema=marked))
     body: bytes = sink.getvalue().to_pybytes()
     sealed = MARK + hashlib.sha256(body).digest() + body
-    if len(sealed) > LARGEST:
+    if len(sealed) > MAX_MESSAGE_BYTES:
         raise WireError(f"A {kind} of {len(sealed):,} bytes is too large to send.")
     return sealed
 
@@ -51,26 +51,26 @@ def version_of(data: bytes) -> str:
 def check_version(data: bytes) -> None:
     """Refuse a message of another version than this release's; other bytes pass."""
     version = version_of(data)
-    if version and version != str(VERSION):
+    if version and version != str(PROTOCOL_VERSION):
         raise other_version(version)
 
 
 def other_version(version: str) -> WireError:
     """What is said of a message of another version."""
     return WireError(
-        f"A message is of version {version!r}; this release speaks version {VERSION}. "
+        f"A message is of version {version!r}; this release speaks version {PROTOCOL_VERSION}. "
         "Let both parties run the same release."
     )
 
 
-def unseal(
+def unpack_message(
     data: bytes, schemas: dict[str, pa.Schema], versions: Collection[int] = ()
 ) -> tuple[str, dict[str, Any]]:
     """The kind and the row of a message; a compressed body is refused before it is unpacked.
 
     ``versions`` are earlier ones that are read as well.
     """
-    if len(data) > LARGEST:
+    if len(data) > MAX_MESSAGE_BYTES:
         raise WireError(f"A message of {len(data):,} bytes is too large.")
     if data[: len(MARK)] != MARK:
         raise WireError("These bytes are no message of OpBoost.")
@@ -124,7 +124,7 @@ def _checked_kind(
 ) -> str:
     notes = schema.metadata or {}
     version = notes.get(b"version", b"?").decode()[:40]
-    if version not in map(str, (VERSION, *versions)):
+    if version not in map(str, (PROTOCOL_VERSION, *versions)):
         raise other_version(version)
     kind: str = notes.get(b"kind", b"?").decode()[:40]
     if kind not in schemas:

@@ -23,8 +23,8 @@
                      <-           Farewell          the job is done
 
 Each is a frozen value with one Arrow form: ``decode(encode(m)) == m``, and bytes that were altered
-or cut short are refused.  ``meeting.py``, ``matching.py``, ``release.py`` and ``splits.py`` hold
-them by what they are for; all are had from here.
+or cut short are refused. ``session_messages.py``, ``psi_messages.py``, ``release_messages.py`` and
+``split_messages.py`` hold them by what they are for; all are had from here.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from dataclasses import fields
 from typing import Any, NamedTuple, TypeVar, cast
 
 from opboost.errors import WireError
-from opboost.protocol.envelope import seal, unseal
+from opboost.protocol.envelope import pack_message, unpack_message
 from opboost.protocol.message_rules import (
     PARTY_NAME,
     Units,
@@ -45,7 +45,7 @@ from opboost.protocol.message_rules import (
 )
 from opboost.protocol.packed_lists import is_text, packed, unpacked
 from opboost.protocol.psi_messages import (
-    MOST_POINTS,
+    MAX_POINTS,
     Aligned,
     Claim,
     Points,
@@ -54,14 +54,14 @@ from opboost.protocol.psi_messages import (
     Rows,
     Step,
 )
-from opboost.protocol.release_messages import MOST_COLUMNS, Books, ColumnSchema, Receipt, Schema
+from opboost.protocol.release_messages import MAX_COLUMNS, Books, ColumnSchema, Receipt, Schema
 from opboost.protocol.session_messages import Ack, Challenge, Farewell, Hello, Login, Poll, Welcome
 from opboost.protocol.split_messages import Cuts, SplitQuery, SplitValues, Values
 
 __all__ = [
     "KINDS",
-    "MOST_COLUMNS",
-    "MOST_POINTS",
+    "MAX_COLUMNS",
+    "MAX_POINTS",
     "PARTY_NAME",
     "Ack",
     "Aligned",
@@ -121,7 +121,7 @@ M = TypeVar("M")
 
 def encode(message: Any) -> bytes:
     """The bytes of a message."""
-    return seal(message.KIND, message.ARROW, _row(message))
+    return pack_message(message.KIND, message.ARROW, _row(message))
 
 
 def decode_receipt(data: bytes) -> Receipt:
@@ -135,7 +135,7 @@ def decode(data: bytes, *expected: type[M], versions: Collection[int] = ()) -> M
     ``versions`` are earlier ones in which it had the same form.
     """
     forms = {m.KIND: m.ARROW for m in expected}  # type: ignore[attr-defined]
-    kind, row = unseal(data, forms, versions)
+    kind, row = unpack_message(data, forms, versions)
     if None in row.values():
         raise WireError(f"A {kind} lacks a field.")
     if kind in _COLUMNS:
@@ -161,7 +161,7 @@ class _Form(NamedTuple):
 
 
 def _read_schemas(data: bytes) -> Iterator[ColumnSchema]:
-    for spec in unpacked(data, MOST_COLUMNS):
+    for spec in unpacked(data, MAX_COLUMNS):
         check(isinstance(spec, str) and is_text(spec), "A column's description is text.")
         yield ColumnSchema(spec)
 
@@ -174,7 +174,7 @@ def _read_cuts(rows: list[Any]) -> Iterator[Cuts]:
 
 
 def _read_values(data: bytes) -> Iterator[Values]:
-    for item in unpacked(data, MOST_COLUMNS):
+    for item in unpacked(data, MAX_COLUMNS):
         check(isinstance(item, list) and len(item) == 3, "Split values name column and units.")
         column, units, values = item
         check(type(column) is int and type(units) is str, "Split values name column and units.")

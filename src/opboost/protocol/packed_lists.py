@@ -7,7 +7,7 @@ import zlib
 from typing import Any
 
 from opboost.errors import WireError
-from opboost.protocol.envelope import LARGEST
+from opboost.protocol.envelope import MAX_MESSAGE_BYTES
 from opboost.protocol.message_rules import check
 
 
@@ -34,7 +34,7 @@ def unpacked(data: bytes, most: int) -> list[Any]:
     """What a peer packed: ``most`` items, and never more than the largest message inflated."""
     unpacker = zlib.decompressobj()
     try:
-        text = unpacker.decompress(data, LARGEST)
+        text = unpacker.decompress(data, MAX_MESSAGE_BYTES)
         check(unpacker.eof and not unpacker.unused_data, "A packed list is too long, or cut.")
         items = json.loads(text)
     except (zlib.error, ValueError, RecursionError):

@@ -10,7 +10,7 @@ from opboost.psi.curve_points import check_points, piece_count, piece_of
 
 Step = Literal["label", "feature", "raised"]
 """Whose points: the label party's, the feature party's, or the former raised by the latter."""
-MOST_POINTS = 30_000_000
+MAX_POINTS = 30_000_000
 """Rows of the largest table that can be aligned: a bitmap of them is one message."""
 
 
@@ -50,7 +50,7 @@ class Points:
         check_job(self.job)
         check(self.step in ("label", "feature", "raised"), "Points are of one of three steps.")
         check(len(self.tag) == 16, "A secret's tag has 16 bytes.")
-        check(0 < self.total <= MOST_POINTS, "There are too few or too many points.")
+        check(0 < self.total <= MAX_POINTS, "There are too few or too many points.")
         check(0 <= self.piece < piece_count(self.total), "A piece lies beyond the last point.")
         place = piece_of(self.piece, self.total)
         check_points(self.points, place.stop - place.start)
@@ -76,7 +76,7 @@ class Aligned:
     def __post_init__(self) -> None:
         check_job(self.job)
         check_points(self.share, 1)
-        check(0 < self.total <= MOST_POINTS, "There are too few or too many points.")
+        check(0 < self.total <= MAX_POINTS, "There are too few or too many points.")
         check(len(self.bitmap) == -(-self.total // 8), "A bitmap has a bit a point.")
         ones = int.from_bytes(self.bitmap, "big").bit_count()
         spare = int.from_bytes(self.bitmap[-1:], "big") & ((1 << -self.total % 8) - 1)

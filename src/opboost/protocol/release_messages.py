@@ -23,7 +23,7 @@ from opboost.protocol.message_rules import (
 )
 
 Books = Literal["full", "cuts"]
-MOST_COLUMNS = 10_000
+MAX_COLUMNS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class Schema:
         check(len(self.ids) == 32, "The digest of the row IDs has 32 bytes.")
         check(self.codebook in ("full", "cuts"), "codebook is 'full' or 'cuts'.")
         check(self.units in ("grid", "raw"), "units are 'grid' or 'raw'.")
-        check(0 < len(self.columns) <= MOST_COLUMNS, "A release has columns, 10,000 at most.")
+        check(0 < len(self.columns) <= MAX_COLUMNS, "A release has columns, 10,000 at most.")
         check(0 <= self.columns_per_row <= len(self.columns), "columns_per_row is too large.")
 
     def private(self) -> tuple[PrivateColumn, ...]:
@@ -146,7 +146,7 @@ class Schema:
         found = tuple(c.column() for c in self.columns)
         names = [str(name) for c in found for name in c.release_names()]
         check(len(set(names)) == len(names), "A column's name stands twice.")
-        check(len(names) <= MOST_COLUMNS, "A release has 10,000 columns at most.")
+        check(len(names) <= MAX_COLUMNS, "A release has 10,000 columns at most.")
         return found
 
 

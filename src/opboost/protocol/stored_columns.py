@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from opboost.storage import atomic_files
 from opboost._typing import BoolArray, IntArray
-from opboost.errors import WireError
 from opboost.columns.codebook import Codebook, CodedColumn
-from opboost.protocol.column_streams import Head, Reader
+from opboost.errors import WireError
+from opboost.protocol.column_streams import ColumnHead, Reader
+from opboost.storage import atomic_files
 
 _SYMBOLS = 1 << 22
 """Symbols that are copied at a time."""
@@ -30,7 +30,7 @@ class StoredColumn:
     """A received column whose symbols lie in a plain file."""
 
     file: Path
-    head: Head
+    head: ColumnHead
     kind: np.dtype[Any]
 
     @property
@@ -61,7 +61,7 @@ class StoredColumn:
         return replace(self, file=target)
 
 
-def read_column(file: Path) -> tuple[Head, CodedColumn]:
+def read_column(file: Path) -> tuple[ColumnHead, CodedColumn]:
     """A column from the file that holds its stream."""
     with _reading(file) as (head, pieces):
         symbols = list(pieces)
@@ -78,18 +78,18 @@ def unpack_column(file: Path, target: Path) -> StoredColumn:
     return StoredColumn(target, head, kind)
 
 
-def read_head(file: Path) -> Head:
+def read_head(file: Path) -> ColumnHead:
     """The head of a column's stream in a file."""
     with _stream(file) as stream:
-        return Head.from_schema(stream.schema)
+        return ColumnHead.from_schema(stream.schema)
 
 
 @contextmanager
-def _reading(file: Path) -> Iterator[tuple[Head, Iterator[IntArray]]]:
+def _reading(file: Path) -> Iterator[tuple[ColumnHead, Iterator[IntArray]]]:
     """The head of a stream, and its pieces; one that ended early or was altered is refused."""
-    atomic_files.check_seal(file, atomic_files.AT_LABEL_PARTY)
+    atomic_files.verify_checksum(file, atomic_files.AT_LABEL_PARTY)
     with _stream(file) as stream:
-        head = Head.from_schema(stream.schema)
+        head = ColumnHead.from_schema(stream.schema)
         reader = Reader(head)
         yield head, (reader.take(batch) for batch in stream)
         reader.finish()
@@ -104,7 +104,7 @@ def _stream(file: Path) -> Iterator[pa.ipc.RecordBatchStreamReader]:
         raise WireError(f"A column's file cannot be read ({type(error).__name__}).") from None
 
 
-def coded_column(head: Head, symbols: IntArray) -> CodedColumn:
+def coded_column(head: ColumnHead, symbols: IntArray) -> CodedColumn:
     """Symbols of a stream as codes and gaps."""
     if not head.gaps:
         return CodedColumn(symbols, head.codebook)

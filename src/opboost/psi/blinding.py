@@ -24,7 +24,7 @@ import private_set_intersection.python as library
 
 from opboost._typing import IntArray
 from opboost.errors import WireError
-from opboost.psi.curve_points import POINT, check_points
+from opboost.psi.curve_points import POINT_BYTES, check_points
 from opboost.psi.row_keys import Digests
 
 T = TypeVar("T")
@@ -68,11 +68,11 @@ class Secret:
 
     def raised(self, points: bytes) -> bytes:
         """Another party's points, raised by this secret, in the order given."""
-        count = len(points) // POINT
+        count = len(points) // POINT_BYTES
         check_points(points, count)
         request = library.Request(reveal_intersection=True)
         request.encrypted_elements.extend(
-            points[i : i + POINT] for i in range(0, len(points), POINT)
+            points[i : i + POINT_BYTES] for i in range(0, len(points), POINT_BYTES)
         )
         server = library.server.CreateFromKey(self.key, True)
         try:

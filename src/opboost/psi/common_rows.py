@@ -10,7 +10,7 @@ import numpy as np
 
 from opboost._typing import BoolArray, IntArray
 from opboost.errors import DataError, WireError
-from opboost.psi.curve_points import POINT
+from opboost.psi.curve_points import POINT_BYTES
 from opboost.psi.row_keys import Digests
 
 
@@ -26,7 +26,7 @@ def matched(ours: bytes, theirs: bytes) -> tuple[IntArray, IntArray]:
 
 def distinct(points: bytes) -> np.ndarray[Any, np.dtype[np.bytes_]]:
     """The points one by one; one that stands twice is refused."""
-    found = np.frombuffer(points, dtype=f"S{POINT}")
+    found = np.frombuffer(points, dtype=f"S{POINT_BYTES}")
     if len(np.unique(found)) < len(found):
         raise WireError("A point stands twice; every party has each ID once.")
     return found

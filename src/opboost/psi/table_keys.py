@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
-from opboost.columns.duplicate_ids import Unique
+from opboost.columns.duplicate_ids import DuplicateIds
 from opboost.errors import DataError
 from opboost.psi.row_keys import Digests, key_digests
 from opboost.storage.framing import framed
 
-PIECE = 65_536
+PIECE_ROWS = 65_536
 """Keys that are in memory at a time."""
 
 
@@ -32,8 +32,8 @@ class Keys:
     @classmethod
     def held(cls, keys: Sequence[bytes]) -> Keys:
         """Keys that are in memory."""
-        starts = range(0, len(keys), PIECE)
-        return cls(len(keys), lambda: (keys[start : start + PIECE] for start in starts))
+        starts = range(0, len(keys), PIECE_ROWS)
+        return cls(len(keys), lambda: (keys[start : start + PIECE_ROWS] for start in starts))
 
     @classmethod
     def counted(cls, pieces: Callable[[], Iterator[Sequence[bytes]]], aside: Path | None) -> Keys:
@@ -47,10 +47,12 @@ class Keys:
     @classmethod
     def of_digests(cls, digests: Digests) -> Keys:
         """Digests as keys: how rows are known once they are aligned."""
-        starts = range(0, len(digests), PIECE)
+        starts = range(0, len(digests), PIECE_ROWS)
         return cls(
             len(digests),
-            lambda: ([d.tobytes() for d in digests[start : start + PIECE]] for start in starts),
+            lambda: (
+                [d.tobytes() for d in digests[start : start + PIECE_ROWS]] for start in starts
+            ),
         )
 
     def __len__(self) -> int:
@@ -88,14 +90,14 @@ class Keys:
 
 def refuse_repeats(digests: Digests) -> None:
     """Refuse keys that stand more than once, with counts and without the keys."""
-    starts = range(0, len(digests), PIECE)
-    _refuse_repeats((digests[start : start + PIECE] for start in starts), None)
+    starts = range(0, len(digests), PIECE_ROWS)
+    _refuse_repeats((digests[start : start + PIECE_ROWS] for start in starts), None)
 
 
 def _refuse_repeats(pieces: Iterator[Digests], aside: Path | None) -> int:
     """Refuse what stands twice; returns how many there are."""
     count = 0
-    with Unique(aside) as names:
+    with DuplicateIds(aside) as names:
         for piece in pieces:
             names.add(np.ascontiguousarray(piece[:, :16]).view("<u8"))
             count += len(piece)

@@ -32,7 +32,7 @@ from opboost.storage.framing import framed
 SECRET_BYTES = 32
 """Bytes of a release's secret."""
 
-SHORT = 15
+MAX_SHORT_ID_BYTES = 15
 """IDs up to so many bytes are their own name; longer ones are named by a keyed digest."""
 
 _TAIL = 1 << 32
@@ -60,14 +60,14 @@ def row_names(secret: bytes, ids: pa.LargeBinaryArray) -> Words:
     places = np.frombuffer(offsets, dtype=np.int64)[ids.offset : ids.offset + len(ids) + 1]
     text = np.frombuffer(data or b"", dtype=np.uint8)
     sizes = np.diff(places)
-    blocks = np.zeros((len(ids), SHORT + 1), dtype=np.uint8)
-    blocks[:, SHORT] = np.minimum(sizes, SHORT)
-    for at in range(min(SHORT, int(sizes.max(initial=0)))):
+    blocks = np.zeros((len(ids), MAX_SHORT_ID_BYTES + 1), dtype=np.uint8)
+    blocks[:, MAX_SHORT_ID_BYTES] = np.minimum(sizes, MAX_SHORT_ID_BYTES)
+    for at in range(min(MAX_SHORT_ID_BYTES, int(sizes.max(initial=0)))):
         here = sizes > at
         blocks[here, at] = text[places[:-1][here] + at]
     key = derived(secret, "long IDs")
-    for row in np.flatnonzero(sizes > SHORT).tolist():
-        digest = hashlib.blake2b(ids[row].as_py(), key=key, digest_size=SHORT).digest()
+    for row in np.flatnonzero(sizes > MAX_SHORT_ID_BYTES).tolist():
+        digest = hashlib.blake2b(ids[row].as_py(), key=key, digest_size=MAX_SHORT_ID_BYTES).digest()
         blocks[row] = np.frombuffer(digest + b"\xff", dtype=np.uint8)
     return blocks.view("<u8").astype(np.uint64)
 

@@ -19,7 +19,7 @@ except ImportError as error:
         "Install it: pip install 'opboost[dask]'."
     ) from None
 
-from opboost.boosting.booster import CODES, Problem
+from opboost.boosting.booster import BLOCK_CODES, Problem
 from opboost.boosting.xgboost_backend import TrainedXGBoost, settings
 from opboost.errors import ParameterError
 
@@ -101,7 +101,7 @@ class _Parts:
         rows, columns = shape
         self._client = client
         self._workers = sorted(client.scheduler_info(n_workers=-1)["workers"])
-        least = -(-rows * max(1, columns) // CODES)
+        least = -(-rows * max(1, columns) // BLOCK_CODES)
         a_worker = max(a_worker, -(-least // len(self._workers)))
         edges = np.linspace(0, rows, min(rows, a_worker * len(self._workers)) + 1).astype(int)
         self._runs = [slice(a, b) for a, b in pairwise(edges.tolist())]

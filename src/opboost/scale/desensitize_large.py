@@ -18,13 +18,13 @@ from opboost.scale.engine_task import Work
 from opboost.scale.on_dask import DaskFiles, DaskFrame
 from opboost.scale.on_processes import Processes
 from opboost.scale.on_spark import SparkFiles, SparkFrame
-from opboost.scale.release_in_parts import Charge, Release, stored
+from opboost.scale.release_in_parts import Charge, ReleaseInParts, stored
 
 Engine = Literal["local", "dask", "spark"]
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class ReleaseResult:
     """A stored release; ``outside`` describes the data and stays local.
 
     ``fresh`` is false where the release stood there already and nothing was drawn.
@@ -45,7 +45,7 @@ def desensitize(
     workers: int | None = None,
     charge: Charge | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> Result:
+) -> ReleaseResult:
     """Desensitise a table into the folder ``out``, once however often tasks or runs are repeated.
 
     Args:
@@ -78,11 +78,11 @@ def desensitize(
     target, plan = Path(out), plan_of(schema)
     known = stored(target, charge.ledger if charge else None)
     if known is not None:
-        return Result(known, fresh=False)
+        return ReleaseResult(known, fresh=False)
     columns = [ids] if isinstance(ids, str) else list(ids)
     with _work(table, engine, workers) as work:
         parts = work.parts
-        release = Release(
+        release = ReleaseInParts(
             target.absolute(), plan, columns, parts=parts, source=work.source, charge=charge
         )
         with release:
@@ -93,7 +93,7 @@ def desensitize(
                     raise refused
                 if progress:
                     progress(parts - len(missing) + done, parts)
-            return Result(release.commit(), outside=release.outside)
+            return ReleaseResult(release.commit(), outside=release.outside)
 
 
 @contextmanager

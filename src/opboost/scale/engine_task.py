@@ -8,7 +8,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from opboost.errors import OpBoostError
-from opboost.scale.part_writer import Block, read_receipt
+from opboost.scale.part_writer import PartWriter, read_receipt
 from opboost.scale.table_tasks import Slice
 
 
@@ -29,7 +29,7 @@ class Work(Protocol):
         """The ID columns of all rows, a piece at a time, read by the process that asks."""
         ...
 
-    def run(self, block: Block, numbers: Sequence[int]) -> Iterator[Outcome]:
+    def run(self, block: PartWriter, numbers: Sequence[int]) -> Iterator[Outcome]:
         """Make these parts; one outcome each, as they get ready."""
         ...
 
@@ -38,7 +38,7 @@ Outcome = OpBoostError | None
 """A refusal, or nothing: it travels as a value, so that no engine's log shows what was refused."""
 
 
-def attempt(block: Block, number: int, tables: Callable[[], Iterable[pa.Table]]) -> Outcome:
+def attempt(block: PartWriter, number: int, tables: Callable[[], Iterable[pa.Table]]) -> Outcome:
     """Make a part on a worker, unless it is there already."""
     try:
         if read_receipt(block.folder, number) is None:
@@ -48,6 +48,6 @@ def attempt(block: Block, number: int, tables: Callable[[], Iterable[pa.Table]])
     return None
 
 
-def attempt_slice(block: Block, number: int, part: Slice) -> Outcome:
+def attempt_slice(block: PartWriter, number: int, part: Slice) -> Outcome:
     """Make a part of a table in files."""
     return attempt(block, number, lambda: part.tables(block.plan))

@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from opboost.scale.part_writer import Block, check_ids
-from opboost.scale.table_tasks import Files
 from opboost.scale.engine_task import Outcome, attempt, attempt_slice
+from opboost.scale.part_writer import PartWriter, check_ids
+from opboost.scale.table_tasks import Files
 
 
 class DaskFiles(Files):
@@ -20,7 +20,7 @@ class DaskFiles(Files):
         super().__init__(path)
         self._client = client
 
-    def run(self, block: Block, numbers: Sequence[int]) -> Iterator[Outcome]:
+    def run(self, block: PartWriter, numbers: Sequence[int]) -> Iterator[Outcome]:
         """Make these parts; the scheduler repeats what a lost worker was at."""
         parts = [self.slices[n] for n in numbers]
         yield from _results(
@@ -51,7 +51,7 @@ class DaskFrame:
             found = self._client.compute(partition).result()
             yield pa.Table.from_pandas(found, preserve_index=False)
 
-    def run(self, block: Block, numbers: Sequence[int]) -> Iterator[Outcome]:
+    def run(self, block: PartWriter, numbers: Sequence[int]) -> Iterator[Outcome]:
         """Make these parts; the scheduler repeats what a lost worker was at."""
         from dask import delayed
 
@@ -68,5 +68,5 @@ def _results(futures: Sequence[Any]) -> Iterator[Outcome]:
         yield future.result()
 
 
-def _attempt_frame(block: Block, number: int, frame: Any) -> Outcome:
+def _attempt_frame(block: PartWriter, number: int, frame: Any) -> Outcome:
     return attempt(block, number, lambda: [pa.Table.from_pandas(frame, preserve_index=False)])

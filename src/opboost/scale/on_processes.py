@@ -9,7 +9,7 @@ from pathlib import Path
 
 from opboost.runtime.child_processes import run_in_processes
 from opboost.scale.engine_task import Outcome, attempt_slice
-from opboost.scale.part_writer import Block
+from opboost.scale.part_writer import PartWriter
 from opboost.scale.table_tasks import Files
 
 
@@ -20,7 +20,7 @@ class Processes(Files):
         super().__init__(path)
         self._workers = workers or os.cpu_count() or 1
 
-    def run(self, block: Block, numbers: Sequence[int]) -> Iterator[Outcome]:
+    def run(self, block: PartWriter, numbers: Sequence[int]) -> Iterator[Outcome]:
         """Make these parts; if a process is killed, what it was at is left for the next run."""
         tasks = [partial(attempt_slice, block, n, self.slices[n]) for n in numbers]
         if min(self._workers, len(tasks)) <= 1:

@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 
 from opboost.errors import DataError
-from opboost.scale.part_writer import Block, check_ids
-from opboost.scale.table_tasks import Files
 from opboost.scale.engine_task import Outcome, attempt, attempt_slice
+from opboost.scale.part_writer import PartWriter, check_ids
+from opboost.scale.table_tasks import Files
 
 _ANSWER = "number long, refused binary"
 
@@ -24,7 +24,7 @@ class SparkFiles(Files):
         super().__init__(path)
         self._session = session
 
-    def run(self, block: Block, numbers: Sequence[int]) -> Iterator[Outcome]:
+    def run(self, block: PartWriter, numbers: Sequence[int]) -> Iterator[Outcome]:
         """Make these parts, one task each."""
         if not numbers:
             return
@@ -72,7 +72,7 @@ class SparkFrame:
         for row in found.toLocalIterator():
             yield pa.ipc.open_stream(bytes(row.ids)).read_all()
 
-    def run(self, block: Block, numbers: Sequence[int]) -> Iterator[Outcome]:
+    def run(self, block: PartWriter, numbers: Sequence[int]) -> Iterator[Outcome]:
         """Make all parts in one pass; those that are there already are not made again."""
         if not numbers:
             return

@@ -20,10 +20,10 @@ from opboost.columns.row_ids import Spelling, id_array
 from opboost.config import Plan
 from opboost.errors import ColumnError, DataError
 from opboost.files.desensitize_table import released
-from opboost.files.read_tables import CELLS
+from opboost.files.read_tables import PIECE_CELLS
 from opboost.files.write_tables import TableWriter
 from opboost.randomness.per_person_rng import RowRng, row_names
-from opboost.scale.release_secret import RECEIPT, Aside, read_secret, remake
+from opboost.scale.release_secret import RECEIPT, RowSideFile, read_secret, remake
 from opboost.storage import atomic_files
 
 PARTS = "parts"
@@ -33,7 +33,7 @@ RELEASED = "part-{:05d}.parquet"
 
 
 @dataclass(frozen=True, slots=True)
-class Receipt:
+class PartReceipt:
     """What a task made; its file is the last thing that the task writes."""
 
     rows: int
@@ -42,7 +42,7 @@ class Receipt:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class PartWriter:
     """The work of every task, as a value that travels to a worker; the secret does not.
 
     A worker reads the secret from the release's folder, which all workers share.  ``people`` says
@@ -55,12 +55,12 @@ class Block:
     people: bool
     spelling: Spelling = "exact"
 
-    def write(self, number: int, tables: Iterable[pa.Table]) -> Receipt:
+    def write(self, number: int, tables: Iterable[pa.Table]) -> PartReceipt:
         """Desensitise the rows of a part and store them; what is repeated is the same bytes."""
         secret, path = read_secret(self.folder), part_path(self.folder, number)
         pieces = self._cut(tables)
         first = next(pieces, None)
-        with Aside(self.folder, number, secret, self.people) as aside:
+        with RowSideFile(self.folder, number, secret, self.people) as aside:
             work = _Part(self, secret, aside)
             if first is None:
                 path.unlink(missing_ok=True)
@@ -76,7 +76,7 @@ class Block:
         for table in tables:
             self.plan.check_names(table.column_names)
             check_ids(self.ids, table.column_names)
-            rows = max(1024, CELLS // max(1, width, table.num_columns))
+            rows = max(1024, PIECE_CELLS // max(1, width, table.num_columns))
             for start in range(0, table.num_rows, rows):
                 yield table.slice(start, rows)
 
@@ -93,7 +93,7 @@ class Block:
 class _Part:
     """A part in the making: who its rows are about, and their noise."""
 
-    def __init__(self, block: Block, secret: bytes, aside: Aside) -> None:
+    def __init__(self, block: PartWriter, secret: bytes, aside: RowSideFile) -> None:
         self._block, self._secret, self._aside = block, secret, aside
         self.outside = dict.fromkeys((str(c.name) for c in block.plan.private), 0)
         self.rows = 0
@@ -136,23 +136,27 @@ def purpose(column: PrivateColumn) -> tuple[str, str]:
     return "noise", _json(column_to_dict(column)).decode()
 
 
-def write_receipt(folder: Path, number: int, rows: int, outside: dict[str, int]) -> Receipt:
+def write_receipt(folder: Path, number: int, rows: int, outside: dict[str, int]) -> PartReceipt:
     """Say that a part is stored as it is now."""
-    receipt = Receipt(rows, _digest(part_path(folder, number), rows), outside)
-    atomic_files.write(folder / RECEIPT.format(number), atomic_files.sealed(_json(asdict(receipt))))
+    receipt = PartReceipt(rows, _digest(part_path(folder, number), rows), outside)
+    atomic_files.write(
+        folder / RECEIPT.format(number), atomic_files.with_checksum(_json(asdict(receipt)))
+    )
     return receipt
 
 
-def read_receipt(folder: Path, number: int) -> Receipt | None:
+def read_receipt(folder: Path, number: int) -> PartReceipt | None:
     """What the task of a part made, if it came to its end."""
     file = folder / RECEIPT.format(number)
     if not file.exists():
         return None
-    found: Receipt = atomic_files.read_json(file, Receipt, remake(folder, number), seal=True)
+    found: PartReceipt = atomic_files.read_json(
+        file, PartReceipt, remake(folder, number), checksum=True
+    )
     return found
 
 
-def check_part(folder: Path, number: int, receipt: Receipt) -> None:
+def check_part(folder: Path, number: int, receipt: PartReceipt) -> None:
     """Refuse a part that is not what its task stored."""
     path = part_path(folder, number)
     if path.exists() != bool(receipt.rows) or _digest(path, receipt.rows) != receipt.sha256:

@@ -26,8 +26,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from opboost.storage import atomic_files
 from opboost._typing import BoolArray
+from opboost.columns.column_specs import column_to_dict
+from opboost.columns.duplicate_ids import DuplicateIds
+from opboost.columns.row_ids import Spelling, id_array
 from opboost.config import Plan
 from opboost.errors import DataError, ParameterError, PrivacyError
 from opboost.files.stored_release import (
@@ -40,17 +42,15 @@ from opboost.files.stored_release import (
     read_manifest,
 )
 from opboost.files.write_tables import check_new
-from opboost.columns.row_ids import Spelling, id_array
 from opboost.ledger import Caps, Drawing, Ledger
 from opboost.ledger.forget_person import forgotten
 from opboost.ledger.renewal import over_time
 from opboost.randomness.per_person_rng import row_names
 from opboost.scale import release_secret
-from opboost.scale.part_writer import PARTS, RELEASED, Block, check_part, read_receipt
 from opboost.scale.forgotten_people import hide
+from opboost.scale.part_writer import PARTS, RELEASED, PartWriter, check_part, read_receipt
 from opboost.scale.release_secret import RECEIPT, give_up, remake
-from opboost.columns.column_specs import column_to_dict
-from opboost.columns.duplicate_ids import Unique
+from opboost.storage import atomic_files
 
 STATE = "release.json"
 
@@ -65,7 +65,7 @@ class Charge:
     people: str = ""
 
 
-class Release:
+class ReleaseInParts:
     """One release in progress; leaving the block without :meth:`commit` leaves it to be taken up.
 
     Args:
@@ -111,7 +111,7 @@ class Release:
         self.folder = making(self.target)
         self.outside: dict[str, int] = {}
         spelling: Spelling = charge.ledger.ids if charge else "exact"
-        self.block = Block(self.folder, plan, tuple(ids), charge is not None, spelling)
+        self.block = PartWriter(self.folder, plan, tuple(ids), charge is not None, spelling)
         self._about = _digest(
             {
                 "columns": [column_to_dict(c) for c in plan.private],
@@ -124,7 +124,7 @@ class Release:
             }
         )
 
-    def __enter__(self) -> Release:
+    def __enter__(self) -> ReleaseInParts:
         check_new(
             self.target,
             "A second release of the same rows adds to the first. "
@@ -154,8 +154,8 @@ class Release:
             release_secret.make_secret(self.folder)
             (self.folder / PARTS).mkdir(exist_ok=True)
             plain = {"release": secrets.token_hex(16), "about": self._about}
-            atomic_files.write(state, atomic_files.sealed(json.dumps(plain).encode()))
-        found = atomic_files.read_json(state, dict[str, str], give_up(self.folder), seal=True)
+            atomic_files.write(state, atomic_files.with_checksum(json.dumps(plain).encode()))
+        found = atomic_files.read_json(state, dict[str, str], give_up(self.folder), checksum=True)
         if found.get("about") != self._about:
             raise PrivacyError(
                 f"A release to {self.target} was begun with another table or configuration. Bring "
@@ -223,7 +223,7 @@ class Release:
                 self._pay(manifest, hidden)
             except PrivacyError as error:
                 raise self._waiting(error) from None
-            data = atomic_files.sealed(json.dumps(asdict(manifest), indent=1).encode())
+            data = atomic_files.with_checksum(json.dumps(asdict(manifest), indent=1).encode())
             atomic_files.write(self.folder / PARTS / MANIFEST, data)
         release_secret.destroy(self.folder)
         os.rename(self.folder / PARTS, self.target)
@@ -240,7 +240,7 @@ class Release:
                 f"{self._parts - len(made)} of {self._parts} parts are missing",
                 hint="Run the same command again: it makes only these.",
             )
-        with Unique(self.folder) as rows:
+        with DuplicateIds(self.folder) as rows:
             for number, receipt in made.items():
                 check_part(self.folder, number, receipt)
                 found = 0
@@ -249,7 +249,8 @@ class Release:
                     found += len(piece)
                 if found != receipt.rows:
                     raise atomic_files.damaged(
-                        self.folder / release_secret.ROWS.format(number), remake(self.folder, number)
+                        self.folder / release_secret.ROWS.format(number),
+                        remake(self.folder, number),
                     )
             twice = rows.repeats()
         if twice:

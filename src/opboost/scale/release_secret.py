@@ -79,7 +79,7 @@ def read_secret(folder: Path) -> bytes:
     return secret
 
 
-class Aside:
+class RowSideFile:
     """Who the rows of a part are about, put aside piece by piece while the part is made.
 
     Rows stand under names that only the secret ties to IDs; IDs, where a ledger will ask for them,
@@ -92,7 +92,7 @@ class Aside:
         self._box = AESGCM(derived(secret, "people"))
         self._pieces = 0
 
-    def __enter__(self) -> Aside:
+    def __enter__(self) -> RowSideFile:
         with ExitStack() as stack:
             rows, people = (self._folder / kind.format(self._number) for kind in (ROWS, PEOPLE))
             self._rows = stack.enter_context(atomic_files.writing(rows, mode=0o600))

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
-from opboost.boosting.booster import CODES, Blocks, Problem
+from opboost.boosting.booster import BLOCK_CODES, Blocks, Problem
 from opboost.boosting.xgboost_backend import TrainedXGBoost, settings
 from opboost.errors import OpBoostError, ParameterError
 
@@ -105,5 +105,5 @@ def _blocks(problem: Problem) -> Iterator[slice]:
     if isinstance(problem.X, Blocks):
         return iter(problem.X)
     rows, columns = problem.X.shape
-    step = max(1, CODES // max(1, columns))
+    step = max(1, BLOCK_CODES // max(1, columns))
     return (slice(a, min(a + step, rows)) for a in range(0, rows, step))

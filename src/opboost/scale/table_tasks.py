@@ -20,7 +20,7 @@ from opboost.files.read_tables import (
 )
 from opboost.scale.part_writer import check_ids
 
-ROWS = 1_000_000
+TASK_ROWS = 1_000_000
 """A task takes row groups of a Parquet file until it has so many rows; CSV files are not cut."""
 
 
@@ -37,7 +37,7 @@ class Slice:
         return pieces(self.path, csv_types(plan.private), None, width, groups=self.groups)
 
 
-def slices(files: Sequence[Path], rows: int = ROWS) -> list[Slice]:
+def slices(files: Sequence[Path], rows: int = TASK_ROWS) -> list[Slice]:
     """The tasks of a table, in the order of its rows."""
     found: list[Slice] = []
     for file in files:

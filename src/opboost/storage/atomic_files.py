@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 from opboost.errors import ConfigError, DataError
 
 _MARK = b"\n#sha256 "
-SEAL = len(_MARK) + 64 + 1
+CHECKSUM_BYTES = len(_MARK) + 64 + 1
 """Bytes that a seal adds to a file."""
 
 
@@ -37,21 +37,21 @@ def write_new(path: Path, data: bytes, *, mode: int = 0o644) -> None:
         file.write(data)
 
 
-def sealed(data: bytes) -> bytes:
+def with_checksum(data: bytes) -> bytes:
     """A file's content with its digest in a last line, so that damage does not go unseen."""
     return data + _MARK + hashlib.sha256(data).hexdigest().encode() + b"\n"
 
 
-def unsealed(path: Path, next_step: str) -> bytes:
+def read_checked(path: Path, next_step: str) -> bytes:
     """The content of a sealed file; one that is damaged is refused by name."""
     whole = path.read_bytes()
-    data = whole[:-SEAL]
-    if len(whole) < SEAL or sealed(data) != whole:
+    data = whole[:-CHECKSUM_BYTES]
+    if len(whole) < CHECKSUM_BYTES or with_checksum(data) != whole:
         raise damaged(path, next_step)
     return data
 
 
-def seal(path: Path) -> None:
+def add_checksum(path: Path) -> None:
     """Put the seal behind a file that was written piece by piece, and make it last."""
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -61,15 +61,15 @@ def seal(path: Path) -> None:
         os.fsync(file.fileno())
 
 
-def check_seal(path: Path, next_step: str) -> None:
+def verify_checksum(path: Path, next_step: str) -> None:
     """Refuse a large sealed file that is damaged, without having it in memory."""
-    if not has_seal(path):
+    if not checksum_holds(path):
         raise damaged(path, next_step)
 
 
-def has_seal(path: Path) -> bool:
+def checksum_holds(path: Path) -> bool:
     """Return whether a file is what was sealed, without having it in memory."""
-    whole, left = hashlib.sha256(), max(0, path.stat().st_size - SEAL)
+    whole, left = hashlib.sha256(), max(0, path.stat().st_size - CHECKSUM_BYTES)
     with path.open("rb") as file:
         while left and (piece := file.read(min(left, 1 << 20))):
             whole.update(piece)
@@ -136,7 +136,7 @@ def placing(path: Path) -> Iterator[Path]:
     flush(path.parent)
 
 
-def read_json(path: Path, kind: Any, next_step: str, *, seal: bool = False) -> Any:
+def read_json(path: Path, kind: Any, next_step: str, *, checksum: bool = False) -> Any:
     """What a JSON file of one's own holds, as a value of ``kind``; a damaged one is refused.
 
     >>> import tempfile
@@ -147,7 +147,7 @@ def read_json(path: Path, kind: Any, next_step: str, *, seal: bool = False) -> A
     {'a': (1, 2)}
     """
     try:
-        data = unsealed(path, next_step) if seal else path.read_bytes()
+        data = read_checked(path, next_step) if checksum else path.read_bytes()
         return _adapter(kind).validate_json(data, strict=True)
     except (ValueError, RecursionError):
         raise damaged(path, next_step) from None

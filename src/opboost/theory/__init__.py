@@ -1,8 +1,8 @@
 """The paper's theory as functions, corrected where it is wrong (docs/errata.md).
 
-γ, the order that a mechanism keeps, is a method: ``m.gamma(t)``.  Here are β, the chance that a
-split survives (``splits.py``), the best mechanism there is (``optimal.py``), strict order
-preservation (``order.py``), and what the protocol costs (``cost.py``).
+γ, the order that a mechanism keeps, is a method: ``m.gamma(t)``. Here are β, the chance that a
+split survives (``split_survival.py``), the best mechanism there is (``optimal_mechanism.py``),
+strict order preservation (``strict_order.py``), and what the protocol costs (``protocol_cost.py``).
 """
 
 from opboost.theory.optimal_mechanism import OptimalLoss, optimal_loss

@@ -14,7 +14,7 @@ from opboost.errors import OpBoostError, ParameterError
 from opboost.grid import Domain
 from opboost.mechanisms import ClampMap, GlobalMap
 
-LARGEST = 64
+MAX_LP_CELLS = 64
 """Cells up to which the linear program is solved: k² variables, 2k² constraints."""
 
 
@@ -47,8 +47,8 @@ def optimal_loss(
     True
     """
     k = domain.size
-    if k > LARGEST:
-        raise ParameterError(f"optimal_loss solves grids up to {LARGEST} cells; got {k}.")
+    if k > MAX_LP_CELLS:
+        raise ParameterError(f"optimal_loss solves grids up to {MAX_LP_CELLS} cells; got {k}.")
     weights = _checked_prior(prior, k)
     cells = np.arange(k, dtype=np.float64)
     cost = np.asarray(loss(cells[:, None] - cells[None, :]), dtype=np.float64)

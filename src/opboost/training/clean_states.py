@@ -12,13 +12,13 @@ from opboost._typing import FloatArray, IntArray
 from opboost.boosting.booster import Matrix
 from opboost.columns.dataframes import OutColumn
 from opboost.columns.private_column import PrivateColumn
-from opboost.denoise import Bits, Outputs, Space, States, channel_of, outputs_of
+from opboost.denoise import BitNoise, Outputs, Space, States, noise_matrix_of, outputs_of
 from opboost.denoise.mixture_kernel import UNSENT
-from opboost.denoise.noise_matrix import Channel
+from opboost.denoise.noise_matrix import NoiseMatrix
 from opboost.mechanisms import Mechanism, UnaryEncoding
 from opboost.training.feature_matrix import Layout
 
-Release = dict[Hashable, Any]
+ReleasedColumns = dict[Hashable, Any]
 """Released columns by private column; of whatever form where nothing is denoised."""
 
 Cuts = tuple[FloatArray | None, ...]
@@ -28,7 +28,7 @@ OWN_BINS = 16
 OWN_COLUMNS = 64
 
 
-def rows_of(released: Release, rows: IntArray | slice) -> Release:
+def rows_of(released: ReleasedColumns, rows: IntArray | slice) -> ReleasedColumns:
     """Some rows of a release."""
     return {
         name: [
@@ -43,11 +43,11 @@ def rows_of(released: Release, rows: IntArray | slice) -> Release:
     }
 
 
-def _channel(private: PrivateColumn, sent: float) -> Channel | None:
+def _channel(private: PrivateColumn, sent: float) -> NoiseMatrix | None:
     """The column's channel; None where it stays as it came."""
     if not isinstance(private.mechanism, Mechanism):
         return None
-    return channel_of(private.flagged() or private.mechanism, sent)
+    return noise_matrix_of(private.flagged() or private.mechanism, sent)
 
 
 def own_cuts(layout: Layout, own: Matrix) -> Cuts:
@@ -66,7 +66,7 @@ def space_of(layout: Layout, cuts: Cuts, sent: float) -> Space:
     channels, lines, bits = [], [], []
     for private in layout.private:
         if isinstance(private.mechanism, UnaryEncoding):
-            bits.append(Bits.of(private.mechanism))
+            bits.append(BitNoise.of(private.mechanism))
             continue
         channel = _channel(private, sent)
         if channel is not None:
@@ -120,9 +120,11 @@ def outputs_in(
     )
 
 
-def as_release(layout: Layout, released: Release, sent: float, draws: Sequence[States]) -> Release:
+def as_release(
+    layout: Layout, released: ReleasedColumns, sent: float, draws: Sequence[States]
+) -> ReleasedColumns:
     """Draws in the shape of a release; a column without a channel stays as it came."""
-    found: Release = {}
+    found: ReleasedColumns = {}
     place, unary = 0, 0
     for private in layout.private:
         out = released[private.name]

@@ -15,13 +15,13 @@ from opboost._typing import FloatArray, IntArray
 from opboost.boosting.booster import Booster, Matrix, Problem, Task, Trained
 from opboost.columns.dataframes import OutColumn
 from opboost.denoise import Denoiser, Groups, Outputs, Verdict, fit
-from opboost.denoise.fit import Progress
-from opboost.denoise.posterior_draws import Law, drawn
-from opboost.denoise.whether_to_denoise import LEAST_ROWS, losses, mean_loss, null_losses
+from opboost.denoise.fit import FitProgress
+from opboost.denoise.posterior_draws import JointDistribution, drawn
+from opboost.denoise.whether_to_denoise import MIN_ROWS, losses, mean_loss, null_losses
 from opboost.errors import OpBoostError, ParameterError
 from opboost.training.clean_states import (
     Cuts,
-    Release,
+    ReleasedColumns,
     as_release,
     outputs_in,
     own_cuts,
@@ -30,20 +30,20 @@ from opboost.training.clean_states import (
 )
 from opboost.training.feature_matrix import Layout
 from opboost.training.feature_matrix import Released as AnyColumn
-from opboost.training.posterior_prediction import GUESSES, Posterior
+from opboost.training.posterior_prediction import DRAWS_PER_ROW, Posterior
 
 Choice = Literal["auto"] | bool
 
-MANY_ROWS = 20_000
+ENOUGH_ROWS = 20_000
 """Up to so many rows, four draws of each are trained on; above, two."""
 
-HELD = 1_500
+MIN_HELD_ROWS = 1_500
 """At most so many held-out rows decide whether to denoise, each by many guesses at it."""
 
-LARGE = 100_000
+LARGE_TABLE_ROWS = 100_000
 """Above so many rows, a quarter of them takes part in the decision ..."""
 
-MOST_HELD = 20_000
+MAX_HELD_ROWS = 20_000
 """... and up to so many of those decide."""
 
 
@@ -55,7 +55,7 @@ class Learnable:
     that is better than to show them to the model as they are.
     """
 
-    released: Release
+    released: ReleasedColumns
     draws: int
     denoiser: Denoised | None = None
     verdict: Verdict | None = None
@@ -78,7 +78,7 @@ class Denoised:
     cuts: Cuts
     seed: int
 
-    def drawn(self, released: Release, own: Matrix, y: Any, draws: int) -> Release:
+    def drawn(self, released: ReleasedColumns, own: Matrix, y: Any, draws: int) -> ReleasedColumns:
         """Posterior draws in the shape of a release, all draws one below the other."""
         outputs = outputs_in(self.layout, released, own, self.sent, self.cuts)
         states = [self.denoiser.draw(outputs, y, k, self.seed) for k in range(draws)]
@@ -87,7 +87,7 @@ class Denoised:
 
 def learnable(
     layout: Layout,
-    released: Release,
+    released: ReleasedColumns,
     own: Matrix,
     y: np.ndarray[Any, Any],
     *,
@@ -124,12 +124,12 @@ def learnable(
     space = space_of(layout, cuts, sent)
     if not (space.channels or space.bits):
         return Learnable(released, 1)
-    if denoise == "auto" and len(y) < LEAST_ROWS:
+    if denoise == "auto" and len(y) < MIN_ROWS:
         return Learnable(released, 1)
     groups = Groups.bins(y) if task == "regression" else Groups.classes(y, classes)
     outputs = outputs_in(layout, released, own, sent, cuts)
-    draws = 4 if len(y) <= MANY_ROWS else 2
-    with _Talk(verbose) as progress:
+    draws = 4 if len(y) <= ENOUGH_ROWS else 2
+    with _Narration(verbose) as progress:
         denoiser = fit(space, groups, outputs, seed, draws, progress)
     found = Denoised(layout, sent, denoiser, cuts, seed)
     means = np.bincount(groups.of, y) / np.maximum(np.bincount(groups.of), 1)
@@ -150,7 +150,7 @@ def learnable(
     return Learnable(clean, draws, found, verdict, replace(posterior, way=best))
 
 
-def decoded(layout: Layout, released: Mapping[Hashable, Sequence[AnyColumn]]) -> Release:
+def decoded(layout: Layout, released: Mapping[Hashable, Sequence[AnyColumn]]) -> ReleasedColumns:
     """Columns that came as codes, as values."""
     return {
         c.name: [
@@ -163,7 +163,7 @@ def decoded(layout: Layout, released: Mapping[Hashable, Sequence[AnyColumn]]) ->
 
 def _compared(
     found: Denoised,
-    released: Release,
+    released: ReleasedColumns,
     own: Matrix,
     outputs: Outputs,
     y: np.ndarray[Any, Any],
@@ -187,10 +187,10 @@ def _compared(
         # A class is too rare to be left out.
         return Verdict(0.0, 0.0, np.inf), "draws"
 
-    def matrix(columns: Release, rows: IntArray) -> Matrix:
+    def matrix(columns: ReleasedColumns, rows: IntArray) -> Matrix:
         return layout.values(columns, own[rows])
 
-    def trained(columns: Release, times: int = 1) -> Any:
+    def trained(columns: ReleasedColumns, times: int = 1) -> Any:
         rows = np.tile(seen, times)
         part = None if weight is None else weight[rows]
         problem = Problem(matrix(columns, rows), y[rows], task, classes, part, seed=found.seed)
@@ -203,17 +203,17 @@ def _compared(
         drawn(model, denoiser.pairing, outputs[seen], group, k, found.seed) for k in range(draws)
     ]
     better = trained(as_release(layout, shown, sent, states), draws)
-    law = Law.of(model, denoiser.pairing, denoiser.groups)
+    law = JointDistribution.of(model, denoiser.pairing, denoiser.groups)
     chance = law.chances(outputs[held])
-    many = np.repeat(held, GUESSES)
+    many = np.repeat(held, DRAWS_PER_ROW)
     clean = as_release(
         layout,
         rows_of(released, many),
         sent,
-        [law.guesses(outputs[held], chance, GUESSES, found.seed)],
+        [law.guesses(outputs[held], chance, DRAWS_PER_ROW, found.seed)],
     )
-    guesses = better.predict(matrix(clean, many)).reshape(len(held), GUESSES, -1)
-    spread = guesses.var(axis=1, ddof=1)[:, 0] / GUESSES
+    guesses = better.predict(matrix(clean, many)).reshape(len(held), DRAWS_PER_ROW, -1)
+    spread = guesses.var(axis=1, ddof=1)[:, 0] / DRAWS_PER_ROW
     by_draws = guesses.mean(axis=1).reshape(naive.shape)
     by_groups = chance
     if task == "regression":
@@ -242,10 +242,10 @@ def _judges(part: Any) -> tuple[IntArray, IntArray]:
     catch up, and a verdict on few would speak for draws too often.
     """
     fitted, held = np.flatnonzero(part == 1), np.flatnonzero(part == 0)
-    if len(part) <= LARGE:
-        return fitted, held[:HELD]
+    if len(part) <= LARGE_TABLE_ROWS:
+        return fitted, held[:MIN_HELD_ROWS]
     idle = np.flatnonzero(part == 2)[: len(part) // 3]
-    apart = min(MOST_HELD, len(part) // 20)
+    apart = min(MAX_HELD_ROWS, len(part) // 20)
     seen = np.sort(np.concatenate([fitted, idle[apart:]]))
     return seen, np.sort(np.concatenate([held, idle[:apart]]))
 
@@ -261,14 +261,14 @@ def train(booster: Booster, problem: Problem) -> Trained:
         raise ParameterError(f"The booster refused: {words}. Check booster_params.") from error
 
 
-class _Talk:
+class _Narration:
     """A progress bar on a terminal, if asked for."""
 
     def __init__(self, verbose: int) -> None:
         shown = bool(verbose) and sys.stderr.isatty()
         self._bar = Bar(console=Console(stderr=True), transient=True) if shown else None
 
-    def __enter__(self) -> Progress | None:
+    def __enter__(self) -> FitProgress | None:
         if self._bar is None:
             return None
         bar = self._bar

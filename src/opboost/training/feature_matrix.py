@@ -12,7 +12,7 @@ from opboost._typing import BoolArray, IntArray
 from opboost.boosting.booster import Blocks, Matrix, Replace
 from opboost.columns.codebook import Codebook, CodedColumn, encode
 from opboost.columns.dataframes import OutColumn, as_numbers, categories, column, part
-from opboost.columns.private_column import LARGEST, Prepared, PrivateColumn
+from opboost.columns.private_column import MAX_FLOAT32_INTEGER, Prepared, PrivateColumn
 from opboost.errors import ColumnError
 from opboost.grid import NumericMapping, RawUnits
 from opboost.mechanisms import UnaryEncoding
@@ -174,7 +174,7 @@ def check_sizes(private: Sequence[PrivateColumn]) -> None:
     for c in private:
         if (
             c.mapping is not None
-            and max(abs(c.mapping.domain.L), abs(c.mapping.domain.R)) > LARGEST
+            and max(abs(c.mapping.domain.L), abs(c.mapping.domain.R)) > MAX_FLOAT32_INTEGER
         ):
             raise ColumnError(
                 c.name,

@@ -10,15 +10,15 @@ import numpy as np
 
 from opboost._typing import FloatArray
 from opboost.boosting.booster import Matrix, Trained
-from opboost.denoise.column_pairs import LARGEST, Pairing
+from opboost.denoise.column_pairs import MAX_PAIR_CELLS, Pairing
 from opboost.denoise.encoded_rows import Index
 from opboost.denoise.latent_classes import Mixture
-from opboost.denoise.posterior_draws import Law, Outputs
+from opboost.denoise.posterior_draws import JointDistribution, Outputs
 from opboost.errors import DataError
 from opboost.training.clean_states import (
     OWN_COLUMNS,
     Cuts,
-    Release,
+    ReleasedColumns,
     as_release,
     outputs_in,
     rows_of,
@@ -26,10 +26,10 @@ from opboost.training.clean_states import (
 )
 from opboost.training.feature_matrix import Layout
 
-GUESSES = 32
+DRAWS_PER_ROW = 32
 """So many clean rows stand for a desensitised one."""
 
-PIECE = 2048
+PIECE_ROWS = 2048
 """Rows that are predicted at a time: the memory that guesses need is bounded."""
 
 
@@ -45,31 +45,31 @@ class Posterior:
     layout: Layout
     sent: float
     cuts: Cuts
-    law: Law
+    law: JointDistribution
     means: FloatArray | None
     way: Literal["draws", "groups"]
     seed: int
 
-    def predict(self, trained: Trained, released: Release, own: Matrix) -> FloatArray:
+    def predict(self, trained: Trained, released: ReleasedColumns, own: Matrix) -> FloatArray:
         """Predictions for released rows, beside own features of the same rows."""
         rows = len(own)
         parts = []
-        for begin in range(0, max(rows, 1), PIECE):
-            piece = slice(begin, begin + PIECE)
+        for begin in range(0, max(rows, 1), PIECE_ROWS):
+            piece = slice(begin, begin + PIECE_ROWS)
             parts.append(self._piece(trained, rows_of(released, piece), own[piece]))
         return np.concatenate(parts)
 
-    def _piece(self, trained: Trained, released: Release, own: Matrix) -> FloatArray:
+    def _piece(self, trained: Trained, released: ReleasedColumns, own: Matrix) -> FloatArray:
         outputs: Outputs = outputs_in(self.layout, released, own, self.sent, self.cuts)
         chance = self.law.chances(outputs)
         if self.way == "groups":
             # A product of matrices would round a row's sum in a way that hangs on its neighbours.
             return chance if self.means is None else (chance * self.means).sum(axis=1)
-        guessed = self.law.guesses(outputs, chance, GUESSES, self.seed)
-        many = np.repeat(np.arange(len(own)), GUESSES)
+        guessed = self.law.guesses(outputs, chance, DRAWS_PER_ROW, self.seed)
+        many = np.repeat(np.arange(len(own)), DRAWS_PER_ROW)
         clean = as_release(self.layout, rows_of(released, many), self.sent, [guessed])
         found = trained.predict(self.layout.values(clean, own[many]))
-        mean = found.reshape(len(own), GUESSES, -1).mean(axis=1)
+        mean = found.reshape(len(own), DRAWS_PER_ROW, -1).mean(axis=1)
         return np.asarray(mean.reshape(len(own), *found.shape[1:]), dtype=np.float64)
 
     def arrays(self) -> dict[str, Any]:
@@ -111,7 +111,7 @@ class Posterior:
         everyone = sorted([*alone, *(j for pair in pairs for j in pair)])
         _fits(everyone == list(range(len(space.channels))))
         sizes = [c.outputs for c in space.channels]
-        _fits(all(sizes[a] * sizes[b] <= LARGEST for a, b in pairs))
+        _fits(all(sizes[a] * sizes[b] <= MAX_PAIR_CELLS for a, b in pairs))
         pairing = Pairing(space, pairs, alone)
         index = pairing.paired_space().index()
         law = _law(arrays, pairing, index)
@@ -123,7 +123,7 @@ class Posterior:
         return cls(layout, sent, cuts, law, means, way, seed)
 
 
-def _law(arrays: Mapping[str, Any], pairing: Pairing, index: Index) -> Law:
+def _law(arrays: Mapping[str, Any], pairing: Pairing, index: Index) -> JointDistribution:
     """The law of the arrays; compiled loops trust their shapes, so these are looked at here."""
     for name in ("constant", "pi", "P", "share"):
         _fits(arrays[name].dtype.kind == "f" and bool(np.isfinite(arrays[name]).all()))
@@ -135,7 +135,7 @@ def _law(arrays: Mapping[str, Any], pairing: Pairing, index: Index) -> Law:
     _fits(P.shape == (pi.shape[0], index.states, pi.shape[1]))
     _fits(constant.shape == (index.height,))
     _fits(bool((share > 0).all() and (pi >= 0).all() and (P >= 0).all()))
-    return Law(Mixture.of_pmfs(index, constant, pi, P), pairing, share)
+    return JointDistribution(Mixture.of_pmfs(index, constant, pi, P), pairing, share)
 
 
 def _fits(holds: bool) -> None:

@@ -1,15 +1,16 @@
-"""The federation between houses: Arrow Flight with mutual TLS, or sealed files.
+"""Jobs between organisations: Arrow Flight with mutual TLS, or signed and encrypted files.
 
-The label party serves (``serve.py`` for a training, ``predict.py`` for new rows, ``session.py`` for
-both): ``gate.py`` is the process that faces the network, under a memory limit and without any data
-of the label party; it puts what it accepted into ``inbox.py``, from which the training process
-reads.  A feature party connects out (``join.py``) and opens no port.  ``certs.py`` makes
-certificates for trying things out, ``tls.py`` reads any.
+``label/`` is the label party's side.  ``label_server.py`` is the process that faces the network,
+under a memory limit and without any data of the label party; it writes what it accepted into the
+job's folder (``job_folder.py``), from which the training process reads.  ``network_training.py``
+and ``network_prediction.py`` run a job over the network, ``label_bundles.py`` one by files.
 
-Parties that may not connect exchange bundles: ``sealed.py`` is one file, ``conversation.py`` the
-chain of them between two parties, ``encryption.py`` the keys; ``bundle_label.py`` and
-``bundle_feature.py`` are the two sides.  What a party does either way is in ``label_side.py``,
-``feature_side.py`` and ``intake.py``.
+``feature/`` is the feature party's side.  It connects out (``join_job.py``) and opens no port, or
+exchanges files (``feature_bundles.py``).
+
+``shared/`` is what both sides use: ``tls.py``, one bundle as a file (``bundle_file.py``), the chain
+of bundles between two parties (``bundle_chain.py``), and ``job_integrity.py``, which checks what a
+job left on disk before it is resumed.
 """
 
 import os

@@ -23,7 +23,7 @@ from opboost._typing import FloatArray, IntArray
 from opboost.demo.local_federation import LABEL_PARTY, run_scene, write_scene
 from opboost.estimators import load
 from opboost.runtime.child_processes import python_command
-from opboost_lab.counting_proxy import Relay
+from opboost_lab.counting_proxy import CountingProxy
 
 TREES = {"num_boost_round": 80, "max_depth": 3, "eta": 0.1}
 
@@ -88,10 +88,10 @@ def run(size: Size, epsilon: float = 0.64) -> Run:
             booster=TREES,
             align="given",
         )
-        relays: dict[str, Relay] = {}
+        relays: dict[str, CountingProxy] = {}
 
         def between(name: str, address: str) -> str:
-            relays[name] = stack.enter_context(Relay(address))
+            relays[name] = stack.enter_context(CountingProxy(address))
             return relays[name].address
 
         plain, training, plain_auc = _plain(Path(folder), train, y, X_test, y_test)

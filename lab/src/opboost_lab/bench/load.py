@@ -29,7 +29,7 @@ import pyarrow.flight as flight
 
 from opboost.demo.local_federation import (
     LABEL_PARTY,
-    Scene,
+    LocalFederation,
     free_port,
     started_process,
     wait_for_address,
@@ -128,7 +128,7 @@ def run(load: Load) -> Result:
         )
 
 
-def _scene(folder: Path, load: Load) -> Scene:
+def _scene(folder: Path, load: Load) -> LocalFederation:
     rng = np.random.default_rng(0)
     ids = pa.array([f"p{i:08d}" for i in range(load.rows)])
     tables, score = {}, np.zeros(load.rows)
@@ -159,7 +159,7 @@ def _scene(folder: Path, load: Load) -> Scene:
 
 
 @contextmanager
-def _serving(scene: Scene) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def _serving(scene: LocalFederation) -> Iterator[tuple[subprocess.Popen[str], str]]:
     with started_process(scene.command(LABEL_PARTY)) as process:
         try:
             yield process, wait_for_address(process)
@@ -167,7 +167,7 @@ def _serving(scene: Scene) -> Iterator[tuple[subprocess.Popen[str], str]]:
             process.kill()
 
 
-def _prepared(scene: Scene) -> None:
+def _prepared(scene: LocalFederation) -> None:
     """Let all parties desensitise and send, two at a time, and forget what came."""
     with _serving(scene) as (_, address):
         for first in range(0, len(scene.parties), 2):
@@ -178,7 +178,7 @@ def _prepared(scene: Scene) -> None:
         shutil.rmtree(trained)
 
 
-def _sent(scene: Scene) -> tuple[float, float, float]:
+def _sent(scene: LocalFederation) -> tuple[float, float, float]:
     """All send at once and the job ends: peak memory of gate and label party, when it began."""
     with _serving(scene) as (process, address):
         gate = child_of(process.pid, GATE) or 0
@@ -198,7 +198,7 @@ def _sent(scene: Scene) -> tuple[float, float, float]:
 class _Start:
     """Stops each party whose schema has come, and lets all go when it has the last of them."""
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: LocalFederation) -> None:
         (record,) = (scene.folder / LABEL_PARTY / "state").glob("*/job.json")
         self._boxes = record.parent / "parties"
         self._stopped: set[str] = set()
@@ -218,7 +218,7 @@ class _Start:
 
 
 def _joined(
-    scene: Scene,
+    scene: LocalFederation,
     parties: Sequence[str],
     address: str,
     *more: str,
@@ -248,7 +248,7 @@ def _joined(
                 raise OpBoostError(f"Party {name!r} failed: {words.strip()}")
 
 
-def _end(scene: Scene, party: str) -> float:
+def _end(scene: LocalFederation, party: str) -> float:
     """When a party last ended to send, as its log says; seconds since 1970."""
     log = (scene.folder / party / "state" / "join.jsonl").read_text().splitlines()
     line = [found for text in log if (found := json.loads(text))["event"] == "sent"][-1]

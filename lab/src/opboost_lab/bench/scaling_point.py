@@ -30,8 +30,8 @@ from opboost.config.sections import Memory
 from opboost.errors import PeerError
 from opboost.grid import Domain, NumericMapping
 from opboost.mechanisms import ClampMap
-from opboost.parties.channel import Meets, MemoryChannel
-from opboost.parties.feature.outgoing_columns import Spool
+from opboost.parties.channel import Meeting, MemoryChannel
+from opboost.parties.feature.outgoing_columns import OutgoingColumns
 from opboost.parties.label.label_party import LabelParty
 from opboost.protocol.entropy_coding import warm_up
 from opboost.protocol.messages import ColumnSchema, Schema, SplitQuery, SplitValues, Welcome
@@ -119,7 +119,7 @@ class InFolder:
         """What the folder holds."""
         return self._schema, sorted(self._folder.glob("*.arrow"))
 
-    def meeting(self, welcome: Welcome) -> Meets:
+    def meeting(self, welcome: Welcome) -> Meeting:
         """Refused: rows are given."""
         raise PeerError(f"The rows of {self.name!r} are given; it aligns none.")
 
@@ -135,7 +135,7 @@ def release(point: Point, folder: Path) -> dict[str, Any]:
         private = point.private(party)
         home = folder / f"party-{party}"
         home.mkdir(parents=True)
-        spool = Spool(home)
+        spool = OutgoingColumns(home)
         for start in range(0, point.rows, BLOCK):
             size = min(BLOCK, point.rows - start)
             table = {c.name: raw(start, int(str(c.name)[1:]), size) for c in private}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rich.progress import track
 from rich.table import Table
 
-from opboost.cli.common import Format, paper
+from opboost.cli.common import Format, stdout
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -47,15 +47,15 @@ def scale(
     beside = [Beside.of(m) for m in found]
     imagined = OnPaper.of(largest)
     if format is Format.text:
-        paper().print(_points(found))
-        paper().print(_theory(beside))
+        stdout().print(_points(found))
+        stdout().print(_theory(beside))
         lines = Table(title=f"Growth in rows × columns: exponent, target at most {TARGET}")
         lines.add_column("")
         lines.add_column("exponent", justify="right")
         for name, exponent in exponents.items():
             lines.add_row(name, f"{exponent:.3f}")
-        paper().print(lines)
-        paper().print(_imagined(imagined))
+        stdout().print(lines)
+        stdout().print(_imagined(imagined))
     return {
         "points": [asdict(m) for m in found],
         "theory": [asdict(b) for b in beside],
@@ -102,7 +102,7 @@ def end_to_end(
         f"the label party {whole.label_mb:.0f} MB"
     )
     if format is Format.text:
-        paper().print(table)
+        stdout().print(table)
     return as_json(whole)
 
 

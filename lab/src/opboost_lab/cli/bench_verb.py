@@ -12,7 +12,7 @@ import typer
 from rich.progress import track
 from rich.table import Table
 
-from opboost.cli.common import Format, FormatOption, paper, print_json, talk
+from opboost.cli.common import Format, FormatOption, print_json, stderr, stdout
 from opboost.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def bench(
     """
     if name not in (*NAMES, "all"):
         raise ParameterError(f"No benchmark is called {name!r}. There are: {', '.join(NAMES)}.")
-    console = talk()
+    console = stderr()
     report: dict[str, object] = {}
     if name in ("sampling", "all"):
         report["sampling"] = _sampling(console, peers, quick, repeats, format)
@@ -95,8 +95,8 @@ def _sampling(
     )
     if format is Format.text:
         for result in results:
-            paper().print(_table(result))
-        paper().print(_theory(results))
+            stdout().print(_table(result))
+        stdout().print(_theory(results))
     return [asdict(r) for r in results]
 
 
@@ -121,7 +121,7 @@ def _train(quick: bool, repeats: int, format: Format) -> list[dict[str, object]]
                     row = (f"{t.seconds:.2f}", ratio, f"{t.fit_mb:.0f}", f"{t.process_mb:.0f}")
                     table.add_row(t.way, *row)
             table.caption = "opboost: desensitising included; wall time, median"
-            paper().print(table)
+            stdout().print(table)
     return [asdict(t) for times in results for t in times]
 
 
@@ -156,7 +156,7 @@ def _federation(
         "joined table and trains (its training alone); kB: counted on the socket, with TLS; median"
     )
     if format is Format.text:
-        paper().print(table)
+        stdout().print(table)
     return found
 
 
@@ -187,7 +187,7 @@ def _load(console: Console, quick: bool, format: Format) -> dict[str, object]:
     ):  # fmt: skip
         table.add_row(what, figure)
     if format is Format.text:
-        paper().print(table)
+        stdout().print(table)
     more = ("sending", "starved", "over_flight", "over_socket")
     return asdict(found) | {name: getattr(found, name) for name in more}
 
@@ -237,7 +237,7 @@ def _federated_peers(
         ]
     )
     if format is Format.text:
-        paper().print(table)
+        stdout().print(table)
     return found
 
 

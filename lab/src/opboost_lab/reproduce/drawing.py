@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from pathlib import Path
 
-from opboost.plots.figures import Chart, figure, save
+from opboost.plots.figures import Figure, figure, save
 from opboost_lab.reproduce.finding import Curve, Kind, Panel
 
 PALETTE = (
@@ -36,7 +36,7 @@ def draw(panels: tuple[Panel, ...], folder: Path) -> None:
         save(_chart(panels), folder / f"figure.{kind}")
 
 
-def _chart(panels: tuple[Panel, ...]) -> Chart:
+def _chart(panels: tuple[Panel, ...]) -> Figure:
     columns = min(COLUMNS, len(panels))
     rows = -(-len(panels) // columns)
     chart = figure(rows, columns, 6.4 * columns, 4.7)

@@ -37,9 +37,9 @@ from opboost.files.stored_release import MANIFEST, StoredRelease
 from opboost.grid import NumericMapping, RawUnits
 from opboost.ledger import Drawing, Ledger
 from opboost.ledger.renewal import over_time
-from opboost.parties.feature.feature_psi import Meeting
-from opboost.parties.feature.outgoing_columns import Spool, read_values
-from opboost.parties.feature.outgoing_rows import Chosen, RawRows, StoredRows, without_forgotten
+from opboost.parties.feature.feature_psi import FeaturePsi
+from opboost.parties.feature.outgoing_columns import OutgoingColumns, read_values
+from opboost.parties.feature.outgoing_rows import ChosenRows, RawRows, StoredRows, without_forgotten
 from opboost.promises import Joint
 from opboost.protocol.messages import (
     Books,
@@ -65,7 +65,7 @@ M = TypeVar("M")
 RELEASE = "schema [0-9]*.arrow [0-9]*.values"
 """The files of a release, which the ledger's memory makes again."""
 
-Progress = Callable[[str, int, int], None]
+JobProgress = Callable[[str, int, int], None]
 """Told what is done, how much of it, and of how much in all."""
 
 
@@ -114,7 +114,7 @@ class FeatureParty:
         people: str | None = None,
         align: AlignRules | Literal["psi", "given"] = "given",
         normalisation: Normalisation | None = None,
-        progress: Progress | None = None,
+        progress: JobProgress | None = None,
     ) -> None:
         self.name = check_party(name)
         self.plan = plan_of(schema)
@@ -176,14 +176,14 @@ class FeatureParty:
                 return phase
         return None
 
-    def meeting(self, welcome: Welcome) -> Meeting:
+    def meeting(self, welcome: Welcome) -> FeaturePsi:
         """The alignment of a job with the label party's rows, from wherever it stands."""
         if self._rules is None:
             raise PeerError("The label party wants to align rows, which are given in this job.")
         job, nonce = welcome.job, welcome.nonce
         if (self.folder(job) / "binding.json").exists():
             self._bind(job, nonce)
-        return Meeting(
+        return FeaturePsi(
             self.folder(job),
             self.name,
             nonce,
@@ -202,8 +202,8 @@ class FeatureParty:
             count += len(table)
         return Rows(self.name, welcome.job, count, digest.digest())
 
-    def _chosen(self, welcome: Welcome) -> Chosen:
-        return Chosen(self._digests, self.meeting(welcome).rows())
+    def _chosen(self, welcome: Welcome) -> ChosenRows:
+        return ChosenRows(self._digests, self.meeting(welcome).rows())
 
     def release(self, welcome: Welcome) -> tuple[Schema, list[Path]]:
         """The schema, and a file for each released column: made once a job, then found again."""
@@ -235,9 +235,9 @@ class FeatureParty:
                 raise PeerError(f"A split query came for job {job}, which was never released.")
             file.parent.mkdir(parents=True, exist_ok=True)
             plain = json.dumps({"nonce": nonce.hex(), "about": text}).encode()
-            atomic_files.write(file, atomic_files.sealed(plain))
+            atomic_files.write(file, atomic_files.with_checksum(plain))
         known = atomic_files.read_json(
-            file, dict[str, str], atomic_files.AT_FEATURE_PARTY, seal=True
+            file, dict[str, str], atomic_files.AT_FEATURE_PARTY, checksum=True
         )
         if set(known) != {"about", "nonce"}:
             raise atomic_files.damaged(file, atomic_files.AT_FEATURE_PARTY)
@@ -309,7 +309,7 @@ class FeatureParty:
     def _make(self, welcome: Welcome, folder: Path) -> None:
         for left in folder.glob("[0-9]*"):  # of a run that was cut short
             left.unlink()
-        spool = Spool(folder)
+        spool = OutgoingColumns(folder)
         digest = hmac.new(welcome.nonce, digestmod="sha256")
         chosen = self._chosen(welcome) if self._rules is not None else None
         drawing = Drawing(

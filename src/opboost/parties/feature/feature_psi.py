@@ -25,7 +25,7 @@ from typing import Any
 from opboost._typing import IntArray
 from opboost.errors import PeerError, PrivacyError
 from opboost.ledger import Ledger
-from opboost.parties.alignment import Shown, Side, check_aligned, kept_secret
+from opboost.parties.alignment import PsiPeer, Shown, check_aligned, kept_secret
 from opboost.parties.row_proof import Agreed, Lock, RowProof
 from opboost.protocol.messages import Aligned, Claim, Points, Proof, encode
 from opboost.psi.align_rules import AlignRules
@@ -37,7 +37,7 @@ from opboost.psi.table_keys import Keys, refuse_repeats
 from opboost.storage import atomic_files
 
 
-class Meeting:
+class FeaturePsi:
     """One alignment with the label party; may be taken up again at any point.
 
     ``begin``, then ``pieces`` and ``raised`` in any order, then ``claim`` and ``finish``, or by
@@ -74,7 +74,7 @@ class Meeting:
         """The common rows of the table, in the order that all parties share."""
         if not self.done:
             raise PeerError(f"Job {self._folder.name} was not aligned yet.")
-        data = atomic_files.unsealed(self._folder / "common", atomic_files.AT_FEATURE_PARTY)
+        data = atomic_files.read_checked(self._folder / "common", atomic_files.AT_FEATURE_PARTY)
         return Common.from_bytes(data).rows(self._digests)
 
     def begin(self, theirs: Iterable[Points]) -> None:
@@ -160,7 +160,7 @@ class Meeting:
         if not self._lock_file.exists():
             met = self._exchanged(aligned)
             atomic_files.write(
-                self._lock_file, atomic_files.sealed(Lock(met.share, met.agreed).to_bytes())
+                self._lock_file, atomic_files.with_checksum(Lock(met.share, met.agreed).to_bytes())
             )
         if not self.done:
             self._keep(aligned, self._told(aligned))
@@ -174,7 +174,8 @@ class Meeting:
         if not self._lock_file.exists():
             raise _lost()
         return Lock.from_bytes(
-            atomic_files.unsealed(self._lock_file, atomic_files.AT_FEATURE_PARTY), self._lock_file
+            atomic_files.read_checked(self._lock_file, atomic_files.AT_FEATURE_PARTY),
+            self._lock_file,
         )
 
     def _exchanged(self, aligned: Aligned) -> _Exchanged:
@@ -220,7 +221,7 @@ class Meeting:
             if self._known("aligned") is None:
                 entry = {"common": aligned.count, "bitmap": _bitmap(aligned)}
                 self._ledger.append("aligned", {**self._about, **entry})
-        atomic_files.write(self._folder / "common", atomic_files.sealed(common.to_bytes()))
+        atomic_files.write(self._folder / "common", atomic_files.with_checksum(common.to_bytes()))
         self._forget_secrets()
 
     def _told(self, aligned: Aligned) -> IntArray:
@@ -232,11 +233,11 @@ class Meeting:
         return Common.of(self._digests, rows).rows(self._digests)
 
     @cached_property
-    def _side(self) -> Side:
+    def _side(self) -> PsiPeer:
         if not self._secret_file.exists():
             raise _lost()
-        secret = Secret(atomic_files.unsealed(self._secret_file, atomic_files.AT_FEATURE_PARTY))
-        return Side(self._folder.name, "feature", secret, self._digests, self._rules)
+        secret = Secret(atomic_files.read_checked(self._secret_file, atomic_files.AT_FEATURE_PARTY))
+        return PsiPeer(self._folder.name, "feature", secret, self._digests, self._rules)
 
     def _begun(self) -> Shown:
         if self._shown is None:

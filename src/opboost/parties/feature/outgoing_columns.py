@@ -17,15 +17,15 @@ import pyarrow as pa
 from opboost._typing import IntArray
 from opboost.columns.codebook import Codebook
 from opboost.columns.dataframes import OutColumn
-from opboost.protocol.column_streams import FIELDS, Head, batch, digest, pieces
+from opboost.protocol.column_streams import FIELDS, ColumnHead, batch, digest, pieces
 from opboost.protocol.entropy_coding import Coder
 from opboost.storage import atomic_files
 
-FEW = 2**16
+MAX_CODES_IN_MEMORY = 2**16
 """Grids up to so many cells are counted in an array, larger ones by sorting."""
 
 
-class Spool:
+class OutgoingColumns:
     """Columns of draws on their way into streams."""
 
     def __init__(self, folder: Path) -> None:
@@ -100,7 +100,7 @@ class _Draft:
         coder = Coder.of_counts(np.array([*counts, gaps] if gaps else counts, dtype=np.int64))
         book = Codebook(values) if len(values) else None
         sum_ = digest(self._codes(rows, values, order))
-        head = Head(number, rows, bool(gaps), coder, None if withheld else book, sum_)
+        head = ColumnHead(number, rows, bool(gaps), coder, None if withheld else book, sum_)
         with (
             atomic_files.naming(target),
             pa.OSFile(str(target), "wb") as sink,
@@ -108,8 +108,8 @@ class _Draft:
         ):
             for codes in self._codes(rows, values, order):
                 stream.write_batch(batch(coder.encode(codes)))
-        atomic_files.seal(target)
-        beside = atomic_files.sealed(values.astype("<i8").tobytes())
+        atomic_files.add_checksum(target)
+        beside = atomic_files.with_checksum(values.astype("<i8").tobytes())
         atomic_files.write(target.with_suffix(".values"), beside)
         self._path.unlink()
 
@@ -142,7 +142,7 @@ _ROOMY: dict[int, np.dtype[Any]] = {1: np.dtype(np.int16), 2: np.dtype(np.int32)
 
 def _lookup(values: IntArray, kind: np.dtype[Any]) -> Callable[[IntArray], IntArray]:
     """The place of a value among ``values``: by a table where they are close, else by search."""
-    if not len(values) or values[-1] - values[0] >= FEW:
+    if not len(values) or values[-1] - values[0] >= MAX_CODES_IN_MEMORY:
         return lambda part: np.searchsorted(values, part).astype(kind)
     low = values[0]
     table = np.zeros(values[-1] - low + 1, dtype=kind)
@@ -152,7 +152,7 @@ def _lookup(values: IntArray, kind: np.dtype[Any]) -> Callable[[IntArray], IntAr
 
 def _counted(values: IntArray) -> tuple[IntArray, IntArray]:
     low, high = int(values.min()), int(values.max())
-    if high - low >= FEW:
+    if high - low >= MAX_CODES_IN_MEMORY:
         return np.unique(values, return_counts=True)
     counts = np.bincount(values.astype(np.int64) - low)
     present = np.flatnonzero(counts)
@@ -164,7 +164,7 @@ def read_values(stream: Path) -> IntArray:
     file = stream.with_suffix(".values")
     if not file.exists():
         raise atomic_files.damaged(file, atomic_files.AT_FEATURE_PARTY)
-    data = atomic_files.unsealed(file, atomic_files.AT_FEATURE_PARTY)
+    data = atomic_files.read_checked(file, atomic_files.AT_FEATURE_PARTY)
     values = np.frombuffer(data[: len(data) // 8 * 8], dtype="<i8")
     if len(data) % 8 or (values[1:] <= values[:-1]).any():
         raise atomic_files.damaged(file, atomic_files.AT_FEATURE_PARTY)

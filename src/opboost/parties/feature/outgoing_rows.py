@@ -68,7 +68,7 @@ def without_forgotten(digests: Digests, ledger: Ledger, people: pa.LargeBinaryAr
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ChosenRows:
     """The common rows of a table, in the order that all parties share."""
 
     digests: Digests

@@ -28,11 +28,11 @@ from opboost.errors import DataError, ParameterError, PeerError, PrivacyError
 from opboost.estimators import OpBoostClassifier, OpBoostRegressor
 from opboost.estimators.boosted import Books, kind_for
 from opboost.estimators.saving import load_trained, save_trained
-from opboost.parties.alignment import Side, common_to_all, kept_secret
+from opboost.parties.alignment import PsiPeer, common_to_all, kept_secret
 from opboost.parties.channel import Channel
 from opboost.parties.label.predictions import Predicted, check_own, of_model
 from opboost.parties.label.received_release import (
-    Offer,
+    ReceivedRelease,
     named_apart,
     of_rows,
     own_names,
@@ -42,7 +42,7 @@ from opboost.parties.label.received_release import (
     sent_by_all,
     stored_by_all,
 )
-from opboost.parties.label.split_query import Question
+from opboost.parties.label.split_query import SplitQuestion
 from opboost.parties.message_checks import check_private, check_schema
 from opboost.parties.row_proof import RowProof
 from opboost.protocol.messages import Welcome, job_number
@@ -150,7 +150,7 @@ class LabelParty:
     def _trained(
         self,
         channels: Sequence[Channel],
-        offers: list[Offer],
+        offers: list[ReceivedRelease],
         state: Path | None,
         disk: Path | None,
     ) -> Estimator:
@@ -261,11 +261,13 @@ class LabelParty:
         kept = state / "common"
         if not kept.exists():
             rows = self._meet(channels, welcome, state, digests)
-            atomic_files.write(kept, atomic_files.sealed(Common.of(digests, rows).to_bytes()))
+            atomic_files.write(
+                kept, atomic_files.with_checksum(Common.of(digests, rows).to_bytes())
+            )
         for channel in channels:
             channel.forget()
         shutil.rmtree(state / "align", ignore_errors=True)
-        common = Common.from_bytes(atomic_files.unsealed(kept, atomic_files.AT_LABEL_PARTY))
+        common = Common.from_bytes(atomic_files.read_checked(kept, atomic_files.AT_LABEL_PARTY))
         return self._restricted(common.rows(digests), digests)
 
     def _meet(
@@ -276,7 +278,7 @@ class LabelParty:
         sides = []
         for channel in channels:
             secret = kept_secret(state and state / "align" / channel.party)
-            sides.append(Side(welcome.job, "label", secret, digests, self._rules))
+            sides.append(PsiPeer(welcome.job, "label", secret, digests, self._rules))
         for channel, side in zip(channels, sides, strict=True):
             channel.offer(welcome, side)
         matches = [channel.met(side) for channel, side in zip(channels, sides, strict=True)]
@@ -343,18 +345,20 @@ class LabelParty:
         settings = repr([*sorted(self._settings.items(), key=lambda i: i[0]), self._memory])
         return state / f"trained-{hashlib.sha256(settings.encode()).hexdigest()[:8]}"
 
-    def _offer(self, channel: Channel, welcome: Welcome) -> Offer:
+    def _offer(self, channel: Channel, welcome: Welcome) -> ReceivedRelease:
         schema = channel.open(welcome)
         check_private(schema.private())
         digest = self._ids.digest(welcome.nonce)
         check_schema(schema, channel.party, welcome.job, self._count, digest)
-        return Offer(channel, schema, schema.private())
+        return ReceivedRelease(channel, schema, schema.private())
 
-    def _values(self, offers: list[Offer], trained: Trained, books: Books) -> dict[int, Replace]:
+    def _values(
+        self, offers: list[ReceivedRelease], trained: Trained, books: Books
+    ) -> dict[int, Replace]:
         """Ask every party for the values behind the cuts of its columns."""
         questions, feature = [], 0
         for offer in offers:
-            question = Question.of(offer, trained, books, feature)
+            question = SplitQuestion.of(offer, trained, books, feature)
             feature += question.width
             needed = any(books[f] is None for f in question.numbers)
             if self._ask == "always" or needed:
@@ -400,7 +404,7 @@ def _once(booster: Booster, problem: Problem, folder: Path | None) -> Trained:
         return train_by(booster, problem)
     if (folder / "books.json").exists():
         with suppress(DataError, OSError):  # one that is damaged is trained again, to the same
-            atomic_files.check_seal(folder / "books.json", atomic_files.AT_LABEL_PARTY)
+            atomic_files.verify_checksum(folder / "books.json", atomic_files.AT_LABEL_PARTY)
             return load_trained(folder, problem.task, problem.X.shape[1])
     shutil.rmtree(folder, ignore_errors=True)
     trained = train_by(booster, problem)
@@ -417,9 +421,9 @@ def _kept(books: Books, folder: Path | None) -> Books:
     file = folder / "books.json"
     if not file.exists():
         plain = {f: None if b is None else b.values.tolist() for f, b in books.items()}
-        atomic_files.write(file, atomic_files.sealed(json.dumps(plain).encode()))
+        atomic_files.write(file, atomic_files.with_checksum(json.dumps(plain).encode()))
     found = atomic_files.read_json(
-        file, dict[int, list[int] | None], atomic_files.AT_LABEL_PARTY, seal=True
+        file, dict[int, list[int] | None], atomic_files.AT_LABEL_PARTY, checksum=True
     )
     try:
         return {f: None if v is None else Codebook(np.array(v, np.int64)) for f, v in found.items()}

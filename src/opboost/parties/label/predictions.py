@@ -21,7 +21,7 @@ from opboost.columns.private_column import PrivateColumn
 from opboost.errors import ColumnError, PeerError
 from opboost.estimators import OpBoostClassifier, OpBoostRegressor
 from opboost.files.train_and_predict import prediction_table
-from opboost.parties.label.received_release import Offer, sent
+from opboost.parties.label.received_release import ReceivedRelease, sent
 from opboost.parties.message_checks import check_values_shown, ends
 from opboost.promises import Joint
 from opboost.training.feature_matrix import Released
@@ -81,7 +81,7 @@ def check_own(model: OpBoostClassifier | OpBoostRegressor, own: Any) -> None:
 
 
 def of_model(
-    model: OpBoostClassifier | OpBoostRegressor, offers: list[Offer]
+    model: OpBoostClassifier | OpBoostRegressor, offers: list[ReceivedRelease]
 ) -> dict[Hashable, Sequence[Released]]:
     """What the parties released, by the model's columns; anything else is refused.
 

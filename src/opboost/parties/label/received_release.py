@@ -18,7 +18,7 @@ from opboost.errors import PeerError
 from opboost.parties.channel import Channel
 from opboost.parties.message_checks import check_head
 from opboost.promises import Joint
-from opboost.protocol.column_streams import Head
+from opboost.protocol.column_streams import ColumnHead
 from opboost.protocol.messages import Schema
 from opboost.protocol.stored_columns import StoredColumn, read_head, unpack_column
 from opboost.training.feature_matrix import OwnColumn, Released
@@ -28,13 +28,13 @@ ROWS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class ReceivedRelease:
     """One party's release, with its columns under the names that they have in the model."""
 
     channel: Channel
     schema: Schema
     private: tuple[PrivateColumn, ...]
-    heads: list[Head] = field(default_factory=list)
+    heads: list[ColumnHead] = field(default_factory=list)
     """Of the released columns; known when they were received."""
 
     def received(self) -> dict[Hashable, Sequence[Released]]:
@@ -67,7 +67,7 @@ class Offer:
 
 
 def sent_by_all(
-    offers: Sequence[Offer], released: Mapping[Hashable, Sequence[Released]]
+    offers: Sequence[ReceivedRelease], released: Mapping[Hashable, Sequence[Released]]
 ) -> BoolArray | None:
     """The rows of which every party sent something; None where that is all of them.
 
@@ -78,7 +78,7 @@ def sent_by_all(
 
 
 def stored_by_all(
-    offers: Sequence[Offer], stored: Mapping[Hashable, Sequence[StoredColumn]]
+    offers: Sequence[ReceivedRelease], stored: Mapping[Hashable, Sequence[StoredColumn]]
 ) -> BoolArray | None:
     """The same for columns that stay on disk, read a block of rows at a time."""
     if not any(c.head.gaps for columns in stored.values() for c in columns):
@@ -95,7 +95,7 @@ def stored_by_all(
 
 
 def _sent_by_all(
-    offers: Sequence[Offer], released: Mapping[Hashable, Sequence[Released]], rows: int
+    offers: Sequence[ReceivedRelease], released: Mapping[Hashable, Sequence[Released]], rows: int
 ) -> BoolArray | None:
     absent = [_absent(o, released, rows) for o in offers if not o.schema.columns_per_row]
     found = [rows for rows in absent if rows is not None and rows.any()]
@@ -103,7 +103,7 @@ def _sent_by_all(
 
 
 def _absent(
-    offer: Offer, released: Mapping[Hashable, Sequence[Released]], rows: int
+    offer: ReceivedRelease, released: Mapping[Hashable, Sequence[Released]], rows: int
 ) -> BoolArray | None:
     """The rows of which a party sent nothing; None where its schema announces all gaps."""
     columns = [(c.flagged() is not None, r) for c in offer.private for r in released[c.name]]
@@ -126,7 +126,7 @@ def of_rows(
     return {name: [c.where(rows) for c in columns] for name, columns in released.items()}
 
 
-def named_apart(offers: list[Offer], own: list[str]) -> list[Offer]:
+def named_apart(offers: list[ReceivedRelease], own: list[str]) -> list[ReceivedRelease]:
     """Where parties have features of one name, put the party's name before it, or a number."""
     seen = Counter([*own, *(n for o in offers for c in o.private for n in _all_names(c))])
     taken = set(own)
@@ -158,7 +158,7 @@ def _all_names(column: PrivateColumn) -> set[str]:
     return {str(column.name), *column.feature_names()}
 
 
-def promise(offers: list[Offer]) -> Joint:
+def promise(offers: list[ReceivedRelease]) -> Joint:
     """What all releases together promise about one person's record."""
     parts: dict[object, Any] = {}
     for offer in offers:
@@ -167,13 +167,13 @@ def promise(offers: list[Offer]) -> Joint:
     return Joint(parts, sampled)
 
 
-def seed(offers: list[Offer]) -> int:
+def seed(offers: list[ReceivedRelease]) -> int:
     """A seed that follows from what was released."""
     digests = b"".join(head.digest for offer in offers for head in offer.heads)
     return int.from_bytes(hashlib.sha256(digests).digest()[:4], "big") >> 1
 
 
-def sent(offers: list[Offer]) -> float | None:
+def sent(offers: list[ReceivedRelease]) -> float | None:
     """The share of rows that send each column; None where parties differ."""
     shares = {
         o.schema.columns_per_row / len(o.private) if o.schema.columns_per_row else 1.0

@@ -12,17 +12,17 @@ from opboost.boosting.booster import Replace, Trained
 from opboost.columns.codebook import Codebook
 from opboost.errors import PeerError
 from opboost.estimators.boosted import Books
-from opboost.parties.label.received_release import Offer
+from opboost.parties.label.received_release import ReceivedRelease
 from opboost.parties.message_checks import check_answer
-from opboost.protocol.column_streams import Head
+from opboost.protocol.column_streams import ColumnHead
 from opboost.protocol.messages import Cuts, SplitQuery
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class SplitQuestion:
     """What one party is asked: codes by column, and where the answers belong in the model."""
 
-    offer: Offer
+    offer: ReceivedRelease
     left_up_to: bool
     width: int
     numbers: dict[int, int]
@@ -30,7 +30,9 @@ class Question:
     books: Books
 
     @classmethod
-    def of(cls, offer: Offer, trained: Trained, books: Books, first: int) -> Question:
+    def of(
+        cls, offer: ReceivedRelease, trained: Trained, books: Books, first: int
+    ) -> SplitQuestion:
         """The question about a party whose first feature is ``first``."""
         numbers, feature, number = {}, first, 0
         for column in offer.private:
@@ -75,7 +77,7 @@ class Question:
 
 
 def _wire_codes(
-    cuts: Sequence[float], book: Codebook | None, head: Head, left_up_to: bool
+    cuts: Sequence[float], book: Codebook | None, head: ColumnHead, left_up_to: bool
 ) -> tuple[int, ...]:
     """The codes, as they were sent, at which a feature's cuts lie.
 

@@ -11,7 +11,7 @@ from opboost.config.job_file import FeatureConfig
 from opboost.errors import PeerError
 from opboost.ledger import Ledger
 from opboost.ledger.open_ledger import open_ledger
-from opboost.parties.feature.feature_party import FeatureParty, Progress
+from opboost.parties.feature.feature_party import FeatureParty, JobProgress
 from opboost.parties.message_checks import check_schema
 from opboost.parties.row_proof import Lock
 from opboost.protocol.messages import (
@@ -33,10 +33,10 @@ from opboost.transport.feature.feature_job import (
     signed_receipt,
     write_manifest,
 )
-from opboost.transport.shared.bundle_chain import Conversation
-from opboost.transport.shared.bundle_file import Bundle, Source, unseal
+from opboost.transport.shared.bundle_chain import BundleChain
+from opboost.transport.shared.bundle_file import Bundle, Source, open_bundle
 from opboost.transport.shared.bundle_steps import (
-    Outcome,
+    BundleOutcome,
     Tools,
     check_items,
     check_sizes,
@@ -62,20 +62,18 @@ def go_on(
     given: Path,
     to: Path,
     *,
-    progress: Progress = _silent,
+    progress: JobProgress = _silent,
     new_ledger: bool = False,
-) -> Outcome:
+) -> BundleOutcome:
     """Take the label party's bundle in, do what it asks for, and write the answer."""
     started = time.monotonic()
     tools = Tools.of(config.tls, config.party.name)
     label_party = config.job.label_party
     steps = steps_of(config.job)
     now = turn(steps, verb, by_label_party=False)
-    bundle = unseal(given, tools.identity.ca)
+    bundle = open_bundle(given, tools.identity.ca)
     job = bundle.header.job
-    talk = Conversation(
-        config.state / job, pair_of(config.job, config.party.name, label_party, job)
-    )
+    talk = BundleChain(config.state / job, pair_of(config.job, config.party.name, label_party, job))
     talk.check(bundle, verb, now.takes)
     if not job.endswith(config.job.hash[:4].hex()):
         raise PeerError(f"{given.name} has a job number that is not one of this job file.")
@@ -108,7 +106,7 @@ def go_on(
             size, seconds = bundle_there.stat().st_size, time.monotonic() - started
             with open_ledger(config.ledger) as ledger:
                 manifest = write_manifest(feature_party(config, ledger), job, phase, size, seconds)
-        return Outcome(job, handed_out([talk], now.writes, to), {}, manifest)
+        return BundleOutcome(job, handed_out([talk], now.writes, to), {}, manifest)
 
 
 class _Visit:
@@ -121,7 +119,7 @@ class _Visit:
         tools: Tools,
         bundle: Bundle,
         inside: Path,
-        progress: Progress,
+        progress: JobProgress,
     ) -> None:
         self._party, self._ledger, self._tools = party, ledger, tools
         self._progress = progress

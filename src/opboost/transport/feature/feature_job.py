@@ -11,7 +11,7 @@ from opboost.config.job_file import FeatureConfig
 from opboost.errors import PrivacyError
 from opboost.ledger import Ledger
 from opboost.ledger.verify_ledger import holds
-from opboost.parties.feature.feature_party import FeatureParty, Progress
+from opboost.parties.feature.feature_party import FeatureParty, JobProgress
 from opboost.protocol.messages import Receipt, Welcome, decode
 from opboost.storage import atomic_files
 from opboost.transport.shared.manifest import versions
@@ -19,7 +19,7 @@ from opboost.transport.shared.tls import Identity, check_receipt
 
 
 def feature_party(
-    config: FeatureConfig, ledger: Ledger, progress: Progress | None = None
+    config: FeatureConfig, ledger: Ledger, progress: JobProgress | None = None
 ) -> FeatureParty:
     """The party that a file describes."""
     return FeatureParty(

@@ -19,18 +19,18 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from opboost.storage import atomic_files
 from opboost._typing import BoolArray
-from opboost.errors import ConfigError, DataError, PrivacyError
-from opboost.files.forget_rows import Staged, finish, has_ids, holds, known_releases, stage
-from opboost.files.stored_release import read_manifest
 from opboost.columns.row_ids import id_array
+from opboost.errors import ConfigError, DataError, PrivacyError
+from opboost.files.forget_rows import StagedRelease, finish, has_ids, holds, known_releases, stage
+from opboost.files.stored_release import read_manifest
 from opboost.ledger import Ledger
-from opboost.ledger.open_ledger import person_bytes
 from opboost.ledger.forget_person import erase, forgotten, remove_kept
+from opboost.ledger.open_ledger import person_bytes
 from opboost.ledger.renewal import refuse_open
 from opboost.ledger.verify_ledger import check_chain
 from opboost.parties.feature.feature_party import RELEASE
+from opboost.storage import atomic_files
 from opboost.transport.feature.feature_job import manifest_of
 
 ROWS = (*RELEASE.split(), "[0-9]*.draws", "common", "bundles/*.bundle")
@@ -144,7 +144,7 @@ class _Releases:
                 gone.append(str(folder) if folder else f"release {release}")
         return cls([*folders, *(f for f in moved if f not in folders)], gone)
 
-    def staged(self, ledger: Ledger, person: bytes, ids: Sequence[str]) -> list[Staged]:
+    def staged(self, ledger: Ledger, person: bytes, ids: Sequence[str]) -> list[StagedRelease]:
         """The releases that hold a row of the person, written anew without it."""
         is_gone = forgotten(ledger, person)
 
@@ -161,7 +161,7 @@ class _Releases:
             raise
         return made
 
-    def _check_copies(self, made: Sequence[Staged]) -> None:
+    def _check_copies(self, made: Sequence[StagedRelease]) -> None:
         """Refuse copies of one release that would differ: the ledger accepts one digest."""
         new = {s.folder: s.manifest for s in made}
         changed = {m.release for m in new.values()}

@@ -22,9 +22,9 @@ from opboost.errors import ConfigError, PeerError, PrivacyError
 from opboost.grid import NumericMapping
 from opboost.ledger import Ledger
 from opboost.ledger.open_ledger import open_ledger
-from opboost.parties.feature.feature_party import RELEASE, Progress
+from opboost.parties.feature.feature_party import RELEASE, JobProgress
 from opboost.protocol.entropy_coding import warm_up
-from opboost.protocol.envelope import LARGEST
+from opboost.protocol.envelope import MAX_MESSAGE_BYTES
 from opboost.protocol.messages import (
     Ack,
     Challenge,
@@ -45,8 +45,8 @@ from opboost.transport.feature.feature_job import (
     signed_receipt,
     write_manifest,
 )
-from opboost.transport.feature.network_psi import Talk, rest
-from opboost.transport.feature.response_limit import Meter
+from opboost.transport.feature.network_psi import PsiClient, rest
+from opboost.transport.feature.response_limit import ResponseLimit
 from opboost.transport.shared.job_integrity import check, check_version
 from opboost.transport.shared.logs import Log, taken_up
 from opboost.transport.shared.tls import (
@@ -67,7 +67,7 @@ _PATIENCE = [
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 20_000),
     ("grpc.max_reconnect_backoff_ms", 1000),
-    ("grpc.max_receive_message_length", LARGEST + 2**16),
+    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES + 2**16),
     ("grpc.keepalive_time_ms", 10_000),
     ("grpc.keepalive_timeout_ms", 10_000),
     ("grpc.http2.ping_timeout_ms", 10_000),
@@ -104,7 +104,7 @@ class Connection:
         self._timeout, self._address = timeout, address
         self._label_party, self._identity = label_party, identity
         port = address.rpartition(":")[2]
-        self._meter = Meter(int(port) if port.isdigit() else 0, 2 * LARGEST)
+        self._meter = ResponseLimit(int(port) if port.isdigit() else 0, 2 * MAX_MESSAGE_BYTES)
         self._headers = [(CLAIMED.encode(), party.encode())]
         self._client = self._connected(identity.ca if identity else b"")
 
@@ -230,7 +230,7 @@ def join(
     insecure_plaintext: bool = False,
     leave: bool = False,
     new_ledger: bool = False,
-    progress: Progress | None = None,
+    progress: JobProgress | None = None,
     say: Callable[[str], None] = lambda words: None,
 ) -> dict[str, Any]:
     """Take part in the job from wherever it stands; returns the manifest.
@@ -278,7 +278,7 @@ class _Visit:
         address: str,
         identity: Identity | None,
         ledger: Ledger,
-        progress: Progress | None,
+        progress: JobProgress | None,
         say: Callable[[str], None],
     ) -> None:
         self._config, self._identity, self._ledger, self._say = config, identity, ledger, say
@@ -346,7 +346,7 @@ class _Visit:
         if meeting.done:
             return
         wait = self._config.limits.wait_seconds
-        found = Talk(meeting, job, self._asked, wait=wait, progress=self._progress).align()
+        found = PsiClient(meeting, job, self._asked, wait=wait, progress=self._progress).align()
         self._log.write("aligned", job=job, rows=found.total, common=found.count)
         self._say(f"{found.count:,} of {found.total:,} rows are common to all parties.")
 

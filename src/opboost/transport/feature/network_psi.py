@@ -7,20 +7,20 @@ from collections.abc import Callable, Iterator
 from typing import Protocol, TypeVar
 
 from opboost.errors import PeerError
-from opboost.parties.feature.feature_psi import Meeting
+from opboost.parties.feature.feature_psi import FeaturePsi
 from opboost.protocol.messages import Ack, Aligned, Points, PointsQuery, Poll, Proof
 from opboost.psi.curve_points import piece_count
 
 M = TypeVar("M")
 
 
-REST = 0.5
+POLL_SECONDS = 0.5
 """Seconds between two questions "is there something to do?", which the label party should hold."""
 
 
 def rest(asked: float) -> None:
     """Wait a little if the last question was answered at once: an answer may be "not yet"."""
-    time.sleep(max(0.0, asked + REST - time.monotonic()))
+    time.sleep(max(0.0, asked + POLL_SECONDS - time.monotonic()))
 
 
 class Ask(Protocol):
@@ -31,12 +31,12 @@ class Ask(Protocol):
         ...
 
 
-class Talk:
+class PsiClient:
     """A meeting with the label party over a connection that may break at any point."""
 
     def __init__(
         self,
-        meeting: Meeting,
+        meeting: FeaturePsi,
         job: str,
         ask: Ask,
         *,

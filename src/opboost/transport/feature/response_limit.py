@@ -9,11 +9,11 @@ from contextlib import contextmanager, suppress
 from opboost.errors import PeerError
 from opboost.transport.shared.open_connections import Address, connections, hang_up
 
-PAUSE = 0.01
+POLL_SECONDS = 0.01
 """Seconds between two looks."""
 
 
-class Meter:
+class ResponseLimit:
     """Counts what comes back while a party calls, and hangs up when it is more than any answer.
 
     gRPC looks at the size of a message when all of it is there.
@@ -41,7 +41,7 @@ class Meter:
 
     def _count(self, over: threading.Event, cut: threading.Event) -> None:
         before: dict[Address, int] | None = None
-        while not over.wait(PAUSE):
+        while not over.wait(POLL_SECONDS):
             with suppress(OSError):
                 there = list(self._received())
                 before = dict(there) if before is None else before

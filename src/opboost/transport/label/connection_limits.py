@@ -19,19 +19,19 @@ from dataclasses import dataclass
 from opboost.transport.shared.logs import Log
 from opboost.transport.shared.open_connections import Address, address_of, connections, hang_up
 
-PAUSE = 0.01
+POLL_SECONDS = 0.01
 """Seconds between two looks."""
 
-MOST = 256
+MAX_CONNECTIONS = 256
 """Connections in all; the oldest that no party has used yet go first."""
 
-OF_ONE = 16
+MAX_CONNECTIONS_PER_ADDRESS = 16
 """Connections of one party; its oldest go first."""
 
 IDLE, UNNAMED = 10.0, 120.0
 """Seconds that a connection may stay without a party's call: with nothing coming in, and at all."""
 
-SPARE = 32
+SPARE_CONNECTIONS = 32
 """Threads that there may be besides one a call."""
 
 OVERHEAD, PER_CALL = 1.05, 512
@@ -64,14 +64,14 @@ class _Known:
 REASONS = {
     "crowd": "There are too many connections.",
     "idle": "A connection over which no party called was idle for too long.",
-    "connections": f"The party has more than {OF_ONE} connections.",
+    "connections": f"The party has more than {MAX_CONNECTIONS_PER_ADDRESS} connections.",
     "calls": "Calls were begun and not gone on with.",
     "size": "A message is larger than any that a party sends.",
 }
 """Why a connection is cut off."""
 
 
-class Doorkeeper:
+class ConnectionLimits:
     """Watches the connections to a port of this process."""
 
     def __init__(self, log: Log, *, held: int, calls: int) -> None:
@@ -82,7 +82,7 @@ class Doorkeeper:
 
     def watch(self, port: int) -> None:
         """Begin, in a thread of its own."""
-        self._threads = _threads() + SPARE + self._most_calls
+        self._threads = _threads() + SPARE_CONNECTIONS + self._most_calls
         threading.Thread(target=self._watch, args=(port,), daemon=True).start()
 
     def named(self, peer: str, party: str) -> None:
@@ -108,7 +108,7 @@ class Doorkeeper:
         while True:
             with suppress(OSError):  # a descriptor that is gone meanwhile, or none left
                 self._look(port)
-            time.sleep(PAUSE)
+            time.sleep(POLL_SECONDS)
 
     def _look(self, port: int) -> None:
         there = {address: info for address, info, _ in connections(port)}
@@ -133,7 +133,7 @@ class Doorkeeper:
         there = {a: k for a, k in self._known.items() if not k.cut}
         oldest_first = sorted(there.items(), key=lambda item: item[1].since)
         unnamed = [(a, k) for a, k in oldest_first if not k.party]
-        surplus = len(there) - MOST
+        surplus = len(there) - MAX_CONNECTIONS
         for n, (address, known) in enumerate(unnamed):
             if n < surplus:
                 yield address, "crowd"
@@ -141,7 +141,7 @@ class Doorkeeper:
                 yield address, "idle"
         left = Counter(k.party for k in there.values() if k.party)
         for address, known in oldest_first:
-            if known.party and left[known.party] > OF_ONE:
+            if known.party and left[known.party] > MAX_CONNECTIONS_PER_ADDRESS:
                 left[known.party] -= 1
                 yield address, "connections"
         yield from self._hoarders(there, now)

@@ -27,11 +27,11 @@ from typing import Any, Literal
 
 from opboost.columns.codebook import CodedColumn
 from opboost.errors import PeerError, WireError
-from opboost.parties.alignment import Match, Side
+from opboost.parties.alignment import Match, PsiPeer
 from opboost.parties.row_proof import RowProof
-from opboost.protocol.column_streams import Head
+from opboost.protocol.column_streams import ColumnHead
 from opboost.protocol.messages import (
-    MOST_POINTS,
+    MAX_POINTS,
     Aligned,
     Points,
     Schema,
@@ -56,10 +56,10 @@ Way = Literal["network", "bundles"]
 STEPS = ("feature", "raised")
 _OWN = ("query", "aligned", "expected", "refused", "points", "due", "proved")
 
-PAUSE = 0.02
+POLL_SECONDS = 0.02
 """Seconds between two looks at the folder."""
 
-HOLD = 5.0
+HOLD_SECONDS = 5.0
 """Seconds for which a question "is there something to do?" is held before the answer "not yet"."""
 
 
@@ -94,13 +94,15 @@ class JobRecord:
         """Begin the job's folder."""
         folder.mkdir(parents=True, exist_ok=True)
         plain = json.dumps(asdict(self), indent=1).encode()
-        atomic_files.write(folder / "job.json", atomic_files.sealed(plain))
+        atomic_files.write(folder / "job.json", atomic_files.with_checksum(plain))
 
     @classmethod
     def load(cls, folder: Path) -> JobRecord:
         """The record of a folder."""
         file = folder / "job.json"
-        found: JobRecord = atomic_files.read_json(file, cls, atomic_files.AT_LABEL_PARTY, seal=True)
+        found: JobRecord = atomic_files.read_json(
+            file, cls, atomic_files.AT_LABEL_PARTY, checksum=True
+        )
         try:
             check_job(found.job)
             for name in (found.label_party, *found.parties, *found.revoked):
@@ -148,7 +150,7 @@ class _Expected:
     secret: str
 
 
-class Mailbox:
+class PartyFolder:
     """The folder of one party in one job."""
 
     def __init__(self, job: Path, party: str) -> None:
@@ -169,14 +171,14 @@ class Mailbox:
 
     def note(self, name: str, plain: Any) -> None:
         """Put down something of one's own about the party."""
-        self.write(name, atomic_files.sealed(json.dumps(plain).encode()))
+        self.write(name, atomic_files.with_checksum(json.dumps(plain).encode()))
 
     def noted(self, name: str, kind: Any) -> Any:
         """What was put down, as a value of ``kind``; None if nothing was."""
         if not self.has(name):
             return None
         return atomic_files.read_json(
-            self.folder / name, kind, atomic_files.AT_LABEL_PARTY, seal=True
+            self.folder / name, kind, atomic_files.AT_LABEL_PARTY, checksum=True
         )
 
     def column(self, number: int) -> Path:
@@ -200,7 +202,7 @@ class Mailbox:
         known: _Shown | None = self.noted("points", _Shown)
         if known is None:
             return {}
-        if not 0 < known.total <= MOST_POINTS or known.bytes < 0:
+        if not 0 < known.total <= MAX_POINTS or known.bytes < 0:
             raise atomic_files.damaged(self.folder / "points", atomic_files.AT_LABEL_PARTY)
         return asdict(known)
 
@@ -256,7 +258,7 @@ class Mailbox:
     def bytes(self) -> int:
         """Bytes of what the party sent."""
         sent = [f for f in self.folder.glob("[!.]*") if f.name not in _OWN]
-        seals = atomic_files.SEAL * len(self.columns())
+        seals = atomic_files.CHECKSUM_BYTES * len(self.columns())
         size = sum(f.stat().st_size for f in sent) - seals
         return size + int(self.points().get("bytes", 0))
 
@@ -277,13 +279,13 @@ def _numbers(folder: Path, suffix: str) -> list[int]:
     return sorted(int(f.stem) for f in folder.glob(f"[0-9]*.{suffix}"))
 
 
-class InboxChannel:
+class JobFolderChannel:
     """The channel to a party whose messages arrive, or have arrived, in its mailbox."""
 
     def __init__(
         self, job: Path, party: str, *, wait: float, watch: Callable[[], None] = lambda: None
     ) -> None:
-        self._box, self._party = Mailbox(job, party), party
+        self._box, self._party = PartyFolder(job, party), party
         self._ours = job / "align" / party
         self._wait, self._watch = wait, watch
 
@@ -292,14 +294,14 @@ class InboxChannel:
         """The party's name, which its certificate proved to the gate."""
         return self._party
 
-    def offer(self, welcome: Welcome, side: Side) -> None:
+    def offer(self, welcome: Welcome, side: PsiPeer) -> None:
         """Leave the label party's points for the party to fetch."""
         self._ours.mkdir(parents=True, exist_ok=True)
         for piece in side.pieces(_numbers(self._ours, "label")):
             atomic_files.write(self._ours / f"{piece.piece:05d}.label", encode(piece))
             self._watch()
 
-    def met(self, side: Side) -> Match:
+    def met(self, side: PsiPeer) -> Match:
         """Wait for the party's points; what cannot be used is refused, and may come again."""
         while True:
             self._until(lambda: not self._box.has("refused"), "other points")
@@ -311,7 +313,7 @@ class InboxChannel:
                 side.forget_theirs()
                 self._box.write("refused", f"The points cannot be used: {error}".encode())
 
-    def _met(self, side: Side) -> Match:
+    def _met(self, side: PsiPeer) -> Match:
         self._until(lambda: self._box.has("points"), "its points")
         count = piece_count(self._box.points()["total"])
         arriving = (self._arrived("feature", number) for number in range(count))
@@ -326,12 +328,12 @@ class InboxChannel:
         self._until(file.exists, "its points")
         return decode(file.read_bytes(), Points)
 
-    def _doubled(self, side: Side, theirs: Points) -> bytes:
+    def _doubled(self, side: PsiPeer, theirs: Points) -> bytes:
         file = self._ours / f"{theirs.piece:05d}.doubled"
         side.check(theirs)
         if not file.exists():
-            atomic_files.write(file, atomic_files.sealed(side.doubled(theirs)))
-        return atomic_files.unsealed(file, atomic_files.AT_LABEL_PARTY)
+            atomic_files.write(file, atomic_files.with_checksum(side.doubled(theirs)))
+        return atomic_files.read_checked(file, atomic_files.AT_LABEL_PARTY)
 
     def tell(self, aligned: Aligned, proof: RowProof) -> None:
         """Leave the common rows for the party to fetch, and keep this side's half of the proof."""
@@ -346,11 +348,11 @@ class InboxChannel:
     def refuse(self, why: str) -> None:
         """Leave the reason, and stay a moment for the party to fetch it."""
         self._box.write("refused", why.encode())
-        end = time.monotonic() + 2 * HOLD
+        end = time.monotonic() + 2 * HOLD_SECONDS
         while self._box.has("refused") and time.monotonic() < end:
             self._watch()
-            time.sleep(PAUSE)
-        time.sleep(10 * PAUSE)  # let the answer leave
+            time.sleep(POLL_SECONDS)
+        time.sleep(10 * POLL_SECONDS)  # let the answer leave
         (self._box.folder / "refused").unlink(missing_ok=True)
 
     def open(self, welcome: Welcome) -> Schema:
@@ -358,7 +360,7 @@ class InboxChannel:
         self._until(lambda: self._box.has("sent"), "its release")
         return decode(self._box.read("schema"), Schema)
 
-    def columns(self) -> Iterator[tuple[Head, CodedColumn]]:
+    def columns(self) -> Iterator[tuple[ColumnHead, CodedColumn]]:
         """The columns from their files."""
         return map(read_column, self.files())
 
@@ -393,7 +395,7 @@ class InboxChannel:
                     f"Party {self._party!r} did not send {what} within {self._wait:g} s. "
                     "Start again when it is ready: nothing that came in is lost."
                 )
-            time.sleep(PAUSE)
+            time.sleep(POLL_SECONDS)
 
 
 def jobs(state: Path) -> list[Path]:
@@ -407,7 +409,7 @@ def status(job: Path) -> dict[str, Any]:
     record = JobRecord.load(job)
     parties = {}
     for name in record.parties:
-        box = Mailbox(job, name)
+        box = PartyFolder(job, name)
         parties[name] = {
             "phase": "revoked" if name in record.revoked else box.phase(),
             "columns": len(box.columns()),
@@ -438,10 +440,10 @@ def _rows(job: Path, record: JobRecord) -> int:
     common = job / "common"
     if not common.exists():
         return record.rows
-    return Common.from_bytes(atomic_files.unsealed(common, atomic_files.AT_LABEL_PARTY)).size
+    return Common.from_bytes(atomic_files.read_checked(common, atomic_files.AT_LABEL_PARTY)).size
 
 
-def aligned_share(job: Path, record: JobRecord, box: Mailbox) -> float:
+def aligned_share(job: Path, record: JobRecord, box: PartyFolder) -> float:
     """How much of the alignment with a party is done: blinding and raising, on both sides."""
     if record.align == "given" or box.has("aligned"):
         return 1.0

@@ -19,11 +19,16 @@ import pyarrow as pa
 
 from opboost.config.job_file import LabelConfig
 from opboost.errors import ConfigError, PeerError, WireError
-from opboost.parties.alignment import Match, Side
+from opboost.parties.alignment import Match, PsiPeer
 from opboost.protocol.messages import Claim, Points, Proof, Rows, Welcome, decode, encode
-from opboost.psi.curve_points import POINT, piece_count
+from opboost.psi.curve_points import POINT_BYTES, piece_count
 from opboost.storage import atomic_files
-from opboost.transport.label.job_folder import InboxChannel, JobRecord, Mailbox, newest_receipt
+from opboost.transport.label.job_folder import (
+    JobFolderChannel,
+    JobRecord,
+    PartyFolder,
+    newest_receipt,
+)
 from opboost.transport.label.label_job import (
     Data,
     alignment_figures,
@@ -45,10 +50,10 @@ from opboost.transport.label.receive_columns import (
     check_their_points,
     taken_schema,
 )
-from opboost.transport.shared.bundle_chain import Conversation, Step, check_recipient
-from opboost.transport.shared.bundle_file import Bundle, Header, Source, unseal
+from opboost.transport.shared.bundle_chain import BundleChain, Step, check_recipient
+from opboost.transport.shared.bundle_file import Bundle, Header, Source, open_bundle
 from opboost.transport.shared.bundle_steps import (
-    Outcome,
+    BundleOutcome,
     Tools,
     check_items,
     check_sizes,
@@ -71,13 +76,13 @@ class Paused(Exception):
     """The job cannot go on before a party has sent something."""
 
 
-class BundleChannel(InboxChannel):
+class BundleChannel(JobFolderChannel):
     """The channel to a party that does not connect: what has not come yet is not waited for."""
 
     def __init__(self, job: Path, party: str) -> None:
         super().__init__(job, party, wait=0.0)
 
-    def met(self, side: Side) -> Match:
+    def met(self, side: PsiPeer) -> Match:
         """What is common with the party, if its points have come."""
         try:
             return self._met(side)
@@ -95,7 +100,7 @@ class BundleChannel(InboxChannel):
             raise Paused(self.party)
 
 
-def begin(config: LabelConfig, to: Path, *, again: bool = False) -> Outcome:
+def begin(config: LabelConfig, to: Path, *, again: bool = False) -> BundleOutcome:
     """Begin a job: a bundle for every feature party; repeated, the same bundles."""
     tools = Tools.of(config.tls, config.party.name)
     revoked = {name for name, peer in config.peers.items() if peer.revoked}
@@ -116,19 +121,19 @@ def begin(config: LabelConfig, to: Path, *, again: bool = False) -> Outcome:
         return job.go_on(1, to)
 
 
-def go_on(config: LabelConfig, verb: str, inputs: Sequence[Path], to: Path) -> Outcome:
+def go_on(config: LabelConfig, verb: str, inputs: Sequence[Path], to: Path) -> BundleOutcome:
     """Take bundles in, and go on with the job as far as it goes."""
     now = turn(steps_of(config.job), verb, by_label_party=True)
     with _taken(config, verb, now.takes, inputs) as job:
         manifest = job.folder / "manifest.json"
         if manifest.exists() and config.model.exists():
-            return Outcome(job.record.job, (), {}, read_manifest(job.folder))
+            return BundleOutcome(job.record.job, (), {}, read_manifest(job.folder))
         return job.go_on(now.writes, to)
 
 
 def predict(
     config: LabelConfig, inputs: Sequence[Path], model: Path, write: Callable[[pa.Table], None]
-) -> Outcome:
+) -> BundleOutcome:
     """Take the last bundles of a prediction in; ``write`` is given IDs and predictions."""
     from opboost.estimators import load
 
@@ -142,7 +147,7 @@ def predict(
 def _taken(config: LabelConfig, verb: str, number: int, inputs: Sequence[Path]) -> Iterator[_Job]:
     """The run of a job that bundles belong to, when they are taken in."""
     tools = Tools.of(config.tls, config.party.name)
-    bundles = [unseal(path, tools.identity.ca) for path in inputs]
+    bundles = [open_bundle(path, tools.identity.ca) for path in inputs]
     folder = known_job(config, "bundles")
     if folder is None:
         raise PeerError(
@@ -167,7 +172,7 @@ class _Job:
         self.record = replace(JobRecord.load(folder), **current(config))
         own, number = config.party.name, self.record.job
         self.chains = {
-            peer: Conversation(folder, pair_of(config.job, own, peer, number))
+            peer: BundleChain(folder, pair_of(config.job, own, peer, number))
             for peer in self.record.active
         }
 
@@ -204,7 +209,7 @@ class _Job:
                     (inside / "proved").write_bytes(answer)
             for bundle in new:
                 sender, number = bundle.header.sender, bundle.header.number
-                self._store(place / sender, Mailbox(self.folder, sender), number)
+                self._store(place / sender, PartyFolder(self.folder, sender), number)
                 self.chains[sender].took(bundle)
                 self._log("took", sender, number)
 
@@ -217,14 +222,14 @@ class _Job:
             return b"", b""
         if not header.claim:
             raise PeerError("It holds a release without a proof of its rows.")
-        rows, proof = Mailbox(self.folder, header.sender).row_proof()
+        rows, proof = PartyFolder(self.folder, header.sender).row_proof()
         said = bytes.fromhex(header.claim)
-        claim = Claim(header.sender, self.record.job, rows, said[:POINT], said[POINT:])
+        claim = Claim(header.sender, self.record.job, rows, said[:POINT_BYTES], said[POINT_BYTES:])
         agreed = proof.answered(claim, rows)
         return encode(Proof(self.record.job, agreed.label)), agreed.lock
 
     def _check_inside(self, inside: Path, party: str, number: int) -> None:
-        box = Mailbox(self.folder, party)
+        box = PartyFolder(self.folder, party)
         if number == 2:
             self._check_points(inside)
         elif number == 4:
@@ -248,9 +253,9 @@ class _Job:
             if (points.job, points.step, points.tag, points.total, points.piece) != place:
                 raise WireError("Points stand in another's place.")
         about = {"tag": first.tag.hex(), "total": first.total}
-        (inside / "points").write_bytes(atomic_files.sealed(json.dumps(about).encode()))
+        (inside / "points").write_bytes(atomic_files.with_checksum(json.dumps(about).encode()))
 
-    def _check_release(self, inside: Path, box: Mailbox) -> None:
+    def _check_release(self, inside: Path, box: PartyFolder) -> None:
         columns = sorted(file.name for file in inside.glob("*.arrow"))
         check_items(inside, ["schema", "receipt", *columns])
         schema, due = taken_schema(self.record, box, read_item(inside, "schema"))
@@ -260,7 +265,7 @@ class _Job:
         for column, name in enumerate(columns):
             check_column_file(inside / name, schema, column)
 
-    def _store(self, inside: Path, box: Mailbox, number: int) -> None:
+    def _store(self, inside: Path, box: PartyFolder, number: int) -> None:
         """Put items where the network's gate would have put them; what marks them whole is last."""
         box.folder.mkdir(parents=True, exist_ok=True)
         files = sorted(inside.iterdir())
@@ -276,7 +281,7 @@ class _Job:
             box.note("due", columns)
             box.write("sent", b"")
 
-    def go_on(self, number: int, to: Path) -> Outcome:
+    def go_on(self, number: int, to: Path) -> BundleOutcome:
         """Go as far as it goes, write what is to be sent, hand out the bundles of a step."""
         started, data = time.monotonic(), self._data()
         channels, welcome = self._met()
@@ -298,11 +303,13 @@ class _Job:
         for peer, chain in self.chains.items():
             self._say(peer, chain)
         written = handed_out(self.chains.values(), number, to)
-        return Outcome(self.record.job, written, {} if manifest else self._waiting(), manifest)
+        return BundleOutcome(
+            self.record.job, written, {} if manifest else self._waiting(), manifest
+        )
 
     def predict(
         self, estimator: Estimator, model: Path, write: Callable[[pa.Table], None]
-    ) -> Outcome:
+    ) -> BundleOutcome:
         """Predict, if every party's columns are there."""
         started, data = time.monotonic(), self._data()
         channels, welcome = self._met()
@@ -313,7 +320,7 @@ class _Job:
             seconds, figures = time.monotonic() - started, self._alignment()
             manifest = write_predicted(self.folder, self.record, found, model, seconds, figures)
             write(with_ids(data, found))
-        return Outcome(self.record.job, (), {} if manifest else self._waiting(), manifest)
+        return BundleOutcome(self.record.job, (), {} if manifest else self._waiting(), manifest)
 
     def _data(self) -> Data:
         self.record.save(self.folder)
@@ -334,7 +341,7 @@ class _Job:
         due = {peer: chain.due() for peer, chain in self.chains.items()}
         return {peer: s for peer, s in due.items() if s is not None and not s.by_label_party}
 
-    def _say(self, peer: str, chain: Conversation) -> None:
+    def _say(self, peer: str, chain: BundleChain) -> None:
         """Write the bundle that is due to a party, if the job is so far."""
         step = chain.due()
         if step is None or not step.by_label_party:
@@ -345,7 +352,7 @@ class _Job:
             self._log("wrote", peer, step.number)
 
     def _sources(self, peer: str, step: Step) -> dict[str, Source]:
-        record, box = self.record, Mailbox(self.folder, peer)
+        record, box = self.record, PartyFolder(self.folder, peer)
         if step.number == 5:
             if not box.has("query"):
                 return {}
@@ -360,7 +367,7 @@ class _Job:
         points = sorted((self.folder / "align" / peer).glob("*.label"))
         return {"welcome": encode(welcome), **{file.name: file for file in points}}
 
-    def _rows(self, box: Mailbox) -> dict[str, Source]:
+    def _rows(self, box: PartyFolder) -> dict[str, Source]:
         """What the party compares its rows with, before it draws anything."""
         rows, ids = box.expected(self.record)
         return {"rows": encode(Rows(self.record.label_party, self.record.job, rows, ids))}

@@ -23,7 +23,7 @@ from opboost.promises import Joint, NoGuarantee
 from opboost.protocol.messages import job_number
 from opboost.psi.table_keys import Keys
 from opboost.storage import atomic_files
-from opboost.transport.label.job_folder import JobRecord, Mailbox, Way, jobs, status
+from opboost.transport.label.job_folder import JobRecord, PartyFolder, Way, jobs, status
 from opboost.transport.shared.manifest import versions
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def label_party(config: LabelConfig, data: Data) -> LabelParty:
 
 def alignment_figures(folder: Path, record: JobRecord) -> dict[str, Any]:
     """The alignment in a few figures: how many rows each party brought, and how many are common."""
-    theirs = {name: Mailbox(folder, name).points()["total"] for name in record.active}
+    theirs = {name: PartyFolder(folder, name).points()["total"] for name in record.active}
     return {"own": record.rows, "theirs": theirs, "common": status(folder)["rows"]}
 
 
@@ -200,7 +200,7 @@ def _write_manifest(
     promise: Joint | NoGuarantee,
     about: dict[str, Any],
 ) -> dict[str, Any]:
-    boxes = {name: Mailbox(folder, name) for name in record.active}
+    boxes = {name: PartyFolder(folder, name) for name in record.active}
     manifest = {
         "job": record.job,
         "job_hash": record.hash,

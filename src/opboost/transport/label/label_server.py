@@ -25,9 +25,9 @@ import pyarrow.flight as flight
 
 from opboost.errors import OpBoostError, PeerError, WireError
 from opboost.parties.message_checks import check_head, check_schema, most_symbols
-from opboost.protocol.column_streams import Head, Reader
+from opboost.protocol.column_streams import ColumnHead, Reader
 from opboost.protocol.entropy_coding import warm_up
-from opboost.protocol.envelope import LARGEST, check_version
+from opboost.protocol.envelope import MAX_MESSAGE_BYTES, check_version
 from opboost.protocol.messages import (
     Ack,
     Challenge,
@@ -46,8 +46,8 @@ from opboost.protocol.messages import (
 from opboost.protocol.stored_columns import read_head
 from opboost.psi.curve_points import piece_count
 from opboost.storage import atomic_files
-from opboost.transport.label.connection_limits import Doorkeeper
-from opboost.transport.label.job_folder import HOLD, JobRecord, Mailbox, newest_receipt
+from opboost.transport.label.connection_limits import ConnectionLimits
+from opboost.transport.label.job_folder import HOLD_SECONDS, JobRecord, PartyFolder, newest_receipt
 from opboost.transport.label.label_server_process import DISK
 from opboost.transport.label.logins import Logins, NotLoggedInError
 from opboost.transport.label.process_limits import allow_files, full_stack, limit_memory
@@ -59,13 +59,13 @@ from opboost.transport.label.receive_columns import (
     check_their_points,
     taken_schema,
 )
-from opboost.transport.shared.logs import LINES, Log
+from opboost.transport.shared.logs import LINES_PER_MINUTE, Log
 from opboost.transport.shared.tls import CLAIMED, SESSION, check_login
 
-CALLS = 16
+MAX_CALLS = 16
 """Calls that one party may have open at a time."""
 
-FILES = 4096
+MAX_OPEN_FILES = 4096
 """Open files and connections that the gate asks the system for; see also ``doorkeeper.MOST``."""
 
 _NUMBER = re.compile(r"[0-9]{1,9}")
@@ -83,21 +83,21 @@ class Setting:
     memory_mb: int
 
 
-class Gate(flight.FlightServerBase):  # type: ignore[misc]
+class LabelServer(flight.FlightServerBase):  # type: ignore[misc]
     """The Flight server of one job."""
 
     def __init__(self, setting: Setting) -> None:
         self._folder, self._ca = setting.job, setting.ca
         self._record = JobRecord.load(setting.job)
-        self._log = Log(setting.job / "gate.jsonl", a_minute=LINES)
+        self._log = Log(setting.job / "gate.jsonl", a_minute=LINES_PER_MINUTE)
         for left in setting.job.glob("parties/*/.*.part"):  # of a gate that died
             left.unlink(missing_ok=True)
         self._lock = threading.Lock()
         self._calls: Counter[str] = Counter()
-        self.door = Doorkeeper(
+        self.door = ConnectionLimits(
             self._log,
             held=setting.memory_mb * 2**20 // 4,
-            calls=2 * CALLS * len(self._record.parties),  # before and after a login
+            calls=2 * MAX_CALLS * len(self._record.parties),  # before and after a login
         )
         self._certificate = (setting.cert or "").encode()
         self._logins = Logins()
@@ -137,7 +137,7 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
         with self._refusing(context, step, action.body) as party:
             if step == "?":
                 raise WireError("There is no such step.")
-            if action.body.size > LARGEST:
+            if action.body.size > MAX_MESSAGE_BYTES:
                 raise WireError(f"A message of {action.body.size:,} bytes is too large.")
             out = steps[step](party, action.body.to_pybytes())
             # The call counts until its answer has left: who does not read it has few of them.
@@ -166,14 +166,14 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
         reader: flight.MetadataRecordBatchReader,
         took: Callable[[int], None],
     ) -> None:
-        box = Mailbox(self._folder, party)
+        box = PartyFolder(self._folder, party)
         if not box.has("schema"):
             raise PeerError("A column came before its schema.")
         if self._record.receipts and not box.has("receipt"):
             raise PeerError("A column came before the receipt.")
         schema = decode(box.read("schema"), Schema)
         private = schema.private()
-        head = Head.from_schema(reader.schema, most_symbols(private, number))
+        head = ColumnHead.from_schema(reader.schema, most_symbols(private, number))
         check_head(head, schema, private, number)
         target = box.column(number)
         if target.exists():
@@ -192,7 +192,7 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
                     took(chunk.data.nbytes)
                     out.write_batch(chunk.data)
             taken.finish()
-            atomic_files.seal(part)
+            atomic_files.add_checksum(part)
             os.replace(part, target)
             atomic_files.flush(target.parent)
         finally:
@@ -234,7 +234,7 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
 
     def _points(self, party: str, data: bytes) -> bytes:
         """A piece of the party's points, or of the label party's that it has raised."""
-        points, box = decode(data, Points), Mailbox(self._folder, party)
+        points, box = decode(data, Points), PartyFolder(self._folder, party)
         self._of_this_job(points.job)
         self._refused(box)
         check_their_points(self._record, points)
@@ -249,7 +249,7 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
             self._take_points(points, data, box)
         return encode(Ack(self._record.job, points.step, tuple(box.pieces(points.step))))
 
-    def _take_points(self, points: Points, data: bytes, box: Mailbox) -> None:
+    def _take_points(self, points: Points, data: bytes, box: PartyFolder) -> None:
         known = box.points()
         if known and known["tag"] != points.tag.hex():
             raise PeerError(
@@ -273,7 +273,7 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
     def _aligned(self, party: str, data: bytes) -> bytes:
         """Which rows are common; before that, which pieces of points have come so far."""
         self._of_this_job(decode(data, Poll).job)
-        box = Mailbox(self._folder, party)
+        box = PartyFolder(self._folder, party)
         if self._record.align == "given":
             raise PeerError("Rows are given in this job, not aligned.")
         for step, total in (("feature", box.points().get("total")), ("raised", self._record.rows)):
@@ -287,7 +287,7 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
             return box.read("aligned")
         return encode(Ack(self._record.job, "wait"))
 
-    def _refused(self, box: Mailbox) -> None:
+    def _refused(self, box: PartyFolder) -> None:
         """Tell a party, once, why the label party cannot use what it sent."""
         with self._lock:
             why = box.take_refusal()
@@ -300,7 +300,7 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
 
     def _held(self, there: Callable[[], bool]) -> bool:
         """Wait a while for something to be there."""
-        end = time.monotonic() + HOLD
+        end = time.monotonic() + HOLD_SECONDS
         while not there():
             if time.monotonic() > end:
                 return False
@@ -310,19 +310,19 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
     def _prove(self, party: str, data: bytes) -> bytes:
         """The party proves that it knows the common rows, and gets the label party's proof."""
         with self._lock:
-            return answered_claim(self._record, Mailbox(self._folder, party), data)
+            return answered_claim(self._record, PartyFolder(self._folder, party), data)
 
     def _rows(self, party: str, data: bytes) -> bytes:
         record = self._record
         rows = decode(data, Rows)
         if record.align != "given":
             raise PeerError("Rows are aligned in this job: both sides prove that they know them.")
-        expected = Mailbox(self._folder, party).expected(record)
+        expected = PartyFolder(self._folder, party).expected(record)
         check_schema(rows, party, record.job, *expected)
         return encode(Ack(record.job, "rows"))
 
     def _schema(self, party: str, data: bytes) -> bytes:
-        record, box = self._record, Mailbox(self._folder, party)
+        record, box = self._record, PartyFolder(self._folder, party)
         check_proved(record, box)
         _, due = taken_schema(record, box, data)
         box.note("due", due)
@@ -333,11 +333,11 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
         if self._ca is None:
             raise PeerError("There are no receipts without certificates.")
         check_new_receipt(self._folder, self._record, party, data, self._ca.encode())
-        Mailbox(self._folder, party).write("receipt", data)
+        PartyFolder(self._folder, party).write("receipt", data)
         return encode(Ack(self._record.job, "receipt"))
 
     def _sent(self, party: str, data: bytes) -> bytes:
-        box = Mailbox(self._folder, party)
+        box = PartyFolder(self._folder, party)
         decode(data, Ack)
         if not box.has("schema") or len(box.columns()) < box.due():
             raise PeerError(f"{len(box.columns())} of {box.due()} columns have come.")
@@ -349,8 +349,8 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
 
     def _poll(self, party: str, data: bytes) -> bytes:
         self._of_this_job(decode(data, Poll).job)
-        box = Mailbox(self._folder, party)
-        end = time.monotonic() + HOLD
+        box = PartyFolder(self._folder, party)
+        end = time.monotonic() + HOLD_SECONDS
         while time.monotonic() < end:
             if (self._folder / "manifest.json").exists():
                 return encode(Farewell(self._record.job))
@@ -361,7 +361,7 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
         return encode(Ack(self._record.job, "wait"))
 
     def _answer(self, party: str, data: bytes) -> bytes:
-        box = Mailbox(self._folder, party)
+        box = PartyFolder(self._folder, party)
         query = check_split_values(self._record, box, data)
         box.write("answer", data)
         self._log.write("answered", party=party, cuts=sum(len(c.codes) for c in query.columns))
@@ -372,14 +372,14 @@ class Gate(flight.FlightServerBase):  # type: ignore[misc]
         self._of_this_job(decode(data, Ack).job)
         if not (self._folder / "manifest.json").exists():
             raise PeerError("The job is not done yet.")
-        Mailbox(self._folder, party).write("farewell", b"")
+        PartyFolder(self._folder, party).write("farewell", b"")
         return encode(Ack(self._record.job, "heard"))
 
     def enter(self, party: str) -> None:
         """Count a call; a party may have few at a time, for each holds a thread and its stack."""
         with self._lock:
-            if self._calls[party] >= CALLS:
-                raise FloodError(f"Party {party!r} has {CALLS} calls open already.")
+            if self._calls[party] >= MAX_CALLS:
+                raise FloodError(f"Party {party!r} has {MAX_CALLS} calls open already.")
             self._calls[party] += 1
 
     def leave(self, party: str) -> None:
@@ -429,7 +429,11 @@ class _Refusing:
     """Names the caller, and turns what goes wrong into a sentence for it and a line in the log."""
 
     def __init__(
-        self, gate: Gate, context: flight.ServerCallContext, step: str, body: pa.Buffer | None
+        self,
+        gate: LabelServer,
+        context: flight.ServerCallContext,
+        step: str,
+        body: pa.Buffer | None,
     ) -> None:
         self._gate, self._context, self._step, self._body = gate, context, step, body
         self._party, self._peer = "?", context.peer()
@@ -514,12 +518,12 @@ def main() -> None:
     plain = json.loads(sys.stdin.readline())
     setting = Setting(**{**plain, "job": Path(plain["job"])})
     try:
-        gate = Gate(setting)
+        gate = LabelServer(setting)
     except (pa.ArrowException, OSError) as error:
         print(json.dumps({"error": _first_line(error)}), flush=True)
         return
     limit_memory(setting.memory_mb)
-    allow_files(FILES)
+    allow_files(MAX_OPEN_FILES)
     gate.door.watch(gate.port)
     print(json.dumps({"port": gate.port}), flush=True)
     sys.stdin.read()

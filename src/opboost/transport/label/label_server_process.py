@@ -16,9 +16,9 @@ from typing import IO
 
 from opboost.errors import PeerError
 from opboost.runtime.child_processes import python_command
-from opboost.transport.shared.logs import LINES, Log
+from opboost.transport.shared.logs import LINES_PER_MINUTE, Log
 
-STACK = 2**19
+STACK_BYTES = 2**19
 """Bytes of a thread's stack in the gate, where each call has a thread and all count as memory."""
 
 _HANDSHAKE = re.compile(r"Handshake failed with .*?error:[0-9A-F]+:[^:]*:[^:]*:(.*)")
@@ -27,7 +27,7 @@ DISK = 28
 """How the gate's process ends when the disk takes nothing more."""
 
 
-TRIES = 10
+MAX_STARTS = 10
 """How often the gate is started before it is open: one that always dies at once is given up."""
 
 
@@ -35,7 +35,7 @@ class _DiedAtOnce(PeerError):
     """The gate's process ended before it was open."""
 
 
-class GateProcess:
+class LabelServerProcess:
     """The gate's process; started again if it dies.  It loads while the table is read."""
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class GateProcess:
         self._ended = threading.Event()
         self._process = self._started()
 
-    def __enter__(self) -> GateProcess:
+    def __enter__(self) -> LabelServerProcess:
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -78,14 +78,14 @@ class GateProcess:
         self._setting = dict(setting)
         job = Path(str(setting["job"]))
         self._log = Log(job / "label.jsonl")
-        self._refused = Log(job / "gate.jsonl", a_minute=LINES)
+        self._refused = Log(job / "gate.jsonl", a_minute=LINES_PER_MINUTE)
         address = self._opened()
         threading.Thread(target=self._keep, daemon=True).start()
         return address
 
     def _opened(self) -> str:
         """Start it again if it was killed before it was open."""
-        for _ in range(TRIES - 1):
+        for _ in range(MAX_STARTS - 1):
             with suppress(_DiedAtOnce):
                 return self._say()
             self._tell(self._process.poll())
@@ -179,7 +179,7 @@ def _small_stacks() -> Iterator[None]:
         yield
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_STACK)
-    known = [limit for limit in (soft, hard, STACK) if limit != resource.RLIM_INFINITY]
+    known = [limit for limit in (soft, hard, STACK_BYTES) if limit != resource.RLIM_INFINITY]
     resource.setrlimit(resource.RLIMIT_STACK, (min(known), hard))
     try:
         yield

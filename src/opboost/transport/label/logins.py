@@ -15,10 +15,10 @@ from collections import OrderedDict
 from opboost.errors import PeerError
 from opboost.protocol.messages import Hello
 
-MOST_CHALLENGES = 1024
+MAX_CHALLENGES = 1024
 """Challenges that wait for an answer; a connection has one, and the oldest go first."""
 
-MOST_SESSIONS = 64
+MAX_SESSIONS = 64
 """Sessions of one party; those that were not used for longest go first."""
 
 
@@ -40,7 +40,7 @@ class Logins:
         with self._lock:
             self._challenges[peer] = hello, nonce
             self._challenges.move_to_end(peer)
-            while len(self._challenges) > MOST_CHALLENGES:
+            while len(self._challenges) > MAX_CHALLENGES:
                 self._challenges.popitem(last=False)
         return nonce
 
@@ -58,7 +58,7 @@ class Logins:
         with self._lock:
             own = self._sessions.setdefault(party, OrderedDict())
             own[_digest(session.hex())] = None
-            while len(own) > MOST_SESSIONS:
+            while len(own) > MAX_SESSIONS:
                 own.popitem(last=False)
         return session
 

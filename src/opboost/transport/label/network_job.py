@@ -12,9 +12,9 @@ from opboost.config.job_file import LabelConfig
 from opboost.errors import ConfigError
 from opboost.protocol.messages import Welcome
 from opboost.storage import atomic_files
-from opboost.transport.label.job_folder import InboxChannel, JobRecord, Mailbox, status
+from opboost.transport.label.job_folder import JobFolderChannel, JobRecord, PartyFolder, status
 from opboost.transport.label.label_job import Data, alignment_figures, check_data, current
-from opboost.transport.label.label_server_process import GateProcess
+from opboost.transport.label.label_server_process import LabelServerProcess
 from opboost.transport.shared.job_integrity import check, check_version
 from opboost.transport.shared.logs import Log, taken_up
 from opboost.transport.shared.tls import Identity, check_loopback, read_identity
@@ -22,7 +22,7 @@ from opboost.transport.shared.tls import Identity, check_loopback, read_identity
 if TYPE_CHECKING:
     from opboost.parties.label.label_party import LabelParty
 
-LINGER = 60.0
+LINGER_SECONDS = 60.0
 """Seconds for which the gate stays open after the end, so that parties learn of it."""
 
 Watch = Callable[[dict[str, Any]], None]
@@ -47,17 +47,17 @@ def checked_identity(config: LabelConfig, *, insecure_plaintext: bool) -> Identi
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class NetworkJob:
     """What the label party needs to go on with a job, from wherever it stands."""
 
     folder: Path
     record: JobRecord
     log: Log
-    channels: list[InboxChannel]
+    channels: list[JobFolderChannel]
     welcome: Welcome
 
     @classmethod
-    def of(cls, config: LabelConfig, folder: Path, data: Data | None, watch: Watch) -> Session:
+    def of(cls, config: LabelConfig, folder: Path, data: Data | None, watch: Watch) -> NetworkJob:
         """The session of a job that has a folder; a table with other rows is refused.
 
         Without data only the end of the job is told.
@@ -69,7 +69,7 @@ class Session:
             check_data(record, data)
         log = Log(folder / "label.jsonl")
         look, wait = _watching(folder, record, log, watch), config.limits.wait_seconds
-        channels = [InboxChannel(folder, name, wait=wait, watch=look) for name in record.active]
+        channels = [JobFolderChannel(folder, name, wait=wait, watch=look) for name in record.active]
         welcome = Welcome(record.job, bytes.fromhex(record.nonce), b"")
         return cls(folder, record, log, channels, welcome)
 
@@ -82,7 +82,7 @@ class Session:
         )
         say(taken_up(self.record.job, phase, half_written, lost))
 
-    def open(self, gate: GateProcess, config: LabelConfig, identity: Identity | None) -> str:
+    def open(self, gate: LabelServerProcess, config: LabelConfig, identity: Identity | None) -> str:
         """Let the parties in; returns the address."""
         record = self.record
         self.log.write("serving", job=record.job, rows=record.rows, parties=list(record.parties))
@@ -109,7 +109,7 @@ class Session:
         return party, {"align": figures}
 
     def goodbye(
-        self, gate: GateProcess, config: LabelConfig, identity: Identity | None, say: Say
+        self, gate: LabelServerProcess, config: LabelConfig, identity: Identity | None, say: Say
     ) -> None:
         """Open the gate of a job that was killed when it was done, if nobody had the time to hear
         of that."""
@@ -124,7 +124,7 @@ class Session:
     def end(self) -> None:
         """Keep the gate open until every party has heard that the job is done, or a while."""
         self.log.write("done", job=self.record.job)
-        end = time.monotonic() + LINGER
+        end = time.monotonic() + LINGER_SECONDS
         while time.monotonic() < end:
             if not self.unaware():
                 time.sleep(0.05)  # let the last answer leave
@@ -135,7 +135,7 @@ class Session:
 
     def unaware(self) -> list[str]:
         """The parties that have not heard yet that the job is done."""
-        return [n for n in self.record.active if not Mailbox(self.folder, n).has("farewell")]
+        return [n for n in self.record.active if not PartyFolder(self.folder, n).has("farewell")]
 
 
 def _watching(folder: Path, record: JobRecord, log: Log, watch: Watch) -> Callable[[], None]:

@@ -26,14 +26,14 @@ from opboost.transport.label.label_job import (
     with_ids,
     write_predicted,
 )
-from opboost.transport.label.label_server_process import GateProcess
-from opboost.transport.label.network_job import Opened, Say, Session, Watch, checked_identity
+from opboost.transport.label.label_server_process import LabelServerProcess
+from opboost.transport.label.network_job import NetworkJob, Opened, Say, Watch, checked_identity
 
 
 def predict_with_peers(
     config: LabelConfig,
     model: Path,
-    gate: GateProcess,
+    gate: LabelServerProcess,
     *,
     insecure_plaintext: bool = False,
     again: bool = False,
@@ -65,7 +65,7 @@ def predict_with_peers(
             gate.check()
             watch(where)
 
-        session = Session.of(config, folder, data, look)
+        session = NetworkJob.of(config, folder, data, look)
         done = (folder / "manifest.json").exists()
         if known and not done:
             session.taken_up(half_written, say)

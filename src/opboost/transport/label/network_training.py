@@ -18,13 +18,13 @@ from opboost.transport.label.label_job import (
     read_manifest,
     write_model,
 )
-from opboost.transport.label.label_server_process import GateProcess
-from opboost.transport.label.network_job import Opened, Say, Session, Watch, checked_identity
+from opboost.transport.label.label_server_process import LabelServerProcess
+from opboost.transport.label.network_job import NetworkJob, Opened, Say, Watch, checked_identity
 
 
 def serve(
     config: LabelConfig,
-    gate: GateProcess,
+    gate: LabelServerProcess,
     *,
     insecure_plaintext: bool = False,
     again: bool = False,
@@ -44,7 +44,7 @@ def serve(
         done = folder is not None and (folder / "manifest.json").exists()
         if folder is not None and done and config.model.exists():
             manifest = read_manifest(folder)
-            Session.of(config, folder, None, watch).goodbye(gate, config, identity, say)
+            NetworkJob.of(config, folder, None, watch).goodbye(gate, config, identity, say)
             return manifest
         started = time.monotonic()
         data = read_data(config)
@@ -56,7 +56,7 @@ def serve(
             gate.check()
             watch(where)
 
-        session = Session.of(config, folder, data, look)
+        session = NetworkJob.of(config, folder, data, look)
         if known:
             session.taken_up(half_written, say)
         opened(session.open(gate, config, identity))

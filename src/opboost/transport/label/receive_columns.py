@@ -15,7 +15,7 @@ from opboost.parties.message_checks import (
     check_values_shown,
     most_symbols,
 )
-from opboost.protocol.column_streams import Head, Reader
+from opboost.protocol.column_streams import ColumnHead, Reader
 from opboost.protocol.envelope import is_compressed
 from opboost.protocol.messages import (
     Claim,
@@ -30,7 +30,7 @@ from opboost.protocol.messages import (
 )
 from opboost.protocol.stored_columns import read_head
 from opboost.storage import atomic_files
-from opboost.transport.label.job_folder import STEPS, JobRecord, Mailbox, newest_receipt
+from opboost.transport.label.job_folder import STEPS, JobRecord, PartyFolder, newest_receipt
 from opboost.transport.shared.tls import check_receipt
 
 
@@ -46,7 +46,7 @@ def check_their_points(record: JobRecord, points: Points) -> None:
         )
 
 
-def answered_claim(record: JobRecord, box: Mailbox, data: bytes) -> bytes:
+def answered_claim(record: JobRecord, box: PartyFolder, data: bytes) -> bytes:
     """The label party's proof that it knows the common rows, for a party that proves it first.
 
     One claim is taken a job: each tells its sender whether it is right, so a second would be a
@@ -68,13 +68,13 @@ def answered_claim(record: JobRecord, box: Mailbox, data: bytes) -> bytes:
     return answer
 
 
-def check_proved(record: JobRecord, box: Mailbox) -> None:
+def check_proved(record: JobRecord, box: PartyFolder) -> None:
     """Refuse a release of aligned rows that the party has not proved to know."""
     if record.align != "given" and not box.has("proved"):
         raise PeerError("A release came before the proof of its rows.")
 
 
-def taken_schema(record: JobRecord, box: Mailbox, data: bytes) -> tuple[Schema, int]:
+def taken_schema(record: JobRecord, box: PartyFolder, data: bytes) -> tuple[Schema, int]:
     """A schema of this party, job and rows, and how many columns it announces."""
     schema = decode(data, Schema)
     check_schema(schema, box.party, record.job, *box.expected(record))
@@ -101,7 +101,7 @@ def check_new_receipt(job: Path, record: JobRecord, party: str, data: bytes, ca:
         raise PeerError("The receipt is older than one that the label party holds.")
 
 
-def check_split_values(record: JobRecord, box: Mailbox, data: bytes) -> SplitQuery:
+def check_split_values(record: JobRecord, box: PartyFolder, data: bytes) -> SplitQuery:
     """Refuse split values that nobody asked for or that cannot be true; returns the query."""
     answer = decode(data, SplitValues)
     if answer.job != record.job or not box.has("query"):
@@ -127,12 +127,12 @@ def check_column_file(file: Path, schema: Schema, number: int) -> None:
                     raise WireError(f"Column {number} is compressed; ours are not.")
         with pa.OSFile(str(file)) as source, pa.ipc.open_stream(source) as stream:
             private = schema.private()
-            head = Head.from_schema(stream.schema, most_symbols(private, number))
+            head = ColumnHead.from_schema(stream.schema, most_symbols(private, number))
             check_head(head, schema, private, number)
             reader = Reader(head)
             for batch in stream:
                 reader.take(batch)
         reader.finish()
-        atomic_files.check_seal(file, atomic_files.AT_LABEL_PARTY)
+        atomic_files.verify_checksum(file, atomic_files.AT_LABEL_PARTY)
     except (pa.ArrowException, OSError, MemoryError, DataError) as error:
         raise WireError(f"Column {number} cannot be read ({type(error).__name__}).") from None

@@ -22,7 +22,7 @@ from pathlib import Path
 from opboost.errors import DataError, PeerError
 from opboost.parties.row_proof import Lock
 from opboost.storage import atomic_files
-from opboost.transport.shared.bundle_file import Bundle, Header, Source, seal
+from opboost.transport.shared.bundle_file import Bundle, Header, Source, write_bundle
 from opboost.transport.shared.bundle_keys import PublicKey
 from opboost.transport.shared.tls import Identity
 
@@ -53,12 +53,12 @@ GIVEN = tuple(step for step in STEPS if step.number not in (2, 3))
 """Where rows are matched as given, there is nothing to align but the job."""
 
 
-LAST_SENT = 4
+KEPT_BUNDLES = 4
 """The number of the step in which columns come: a prediction ends with it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class BundleEntry:
     """One bundle of the chain."""
 
     number: int
@@ -78,7 +78,7 @@ class Pair:
     steps: tuple[Step, ...]
 
 
-class Conversation:
+class BundleChain:
     """The chain between two parties in one job."""
 
     def __init__(self, folder: Path, pair: Pair) -> None:
@@ -86,13 +86,15 @@ class Conversation:
         self._file = self._folder / f"{pair.peer}.json"
 
     @property
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[BundleEntry, ...]:
         """The bundles so far."""
         if not self._file.exists():
             return ()
         own = self.pair.own == self.pair.label_party
         next_step = atomic_files.AT_LABEL_PARTY if own else atomic_files.AT_FEATURE_PARTY
-        found: tuple[Entry, ...] = atomic_files.read_json(self._file, tuple[Entry, ...], next_step)
+        found: tuple[BundleEntry, ...] = atomic_files.read_json(
+            self._file, tuple[BundleEntry, ...], next_step
+        )
         steps = self.pair.steps[: len(found)]
         sides = [
             s.by_label_party == (e.sender == self.pair.label_party)
@@ -157,7 +159,7 @@ class Conversation:
     def took(self, bundle: Bundle) -> None:
         """Remember that a bundle was used."""
         if not self.is_repeated(bundle):
-            entry = Entry(bundle.header.number, self.pair.peer, bundle.digest)
+            entry = BundleEntry(bundle.header.number, self.pair.peer, bundle.digest)
             self._save((*self.entries, entry))
 
     def write(
@@ -174,7 +176,7 @@ class Conversation:
         """
         entries = self.entries
         if used is not None and not self.is_repeated(used):
-            entries = (*entries, Entry(used.header.number, self.pair.peer, used.digest))
+            entries = (*entries, BundleEntry(used.header.number, self.pair.peer, used.digest))
         step = self.pair.steps[len(entries)]
         header = Header(
             self.pair.own,
@@ -189,8 +191,8 @@ class Conversation:
         self._folder.mkdir(parents=True, exist_ok=True)
         path = self._path(step.number)
         key = lock.agreed.lock if lock else b""
-        digest = seal(path, header, sources, identity, recipient, key)
-        self._save((*entries, Entry(step.number, self.pair.own, digest)))
+        digest = write_bundle(path, header, sources, identity, recipient, key)
+        self._save((*entries, BundleEntry(step.number, self.pair.own, digest)))
         return path
 
     def written(self) -> Path | None:
@@ -206,7 +208,7 @@ class Conversation:
         name = f"{pair.job}.{number}-{step.verb}.{pair.own}-to-{pair.peer}.bundle"
         return self._folder / name
 
-    def _save(self, entries: Sequence[Entry]) -> None:
+    def _save(self, entries: Sequence[BundleEntry]) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
         atomic_files.write(self._file, json.dumps([asdict(e) for e in entries], indent=1).encode())
 

@@ -32,13 +32,13 @@ from cryptography.exceptions import InvalidSignature
 from opboost.errors import ConfigError, PeerError, WireError
 from opboost.protocol.messages import check_job, check_party
 from opboost.storage import atomic_files
-from opboost.transport.shared.bundle_keys import OVERHEAD, PrivateKey, PublicKey
+from opboost.transport.shared.bundle_keys import OVERHEAD_BYTES, PrivateKey, PublicKey
 from opboost.transport.shared.tls import Identity, alternative_names, check_certificate, verify
 
 FAMILY = b"OPBOOST BUNDLE "
 VERSION = "2"
 MARK = FAMILY + VERSION.encode() + b"\n"
-PIECE = 2**24
+PIECE_BYTES = 2**24
 """Bytes that are encrypted at a time."""
 
 MOST_HEADER, MOST_SEAL = 2**22, 2**16
@@ -61,14 +61,14 @@ class Item:
     def pieces(self) -> Iterator[int]:
         """The sizes of its pieces; an empty item is one empty piece."""
         left = self.size
-        while left > PIECE:
-            yield PIECE
-            left -= PIECE
+        while left > PIECE_BYTES:
+            yield PIECE_BYTES
+            left -= PIECE_BYTES
         yield left
 
     def sealed_size(self) -> int:
         """Its size in the file."""
-        return self.size + OVERHEAD * max(1, -(-self.size // PIECE))
+        return self.size + OVERHEAD_BYTES * max(1, -(-self.size // PIECE_BYTES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ class Bundle:
             for number, item in enumerate(header.items):
                 with (folder / item.name).open("xb") as out:
                     for place, size in enumerate(item.pieces()):
-                        sealed = file.read(size + OVERHEAD)
+                        sealed = file.read(size + OVERHEAD_BYTES)
                         whole.update(sealed)
                         out.write(
                             self._decrypted(key, sealed, _info(binding, number, place) + lock)
@@ -166,7 +166,7 @@ class Bundle:
             ) from None
 
 
-def seal(
+def write_bundle(
     path: Path,
     header: Header,
     sources: Mapping[str, Source],
@@ -198,7 +198,7 @@ def seal(
     return whole.hexdigest()
 
 
-def unseal(path: Path, ca: bytes) -> Bundle:
+def open_bundle(path: Path, ca: bytes) -> Bundle:
     """Check a bundle's form, certificate and signature; nothing is decrypted or written."""
     try:
         with path.open("rb") as file:

@@ -31,11 +31,11 @@ from opboost.transport.shared.tls import (
 SUITE = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.AES_256_GCM)
 """RFC 9180, base mode: who sent something is proved by a signature, not by the encryption."""
 
-OVERHEAD = 48
+OVERHEAD_BYTES = 48
 """Bytes by which an encrypted piece is longer: the encapsulated key and the tag."""
 
 FORMAT = "opboost public key 1"
-LARGEST = 2**16
+MAX_KEY_FILE_BYTES = 2**16
 """Bytes of the largest public key file."""
 
 
@@ -120,7 +120,7 @@ def read_public(path: Path, party: str, ca: bytes) -> PublicKey:
     """A peer's key, if the peer signed it with a certificate of this authority."""
     try:
         with path.open("rb") as file:
-            data = file.read(LARGEST)
+            data = file.read(MAX_KEY_FILE_BYTES)
     except OSError as error:
         raise ConfigError(
             f"The public key of {party!r}, {path}, cannot be read: {error.strerror}. Ask that "

@@ -13,12 +13,12 @@ from typing import Any
 
 from opboost.config.job_file import Job, Tls
 from opboost.errors import ConfigError, PeerError
-from opboost.psi.curve_points import PIECE, POINT
+from opboost.psi.curve_points import PIECE_POINTS, POINT_BYTES
 from opboost.transport.shared.bundle_chain import (
     GIVEN,
-    LAST_SENT,
+    KEPT_BUNDLES,
     STEPS,
-    Conversation,
+    BundleChain,
     Pair,
     Step,
     hand_out,
@@ -27,7 +27,7 @@ from opboost.transport.shared.bundle_file import Bundle
 from opboost.transport.shared.bundle_keys import PrivateKey, PublicKey, read_key, read_public
 from opboost.transport.shared.tls import Identity, read_identity
 
-MOST_MESSAGE = 2**26
+MAX_MESSAGE_BYTES = 2**26
 """Bytes of the largest message in a bundle; columns are streams and may be larger."""
 
 
@@ -73,11 +73,11 @@ class Written:
         """What that verb needs besides its file and the bundle."""
         if self.next != "finish":
             return " --to DIR"
-        return " --model MODEL --out FILE" if self.step.number == LAST_SENT else ""
+        return " --model MODEL --out FILE" if self.step.number == KEPT_BUNDLES else ""
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class BundleOutcome:
     """What a command did."""
 
     job: str
@@ -90,7 +90,7 @@ class Outcome:
 def steps_of(job: Job) -> tuple[Step, ...]:
     """The steps between the label party and each feature party."""
     steps = STEPS if job.align == "psi" else GIVEN
-    return steps if job.purpose == "train" else tuple(s for s in steps if s.number <= LAST_SENT)
+    return steps if job.purpose == "train" else tuple(s for s in steps if s.number <= KEPT_BUNDLES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ def pair_of(job: Job, own: str, peer: str, number: str) -> Pair:
     return Pair(own, peer, job.hash.hex(), number, job.label_party, steps_of(job))
 
 
-def handed_out(chains: Iterable[Conversation], number: int, to: Path) -> tuple[Written, ...]:
+def handed_out(chains: Iterable[BundleChain], number: int, to: Path) -> tuple[Written, ...]:
     """Copy the bundles of a step that end their chains to where carriers take them from."""
     found = []
     for chain in chains:
@@ -165,7 +165,7 @@ def check_sizes(bundle: Bundle) -> None:
     """Refuse, before anything is decrypted, items that are larger than any message of ours."""
     for item in bundle.header.items:
         points = item.name.endswith((".label", ".feature", ".raised"))
-        most = PIECE * POINT + 2**16 if points else MOST_MESSAGE
+        most = PIECE_POINTS * POINT_BYTES + 2**16 if points else MAX_MESSAGE_BYTES
         if item.size > most and not item.name.endswith(".arrow"):
             raise PeerError(
                 f"{bundle.path.name}: its item {item.name!r} has {item.size:,} bytes, where "

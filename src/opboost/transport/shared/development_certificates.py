@@ -22,13 +22,13 @@ from opboost.transport.shared.bundle_keys import certify, new_key, read_key
 from opboost.transport.shared.tls import Identity, named_in, read_identity
 
 PARTS = ("ca", "cert", "key")
-DAYS = 397
+VALID_DAYS = 397
 """Days for which a party's certificate is good."""
 AUTHORITY_DAYS = 3650
 """Days for which the authority's is."""
 
 
-def new_kit(name: str, folder: Path, *, days: float = DAYS) -> Path:
+def new_kit(name: str, folder: Path, *, days: float = VALID_DAYS) -> Path:
     """Certificates for a party, signed by the authority in ``folder``, which is made if need be.
 
     Returns the kit's folder: ``ca.pem``, ``cert.pem`` and ``key.pem``, and for bundles

@@ -12,7 +12,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from opboost.errors import DataError
-from opboost.protocol.envelope import VERSION, is_whole, version_of
+from opboost.protocol.envelope import PROTOCOL_VERSION, is_whole, version_of
 from opboost.storage import atomic_files
 from opboost.transport.shared.bundle_file import VERSION as BUNDLE_VERSION
 from opboost.transport.shared.bundle_file import version_of as bundle_version
@@ -58,7 +58,7 @@ def check_version(job: Path) -> None:
         if version:
             raise DataError(
                 f"Job {job.name} holds messages of version {version}, and this release of OpBoost "
-                f"speaks version {VERSION} ({file.relative_to(job)})",
+                f"speaks version {PROTOCOL_VERSION} ({file.relative_to(job)})",
                 hint="Finish the job with the release that began it, or let the label party begin "
                 "a new run (--again): what was released before costs nothing.",
             )
@@ -72,7 +72,9 @@ def _version(file: Path) -> str:
     with file.open("rb") as opened:
         head = opened.read(_HEAD)
     found, own = (
-        (bundle_version(head), BUNDLE_VERSION) if bundle else (version_of(head), str(VERSION))
+        (bundle_version(head), BUNDLE_VERSION)
+        if bundle
+        else (version_of(head), str(PROTOCOL_VERSION))
     )
     if found == own or not (bundle or is_whole(file.read_bytes())):  # which is told as such
         return ""
@@ -90,4 +92,4 @@ def _fits(file: Path, patterns: Sequence[str]) -> bool:
 def _is_sound(file: Path) -> bool:
     if _fits(file, MESSAGES):
         return is_whole(file.read_bytes())
-    return not _fits(file, (*STREAMS, *NOTES)) or atomic_files.has_seal(file)
+    return not _fits(file, (*STREAMS, *NOTES)) or atomic_files.checksum_holds(file)

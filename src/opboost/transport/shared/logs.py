@@ -11,7 +11,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-LINES = 120
+LINES_PER_MINUTE = 120
 """Lines a minute of one event about one party and step, in a log that peers can make grow."""
 
 

@@ -19,10 +19,10 @@ from opboost.grid import Domain, NumericMapping
 from opboost.parties.channel import MemoryChannel
 from opboost.parties.feature.feature_party import FeatureParty
 from opboost.parties.label.label_party import LabelParty
-from opboost.protocol.column_streams import Head
+from opboost.protocol.column_streams import ColumnHead
 from opboost.protocol.messages import Farewell, Schema, SplitQuery, Welcome, encode
 from opboost_lab.accuracy import GRID, PARAMS
-from opboost_lab.counting_proxy import Relay
+from opboost_lab.counting_proxy import CountingProxy
 from opboost_lab.reproduce.measures.cost_tables import CostTable, cost_table
 from opboost_lab.reproduce.methods import Method
 from opboost_lab.reproduce.task import Json
@@ -45,7 +45,7 @@ class CountingChannel(MemoryChannel):
         self._job = welcome.job
         return super().open(welcome)
 
-    def columns(self) -> Iterator[tuple[Head, CodedColumn]]:
+    def columns(self) -> Iterator[tuple[ColumnHead, CodedColumn]]:
         """Count each column's stream and the entropy of its codes."""
         before = self.sent
         for head, column in super().columns():
@@ -139,10 +139,10 @@ def networked(name: str, epsilon: float, bundled: bool) -> Json:
             booster={"num_boost_round": 80, "max_depth": 3, "eta": 0.1, "nthread": 1},
             align="given",
         )
-        relays: list[Relay] = []
+        relays: list[CountingProxy] = []
 
         def between(name: str, address: str) -> str:
-            relays.append(stack.enter_context(Relay(address)))
+            relays.append(stack.enter_context(CountingProxy(address)))
             return relays[0].address
 
         run_scene(scene, between=between)

@@ -55,7 +55,7 @@ COLUMNS = (
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(booster, "CODES", 8 * 700)  # five blocks, the last one shorter
+    monkeypatch.setattr(booster, "BLOCK_CODES", 8 * 700)  # five blocks, the last one shorter
 
 
 def trained(shop, label, **settings):

@@ -23,7 +23,7 @@ def test_repeats_are_those_of_a_set(pieces):
 
 @pytest.mark.parametrize("small", [1, duplicate_ids.MAX_IDS_IN_MEMORY])
 def test_a_name_that_comes_back_much_later_is_found_in_a_file_too(tmp_path, small, monkeypatch):
-    monkeypatch.setattr(duplicate_ids, "SMALL", small)
+    monkeypatch.setattr(duplicate_ids, "MAX_IDS_IN_MEMORY", small)
     rng = np.random.default_rng(0)
     with DuplicateIds(tmp_path) as names:
         first = rng.integers(0, 2**64, (1000, 2), dtype=np.uint64)

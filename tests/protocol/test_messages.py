@@ -159,7 +159,7 @@ def _sealed(body):
 
 def test_another_version_is_refused_by_name(monkeypatch):
     with monkeypatch.context() as future:
-        future.setattr(envelope, "VERSION", 3)
+        future.setattr(envelope, "PROTOCOL_VERSION", 3)
         sealed = encode(Farewell(JOB))
     with pytest.raises(WireError, match=r"version '3'; this release speaks version 2"):
         decode(sealed, Farewell)

@@ -96,7 +96,7 @@ def test_every_party_has_the_common_rows_in_one_order(kind):
 def test_a_table_in_pieces_gives_what_a_table_in_memory_gives(tmp_path, monkeypatch):
     rng = np.random.default_rng(2)
     ours, theirs = people(rng, 5000, 6000), people(rng, 5500, 6000)
-    monkeypatch.setattr("opboost.files.read_tables.CELLS", 2048)  # pieces of 1,024 rows
+    monkeypatch.setattr("opboost.files.read_tables.PIECE_CELLS", 2048)  # pieces of 1,024 rows
     table = pa.table({"x": [value_of(i) for i in theirs], "id": theirs})
     pa.parquet.write_table(table, tmp_path / "t.parquet")
     pa.csv.write_csv(table, tmp_path / "t.csv")

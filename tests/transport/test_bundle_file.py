@@ -79,7 +79,7 @@ def pair(own="shop", peer="bank", job=JOB):
 def test_what_is_sealed_comes_out_whatever_its_size(certs, tmp_path_factory, items, piece):
     folder = tmp_path_factory.mktemp("bundle")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bundle_file, "PIECE", piece)
+        patch.setattr(bundle_file, "PIECE_BYTES", piece)
         opened = open_bundle(certs.seal(folder / "b", items), certs.ca)
         out = folder / "out"
         out.mkdir()

@@ -332,7 +332,7 @@ def test_a_step_that_was_used_is_refused_also_when_the_jobs_folder_is_gone(tmp_p
 
 def test_an_item_that_is_too_large_is_refused_before_it_is_opened(small, monkeypatch):
     honest = small.written("shop", "export", small.begun()["shop"])[LABEL_PARTY]
-    monkeypatch.setattr("opboost.transport.shared.bundle_steps.MOST_MESSAGE", 100_000)
+    monkeypatch.setattr("opboost.transport.shared.bundle_steps.MAX_MESSAGE_BYTES", 100_000)
     monkeypatch.setattr(
         "opboost.transport.shared.bundle_file.Bundle.extract",
         lambda *_: pytest.fail("it was opened"),

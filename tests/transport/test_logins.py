@@ -88,8 +88,8 @@ def test_a_nonce_is_good_once_over_the_connection_that_it_was_given_to():
 
 
 def test_a_session_is_one_partys_and_those_that_nobody_uses_go(monkeypatch):
-    monkeypatch.setattr(logins, "MOST_SESSIONS", 2)
-    monkeypatch.setattr(logins, "MOST_CHALLENGES", 2)
+    monkeypatch.setattr(logins, "MAX_SESSIONS", 2)
+    monkeypatch.setattr(logins, "MAX_CHALLENGES", 2)
     known = Logins()
     first, second = (known.opened("shop").hex() for _ in range(2))
     assert known.is_open(first, "shop")

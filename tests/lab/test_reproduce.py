@@ -164,7 +164,7 @@ def test_a_run_that_is_killed_is_taken_up_where_it_was(tmp_path):
     """Eight measurements of half a second on worker processes, killed in the midst."""
     program = (
         "import sys; from pathlib import Path\n"
-        "from tests.test_reproduce import one, silent\n"
+        "from tests.lab.test_reproduce import one, silent\n"
         "from opboost_lab.reproduce.reproduction import reproduce\n"
         "from opboost_lab.reproduce.scope import Scope\n"
         "if __name__ == '__main__':\n"

@@ -50,7 +50,7 @@ RELEASED = """
     os.umask(int(sys.argv[2]))
     from pathlib import Path
     from tests.support.ledger import opened, release, table
-    from tests.test_ledger_modes import modes
+    from tests.ledger.test_ledger_modes import modes
     home = Path(sys.argv[1])
     with opened(home) as ledger:
         release(ledger, table(50))

@@ -37,7 +37,7 @@ def child_noise(sample):
 def test_a_forked_child_never_repeats_its_parents_noise():
     """In a process of its own: this one runs threads, with which a fork does not go well."""
     script = (
-        "from tests.test_rng import *\n"
+        "from tests.randomness.test_streams import *\n"
         "M.sample(X)\n"  # the parent's keystream exists before the fork
         "children = [child_noise(lambda: M.sample(X).tolist()) for _ in range(3)]\n"
         "parent = M.sample(X).tolist()\n"

@@ -410,7 +410,7 @@ def test_an_authority_that_has_expired_vouches_for_nobody(tmp_path, monkeypatch)
 SEALING = """
 import sys
 from pathlib import Path
-from tests.test_sealed import Certs, pair
+from tests.transport.test_bundle_file import Certs, pair
 from opboost.transport.shared.bundle_chain import Conversation
 certs, state = Certs(Path(sys.argv[1])), Path(sys.argv[2])
 sys.stdout.write("ready\\n"); sys.stdout.flush()

@@ -11,7 +11,6 @@ import time
 from pathlib import Path
 
 import pyarrow as pa
-from hardening.nursery import nursery
 from sklearn.datasets import load_breast_cancer
 
 from opboost.config.job_file import load_job
@@ -24,6 +23,7 @@ from opboost.demo.local_federation import (
 from opboost.protocol.messages import Hello
 from opboost.transport.feature.join_job import Connection
 from opboost.transport.shared.tls import Identity, read_identity
+from robustness.prefork_server import prefork_server
 
 DATA = load_breast_cancer()
 NAMES = [str(n) for n in DATA.feature_names]
@@ -52,14 +52,14 @@ class Party:
     """The process of a feature party, as ``subprocess.Popen`` has it.
 
     It is forked from a process that has loaded the program, which takes seconds; from the first
-    argument on it is the command (hardening/nursery.py).
+    argument on it is the command (robustness/prefork_server.py).
     """
 
     def __init__(self, command):
         self._folder = Path(tempfile.mkdtemp(prefix="opboost-party-"))
         self._said, self._data = self._folder / "said", self._folder / "data"
         arguments = [str(word) for word in command[command.index("opboost") + 1 :]]
-        self._process = nursery().start(arguments, self._said, data=self._data)
+        self._process = prefork_server().start(arguments, self._said, data=self._data)
         self.wait = self._process.wait
 
     @property

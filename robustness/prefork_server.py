@@ -109,7 +109,7 @@ class PreforkServer:
 
 
 @lru_cache(maxsize=1)
-def nursery() -> PreforkServer:
+def prefork_server() -> PreforkServer:
     """The one of this process."""
     return PreforkServer()
 

@@ -9,7 +9,7 @@ import random
 
 from opboost.demo.local_federation import LABEL_PARTY
 from robustness.faults.faults_harness import ALL, PARTIES, staged
-from robustness.prefork_server import nursery
+from robustness.prefork_server import prefork_server
 from robustness.tally import Tally, by_hand, counted
 
 
@@ -35,7 +35,7 @@ def _trial(party: str, late: str, pause: float) -> list[str]:
         command = stage.scene.command(party)
         if party != LABEL_PARTY:
             command += ["--connect", stage.address]
-        second = nursery().start(command[command.index("opboost") + 1 :], told)
+        second = prefork_server().start(command[command.index("opboost") + 1 :], told)
         status, words, complaints = second.wait(60), told.read_text(), []
         clear = "Another process already works in" in words and str(stage.home(party)) in words
         if status != 2 or not clear:

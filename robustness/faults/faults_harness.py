@@ -37,7 +37,7 @@ from opboost.ledger.person_totals import totals
 from opboost.ledger.verify_ledger import verify
 from opboost.transport.feature.feature_job import feature_party
 from opboost.transport.label.label_job import label_party, read_data
-from robustness.prefork_server import Process, nursery
+from robustness.prefork_server import Process, prefork_server
 
 PARTIES = ("shop", "telco")
 ALL = (LABEL_PARTY, *PARTIES)
@@ -123,7 +123,7 @@ class FaultsHarness:
                 )
         else:
             arguments = command[command.index("opboost") + 1 :]
-            self.processes[party] = nursery().start(arguments, file)
+            self.processes[party] = prefork_server().start(arguments, file)
         return self.processes[party]
 
     def kill(self, party: str) -> bool:

@@ -29,7 +29,9 @@ IDS = [f"person-{i:04d}" for i in range(3000)]
 @pytest.fixture
 def small_pieces(monkeypatch):
     monkeypatch.setattr(table_keys_module, "PIECE_ROWS", 700)
-    monkeypatch.setattr(id_columns, "PIECE_ROWS", read_tables.PIECE_CELLS // 2000)  # 1,024 rows and more
+    monkeypatch.setattr(
+        id_columns, "PIECE_ROWS", read_tables.PIECE_CELLS // 2000
+    )  # 1,024 rows and more
 
 
 def written(folder, ids=IDS, kind="parquet"):

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from robustness.prefork_server import nursery
+from robustness.prefork_server import prefork_server
 from tools.manual.blocks import DOCS, Block, blocks
 
 _PROMPT = re.compile(r"^([a-z-]*)\$ +(.*)$")
@@ -126,7 +126,9 @@ class Session:
         said = self.words / f"{command.line}.txt"
         if words.startswith("opboost ") and not _SHELL.search(words):
             _, *arguments = [file for word in shlex.split(words) for file in _meant(word, where)]
-            return Running(command, nursery().start(arguments, said, where, all_said=True), said)
+            return Running(
+                command, prefork_server().start(arguments, said, where, all_said=True), said
+            )
         here = Path(sys.executable).parent
         path = f"{here}{os.pathsep}{os.environ['PATH']}"
         with said.open("w") as file:

@@ -249,7 +249,8 @@ def test_digits_of_the_compiled_loop_are_those_of_the_exact_twin(level, row, see
     ):
         draws = 1 + geometric_of(law.decay).levels
         x = int(np.random.default_rng(seed).integers(0, 10**6 + 1))
-        source = ScriptedSource(np.array(row[:draws], dtype=np.uint64)[:, None])
+        words = np.array(row[:draws], dtype=np.uint64)[:, None]
+        source = ScriptedSource(words, spare=SeededRng(1).open())
         compiled = int(law.draw(np.array([x]), source, 0)[0])
         spare = SeededRng(1).open()
         if isinstance(law, ClampedLaplace):

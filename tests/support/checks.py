@@ -76,9 +76,9 @@ def counts_of(samples, outputs):
 class ScriptedSource:
     """Words and further bits as the test says; refuses to make any up."""
 
-    def __init__(self, words, bits=()):
+    def __init__(self, words, bits=(), spare=None):
         self._words = np.asarray(words, dtype=np.uint64)
-        self._bits = list(bits)
+        self._bits, self._spare = list(bits), spare
         self._at = 0
 
     def words(self, draws, start, stop):
@@ -88,7 +88,7 @@ class ScriptedSource:
         return out
 
     def further(self, row):
-        return self
+        return self if self._spare is None else self._spare
 
     def bits(self, count):
         return self._bits.pop(0) & ((1 << count) - 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
 import json
 import os
@@ -42,9 +43,31 @@ from robustness.party_processes import (
 from tests.support.workers import in_time
 
 
-def test_three_processes_make_one_model_and_come_back_to_the_same(tmp_path):
-    made = scene(tmp_path, ledger={"cap_attribute": 18.0})
-    outcome = run_scene(made, timeout=120)
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A job of three processes that ended well, and what they said of it."""
+    made = scene(tmp_path_factory.mktemp("finished"), ledger={"cap_attribute": 18.0})
+    return made, run_scene(made, timeout=120)
+
+
+@pytest.fixture
+def copied(finished, tmp_path):
+    """The finished job in a folder that a test may change."""
+    made, _ = finished
+    shutil.copytree(made.folder, tmp_path / "job")
+    return dataclasses.replace(made, folder=tmp_path / "job")
+
+
+def model_of(made):
+    return op.load(made.folder / LABEL_PARTY / "model.opboost")
+
+
+def rows_of(model):
+    return columns(NAMES[:7]).drop_columns(["id"]).select(list(model.feature_names_in_))
+
+
+def test_three_processes_make_one_model(finished):
+    made, outcome = finished
     manifest = outcome.manifests[LABEL_PARTY]
     assert manifest["rows"] == ROWS
     assert set(manifest["parties"]) == {"shop", "telco"}
@@ -54,26 +77,24 @@ def test_three_processes_make_one_model_and_come_back_to_the_same(tmp_path):
         assert theirs["phase"] == "done"
         assert theirs["total"] == pytest.approx(36.0)
         assert theirs["versions"]["opboost"] == op.__version__
-    model = op.load(tmp_path / LABEL_PARTY / "model.opboost")
-    table = columns(NAMES[:7]).drop_columns(["id"]).select(list(model.feature_names_in_))
-    assert (model.predict(table) == DATA.target).mean() > 0.85
-    no_secret_is_written(tmp_path)
+    model = model_of(made)
+    assert (model.predict(rows_of(model)) == DATA.target).mean() > 0.85
+    no_secret_is_written(made.folder)
 
-    # A second run of the job: byte-identical codes, nothing charged, the same model.
-    first = model.predict_proba(table)
-    codes = sent_codes(tmp_path)
-    (tmp_path / LABEL_PARTY / "model.opboost").unlink()
-    serving = started_process([*made.command(LABEL_PARTY), "--again"])
-    joined(made, wait_for_address(serving))
+
+def test_a_second_run_sends_the_same_codes_and_charges_nothing(copied):
+    model, codes = model_of(copied), sent_codes(copied.folder)
+    (copied.folder / LABEL_PARTY / "model.opboost").unlink()
+    serving = started_process([*copied.command(LABEL_PARTY), "--again"])
+    joined(copied, wait_for_address(serving))
     assert serving.wait(60) == 0
     serving.communicate()
-    assert sent_codes(tmp_path) == codes
-    again = op.load(tmp_path / LABEL_PARTY / "model.opboost")
-    assert np.array_equal(again.predict_proba(table), first)
-    for name in made.parties:
-        assert run("ledger", "verify", "-c", made.config(name))[0] == 0
-        receipts = tmp_path / LABEL_PARTY / "state"
-        status, out, _ = run("ledger", "show", "-c", made.config(name), "--format", "json")
+    assert sent_codes(copied.folder) == codes
+    table = rows_of(model)
+    assert np.array_equal(model_of(copied).predict_proba(table), model.predict_proba(table))
+    for name in copied.parties:
+        assert run("ledger", "verify", "-c", copied.config(name))[0] == 0
+        status, out, _ = run("ledger", "show", "-c", copied.config(name), "--format", "json")
         assert status == 0
         shown = json.loads(out)
         new = [r.get("new_cells") for r in shown["releases"]]
@@ -82,32 +103,38 @@ def test_three_processes_make_one_model_and_come_back_to_the_same(tmp_path):
         assert [r["what"] for r in shown["releases"]][::3] == [aligned] * 2
         assert shown["spent"][0]["most"] == 18.0
         # The label party's folder holds the other's receipts too: they are not this one's.
-        checked = run("ledger", "verify", "-c", made.config(name), "--receipts", receipts)
+        receipts = copied.folder / LABEL_PARTY / "state"
+        checked = run("ledger", "verify", "-c", copied.config(name), "--receipts", receipts)
         assert checked[:2] == (0, "whole: 11 entries, 2 receipts\n")
 
-    # A finished job says so, and status tells; a model that was lost is written again.
-    (tmp_path / LABEL_PARTY / "model.opboost").unlink()
-    assert run("serve", "-c", made.config(LABEL_PARTY))[0] == 0
-    again = op.load(tmp_path / LABEL_PARTY / "model.opboost")
-    assert np.array_equal(again.predict_proba(table), first)
-    status, out, _ = run("serve", "-c", made.config(LABEL_PARTY), "--status", "--format", "json")
+
+def test_a_finished_job_says_so_and_writes_a_lost_model_again(copied):
+    model = model_of(copied)
+    (copied.folder / LABEL_PARTY / "model.opboost").unlink()
+    assert run("serve", "-c", copied.config(LABEL_PARTY))[0] == 0
+    table = rows_of(model)
+    assert np.array_equal(model_of(copied).predict_proba(table), model.predict_proba(table))
+    status, out, _ = run("serve", "-c", copied.config(LABEL_PARTY), "--status", "--format", "json")
+    assert status == 0
     assert json.loads(out)["phase"] == "done"
 
-    # A ledger that is rolled back is refused by the next join, before a byte leaves.
-    shutil.rmtree(tmp_path / "shop" / "ledger")
-    for file in (tmp_path / "keys").glob("shop.key*"):
+
+def test_a_ledger_that_is_rolled_back_is_refused_before_a_byte_leaves(copied):
+    shutil.rmtree(copied.folder / "shop" / "ledger")
+    for file in (copied.folder / "keys").glob("shop.key*"):
         file.unlink()
-    serving = started_process([*made.command(LABEL_PARTY), "--again"])
+    serving = started_process([*copied.command(LABEL_PARTY), "--again"])
     address = wait_for_address(serving)
     refused = subprocess.run(
-        [*made.command("shop"), "--connect", address], capture_output=True, text=True
+        [*copied.command("shop"), "--connect", address], capture_output=True, text=True
     )
     assert refused.returncode == 3, refused.stderr
     assert "rolled back" in refused.stderr
     stop(serving)
-    assert not list((tmp_path / LABEL_PARTY / "state").glob("*/parties/shop/.*"))
+    assert not list((copied.folder / LABEL_PARTY / "state").glob("*/parties/shop/.*"))
+    label_folder = copied.folder / LABEL_PARTY
     status, _, words = run(
-        "ledger", "verify", "-c", made.config("shop"), "--receipts", tmp_path / LABEL_PARTY
+        "ledger", "verify", "-c", copied.config("shop"), "--receipts", label_folder
     )
     assert status == 3, words
 

@@ -43,10 +43,10 @@ def demo(
       opboost demo --mechanisms --seed 1
     """
     from opboost.grid import Domain
-    from opboost.mechanisms import ClampMap
+    from opboost.promises import checked_epsilon
 
     grid = Domain(1, cells)
-    ClampMap(grid, epsilon)  # refuse bad levels before anything is started
+    checked_epsilon("epsilon", epsilon)  # refuse bad levels before anything is started
     if mechanisms:
         _tour(epsilon, grid, out, seed, format)
         return

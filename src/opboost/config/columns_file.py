@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, create_model, model_validator
 
 from opboost.budgets.budget import Budget
 from opboost.columns.private_column import Flag, PrivateColumn, check_release_names
@@ -48,16 +48,7 @@ from opboost.config.sections import (
 )
 from opboost.errors import ColumnError, ConfigError, OpBoostError, in_words, shown
 from opboost.grid import Domain, NumericMapping, Ordered, OrdinalMapping
-from opboost.mechanisms import (
-    AdjMap,
-    ClampMap,
-    GlobalMap,
-    LocalMap,
-    Mechanism,
-    Piecewise,
-    RandomizedResponse,
-    UnaryEncoding,
-)
+from opboost.mechanisms import Mechanism, UnaryEncoding, registry
 from opboost.promises import Joint
 
 
@@ -72,74 +63,46 @@ class GridSection(Section):
         return Domain(self.lower, self.upper)
 
 
-Kind = Literal[
-    "global-map",
-    "adj-map",
-    "local-map",
-    "clamp-map",
-    "randomized-response",
-    "piecewise",
-    "unary-encoding",
-]
+_MechanismFields: Any = create_model(  # type: ignore[call-overload]
+    "_MechanismFields",
+    __base__=Section,
+    kind=(Literal[tuple(registry.BY_KIND)], registry.DEFAULT_KIND),
+    **{
+        parameter.name: (parameter.toml_type | None, None)
+        for entry in registry.ENTRIES
+        for parameter in entry.toml_parameters()
+    },
+)
 
 
-_LEVELS = {
-    "adj-map": ("theta", "alpha", "eps_prt", "eps_ner"),
-    "local-map": ("theta",),
-    "unary-encoding": ("encoding",),
-}
+class MechanismSection(_MechanismFields):  # type: ignore[misc]
+    """``[mechanism]``: how a column is desensitised; its fields are those of all kinds."""
 
-
-class MechanismSection(Section):
-    """``[mechanism]``: how a column is desensitised."""
-
-    kind: Kind = "clamp-map"
-    epsilon: float | None = None
-    theta: int | list[int] | None = None
-    alpha: float | None = None
-    eps_prt: float | None = None
-    eps_ner: float | None = None
-    encoding: Literal["oue", "sue"] = "oue"
+    @property
+    def entry(self) -> registry.MechanismEntry:
+        """What is known about its kind."""
+        return registry.BY_KIND[self.kind]
 
     @model_validator(mode="after")
     def _only_what_has_a_meaning(self) -> MechanismSection:
-        known = {"kind", "epsilon", *_LEVELS.get(self.kind, ())}
+        known = {"kind", *(p.name for p in self.entry.toml_parameters())}
         for name in sorted(self.model_fields_set - known):
             raise ValueError(f"{name} has no meaning for {self.kind}")
         return self
 
     def on(self, domain: Domain) -> Mechanism:
         """The mechanism on a grid."""
-        if self.kind == "adj-map":
-            return AdjMap(
-                domain,
-                self.epsilon,
-                theta=self._theta(),
-                alpha=self.alpha,
-                eps_prt=self.eps_prt,
-                eps_ner=self.eps_ner,
-            )
-        if self.kind == "local-map":
-            return LocalMap(domain, epsilon=self.level(), theta=self._theta())
-        plain: dict[str, Any] = {
-            "global-map": GlobalMap,
-            "clamp-map": ClampMap,
-            "randomized-response": RandomizedResponse,
-            "piecewise": Piecewise,
-        }
-        made: Mechanism = plain[self.kind](domain, self.level())
-        return made
+        return registry.build(self.kind, domain, **self._given(self.entry))
 
-    def level(self) -> float:
-        """``epsilon``, which most kinds need."""
-        if self.epsilon is None:
-            raise ConfigError(f"{self.kind} needs epsilon. Add epsilon = 0.64 to its mechanism.")
-        return self.epsilon
+    def over(self, categories: Sequence[Any]) -> UnaryEncoding:
+        """The mechanism over categories without an order, where its kind needs one the default."""
+        entry = self.entry
+        if entry.takes == "grid":
+            entry = registry.BY_KIND[registry.DEFAULT_NOMINAL_KIND]
+        return registry.build_nominal(entry.kind, categories, **self._given(entry))
 
-    def _theta(self) -> int | tuple[int, ...]:
-        if self.theta is None:
-            raise ConfigError(f"{self.kind} needs theta. Add theta = 2 to its mechanism.")
-        return self.theta if isinstance(self.theta, int) else tuple(self.theta)
+    def _given(self, entry: registry.MechanismEntry) -> dict[str, Any]:
+        return {p.name: getattr(self, p.name) for p in entry.toml_parameters()}
 
 
 class ColumnSection(Section):
@@ -366,9 +329,9 @@ def _column(name: str, section: ColumnSection, config: ColumnsConfig, source: st
         missing = section.policy()
         if section.categories is not None:
             return _of_categories(name, section, mechanism, missing)
-        if mechanism.kind == "unary-encoding":
+        if mechanism.entry.takes == "categories":
             raise ConfigError(
-                "unary-encoding needs categories, not bounds. Use clamp-map for numbers."
+                f"{mechanism.kind} needs categories, not bounds. Use clamp-map for numbers."
             )
         made = mechanism.on(grid.domain())
         scale = section.scale if isinstance(section.scale, str) else tuple(section.scale)
@@ -385,25 +348,25 @@ def _of_categories(
     assert section.categories is not None
     order = Ordered(section.categories)
     own = section.mechanism is not None and "kind" in section.mechanism.model_fields_set
-    if section.ordered and mechanism.kind == "unary-encoding":
+    if section.ordered and mechanism.entry.takes == "categories":
         raise ConfigError(
-            "ordered = true needs a mechanism by distance; unary-encoding forgets the order. "
+            f"ordered = true needs a mechanism by distance; {mechanism.kind} forgets the order. "
             'Drop one of them, or add mechanism = { kind = "clamp-map", epsilon = 0.64 }.'
         )
-    by_distance = mechanism.kind not in ("unary-encoding", "randomized-response")
+    by_distance = mechanism.entry.by_distance
     if not section.ordered and by_distance and (own or mechanism.epsilon is None):
         raise ConfigError(
             f"its categories have no order, and {mechanism.kind} protects by distance. Add "
             'ordered = true, or mechanism = { kind = "unary-encoding", epsilon = 1.0 }.'
         )
-    if section.ordered or mechanism.kind == "randomized-response":
+    if section.ordered or (mechanism.entry.takes == "grid" and not by_distance):
         grid = Domain(1, len(order.categories))
         return PrivateColumn(
             name, OrdinalMapping(grid, order), mechanism.on(grid), section.outside, missing
         )
     # A column without an order: distance means nothing, so every pair is protected alike.
-    unary = UnaryEncoding(order.categories, mechanism.level(), mechanism.encoding)
-    return PrivateColumn(name, None, unary, section.outside, missing)
+    nominal = mechanism.over(order.categories)
+    return PrivateColumn(name, None, nominal, section.outside, missing)
 
 
 def _check_disjoint(config: ColumnsConfig, source: str) -> None:

@@ -12,15 +12,7 @@ from sklearn.datasets import load_breast_cancer
 
 from opboost._typing import FloatArray, IntArray
 from opboost.grid import Domain, NumericMapping
-from opboost.mechanisms import (
-    AdjMap,
-    ClampMap,
-    GlobalMap,
-    LocalMap,
-    Mechanism,
-    Piecewise,
-    RandomizedResponse,
-)
+from opboost.mechanisms import Mechanism, registry
 from opboost.plots.figures import figure, save
 from opboost.promises import Guarantee, NoGuarantee
 from opboost.randomness.streams import Rng, default_rng
@@ -45,14 +37,13 @@ class Stop:
 
 def mechanisms(epsilon: float, grid: Domain) -> dict[str, Mechanism]:
     """The mechanisms of the tour, all at one level."""
-    return {
-        "Clamp-map": ClampMap(grid, epsilon),
-        "Global-map": GlobalMap(grid, epsilon),
-        "Adj-map θ=2 α=1": AdjMap(grid, epsilon, theta=2, alpha=1.0),
-        "Local-map θ=2": LocalMap(grid, epsilon=epsilon, theta=2),
-        "Randomised resp.": RandomizedResponse(grid, epsilon),
-        "Piecewise": Piecewise(grid, epsilon),
-    }
+    found = {}
+    for entry in registry.on_grids():
+        example = {p.name: p.example for p in entry.toml_parameters()} | {"epsilon": epsilon}
+        signs = [f"{s}={example[n]:g}" for n, s in (("theta", "θ"), ("alpha", "α")) if n in example]
+        label = " ".join([entry.title.replace("response", "resp."), *signs])
+        found[label] = registry.build(entry.kind, grid, **example)
+    return found
 
 
 def column() -> tuple[FloatArray, str]:

@@ -17,8 +17,8 @@ from opboost.mechanisms import (
     AdjLaplace,
     DiscreteLaplace,
     Mechanism,
-    RandomizedResponse,
     UnaryEncoding,
+    registry,
 )
 
 
@@ -124,7 +124,7 @@ class Declarations:
         categories = (self.categories or {})[name]
         if isinstance(categories, Ordered):
             return categories
-        if isinstance(mechanism, RandomizedResponse):
+        if not registry.is_by_distance(mechanism):
             return Ordered(categories)  # all pairs are protected alike: any order will do
         return None
 
@@ -164,7 +164,7 @@ def nominal(name: Hashable, mechanism: Mechanism, categories: Any) -> UnaryEncod
             hint=f"Give the column op.UnaryEncoding({list(categories)!r}, epsilon=...), or declare "
             f"the order, op.Ordered({list(categories)!r}).",
         )
-    return UnaryEncoding(categories, epsilon)
+    return registry.build_nominal(registry.DEFAULT_NOMINAL_KIND, categories, epsilon=epsilon)
 
 
 def no_bounds(name: Hashable) -> ColumnError:

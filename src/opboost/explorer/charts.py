@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import cycle
 
 import numpy as np
 
@@ -16,14 +17,8 @@ from opboost.explorer.mechanism_figures import ExamplePerson, Figures, figures, 
 from opboost.mechanisms import LocalMap
 from opboost.plots.svg import Series, Shape, SvgChart, short
 
-SHAPES: dict[str, Shape] = {
-    "clamp-map": "circle",
-    "global-map": "square",
-    "adj-map": "triangle",
-    "local-map": "diamond",
-    "randomized-response": "cross",
-    "piecewise": "plus",
-}
+_SHAPES: tuple[Shape, ...] = ("circle", "square", "triangle", "diamond", "cross", "plus")
+SHAPES: dict[str, Shape] = dict(zip(KINDS, cycle(_SHAPES), strict=False))
 """A marker a mechanism, beside its colour and its dash."""
 
 

@@ -11,15 +11,7 @@ from typing import Any, get_args
 from opboost.errors import OpBoostError, ParameterError
 from opboost.explorer.equal_loss import Measure
 from opboost.grid import Domain, NumericMapping, Partition
-from opboost.mechanisms import (
-    AdjMap,
-    ClampMap,
-    GlobalMap,
-    LocalMap,
-    Mechanism,
-    Piecewise,
-    RandomizedResponse,
-)
+from opboost.mechanisms import Mechanism, registry
 from opboost.promises import Joint, checked_epsilon
 
 MAX_CELLS = 1024
@@ -28,19 +20,12 @@ MAX_CELLS = 1024
 MAX_LEVEL = 50.0
 """The highest level that is drawn: beyond it a release hides nothing."""
 
-KINDS = {
-    "clamp-map": "Clamp-map",
-    "global-map": "Global-map",
-    "adj-map": "Adj-map",
-    "local-map": "Local-map",
-    "randomized-response": "Randomised response",
-    "piecewise": "Piecewise",
-}
+KINDS = {entry.kind: entry.title for entry in registry.on_grids()}
 """The mechanisms by their names in TOML, and on the page."""
 
 DEFAULTS = {
     "cells": "10",
-    "kind": "clamp-map",
+    "kind": registry.DEFAULT_KIND,
     "epsilon": "0.64",
     "theta": "2",
     "alpha": "1",
@@ -168,11 +153,12 @@ def _mechanism(fields: Mapping[str, str], problems: Problems) -> Mechanism | Non
     with problems.at("kind"):
         if kind not in KINDS:
             raise ParameterError(f"kind must be one of {', '.join(KINDS)}; got {kind!r}.")
-    if kind in ("adj-map", "local-map"):
+    entry = registry.BY_KIND.get(kind)
+    if entry is not None and entry.has("theta"):
         with problems.at("theta"):
             theta = whole("theta", fields["theta"])
             Partition(domain, theta)
-    if kind == "adj-map":
+    if entry is not None and entry.has("alpha"):
         with problems.at("alpha"):
             alpha = checked_epsilon("alpha", number("alpha", fields["alpha"]))
     if problems.by_control:
@@ -183,18 +169,11 @@ def _mechanism(fields: Mapping[str, str], problems: Problems) -> Mechanism | Non
 
 
 def _built(kind: str, domain: Domain, epsilon: float, theta: Any, alpha: float) -> Mechanism:
-    if kind == "adj-map":
-        return AdjMap(domain, epsilon, theta=theta, alpha=alpha)
-    if kind == "local-map":
-        return LocalMap(domain, epsilon=epsilon, theta=theta)
-    plain: dict[str, Any] = {
-        "clamp-map": ClampMap,
-        "global-map": GlobalMap,
-        "randomized-response": RandomizedResponse,
-        "piecewise": Piecewise,
-    }
-    made: Mechanism = plain[kind](domain, epsilon)
-    return made
+    """The mechanism by what the form asks; what it does not ask is as in the registry's example."""
+    asked = {"epsilon": epsilon, "theta": theta, "alpha": alpha}
+    parameters = registry.BY_KIND[kind].toml_parameters()
+    given = {p.name: asked.get(p.name, p.example) for p in parameters}
+    return registry.build(kind, domain, **given)
 
 
 def _mappings(

@@ -6,7 +6,7 @@ import json
 import re
 
 from opboost.explorer.choice import Choice
-from opboost.mechanisms import AdjMap, LocalMap, Mechanism
+from opboost.mechanisms import registry
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -42,7 +42,7 @@ def as_toml(choice: Choice, label: str = "") -> str:
     grid = choice.mechanism.domain
     parts = [
         f"[grid]\nlower = {grid.L}\nupper = {grid.R}\n",
-        f'[mechanism]\nkind = "{choice.kind}"\n{_levels(choice.mechanism)}',
+        f'[mechanism]\nkind = "{choice.kind}"\n{_parameters(choice)}',
     ]
     for name, mapping in choice.mappings.items():
         if name != label:
@@ -53,13 +53,10 @@ def as_toml(choice: Choice, label: str = "") -> str:
     return "\n".join(parts)
 
 
-def _levels(mechanism: Mechanism) -> str:
-    if isinstance(mechanism, AdjMap):
-        assert mechanism.calibration is not None
-        epsilon, alpha = mechanism.calibration
-        return f"epsilon = {epsilon!r}\ntheta = {mechanism.theta}\nalpha = {alpha!r}\n"
-    lines = f"epsilon = {mechanism.nominal_epsilon()!r}\n"
-    return lines + (f"theta = {mechanism.theta}\n" if isinstance(mechanism, LocalMap) else "")
+def _parameters(choice: Choice) -> str:
+    values = registry.values_of(choice.mechanism)
+    names = [p.name for p in registry.BY_KIND[choice.kind].toml_parameters() if p.name in values]
+    return "".join(f"{name} = {values[name]!r}\n" for name in names)
 
 
 def _key(name: str) -> str:

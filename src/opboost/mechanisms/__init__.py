@@ -1,9 +1,7 @@
 """The mechanisms: what is promised, and by which law it is kept.
 
-One file each: ``global_map``, ``adj_map``, ``local_map``, ``clamp_map``, ``discrete_laplace``
-(no grid), ``unary_encoding`` (nominal columns), ``missing`` (a column with gaps); what others use,
-for comparison, is in ``baselines`` and ``ope``.  ``base`` holds what all share; ``certificate``
-sets the promise beside the exact loss.
+One file each; ``mechanism`` holds what all share, ``registry`` names and builds those that files
+and configurations know, ``certificate`` sets the promise beside the exact loss.
 """
 
 from opboost.mechanisms.adj_laplace import AdjLaplace

@@ -8,7 +8,6 @@ differential privacy at equal *total*, ε·(R−L).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Literal
@@ -17,15 +16,7 @@ from scipy.optimize import brentq
 
 from opboost.errors import ParameterError
 from opboost.grid import Domain
-from opboost.mechanisms import (
-    AdjMap,
-    ClampMap,
-    GlobalMap,
-    LocalMap,
-    Mechanism,
-    Piecewise,
-    RandomizedResponse,
-)
+from opboost.mechanisms import Mechanism, registry
 from opboost_lab.reproduce.finding import Kind
 from opboost_lab.reproduce.task import Json
 
@@ -34,6 +25,17 @@ Family = Literal[
 ]
 Level = Literal["nominal", "exact", "total"]
 LDP = ("Piecewise", "GRR", "FederBoost")
+
+_KINDS: dict[Family, str] = {
+    "Global-map": "global-map",
+    "Adj-map": "adj-map",
+    "Local-map": "local-map",
+    "Clamp-map": "clamp-map",
+    "Piecewise": "piecewise",
+    "GRR": "randomized-response",
+    "FederBoost": "randomized-response",
+}
+"""The registry's kinds by the names of the paper."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,19 +86,10 @@ class Method:
         return self._nominal(domain, epsilon * (domain.span if self.at == "total" else 1))
 
     def _nominal(self, domain: Domain, epsilon: float) -> Mechanism:
-        if self.family == "Adj-map":
-            theta, alpha = self.theta or 2, 1.0 if self.alpha is None else self.alpha
-            return AdjMap(domain, epsilon, theta=theta, alpha=alpha)
-        if self.family == "Local-map":
-            return LocalMap(domain, epsilon=epsilon, theta=self.theta or 2)
-        simple: dict[str, Callable[[Domain, float], Mechanism]] = {
-            "Global-map": GlobalMap,
-            "Clamp-map": ClampMap,
-            "Piecewise": Piecewise,
-            "GRR": RandomizedResponse,
-            "FederBoost": RandomizedResponse,
-        }
-        return simple[self.family](domain, epsilon)
+        kind = _KINDS[self.family]
+        given: Json = {"epsilon": epsilon, "theta": self.theta or 2, "alpha": self.alpha}
+        entry = registry.BY_KIND[kind]
+        return registry.build(kind, domain, **{n: v for n, v in given.items() if entry.has(n)})
 
 
 @lru_cache(maxsize=4096)

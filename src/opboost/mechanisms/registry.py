@@ -1,0 +1,247 @@
+"""The mechanisms that configurations, files and pages name, one entry each.
+
+To add a mechanism, write its file and add its entry to :data:`ENTRIES`: the configuration, the
+stored form, the estimators and the explorer read everything else from the entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from opboost.errors import DataError, ParameterError
+from opboost.grid import Domain
+from opboost.mechanisms.adj_map import AdjMap
+from opboost.mechanisms.clamp_map import ClampMap
+from opboost.mechanisms.global_map import GlobalMap
+from opboost.mechanisms.local_map import LocalMap
+from opboost.mechanisms.mechanism import Mechanism
+from opboost.mechanisms.piecewise import Piecewise
+from opboost.mechanisms.randomized_response import RandomizedResponse
+from opboost.mechanisms.unary_encoding import UnaryEncoding
+
+REQUIRED = object()
+"""The default of a parameter that has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of a mechanism: its name in files, its type in TOML, its default.
+
+    A stored mechanism leaves out a parameter only if its default is None.
+    """
+
+    name: str
+    toml_type: Any
+    """None where a configuration cannot set it."""
+    default: Any = REQUIRED
+    example: Any = None
+    argument: str = ""
+    """The constructor's name for it, where that is another."""
+
+    @property
+    def keyword(self) -> str:
+        """The name of the constructor's argument."""
+        return self.argument or self.name
+
+
+@dataclass(frozen=True, slots=True)
+class MechanismEntry:
+    """What OpBoost knows about one mechanism."""
+
+    kind: str
+    """Its name in TOML."""
+    stored_name: str
+    """Its name in files and messages: a constant, wherever the class lives and is called."""
+    title: str
+    """Its name in tables and on pages."""
+    built_by: Callable[..., Mechanism | UnaryEncoding]
+    """Its class."""
+    parameters: tuple[Parameter, ...]
+    by_distance: bool = True
+    """Whether near values are protected more than far ones, so that the order must mean something.
+    """
+    takes: Literal["grid", "categories"] = "grid"
+    """What its constructor takes first."""
+    values: Callable[[Any], Mapping[str, Any]] | None = None
+    """Returns the parameters of a mechanism, where its attributes are not called like them."""
+
+    def toml_parameters(self) -> tuple[Parameter, ...]:
+        """The parameters that a configuration may set."""
+        return tuple(p for p in self.parameters if p.toml_type is not None)
+
+    def has(self, name: str) -> bool:
+        """Whether a configuration may set a parameter of this name."""
+        return any(p.name == name for p in self.toml_parameters())
+
+    def values_of(self, mechanism: Any) -> dict[str, Any]:
+        """The parameters of a mechanism by their names in files, as JSON can hold them."""
+        if self.values is not None:
+            found = dict(self.values(mechanism))
+        else:
+            found = {p.name: getattr(mechanism, p.keyword) for p in self.parameters}
+        return {name: list(v) if isinstance(v, tuple) else v for name, v in found.items()}
+
+    def build(self, first: Any, given: Mapping[str, Any]) -> Any:
+        """Build the mechanism on a grid or categories; a parameter that is None is not given."""
+        arguments = {}
+        for p in self.parameters:
+            value = given.get(p.name)
+            if value is not None:
+                arguments[p.keyword] = tuple(value) if isinstance(value, list) else value
+            elif p.default is REQUIRED:
+                raise ParameterError(
+                    f"{self.kind} needs {p.name}. Add {p.name} = {p.example} to its mechanism."
+                )
+        return self.built_by(first, **arguments)
+
+
+def _adj_map_values(mechanism: AdjMap) -> dict[str, Any]:
+    """The two levels of an Adj-map, or the calibration that they come from."""
+    if mechanism.calibration is None:
+        levels = {"eps_prt": mechanism.eps_prt, "eps_ner": mechanism.eps_ner}
+    else:
+        levels = {"epsilon": mechanism.calibration[0], "alpha": mechanism.calibration[1]}
+    return {**levels, "theta": mechanism.theta}
+
+
+_EPSILON = Parameter("epsilon", float, example=0.64)
+_THETA = Parameter("theta", int | list[int], example=2)
+
+ENTRIES = (
+    MechanismEntry("global-map", "GlobalMap", "Global-map", GlobalMap, (_EPSILON,)),
+    MechanismEntry(
+        "adj-map",
+        "AdjMap",
+        "Adj-map",
+        AdjMap,
+        (
+            Parameter("epsilon", float, None, 0.64),
+            _THETA,
+            Parameter("alpha", float, None, 1.0),
+            Parameter("eps_prt", float, None),
+            Parameter("eps_ner", float, None),
+        ),
+        values=_adj_map_values,
+    ),
+    MechanismEntry("local-map", "LocalMap", "Local-map", LocalMap, (_EPSILON, _THETA)),
+    MechanismEntry("clamp-map", "ClampMap", "Clamp-map", ClampMap, (_EPSILON,)),
+    MechanismEntry(
+        "randomized-response",
+        "RandomizedResponse",
+        "Randomised response",
+        RandomizedResponse,
+        (_EPSILON,),
+        by_distance=False,
+    ),
+    MechanismEntry(
+        "piecewise",
+        "Piecewise",
+        "Piecewise",
+        Piecewise,
+        (_EPSILON, Parameter("clipped", None, True)),
+    ),
+    MechanismEntry(
+        "unary-encoding",
+        "UnaryEncoding",
+        "Unary encoding",
+        UnaryEncoding,
+        (_EPSILON, Parameter("encoding", Literal["oue", "sue"], "oue", argument="kind")),
+        by_distance=False,
+        takes="categories",
+    ),
+)
+
+BY_KIND = {entry.kind: entry for entry in ENTRIES}
+"""The entries by their names in TOML."""
+
+_BY_STORED_NAME = {entry.stored_name: entry for entry in ENTRIES}
+_BY_CLASS: dict[Any, MechanismEntry] = {entry.built_by: entry for entry in ENTRIES}
+
+DEFAULT_KIND = "clamp-map"
+"""The kind of a column about whose mechanism nothing is said."""
+
+DEFAULT_NOMINAL_KIND = "unary-encoding"
+"""The kind that serves categories without an order under a mechanism by distance."""
+
+
+def on_grids() -> tuple[MechanismEntry, ...]:
+    """The entries of mechanisms on a grid, the default one first."""
+    found = [entry for entry in ENTRIES if entry.takes == "grid"]
+    return tuple(sorted(found, key=lambda entry: entry.kind != DEFAULT_KIND))
+
+
+def build(kind: str, domain: Domain, **given: Any) -> Mechanism:
+    """Build the mechanism of a kind on a grid; a parameter that is None counts as not given.
+
+    >>> build("local-map", Domain(1, 10), epsilon=0.5, theta=[3, 7])
+    LocalMap(Domain(L=1, R=10), epsilon=0.5, theta=(3, 7))
+    """
+    made: Mechanism = _entry(kind, "grid").build(domain, given)
+    return made
+
+
+def build_nominal(kind: str, categories: Iterable[Hashable], **given: Any) -> UnaryEncoding:
+    """Build the mechanism of a kind for categories without an order.
+
+    >>> build_nominal("unary-encoding", ["a", "b"], epsilon=1.0)
+    UnaryEncoding(categories=('a', 'b'), epsilon=1.0, kind='oue')
+    """
+    made: UnaryEncoding = _entry(kind, "categories").build(categories, given)
+    return made
+
+
+def _entry(kind: str, takes: str) -> MechanismEntry:
+    known = [entry.kind for entry in ENTRIES if entry.takes == takes]
+    if kind not in known:
+        raise ParameterError(f"kind must be one of {', '.join(known)}; got {kind!r}.")
+    return BY_KIND[kind]
+
+
+def is_by_distance(mechanism: Mechanism | UnaryEncoding) -> bool:
+    """Whether a mechanism protects near values more than far ones; one without an entry does."""
+    entries = (_BY_CLASS[c] for c in type(mechanism).__mro__ if c in _BY_CLASS)
+    return next((entry.by_distance for entry in entries), True)
+
+
+def values_of(mechanism: Mechanism | UnaryEncoding) -> dict[str, Any]:
+    """The parameters of a mechanism as plain data, beside its grid or categories.
+
+    >>> values_of(ClampMap(Domain(1, 10), 0.64))
+    {'epsilon': 0.64}
+    """
+    return _entry_of(mechanism).values_of(mechanism)
+
+
+def to_dict(mechanism: Mechanism | UnaryEncoding) -> dict[str, Any]:
+    """The mechanism as JSON can hold it; one without an entry is refused.
+
+    >>> to_dict(ClampMap(Domain(1, 10), 0.64))
+    {'kind': 'ClampMap', 'grid': [1, 10], 'epsilon': 0.64}
+    """
+    entry = _entry_of(mechanism)
+    first: dict[str, Any]
+    if isinstance(mechanism, Mechanism):
+        first = {"grid": [mechanism.domain.L, mechanism.domain.R]}
+    else:
+        first = {"categories": list(mechanism.categories)}
+    return {"kind": entry.stored_name, **first, **entry.values_of(mechanism)}
+
+
+def from_dict(spec: Mapping[str, Any]) -> Mechanism | UnaryEncoding:
+    """The mechanism that :func:`to_dict` described; its constructor checks the parameters."""
+    entry = _BY_STORED_NAME.get(spec["kind"])
+    if entry is None:
+        raise DataError(f"No mechanism is called {spec['kind']!r}")
+    first = Domain(*spec["grid"]) if entry.takes == "grid" else spec["categories"]
+    needed = [p.name for p in entry.parameters if p.default is not None or p.name in spec]
+    made: Mechanism | UnaryEncoding = entry.build(first, {name: spec[name] for name in needed})
+    return made
+
+
+def _entry_of(mechanism: Mechanism | UnaryEncoding) -> MechanismEntry:
+    entry = _BY_CLASS.get(type(mechanism))
+    if entry is None:
+        raise DataError(f"{type(mechanism).__name__} cannot be saved")
+    return entry

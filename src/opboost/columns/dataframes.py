@@ -207,15 +207,11 @@ def _without_hidden(values: Any) -> Any:
     return values.drop_null().take(pa.array(np.cumsum(~missing) - 1, mask=missing))
 
 
-def taken(table: Any, rows: IntArray) -> Any:
-    """Some rows of a table, in the order given; the same kind of table."""
-    if not is_frame(table):
-        return np.asarray(table)[rows]
-    return nw.from_native(table, eager_only=True)[rows, :].to_native()
+def rows_of(table: Any, rows: slice | IntArray) -> Any:
+    """Return some rows of a table, in the order given, as the same kind of table.
 
-
-def part(table: Any, rows: slice) -> Any:
-    """A run of rows, without a copy where the table's kind allows it."""
+    A slice is not copied where the table's kind allows that.
+    """
     if not is_frame(table):
         return np.asarray(table)[rows]
     return nw.from_native(table, eager_only=True)[rows, :].to_native()

@@ -11,7 +11,7 @@ import numpy as np
 from opboost._typing import BoolArray, IntArray
 from opboost.boosting.booster import Blocks, Matrix, Replace
 from opboost.columns.codebook import Codebook, CodedColumn, encode
-from opboost.columns.dataframes import OutColumn, as_numbers, categories, column, part
+from opboost.columns.dataframes import OutColumn, as_numbers, categories, column, rows_of
 from opboost.columns.private_column import MAX_FLOAT32_INTEGER, Prepared, PrivateColumn
 from opboost.errors import ColumnError
 from opboost.grid import NumericMapping, RawUnits
@@ -118,7 +118,7 @@ class Layout:
         """The same as :meth:`training`, for columns that stay on disk: a block at a time."""
 
         def coded(here: slice) -> tuple[Matrix, dict[int, Codebook | None]]:
-            own = None if table is None else part(table, here)
+            own = None if table is None else rows_of(table, here)
             released: dict[Hashable, Sequence[Released]] = {
                 name: [c.rows(here) for c in columns] for name, columns in stored.items()
             }

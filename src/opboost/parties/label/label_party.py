@@ -22,7 +22,7 @@ from opboost._typing import BoolArray, IntArray
 from opboost.boosting.booster import Booster, Problem, Replace, Trained
 from opboost.boosting.training_curve import curve
 from opboost.columns.codebook import Codebook, distinct
-from opboost.columns.dataframes import column_names, taken
+from opboost.columns.dataframes import column_names, rows_of
 from opboost.config.sections import Memory, unfit_for
 from opboost.errors import DataError, ParameterError, PeerError, PrivacyError
 from opboost.estimators import OpBoostClassifier, OpBoostRegressor
@@ -306,7 +306,7 @@ class LabelParty:
     def _restricted(self, rows: IntArray, digests: Digests) -> LabelParty:
         """The same party with some of its rows, in the order given."""
         made = copy(self)
-        made._own = None if self._own is None else taken(self._own, rows)
+        made._own = None if self._own is None else rows_of(self._own, rows)
         made._y = None if self._y is None else self._y[rows]
         made._rules, made._places, made._count = None, rows, len(rows)
         made._ids = Keys.of_digests(digests[rows])
@@ -376,7 +376,7 @@ class LabelParty:
 
 def _where(table: Any, rows: BoolArray) -> Any:
     """Some rows of a table, if there is one."""
-    return None if table is None else taken(table, np.flatnonzero(rows))
+    return None if table is None else rows_of(table, np.flatnonzero(rows))
 
 
 def _new_job() -> Welcome:

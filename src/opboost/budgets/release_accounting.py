@@ -13,9 +13,9 @@ from opboost.budgets.release_counts import register
 from opboost.budgets.release_terms import Counted, Terms, added_up
 from opboost.columns.private_column import Prepared, PrivateColumn
 from opboost.grid import NumericMapping, OrdinalMapping
-from opboost.grid.cells_kernel import add_hashes
 from opboost.mechanisms import UnaryEncoding
 from opboost.promises import Joint, NoGuarantee
+from opboost.randomness.splitmix64 import add_hashes
 
 COPIED = "this estimator is a copy of a fitted one: other releases of the same rows are not counted"
 LOADED = "this estimator was loaded from a file: other releases of the same rows are not counted"

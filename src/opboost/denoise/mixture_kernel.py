@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from opboost.randomness.splitmix64 import splitmix64_compiled
 from opboost.runtime.compiling import njit
 
 UNSENT = 2
@@ -28,15 +29,6 @@ UNSENT = 2
 _TINY = np.float32(1e-30)
 _FAR = np.float32(1e-5)  # a row that counts less for another group does not count
 _LEAST = np.float32(1e-4)  # of an output's constant: a factor never rules a class out
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _mix(x):  # type: ignore[no-untyped-def]
-    """The finaliser of splitmix64."""
-    x = x + np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
 
 
 @njit(cache=True, nogil=True, fastmath=True, inline="always")
@@ -337,7 +329,7 @@ def draw(  # type: ignore[no-untyped-def]
         table, prior = Q[g], pi[g]
         for i in range(units[w, 1], units[w, 2]):
             _weigh(codes, bits, i, offsets, bases, firsts, table, prior, models, p, s, score)
-            state = _mix(key ^ _mix(tokens[rows[i]]))
+            state = splitmix64_compiled(key ^ splitmix64_compiled(tokens[rows[i]]))
             want = np.float32(state * unit)
             pick = 0
             reached = p[0]
@@ -345,7 +337,7 @@ def draw(  # type: ignore[no-untyped-def]
                 pick += 1
                 reached += p[pick]
             for j in range(drawn):
-                state = _mix(state)
+                state = splitmix64_compiled(state)
                 first, K = starts[j], starts[j + 1] - starts[j]
                 L = (places[j + 1] - places[j]) // K
                 at = places[j] + np.int64(codes[i, j])
@@ -362,7 +354,7 @@ def draw(  # type: ignore[no-untyped-def]
                     x += 1
                 out[rows[i], j] = x
             for b in range(bases.shape[0]):
-                state = _mix(state)
+                state = splitmix64_compiled(state)
                 first, K = bit_starts[b], bit_starts[b + 1] - bit_starts[b]
                 sent = bits[i, firsts[b]] != UNSENT
                 want = np.float32(state * unit) * (s[b, pick] if sent else np.float32(1.0))

@@ -11,6 +11,7 @@ from opboost.denoise.column_pairs import Pairing
 from opboost.denoise.encoded_rows import Codes, EncodedRows
 from opboost.denoise.label_groups import Groups
 from opboost.denoise.latent_classes import Mixture
+from opboost.randomness.splitmix64 import splitmix64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,7 +32,7 @@ class Outputs:
         found = np.zeros(len(self), dtype=np.uint64)
         for block in (self.codes, self.bits):
             for j in range(block.shape[1]):
-                found = _mixed(found ^ block[:, j].astype(np.uint64))
+                found = splitmix64(found ^ block[:, j].astype(np.uint64))
         return found
 
 
@@ -74,14 +75,14 @@ class JointDistribution:
         A row's guesses depend on the seed and on what it sent, not on where it stands.
         """
         tokens = outputs.tokens()
-        start = _mixed(tokens ^ np.uint64(seed)).astype(np.float64) / 2.0**64
+        start = splitmix64(tokens ^ np.uint64(seed)).astype(np.float64) / 2.0**64
         want = (start[:, None] + np.arange(times)) / times
         ladder = chance.cumsum(axis=1)
         group = (want[:, :, None] > ladder[:, None, :]).sum(axis=2)
         group = group.reshape(-1).clip(0, chance.shape[1] - 1)
         many = np.repeat(np.arange(len(outputs)), times)
         number = np.tile(np.arange(times, dtype=np.uint64), len(outputs))
-        again = _mixed(tokens[many] ^ _mixed(number))
+        again = splitmix64(tokens[many] ^ splitmix64(number))
         return drawn(self.member, self.pairing, outputs[many], group, 0, seed, again)
 
 
@@ -106,11 +107,3 @@ def drawn(
         tokens = np.arange(len(outputs), dtype=np.uint64)
     member.draw(rows, tokens, len(space.channels), key, cells, categories)
     return States(pairs.parted(cells), categories)
-
-
-def _mixed(x: Codes) -> Codes:
-    """The finaliser of splitmix64, as in ``kernels.mixture``."""
-    x = x + np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(x ^ (x >> np.uint64(31)))

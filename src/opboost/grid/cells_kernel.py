@@ -1,4 +1,4 @@
-"""Raw numbers to cells in one pass, and a hash of rows."""
+"""Raw numbers to cells in one pass."""
 
 from __future__ import annotations
 
@@ -47,13 +47,3 @@ def find_cells(raw, edges, logarithmic, right_closed, first, out):  # type: igno
                 step -= 1
         out[i] = first + step
     return missing, infinite, outside
-
-
-@njit(cache=True, nogil=True)
-def add_hashes(total, bits):  # type: ignore[no-untyped-def]
-    """Add the hash of each row's bits to its total (the finaliser of splitmix64)."""
-    for i in range(total.shape[0]):
-        x = bits[i] + np.uint64(0x9E3779B97F4A7C15)
-        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        total[i] += x ^ (x >> np.uint64(31))

@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algori
 
 from opboost._typing import FloatArray, IntArray, Words
 from opboost.errors import ParameterError
+from opboost.randomness.splitmix64 import splitmix64
 
 BUFFER_BYTES = 256 * 1024
 """Most keystream bytes made in one piece; a piece stays in the second-level cache."""
@@ -237,7 +238,7 @@ class _KeyedSource:
         first = self._draws.get(start, 0)
         self._draws[start] = first + draws
         order = np.arange(first, first + draws, dtype=np.uint64)[:, None] ^ np.uint64(self._salt)
-        return mixed(mixed(order) ^ self._keys[None, start:stop])
+        return splitmix64(splitmix64(order) ^ self._keys[None, start:stop])
 
     def further(self, row: int) -> Bits:
         return self._tail
@@ -256,15 +257,7 @@ def row_keys(values: FloatArray | IntArray) -> Words:
     starts = np.maximum.accumulate(np.where(fresh, np.arange(len(column)), 0))
     repeats = np.empty(len(column), dtype=np.uint64)
     repeats[order] = np.arange(len(column)) - starts
-    return mixed(column.view(np.uint64) ^ mixed(repeats))
-
-
-def mixed(x: Words) -> Words:
-    """The finaliser of splitmix64 (Steele, Lea and Flood, OOPSLA 2014): scatters 64 bits."""
-    x = x + np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
+    return splitmix64(column.view(np.uint64) ^ splitmix64(repeats))
 
 
 def default_rng(rng: Rng | None) -> Rng:

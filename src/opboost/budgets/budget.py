@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,19 +82,25 @@ class Budget:
 
     def drawn(self, rows: int, columns: int, rng: Rng | None = None) -> BoolArray:
         """Which cells are released: some columns of each row, drawn without a look at the data."""
-        if self.columns_per_row is None:
-            return np.ones((rows, columns), dtype=np.bool_)
-        return self.chosen(default_rng(rng).open().words(columns, 0, rows).T)
+        sent = columns_sent(self, lambda: cell_words(rows, columns, rng))
+        return np.ones((rows, columns), dtype=np.bool_) if sent is None else sent
 
-    def chosen(self, words: Words) -> BoolArray:
-        """Which columns of each row are released, given a uniform word for each cell.
 
-        The columns with the smallest words are: a column that is added or left out changes as few
-        choices as possible.
-        """
-        if self.columns_per_row is None:
-            return np.ones(words.shape, dtype=np.bool_)
-        chosen = np.zeros(words.shape, dtype=np.bool_)
-        nearest = np.argpartition(words, self.columns_per_row - 1, axis=1)
-        np.put_along_axis(chosen, nearest[:, : self.columns_per_row], True, axis=1)
-        return chosen
+def columns_sent(budget: Budget | None, words: Callable[[], Words]) -> BoolArray | None:
+    """Return which columns of each row are sent; None where every row sends all of them.
+
+    ``words`` returns a uniform word for each cell.  The columns with the smallest words are sent:
+    a column that is added or left out changes as few choices as possible.
+    """
+    if budget is None or budget.columns_per_row is None:
+        return None
+    found = words()
+    sent = np.zeros(found.shape, dtype=np.bool_)
+    nearest = np.argpartition(found, budget.columns_per_row - 1, axis=1)
+    np.put_along_axis(sent, nearest[:, : budget.columns_per_row], True, axis=1)
+    return sent
+
+
+def cell_words(rows: int, columns: int, rng: Rng | None) -> Words:
+    """Return a uniform word for each cell of a table."""
+    return default_rng(rng).open().words(columns, 0, rows).T

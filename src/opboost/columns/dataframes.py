@@ -243,3 +243,11 @@ def hidden(out: OutColumn, gone: BoolArray) -> OutColumn:
     """The column with more rows missing; every missing row holds zero, whatever was drawn."""
     missing = gone if out.missing is None else out.missing | gone
     return OutColumn(out.name, np.where(missing, out.values.dtype.type(0), out.values), missing)
+
+
+def only_sent(columns: list[OutColumn], sent: BoolArray | None, place: int) -> list[OutColumn]:
+    """Return what the private column at ``place`` releases, without the rows that do not send it.
+
+    ``sent`` says which columns of each row are sent; None, that all are.
+    """
+    return columns if sent is None else [hidden(c, ~sent[:, place]) for c in columns]

@@ -15,7 +15,7 @@ from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from opboost._typing import BoolArray
-from opboost.budgets.budget import Budget
+from opboost.budgets.budget import Budget, cell_words, columns_sent
 from opboost.budgets.release_accounting import Account, RowSums
 from opboost.budgets.release_counts import Travels
 from opboost.budgets.release_terms import Counted, Terms
@@ -23,9 +23,9 @@ from opboost.columns.dataframes import (
     OutColumn,
     column_names,
     has_index,
-    hidden,
     in_pandas,
     is_frame,
+    only_sent,
     rebuild,
     stack,
 )
@@ -214,10 +214,9 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
             drawn[column.name] = column.release(prepared, rng)
 
         table = self._fit(X, draw)
-        chosen = self._chosen(len(sums.total))
-        if chosen is not None:
-            for j, c in enumerate(self.columns_):
-                drawn[c.name] = [hidden(out, ~chosen[:, j]) for out in drawn[c.name]]
+        sent = self._sent_columns(len(sums.total))
+        for place, c in enumerate(self.columns_):
+            drawn[c.name] = only_sent(drawn[c.name], sent, place)
         self._account.add(sums)
         self._memory = memory
         memory.keep(X, content, drawn)
@@ -381,22 +380,19 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
             return known
 
     def _draw(self, prepared: list[tuple[PrivateColumn, Prepared]]) -> Release:
-        chosen = self._chosen(len(prepared[0][1].cells))
+        sent = self._sent_columns(len(prepared[0][1].cells))
         released = {}
-        for j, (private, cells) in enumerate(prepared):
+        for place, (private, cells) in enumerate(prepared):
             columns = private.release(cells, self._plan.rng)
-            if chosen is not None:
-                columns = [hidden(c, ~chosen[:, j]) for c in columns]
-            released[private.name] = columns
+            released[private.name] = only_sent(columns, sent, place)
         return released
 
-    def _chosen(self, rows: int) -> BoolArray | None:
-        budget, rng = self._plan.budget, self._plan.rng
-        if budget is None or budget.columns_per_row is None:
-            return None
+    def _sent_columns(self, rows: int) -> BoolArray | None:
+        rng = self._plan.rng
         if isinstance(rng, SeededRng):
             rng = rng.child("columns of each row")
-        return budget.drawn(rows, len(self.columns_), rng)
+        width = len(self.columns_)
+        return columns_sent(self._plan.budget, lambda: cell_words(rows, width, rng))
 
     def _terms(self, inferred: list[Hashable], others: list[Hashable]) -> Terms:
         caveats = [f"bounds of {name!r} were taken from the data" for name in inferred]

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from opboost.columns.dataframes import OutColumn, hidden, rebuild
+from opboost.budgets.budget import cell_words, columns_sent
+from opboost.columns.dataframes import OutColumn, only_sent, rebuild
 from opboost.columns.private_column import PrivateColumn
 from opboost.columns.row_ids import id_array
 from opboost.config import Plan
@@ -109,14 +110,10 @@ def _fresh_draw(plan: Plan, rng: Rng | None, pool: ThreadPoolExecutor) -> Draw:
             prepared = column.prepare(piece, start)
             return column.release(prepared, own), prepared.outside
 
-        chosen = None
-        if plan.budget is not None and plan.budget.columns_per_row is not None:
-            chosen = plan.budget.drawn(piece.num_rows, len(plan.private), own)
+        rows, width = piece.num_rows, len(plan.private)
+        sent = columns_sent(plan.budget, lambda: cell_words(rows, width, own))
         made = list(pool.map(one, plan.private))
-        columns = [
-            out if chosen is None else [hidden(c, ~chosen[:, j]) for c in out]
-            for j, (out, _) in enumerate(made)
-        ]
+        columns = [only_sent(out, sent, place) for place, (out, _) in enumerate(made)]
         return columns, [outside for _, outside in made]
 
     return draw

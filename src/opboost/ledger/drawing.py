@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from opboost._typing import BoolArray, IntArray, Words
-from opboost.budgets.budget import Budget
+from opboost.budgets.budget import Budget, columns_sent
 from opboost.columns.column_specs import column_to_dict
 from opboost.columns.dataframes import OutColumn, hidden
 from opboost.columns.duplicate_ids import DuplicateIds
@@ -97,7 +97,7 @@ class Drawing:
         """How the IDs of people are to be spelt."""
         return self._ledger.ids
 
-    def check(self, pieces: Iterable[tuple[Any, BoolArray]] = ()) -> None:
+    def check(self, pieces: Iterable[tuple[Any, BoolArray | None]] = ()) -> None:
         """Refuse now what would be refused in the end, before anything is drawn or reserved.
 
         That is a damaged ledger, an attribute that it does not know, and people whom
@@ -121,7 +121,8 @@ class Drawing:
         if known.decided.all():
             return self._repeated(handles, known)
         fresh = ~known.decided
-        new = fresh & self._chosen(people)
+        chosen = self._sent(people)
+        new = fresh if chosen is None else fresh & chosen
         self._check_caps(handles, new)
         record = np.zeros((len(people), self._writer.run.draw_bytes), dtype=np.uint8)
         out = []
@@ -146,11 +147,12 @@ class Drawing:
             for j, column in enumerate(self._columns)
         ]
 
-    def charge(self, ids: Any, chosen: BoolArray) -> None:
+    def charge(self, ids: Any, chosen: BoolArray | None) -> None:
         """Charge people for noise that is drawn elsewhere and kept in the stored release.
 
-        ``chosen`` says which columns of each row it holds.  People of whom one of these cells was
-        drawn before are refused: a second, independent draw would tell more than was charged.
+        ``chosen`` says which columns of each row it holds; None, that it holds all.  People
+        of whom one of these cells was drawn before are refused: a second, independent draw would
+        tell more than was charged.
         """
         handles, here, chosen, recorded = self._chargeable(ids, chosen)
         nothing = np.zeros((len(handles), 0), dtype=np.uint8)
@@ -159,7 +161,7 @@ class Drawing:
         self._count(len(handles), chosen, chosen)
 
     def _chargeable(
-        self, ids: Any, chosen: BoolArray
+        self, ids: Any, chosen: BoolArray | None
     ) -> tuple[Words, BoolArray, BoolArray, BoolArray]:
         """Who is charged, who of them is not forgotten, for which columns, who has a record."""
         handles = self._ledger.handles(self._ledger.people(ids))
@@ -167,7 +169,8 @@ class Drawing:
         here = ~self._memory.forgotten(handles)
         if known.decided[here].any():
             raise self._drawn_before(known.decided[here])
-        chosen = chosen & here[:, None]
+        all_here = np.broadcast_to(here[:, None], (len(handles), len(self._columns)))
+        chosen = all_here if chosen is None else chosen & all_here
         self._check_caps(handles, chosen)
         return handles, here, chosen, known.recorded
 
@@ -288,12 +291,10 @@ class Drawing:
                     f"list it under [ledger] new_attributes."
                 )
 
-    def _chosen(self, people: Words) -> BoolArray:
+    def _sent(self, people: Words) -> BoolArray | None:
         """Which columns of each person are sent: fixed within a period, whatever the values."""
-        if self._budget is None or self._budget.columns_per_row is None:
-            return np.ones((len(people), len(self._columns)), dtype=np.bool_)
-        words = self._ledger.sampling_words(people, list(self._attributes))
-        return self._budget.chosen(words)
+        attributes = list(self._attributes)
+        return columns_sent(self._budget, lambda: self._ledger.sampling_words(people, attributes))
 
     def _tags(self, people: Words, prepared: Sequence[Prepared]) -> Words:
         return np.column_stack(

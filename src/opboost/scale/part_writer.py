@@ -13,8 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from opboost._typing import BoolArray, Words
+from opboost.budgets.budget import cell_words, columns_sent
 from opboost.columns.column_specs import column_to_dict
-from opboost.columns.dataframes import OutColumn, hidden
+from opboost.columns.dataframes import OutColumn, only_sent
 from opboost.columns.private_column import PrivateColumn
 from opboost.columns.row_ids import Spelling, id_array
 from opboost.config import Plan
@@ -80,14 +81,16 @@ class PartWriter:
             for start in range(0, table.num_rows, rows):
                 yield table.slice(start, rows)
 
-    def chosen(self, secret: bytes, names: Words) -> BoolArray:
-        """Which columns of each row are released, by the row alone."""
-        rows, width = len(names), len(self.plan.private)
-        if self.plan.budget is None or self.plan.budget.columns_per_row is None:
-            return np.ones((rows, width), dtype=np.bool_)
-        none = np.zeros(rows, dtype=np.int64)
-        rng = RowRng(secret, names, none, ("budget", str(self.plan.budget.columns_per_row)))
-        return self.plan.budget.drawn(rows, width, rng)
+    def sent(self, secret: bytes, names: Words) -> BoolArray | None:
+        """Which columns of each row are sent, by the row alone; None where all are."""
+        budget, rows, width = self.plan.budget, len(names), len(self.plan.private)
+
+        def words() -> Words:
+            none = np.zeros(rows, dtype=np.int64)
+            purpose = ("budget", str(budget and budget.columns_per_row))
+            return cell_words(rows, width, RowRng(secret, names, none, purpose))
+
+        return columns_sent(budget, words)
 
 
 class _Part:
@@ -108,13 +111,12 @@ class _Part:
         return out
 
     def _draw(self, piece: pa.Table, start: int) -> tuple[list[list[OutColumn]], list[int]]:
-        chosen = self._block.chosen(self._secret, self._names)
+        sent = self._block.sent(self._secret, self._names)
         out, outside = [], []
-        for column, wanted in zip(self._block.plan.private, chosen.T, strict=True):
+        for place, column in enumerate(self._block.plan.private):
             prepared = column.prepare(piece, start)
             rng = RowRng(self._secret, self._names, column.states(prepared), purpose(column))
-            drawn = column.release(prepared, rng)
-            out.append(drawn if wanted.all() else [hidden(c, ~wanted) for c in drawn])
+            out.append(only_sent(column.release(prepared, rng), sent, place))
             outside.append(prepared.outside)
         return out, outside
 

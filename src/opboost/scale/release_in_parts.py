@@ -294,9 +294,9 @@ class ReleaseInParts:
         with self._drawing(self._charge) as drawing:
             pieces = (release_secret.people_of(self.folder, n, secret) for n in range(self._parts))
             for people in chain.from_iterable(pieces):
-                chosen = self.block.chosen(secret, row_names(secret, people))
+                sent = self.block.sent(secret, row_names(secret, people))
                 hidden -= int(drawing.forgotten(people).sum())
-                drawing.charge(people, chosen)
+                drawing.charge(people, sent)
             if hidden:
                 raise PrivacyError("A person was forgotten while the release was made.")
             if drawing.rows != manifest.rows:

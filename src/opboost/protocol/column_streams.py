@@ -200,6 +200,16 @@ class Reader:
             raise WireError("A column's codes do not have the digest that its head states.")
 
 
+def checked_pieces(
+    head: ColumnHead, batches: Iterable[pa.RecordBatch]
+) -> Iterator[tuple[pa.RecordBatch, IntArray]]:
+    """Each batch of a stream with its codes, checked; the last step refuses what ended early."""
+    reader = Reader(head)
+    for piece in batches:
+        yield piece, reader.take(piece)
+    reader.finish()
+
+
 def digest(codes: Iterable[IntArray]) -> bytes:
     """The digest of a column's codes, piece by piece."""
     whole = hashlib.sha256()

@@ -18,7 +18,7 @@ import pyarrow as pa
 from opboost._typing import BoolArray, IntArray
 from opboost.columns.codebook import Codebook, CodedColumn
 from opboost.errors import WireError
-from opboost.protocol.column_streams import ColumnHead, Reader
+from opboost.protocol.column_streams import ColumnHead, checked_pieces
 from opboost.storage import atomic_files
 
 _SYMBOLS = 1 << 22
@@ -90,9 +90,7 @@ def _reading(file: Path) -> Iterator[tuple[ColumnHead, Iterator[IntArray]]]:
     atomic_files.verify_checksum(file, atomic_files.AT_LABEL_PARTY)
     with _stream(file) as stream:
         head = ColumnHead.from_schema(stream.schema)
-        reader = Reader(head)
-        yield head, (reader.take(batch) for batch in stream)
-        reader.finish()
+        yield head, (codes for _, codes in checked_pieces(head, stream))
 
 
 @contextmanager

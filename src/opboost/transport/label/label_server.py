@@ -24,8 +24,7 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 from opboost.errors import OpBoostError, PeerError, WireError
-from opboost.parties.message_checks import check_head, check_schema, most_symbols
-from opboost.protocol.column_streams import ColumnHead, Reader
+from opboost.parties.message_checks import check_schema
 from opboost.protocol.entropy_coding import warm_up
 from opboost.protocol.envelope import MAX_MESSAGE_BYTES, check_version
 from opboost.protocol.messages import (
@@ -38,12 +37,10 @@ from opboost.protocol.messages import (
     PointsQuery,
     Poll,
     Rows,
-    Schema,
     Welcome,
     decode,
     encode,
 )
-from opboost.protocol.stored_columns import read_head
 from opboost.psi.curve_points import piece_count
 from opboost.storage import atomic_files
 from opboost.transport.label.connection_limits import ConnectionLimits
@@ -57,6 +54,7 @@ from opboost.transport.label.receive_columns import (
     check_proved,
     check_split_values,
     check_their_points,
+    receive_column,
     taken_schema,
 )
 from opboost.transport.shared.logs import LINES_PER_MINUTE, Log
@@ -167,39 +165,12 @@ class LabelServer(flight.FlightServerBase):  # type: ignore[misc]
         took: Callable[[int], None],
     ) -> None:
         box = PartyFolder(self._folder, party)
-        if not box.has("schema"):
-            raise PeerError("A column came before its schema.")
-        if self._record.receipts and not box.has("receipt"):
-            raise PeerError("A column came before the receipt.")
-        schema = decode(box.read("schema"), Schema)
-        private = schema.private()
-        head = ColumnHead.from_schema(reader.schema, most_symbols(private, number))
-        check_head(head, schema, private, number)
-        target = box.column(number)
-        if target.exists():
-            if read_head(target).digest != head.digest:
-                raise PeerError(f"Column {number} came again with other codes.")
+        batches = (chunk.data for chunk in reader)
+        head = receive_column(self._record, box, number, reader.schema, batches, took)
+        if head is None:
             return
-        part = target.with_name(f".{target.name}.{threading.get_ident()}.part")
-        try:
-            taken = Reader(head)
-            with (
-                pa.OSFile(str(part), "wb") as sink,
-                pa.ipc.new_stream(sink, head.to_schema()) as out,
-            ):
-                for chunk in reader:
-                    taken.take(chunk.data)
-                    took(chunk.data.nbytes)
-                    out.write_batch(chunk.data)
-            taken.finish()
-            atomic_files.add_checksum(part)
-            os.replace(part, target)
-            atomic_files.flush(target.parent)
-        finally:
-            part.unlink(missing_ok=True)
-        self._log.write(
-            "column", party=party, column=number, rows=head.rows, bytes=target.stat().st_size
-        )
+        size = box.column(number).stat().st_size
+        self._log.write("column", party=party, column=number, rows=head.rows, bytes=size)
 
     def _hello(self, peer: str, party: str, data: bytes) -> bytes:
         """A challenge for this connection; nothing of the job is told before it is met."""

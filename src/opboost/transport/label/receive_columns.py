@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ from opboost.parties.message_checks import (
     check_values_shown,
     most_symbols,
 )
-from opboost.protocol.column_streams import ColumnHead, Reader
+from opboost.protocol.column_streams import ColumnHead, checked_pieces
 from opboost.protocol.envelope import is_compressed
 from opboost.protocol.messages import (
     Claim,
@@ -115,6 +116,37 @@ def check_split_values(record: JobRecord, box: PartyFolder, data: bytes) -> Spli
     return query
 
 
+def receive_column(
+    record: JobRecord,
+    box: PartyFolder,
+    number: int,
+    announced: pa.Schema,
+    batches: Iterable[pa.RecordBatch],
+    took: Callable[[int], None],
+) -> ColumnHead | None:
+    """Store a column's stream piece by piece, each checked first; None if it is there already.
+
+    ``took`` is told the bytes of each piece before they are written.
+    """
+    if not box.has("schema"):
+        raise PeerError("A column came before its schema.")
+    if record.receipts and not box.has("receipt"):
+        raise PeerError("A column came before the receipt.")
+    head = _announced_head(announced, decode(box.read("schema"), Schema), number)
+    target = box.column(number)
+    if target.exists():
+        if read_head(target).digest != head.digest:
+            raise PeerError(f"Column {number} came again with other codes.")
+        return None
+    with atomic_files.placing(target) as part:
+        with pa.OSFile(str(part), "wb") as sink, pa.ipc.new_stream(sink, head.to_schema()) as out:
+            for piece, _ in checked_pieces(head, batches):
+                took(piece.nbytes)
+                out.write_batch(piece)
+        atomic_files.add_checksum(part)
+    return head
+
+
 def check_column_file(file: Path, schema: Schema, number: int) -> None:
     """Refuse a column's stream in a file unless all of it is what the schema announces.
 
@@ -126,13 +158,17 @@ def check_column_file(file: Path, schema: Schema, number: int) -> None:
                 if message.type == "record batch" and is_compressed(message):
                     raise WireError(f"Column {number} is compressed; ours are not.")
         with pa.OSFile(str(file)) as source, pa.ipc.open_stream(source) as stream:
-            private = schema.private()
-            head = ColumnHead.from_schema(stream.schema, most_symbols(private, number))
-            check_head(head, schema, private, number)
-            reader = Reader(head)
-            for batch in stream:
-                reader.take(batch)
-        reader.finish()
+            head = _announced_head(stream.schema, schema, number)
+            for _ in checked_pieces(head, stream):
+                pass
         atomic_files.verify_checksum(file, atomic_files.AT_LABEL_PARTY)
     except (pa.ArrowException, OSError, MemoryError, DataError) as error:
         raise WireError(f"Column {number} cannot be read ({type(error).__name__}).") from None
+
+
+def _announced_head(stream: pa.Schema, schema: Schema, number: int) -> ColumnHead:
+    """The head of a column's stream; one that the party's schema does not announce is refused."""
+    private = schema.private()
+    head = ColumnHead.from_schema(stream, most_symbols(private, number))
+    check_head(head, schema, private, number)
+    return head

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import track
 
 from claims import FILES
+from opboost.storage.atomic_files import write
 
 ROOT = Path(__file__).parents[2]
 
@@ -39,9 +40,7 @@ def main(chosen: list[str]) -> int:
             print(f"{mark}  {claim.name}: {shown} ({claim.rule} {claim.target})")
             failed += mark == "FAILS"
         kept[file] = lines
-    partial = path.with_suffix(".part")
-    partial.write_text(json.dumps(kept, ensure_ascii=False, indent=1) + "\n")
-    partial.replace(path)
+    write(path, (json.dumps(kept, ensure_ascii=False, indent=1) + "\n").encode())
     print(f"{failed} of the claims fail" if failed else "all claims hold")
     return 1 if failed else 0
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
-import shutil
 import tempfile
 import zipfile
 from collections.abc import Mapping
@@ -45,23 +43,16 @@ def save(estimator: Any, path: str | Path) -> None:
         raise DataError(f"A booster of one's own ({kind}) has no file form", hint="Save its model.")
     description = json.dumps(_description(estimator, kind), ensure_ascii=False, indent=1)
     target = Path(path)
-    partial = target.with_name(f".{target.name}.part")
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            model = Path(folder) / _MODULES[kind][1]
-            estimator.trained_.save(model)
-            members = {"estimator.json": description.encode(), model.name: model.read_bytes()}
-        if estimator._posterior is not None:
-            laws = io.BytesIO()
-            np.savez(laws, **estimator._posterior.arrays())
-            members[_POSTERIOR] = laws.getvalue()
-        with atomic_files.naming(target):
-            _zipped(members, partial)
-        with partial.open("rb") as file:
-            os.fsync(file.fileno())
-        partial.replace(target)
-    finally:
-        partial.unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        model = Path(folder) / _MODULES[kind][1]
+        estimator.trained_.save(model)
+        members = {"estimator.json": description.encode(), model.name: model.read_bytes()}
+    if estimator._posterior is not None:
+        laws = io.BytesIO()
+        np.savez(laws, **estimator._posterior.arrays())
+        members[_POSTERIOR] = laws.getvalue()
+    with atomic_files.placing(target, alone=True) as partial, atomic_files.naming(target):
+        _zipped(members, partial)
 
 
 def _zipped(members: Mapping[str, bytes], path: Path) -> None:
@@ -79,16 +70,12 @@ def save_trained(trained: Trained, folder: Path) -> None:
     kind = type(trained).__name__
     if kind not in _MODULES:
         raise DataError(f"A booster of one's own ({kind}) has no file form")
-    partial = folder.with_name(f".{folder.name}.part")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    trained.save(partial / _MODULES[kind][1])
-    model = partial / _MODULES[kind][1]
-    about = {"kind": kind, "sha256": _digest(model)}
-    atomic_files.write(partial / "kind", atomic_files.with_checksum(json.dumps(about).encode()))
-    atomic_files.flush(model)
-    partial.rename(folder)
-    atomic_files.flush(folder.parent)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_files.placing(folder, folder=True, alone=True) as partial:
+        model = partial / _MODULES[kind][1]
+        trained.save(model)
+        about = {"kind": kind, "sha256": _digest(model)}
+        atomic_files.write(partial / "kind", atomic_files.with_checksum(json.dumps(about).encode()))
 
 
 _TRAIN_AGAIN = "Remove the folder that it is in: the model is trained again."

@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -152,13 +151,14 @@ def finish(folder: Path, ledger: Ledger) -> None:
 
 
 def _swap(folder: Path, place: Path, manifest: Manifest) -> None:
+    atomic_files.move(_swaps(folder, place, manifest))
+    atomic_files.move([(place / MANIFEST, folder / MANIFEST)])
+
+
+def _swaps(folder: Path, place: Path, manifest: Manifest) -> Iterator[tuple[Path, Path]]:
     for name in manifest.parts:
         part, new = folder / name, place / name
         if new.exists():  # else it is the same as before, or was moved in before a kill
             if part.exists():
-                os.rename(part, place / f"{name}{_OLD}")
-            os.rename(new, part)
-    atomic_files.flush(place)
-    atomic_files.flush(folder)
-    os.replace(place / MANIFEST, folder / MANIFEST)
-    atomic_files.flush(folder)
+                yield part, place / f"{name}{_OLD}"
+            yield new, part

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +14,7 @@ import pyarrow.parquet
 
 from opboost.errors import DataError
 from opboost.files.read_tables import kind_of
+from opboost.storage import atomic_files
 
 
 def check_new(target: Path, hint: str = "Give another name.") -> None:
@@ -37,33 +36,8 @@ def appearing(target: Path, *, folder: bool) -> Iterator[Path]:
         "A second release of the same rows adds to the first. "
         "Send the one you have, or give another name.",
     )
-    partial = target.with_name(f".{target.name}.part")
-    _remove(partial)
-    if folder:
-        partial.mkdir()
-    try:
+    with atomic_files.placing(target, folder=folder, alone=True) as partial:
         yield partial
-        for path in sorted(partial.iterdir()) if folder else [partial]:
-            _flush(path)
-        os.rename(partial, target)
-        _flush(target.parent)
-    finally:
-        _remove(partial)
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
-
-
-def _flush(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 class TableWriter:

@@ -198,15 +198,14 @@ def _swap(folder: Path, key: Path, head: Entry) -> None:
     built, file, kept = folder / _BUILT, folder / CHAIN_FILE, folder / KEPT_FILE
     if (folder / RUNS_FOLDER).exists():  # of a migration that was killed: the old format has none
         shutil.rmtree(folder / RUNS_FOLDER)
-    os.replace(built / RUNS_FOLDER, folder / RUNS_FOLDER)
+    atomic_files.move([(built / RUNS_FOLDER, folder / RUNS_FOLDER)])
     folder.chmod(0o700)
     file.chmod(0o600)
     if not kept.exists():
         os.link(file, kept)
     (folder / chain_witness.FOLDER_NOTE).unlink(missing_ok=True)  # it is about the old chain
     atomic_files.flush(folder)
-    os.replace(built / CHAIN_FILE, file)
-    atomic_files.flush(folder)
+    atomic_files.move([(built / CHAIN_FILE, file)])
     last = chain_witness.ChainHead(head.number, head.hash)
     chain_witness.note(folder / chain_witness.FOLDER_NOTE, last)
     chain_witness.note_beside(key, last)

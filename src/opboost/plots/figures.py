@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from opboost.errors import ParameterError
+from opboost.storage import atomic_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +47,14 @@ def save(chart: Figure, path: Path, about: str = "") -> None:
     if path.suffix not in (".png", ".svg", ".pdf"):
         raise ParameterError(f"A picture is a .png, .svg or .pdf file; got {path.name!r}.")
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.part")
+    kind = path.suffix.lstrip(".")
+    kept = {"Subject" if kind == "pdf" else "Description": about} if about else {}
+    dateless = {"Date": None} if kind == "svg" else {}
     try:
-        kind = path.suffix.lstrip(".")
-        kept = {"Subject" if kind == "pdf" else "Description": about} if about else {}
-        dateless = {"Date": None} if kind == "svg" else {}
-        with matplotlib.rc_context({"svg.hashsalt": "opboost"}):
+        with (
+            matplotlib.rc_context({"svg.hashsalt": "opboost"}),
+            atomic_files.placing(path, alone=True) as partial,
+        ):
             chart.figure.savefig(partial, dpi=130, format=kind, metadata={**kept, **dateless})
-        partial.replace(path)
     finally:
-        partial.unlink(missing_ok=True)
         plt.close(chart.figure)

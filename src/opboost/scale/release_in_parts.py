@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import secrets
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -226,8 +225,7 @@ class ReleaseInParts:
             data = atomic_files.with_checksum(json.dumps(asdict(manifest), indent=1).encode())
             atomic_files.write(self.folder / PARTS / MANIFEST, data)
         release_secret.destroy(self.folder)
-        os.rename(self.folder / PARTS, self.target)
-        atomic_files.flush(self.target.parent)
+        atomic_files.move([(self.folder / PARTS, self.target)])
         shutil.rmtree(self.folder)
         return read_manifest(self.target)
 

@@ -7,7 +7,7 @@ import hashlib
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
@@ -124,16 +124,44 @@ def writing(
 
 
 @contextmanager
-def placing(path: Path) -> Iterator[Path]:
-    """A name to write a file under, which takes the place of ``path`` when the block ends well."""
-    partial = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+def placing(path: Path, *, folder: bool = False, alone: bool = False) -> Iterator[Path]:
+    """A name to write a file under, which takes the place of ``path`` when the block ends well.
+
+    ``folder`` makes a folder instead.  ``alone`` says that nobody else writes ``path`` meanwhile:
+    the name is then the same each time, and what a kill left under it is removed first.
+    """
+    token = "" if alone else f".{secrets.token_hex(8)}"
+    partial = path.with_name(f".{path.name}{token}.part")
+    if alone:
+        _remove(partial)
     try:
+        if folder:
+            partial.mkdir()
         yield partial
+        for file in sorted(partial.iterdir()) if folder else []:
+            flush(file)
         flush(partial)
         os.replace(partial, path)
     finally:
-        partial.unlink(missing_ok=True)
+        _remove(partial)
     flush(path.parent)
+
+
+def move(moves: Iterable[tuple[Path, Path]]) -> None:
+    """Rename whole files or folders, each onto its new name, in this order, and make that last."""
+    touched: dict[Path, None] = {}
+    for source, target in moves:
+        os.replace(source, target)
+        touched |= {source.parent: None, target.parent: None}
+    for folder in touched:
+        flush(folder)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def read_json(path: Path, kind: Any, next_step: str, *, checksum: bool = False) -> Any:

@@ -7,7 +7,6 @@ and write what was said meanwhile, a bundle for each feature party.
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -274,8 +273,7 @@ class _Job:
                 left.unlink()
         for file in files:
             atomic_files.flush(file)
-            os.replace(file, box.folder / file.name)
-        atomic_files.flush(box.folder)
+        atomic_files.move((file, box.folder / file.name) for file in files)
         if number == 4:
             columns = sum(file.suffix == ".arrow" for file in files)
             box.note("due", columns)

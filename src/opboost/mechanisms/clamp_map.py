@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 from opboost.distributions import ClampedLaplace, Distribution
-from opboost.grid import Domain, checked_domain
 from opboost.mechanisms.integer_weights import Rows, powers, scale_bits, table
-from opboost.mechanisms.mechanism import Mechanism, fits_table
-from opboost.promises import DLDP, checked_epsilon
+from opboost.mechanisms.mechanism import fits_table
+from opboost.mechanisms.one_level import OneLevel
+from opboost.promises import DLDP
 from opboost.randomness.exact import Decay
 
 
 @dataclass(frozen=True, slots=True)
-class ClampMap(Mechanism):
+class ClampMap(OneLevel):
     """``clamp(x + noise)`` with ``P[noise = z]`` proportional to ``exp(−epsilon·|z|)``.
 
     epsilon-dLDP like :class:`GlobalMap` with noise of twice its rate: clamping is post-processing,
@@ -26,29 +26,15 @@ class ClampMap(Mechanism):
     Cost: one word a value on small grids, two to six on large ones.
     Proof: docs/proofs/clamp-map.md.
 
-    >>> m = ClampMap(Domain(1, 10), epsilon=0.64)
+    >>> import opboost as op
+    >>> m = op.ClampMap(op.Domain(1, 10), epsilon=0.64)
     >>> 0.9999 < m.exact_epsilon() / 0.64 <= 1
     True
     """
 
-    domain: Domain
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        checked_domain(self.domain)
-        object.__setattr__(self, "epsilon", checked_epsilon("epsilon", self.epsilon))
-
     def guarantee(self) -> DLDP:
         """epsilon-dLDP."""
         return DLDP(self.epsilon, self.domain)
-
-    def on(self, domain: Domain) -> ClampMap:
-        """The same level a cell on another grid."""
-        return replace(self, domain=domain)
-
-    def scaled(self, factor: float) -> ClampMap:
-        """The level multiplied by ``factor``."""
-        return replace(self, epsilon=self.epsilon * factor)
 
     def _build_law(self) -> Distribution:
         rate = Fraction(self.epsilon)

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 from opboost.distributions import Distribution, TruncatedGeometric
-from opboost.grid import Domain, checked_domain
 from opboost.mechanisms.integer_weights import powers, scale_bits, table, two_sided_rows
-from opboost.mechanisms.mechanism import Mechanism, fits_table
+from opboost.mechanisms.mechanism import fits_table
+from opboost.mechanisms.one_level import OneLevel
 from opboost.mechanisms.order_kept import two_sided_bound
-from opboost.promises import DLDP, checked_epsilon
+from opboost.promises import DLDP
 from opboost.randomness.exact import Decay
 
 
 @dataclass(frozen=True, slots=True)
-class GlobalMap(Mechanism):
+class GlobalMap(OneLevel):
     """``P[y | x]`` proportional to ``exp(−epsilon/2 · |x−y|)``: epsilon-dLDP.
 
     The same law as discrete Laplace noise of scale 2/epsilon resampled until it falls on the grid.
@@ -25,29 +25,15 @@ class GlobalMap(Mechanism):
     Cost: one word a value on small grids, two to six on large ones.
     Proof: docs/proofs/global-map.md.
 
-    >>> m = GlobalMap(Domain(1, 10), epsilon=0.64)
+    >>> import opboost as op
+    >>> m = op.GlobalMap(op.Domain(1, 10), epsilon=0.64)
     >>> m.loss(3, 5) <= m.guarantee().bound(3, 5)
     True
     """
 
-    domain: Domain
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        checked_domain(self.domain)
-        object.__setattr__(self, "epsilon", checked_epsilon("epsilon", self.epsilon))
-
     def guarantee(self) -> DLDP:
         """epsilon-dLDP."""
         return DLDP(self.epsilon, self.domain)
-
-    def on(self, domain: Domain) -> GlobalMap:
-        """The same level a cell on another grid."""
-        return replace(self, domain=domain)
-
-    def scaled(self, factor: float) -> GlobalMap:
-        """The level multiplied by ``factor``."""
-        return replace(self, epsilon=self.epsilon * factor)
 
     def _gamma_bound(self, distance: int) -> float:
         return two_sided_bound(math.exp(-self.epsilon / 2), distance, self.domain.size)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 from opboost.distributions import Distribution, PiecewiseDensity
 from opboost.errors import ParameterError
-from opboost.grid import Domain, checked_domain
 from opboost.mechanisms.integer_weights import table
-from opboost.mechanisms.mechanism import Mechanism, fits_table
+from opboost.mechanisms.mechanism import fits_table
+from opboost.mechanisms.one_level import OneLevel
 from opboost.mechanisms.randomized_response import RATIO_BITS, ratio_below
-from opboost.promises import LDP, checked_epsilon
+from opboost.promises import LDP
 
 
 @dataclass(frozen=True, slots=True)
-class Piecewise(Mechanism):
+class Piecewise(OneLevel):
     """The piecewise mechanism (Wang et al., ICDE 2019) on a grid.
 
     A point is drawn on a line that reaches beyond both ends of the grid, more densely around the
@@ -24,17 +24,15 @@ class Piecewise(Mechanism):
 
     epsilon-LDP.  Proof: docs/proofs/baselines.md.
 
-    >>> Piecewise(Domain(1, 10), epsilon=0.08, clipped=False).outputs
+    >>> import opboost as op
+    >>> op.Piecewise(op.Domain(1, 10), epsilon=0.08, clipped=False).outputs
     Domain(L=-220, R=231)
     """
 
-    domain: Domain
-    epsilon: float
     clipped: bool = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", checked_epsilon("epsilon", self.epsilon))
-        checked_domain(self.domain)
+        OneLevel.__post_init__(self)
         law = self._law()
         reach = max(abs(self.domain.L), abs(self.domain.R)) + law.window
         if max(law.window * law.s, reach) >= 2**60:
@@ -46,14 +44,6 @@ class Piecewise(Mechanism):
     def guarantee(self) -> LDP:
         """epsilon-LDP."""
         return LDP(self.epsilon)
-
-    def on(self, domain: Domain) -> Piecewise:
-        """The same level on another grid."""
-        return replace(self, domain=domain)
-
-    def scaled(self, factor: float) -> Piecewise:
-        """The level multiplied by ``factor``."""
-        return replace(self, epsilon=self.epsilon * factor)
 
     def _law(self) -> PiecewiseDensity:
         return PiecewiseDensity(self.domain, ratio_below(Fraction(self.epsilon) / 2), self.clipped)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 from opboost.distributions import Distribution, KeepOrRedraw
-from opboost.grid import Domain, checked_domain
 from opboost.mechanisms.integer_weights import table
-from opboost.mechanisms.mechanism import Mechanism, fits_table
+from opboost.mechanisms.mechanism import fits_table
+from opboost.mechanisms.one_level import OneLevel
 from opboost.mechanisms.order_kept import randomized_response_gamma
-from opboost.promises import LDP, checked_epsilon
+from opboost.promises import LDP
 from opboost.randomness.exact import SLACK, exp_bounds
 
 RATIO_BITS = 96
@@ -23,34 +23,20 @@ def ratio_below(level: Fraction) -> Fraction:
 
 
 @dataclass(frozen=True, slots=True)
-class RandomizedResponse(Mechanism):
+class RandomizedResponse(OneLevel):
     """Generalised randomised response: the value with weight ``e**epsilon``, any other with 1.
 
     epsilon-LDP: every pair is protected alike, near or far, so little order survives.
     Proof: docs/proofs/baselines.md.
 
-    >>> RandomizedResponse(Domain(1, 4), epsilon=1.0).pmf(2).round(4).tolist()
+    >>> import opboost as op
+    >>> op.RandomizedResponse(op.Domain(1, 4), epsilon=1.0).pmf(2).round(4).tolist()
     [0.1749, 0.4754, 0.1749, 0.1749]
     """
-
-    domain: Domain
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        checked_domain(self.domain)
-        object.__setattr__(self, "epsilon", checked_epsilon("epsilon", self.epsilon))
 
     def guarantee(self) -> LDP:
         """epsilon-LDP."""
         return LDP(self.epsilon)
-
-    def on(self, domain: Domain) -> RandomizedResponse:
-        """The same level on another grid."""
-        return replace(self, domain=domain)
-
-    def scaled(self, factor: float) -> RandomizedResponse:
-        """The level multiplied by ``factor``."""
-        return replace(self, epsilon=self.epsilon * factor)
 
     def _gamma_bound(self, distance: int) -> float:
         return randomized_response_gamma(math.exp(self.epsilon), distance, self.domain.size)

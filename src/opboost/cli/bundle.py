@@ -73,21 +73,29 @@ def align(
     _feature(config, "align", given[0], to, new_ledger, format)
 
 
-@bundle.command()
-def export(
-    config: ConfigOption,
-    given: Given,
-    to: ToOption,
-    new_ledger: NewLedgerOption = False,
-    format: FormatOption = Format.text,
-) -> None:
+def _feature_verb(verb: str, help: str) -> None:
+    """Add a verb by which a feature party answers one bundle of the label party."""
+
+    @bundle.command(verb, help=help)
+    def run(
+        config: ConfigOption,
+        given: Given,
+        to: ToOption,
+        new_ledger: NewLedgerOption = False,
+        format: FormatOption = Format.text,
+    ) -> None:
+        _feature(config, verb, given, to, new_ledger, format)
+
+
+_feature_verb(
+    "export",
     """Feature party: desensitise once, and write codes for the label party.
 
     \b
     Example:
       opboost bundle export -c shop.toml in/credit-3.bundle --to out
-    """
-    _feature(config, "export", given, to, new_ledger, format)
+    """,
+)
 
 
 @bundle.command()
@@ -103,21 +111,15 @@ def split_query(
     _label(config, "split-query", given, to, format)
 
 
-@bundle.command()
-def answer(
-    config: ConfigOption,
-    given: Given,
-    to: ToOption,
-    new_ledger: NewLedgerOption = False,
-    format: FormatOption = Format.text,
-) -> None:
+_feature_verb(
+    "answer",
     """Feature party: answer the label party's question, once.
 
     \b
     Example:
       opboost bundle answer -c shop.toml in/credit-5.bundle --to out
-    """
-    _feature(config, "answer", given, to, new_ledger, format)
+    """,
+)
 
 
 @bundle.command()

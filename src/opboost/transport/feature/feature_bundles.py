@@ -33,21 +33,10 @@ from opboost.transport.feature.feature_job import (
     signed_receipt,
     write_manifest,
 )
+from opboost.transport.shared import bundle_steps
 from opboost.transport.shared.bundle_chain import BundleChain
 from opboost.transport.shared.bundle_file import Bundle, Source, open_bundle
-from opboost.transport.shared.bundle_steps import (
-    BundleOutcome,
-    Tools,
-    check_items,
-    check_sizes,
-    handed_out,
-    pair_of,
-    read_item,
-    staging,
-    steps_of,
-    swept,
-    turn,
-)
+from opboost.transport.shared.bundle_steps import BundleOutcome, Tools
 from opboost.transport.shared.job_integrity import check_version
 from opboost.transport.shared.logs import Log
 
@@ -69,11 +58,13 @@ def go_on(
     started = time.monotonic()
     tools = Tools.of(config.tls, config.party.name)
     label_party = config.job.label_party
-    steps = steps_of(config.job)
-    now = turn(steps, verb, by_label_party=False)
+    steps = bundle_steps.steps_of(config.job)
+    now = bundle_steps.turn(steps, verb, by_label_party=False)
     bundle = open_bundle(given, tools.identity.ca)
     job = bundle.header.job
-    talk = BundleChain(config.state / job, pair_of(config.job, config.party.name, label_party, job))
+    talk = BundleChain(
+        config.state / job, bundle_steps.pair_of(config.job, config.party.name, label_party, job)
+    )
     talk.check(bundle, verb, now.takes)
     if not job.endswith(config.job.hash[:4].hex()):
         raise PeerError(f"{given.name} has a job number that is not one of this job file.")
@@ -81,14 +72,14 @@ def go_on(
     with atomic_files.alone(config.state):
         talk.check(bundle, verb, now.takes)
         check_version(config.state / job)
-        swept(config.state / job)
+        bundle_steps.swept(config.state / job)
         manifest = None
         if not talk.is_repeated(bundle):
             with (
-                staging(config.state / job) as inside,
+                bundle_steps.staging(config.state / job) as inside,
                 open_ledger(config.ledger, new=new_ledger) as ledger,
             ):
-                check_sizes(bundle)
+                bundle_steps.check_sizes(bundle)
                 bundle.extract(tools.key, inside)
                 party = feature_party(config, ledger, progress)
                 visit = _Visit(party, ledger, tools, bundle, inside, progress)
@@ -106,7 +97,7 @@ def go_on(
             size, seconds = bundle_there.stat().st_size, time.monotonic() - started
             with open_ledger(config.ledger) as ledger:
                 manifest = write_manifest(feature_party(config, ledger), job, phase, size, seconds)
-        return BundleOutcome(job, handed_out([talk], now.writes, to), {}, manifest)
+        return BundleOutcome(job, bundle_steps.handed_out([talk], now.writes, to), {}, manifest)
 
 
 class _Visit:
@@ -136,7 +127,7 @@ class _Visit:
     def _align(self) -> dict[str, Source]:
         first = decode(self._read("00000.label"), Points)
         numbers = range(piece_count(first.total))
-        check_items(self._inside, ["welcome", *(f"{n:05d}.label" for n in numbers)])
+        bundle_steps.check_items(self._inside, ["welcome", *(f"{n:05d}.label" for n in numbers)])
         welcome = self._welcomed()
         meeting = self._party.meeting(welcome)
         meeting.begin(map(self._piece, numbers))
@@ -162,11 +153,11 @@ class _Visit:
 
     def _export(self) -> dict[str, Source]:
         if self._bundle.header.number == 3:
-            check_items(self._inside, ["aligned"])
+            bundle_steps.check_items(self._inside, ["aligned"])
             welcome = decode(self._kept.read_bytes(), Welcome)
             self.lock = self._party.meeting(welcome).lock(decode(self._read("aligned"), Aligned))
         else:
-            check_items(self._inside, ["welcome", "rows"])
+            bundle_steps.check_items(self._inside, ["welcome", "rows"])
             welcome = self._welcomed()
             theirs = decode(self._read("rows"), Rows)
             own = self._party.rows(welcome)
@@ -179,7 +170,7 @@ class _Visit:
 
     def _answer(self) -> dict[str, Source]:
         aligned = self._kept.exists()
-        check_items(self._inside, ["query", "proof"] if aligned else ["query"])
+        bundle_steps.check_items(self._inside, ["query", "proof"] if aligned else ["query"])
         query = decode(self._read("query"), SplitQuery)
         if query.job != self._job:
             raise PeerError("It holds a split query of another job.")
@@ -202,4 +193,4 @@ class _Visit:
         return self._party.folder(self._job) / "welcome"
 
     def _read(self, name: str) -> bytes:
-        return read_item(self._inside, name)
+        return bundle_steps.read_item(self._inside, name)

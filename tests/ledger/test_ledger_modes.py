@@ -186,7 +186,7 @@ def test_a_party_that_joins_is_refused_until_it_begins_a_new_ledger(tmp_path):
 def opened_by(config):
     from opboost.ledger.open_ledger import declared_section, open_ledger
 
-    return open_ledger(declared_section(config), config.parent)
+    return open_ledger(declared_section(config))
 
 
 @pytest.mark.parametrize("align", ["psi", "given"])

@@ -140,7 +140,7 @@ def _ledger(section: LedgerSection | None, config: Path, new: bool) -> Iterator[
     if section is None:
         yield None
         return
-    with open_ledger(section, config.parent, new=new) as ledger:
+    with open_ledger(section.based(config.parent), new=new) as ledger:
         yield ledger
 
 

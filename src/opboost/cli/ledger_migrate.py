@@ -59,8 +59,8 @@ def migrate(
         raise ConfigError(f'{config.name} names no ID. Add [align] with id = "customer_id".')
     spelling = section.ids or "canonical"
     done = run(
-        config.parent / section.folder,
-        config.parent / section.key,
+        Path(section.folder),
+        Path(section.key),
         _ids(tables, names, spelling),
         spelling=spelling,
         changed=section.changed or "keep",

@@ -14,14 +14,14 @@ from opboost.ledger.chain_witness import missing
 from opboost.ledger.store import CHAIN_FILE, Caps, Ledger
 
 
-def open_ledger(section: LedgerSection, base: Path = Path(), *, new: bool = False) -> Ledger:
-    """Open the ledger of a file's ``[ledger]``, whose paths start at ``base``.
+def open_ledger(section: LedgerSection, *, new: bool = False) -> Ledger:
+    """Open the ledger of a ``[ledger]`` whose paths no longer depend on its file's folder.
 
     It is made if neither it nor its key exist; ``new`` makes an empty one although the key does.
     """
     return Ledger(
-        base / section.folder,
-        base / section.key,
+        Path(section.folder),
+        Path(section.key),
         Caps(section.cap_attribute, section.cap_person),
         new=new,
         ids=section.ids,
@@ -37,21 +37,20 @@ def declared_ledger(config: Path, *, renewing: bool = False) -> Ledger:
     section = declared_section(config)
     if renewing:
         section = section.model_copy(update={"changed": None})
-    folder = config.parent / section.folder
+    folder, key = Path(section.folder), Path(section.key)
     if not (folder / CHAIN_FILE).exists():
-        key = config.parent / section.key
         if key.exists():
             raise missing(folder, key)
         raise ConfigError(f"There is no ledger in {folder} yet.")
-    return open_ledger(section, config.parent)
+    return open_ledger(section)
 
 
 def declared_section(config: Path) -> LedgerSection:
-    """The ``[ledger]`` of a feature party's file."""
+    """The ``[ledger]`` of a feature party's file, with paths that start at the file's folder."""
     section = validated(read(config), config.name).ledger
     if section is None:
         raise ConfigError(f"{config.name} has no [ledger].")
-    return section
+    return section.based(config.parent)
 
 
 @dataclass(frozen=True, slots=True)

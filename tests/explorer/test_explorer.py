@@ -25,10 +25,22 @@ from opboost.explorer.equal_loss import level, matched
 from opboost.explorer.log_distributions import log_rows
 from opboost.explorer.mechanism_figures import figures, person
 from opboost.explorer.server import Site
+from opboost.mechanisms.mechanism import law_of
+from opboost.mechanisms.one_level import OneLevel
 from opboost.plots.svg import draw
 from tests.support.pages import live
 
 GRID = op.Domain(-2, 9)
+
+
+class OwnMechanism(OneLevel):
+    """A mechanism of which the explorer has no closed form."""
+
+    def guarantee(self):
+        return op.GlobalMap(self.domain, self.epsilon).guarantee()
+
+    def _build_law(self):
+        return law_of(op.GlobalMap(self.domain, self.epsilon))
 
 
 def mechanisms(grid, epsilon):
@@ -40,6 +52,7 @@ def mechanisms(grid, epsilon):
         op.LocalMap(grid, epsilon=epsilon, theta=4),
         op.RandomizedResponse(grid, epsilon),
         op.Piecewise(grid, epsilon),
+        OwnMechanism(grid, epsilon),
     ]
 
 

@@ -506,7 +506,7 @@ def test_a_kill_anywhere_leaves_what_the_same_command_finishes(tmp_path):
             assert files_in(place) == named
             assert len(list(ledger.entries("forget"))) == 1
             party = shop(place, ledger, plan)
-            party._stored.check_parts()
+            party._table.stored.check_parts()
         assert sorted(ids_in(place / "out")) == expected
         assert not [f for f in os.listdir(place) if f.endswith((".forget", ".part"))]
         assert not (place / "ledger" / KEPT).exists()

@@ -52,7 +52,7 @@ def released(parties):
 
     found = {}
     for p in parties:
-        folder = next(f for f in p._state.iterdir())
+        folder = next(f for f in p._jobs.state.iterdir())
         for c, file in zip(p.plan.private, sorted(folder.glob("*.arrow")), strict=True):
             found[c.name] = read_column(file)[1].values
     return pd.DataFrame(found)
@@ -86,16 +86,13 @@ def test_the_model_is_the_one_that_the_released_values_give(count, booster):
 
 
 @pytest.mark.parametrize("booster", ["xgboost", "lightgbm", "hist-gbdt"])
-def test_withheld_codebooks_and_grid_units_give_the_same_model(booster):
+def test_withheld_codebooks_and_grid_units_give_the_same_model(booster, tmp_path):
     names = COLUMNS[4:9]
-    ledger_home = {}
+    ledger = op.Ledger(tmp_path / "ledger", tmp_path / "key")  # the same noise for all four
     models = []
     for codebook in ("full", "cuts"):
         for units in ("raw", "grid"):
-            p = party(names, codebook=codebook, units=units)
-            ledger_home.setdefault("ledger", p._ledger)
-            p._ledger = ledger_home["ledger"]  # the same noise for all four
-            ledger_home.setdefault("first", p)
+            p = party(names, codebook=codebook, units=units, ledger=ledger)
             bank = label(booster=booster, denoise=False)
             models.append((units, bank.train([op.MemoryChannel(p)])))
     raw = pd.concat([X[["mean radius"]], X[names]], axis=1)
@@ -241,7 +238,7 @@ def test_a_job_is_bound_to_its_recipient_and_configuration(tmp_path):
 def test_what_a_run_left_behind_is_not_sent(tmp_path):
     p = party(COLUMNS[4:6], state=tmp_path)
     welcome = Welcome(JOB, bytes(32), b"")
-    p._bind(JOB, welcome.nonce)
+    p._jobs.bind(JOB, welcome.nonce)
     (p.folder(JOB) / "00002.arrow").write_bytes(b"of a column that is gone")
     assert len(p.release(welcome)[1]) == 2
 

@@ -185,7 +185,7 @@ def _prepare_query(home: Path) -> FuzzDrill:
     def feed(data: bytes) -> None:
         query = decode(data, SplitQuery)
         party.answer(query)
-        list(party._values(party.folder(query.job), query))
+        list(party._answers.values(party.folder(query.job), query))
 
     return FuzzDrill(make, feed)
 

@@ -2,71 +2,47 @@
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import json
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import cached_property
-from math import isfinite
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
-import numpy as np
-import pyarrow as pa
-
-from opboost.columns.dataframes import column, column_names, is_frame
 from opboost.columns.private_column import PrivateColumn
-from opboost.columns.row_ids import Spelling, id_array, id_bytes
+from opboost.columns.row_ids import Spelling
 from opboost.config import Plan
 from opboost.config.schema import plan_of
-from opboost.errors import (
-    ColumnError,
-    DataError,
-    ParameterError,
-    PeerError,
-    PrivacyError,
-    WireError,
-)
-from opboost.files.read_tables import column_names as file_columns
-from opboost.files.read_tables import csv_types, pieces, table_files
+from opboost.errors import ParameterError, PeerError
 from opboost.files.stored_release import MANIFEST, StoredRelease
-from opboost.grid import NumericMapping, RawUnits
-from opboost.ledger import Drawing, Ledger
+from opboost.ledger import Ledger
 from opboost.ledger.renewal import over_time
+from opboost.parties.feature.feature_job_folders import FeatureJobFolders
 from opboost.parties.feature.feature_psi import FeaturePsi
-from opboost.parties.feature.outgoing_columns import OutgoingColumns, read_values
-from opboost.parties.feature.outgoing_rows import ChosenRows, RawRows, StoredRows, without_forgotten
+from opboost.parties.feature.make_release import Charged, ReleaseMaker, ShownColumns
+from opboost.parties.feature.outgoing_rows import ChosenRows
+from opboost.parties.feature.party_table import JobProgress, PartyTable
+from opboost.parties.feature.row_identities import RowIdentities
+from opboost.parties.feature.split_answers import SplitAnswers
 from opboost.promises import Joint
 from opboost.protocol.messages import (
     Books,
     ColumnSchema,
-    Cuts,
     Rows,
     Schema,
     SplitQuery,
     SplitValues,
     Units,
-    Values,
     Welcome,
     check_party,
-    decode,
-    encode,
 )
 from opboost.psi.align_rules import AlignRules
-from opboost.psi.row_keys import Digests, Normalisation, key_array, key_digests, row_keys
-from opboost.storage import atomic_files
+from opboost.psi.row_keys import Digests, Normalisation
 from opboost.storage.framing import framed_array
-
-M = TypeVar("M")
-RELEASE = "schema [0-9]*.arrow [0-9]*.values"
-"""The files of a release, which the ledger's memory makes again."""
-
-JobProgress = Callable[[str, int, int], None]
-"""Told what is done, how much of it, and of how much in all."""
 
 
 class FeatureParty:
@@ -118,42 +94,43 @@ class FeatureParty:
     ) -> None:
         self.name = check_party(name)
         self.plan = plan_of(schema)
-        self._table = Path(table) if isinstance(table, str | Path) else table
-        self._ids = [] if ids is None else [ids] if isinstance(ids, str) else list(ids)
+        named = [] if ids is None else [ids] if isinstance(ids, str) else list(ids)
         self._recipient = recipient
-        self._units, self._codebook = units, codebook
-        self._hidden = names == "hidden"
-        self._new = tuple(new_attributes)
-        self._people = people or ", ".join(self._ids) or "row number"
         self._progress = progress or (lambda what, done, total: None)
         self._rules = AlignRules.of(align)
-        self._spelling = (
-            self._rules.normalisation if self._rules else normalisation or Normalisation()
-        )
-        if ledger is not None:
-            self._check_spelling(ledger)
-        if (ledger is not None or self._rules) and not self._ids:
-            raise ParameterError(
-                "A ledger remembers people, and rows are matched by them, so their IDs are needed. "
-                "Give ids='customer_id'."
-            )
-        if self._rules is not None:
-            self._spelling.check_columns(self._ids)
+        spelling = self._rules.normalisation if self._rules else normalisation or Normalisation()
+        _check_ids(named, spelling, ledger, self._rules)
         if ledger is None or state is None:
             place = Path(tempfile.mkdtemp(prefix="opboost-"))
             self._end = weakref.finalize(self, shutil.rmtree, place, ignore_errors=True)
             state = state or place / "state"
-            ids_are: Spelling = "exact" if self._spelling.spelling == "exact" else "canonical"
+            ids_are: Spelling = "exact" if spelling.spelling == "exact" else "canonical"
             ledger = ledger or Ledger(place / "ledger", place / "ledger.key", ids=ids_are)
-        self._state, self._ledger = Path(state), ledger
+        self._ledger = ledger
         self._promise = over_time(self.plan.guarantee(), ledger)
-        self._stored: StoredRelease | None = None
-        if isinstance(self._table, Path) and (self._table / MANIFEST).exists():
-            sampled = self.plan.budget is not None and self.plan.budget.columns_per_row is not None
-            gaps = sampled or self._has_tombstones
-            self._stored = StoredRelease.of(self._table, self.plan.private, ledger, gaps=gaps)
-        self._check_names()
-        self._columns = tuple(self._described())
+        self._identities = RowIdentities(named, spelling, ledger)
+        source = Path(table) if isinstance(table, str | Path) else table
+        self._table = PartyTable(source, self.plan, named, self._stored(source))
+        columns = tuple(_described(self.name, self.plan, units, hidden=names == "hidden"))
+        about = {
+            "recipient": recipient,
+            "units": units,
+            "codebook": codebook,
+            "columns": [c.spec for c in columns],
+            "attributes": list(self.plan.attributes),
+            "align": asdict(spelling) if self._rules else "given",
+        }
+        self._jobs = FeatureJobFolders(Path(state), json.dumps(about, sort_keys=True))
+        self._answers = SplitAnswers(self._jobs, ledger, recipient, self.plan.private, units)
+        self._maker = ReleaseMaker(
+            self._table,
+            self._identities,
+            self.plan,
+            ledger,
+            ShownColumns(self.name, units, codebook, columns),
+            Charged(recipient, tuple(new_attributes), people or ", ".join(named) or "row number"),
+            self._progress,
+        )
 
     def guarantee(self) -> Joint:
         """What is promised about one person's record."""
@@ -161,28 +138,19 @@ class FeatureParty:
 
     def folder(self, job: str) -> Path:
         """Where the state of a job is kept."""
-        return self._state / job
+        return self._jobs.folder(job)
 
     def phase(self, job: str) -> str | None:
         """How far a job is here; None where nothing of it is known."""
-        folder = self.folder(job)
-        for file, phase in (
-            ("answer", "answered"),
-            ("schema", "released"),
-            ("common", "aligned"),
-            ("binding.json", "begun"),
-        ):
-            if (folder / file).exists():
-                return phase
-        return None
+        return self._jobs.phase(job)
 
     def meeting(self, welcome: Welcome) -> FeaturePsi:
         """The alignment of a job with the label party's rows, from wherever it stands."""
         if self._rules is None:
             raise PeerError("The label party wants to align rows, which are given in this job.")
         job, nonce = welcome.job, welcome.nonce
-        if (self.folder(job) / "binding.json").exists():
-            self._bind(job, nonce)
+        if self._jobs.is_bound(job):
+            self._jobs.bind(job, nonce)
         return FeaturePsi(
             self.folder(job),
             self.name,
@@ -191,301 +159,72 @@ class FeatureParty:
             self._rules,
             self._ledger,
             self._recipient,
-            bind=lambda: self._bind(job, nonce),
+            bind=lambda: self._jobs.bind(job, nonce),
         )
 
     def rows(self, welcome: Welcome) -> Rows:
         """How many rows are given, and the digest of their IDs under the job's nonce."""
         digest, count = hmac.new(welcome.nonce, digestmod="sha256"), 0
-        for table, _, _ in self._pieces():
-            digest.update(framed_array(self._keys(table, count)))
-            count += len(table)
+        for piece, _, _ in self._table.pieces():
+            digest.update(framed_array(self._identities.keys(piece, count)))
+            count += len(piece)
         return Rows(self.name, welcome.job, count, digest.digest())
-
-    def _chosen(self, welcome: Welcome) -> ChosenRows:
-        return ChosenRows(self._digests, self.meeting(welcome).rows())
 
     def release(self, welcome: Welcome) -> tuple[Schema, list[Path]]:
         """The schema, and a file for each released column: made once a job, then found again."""
-        folder = self.folder(welcome.job)
-        self._bind(welcome.job, welcome.nonce)
-        if not (folder / "schema").exists():
-            self._make(welcome, folder)
-        return self.released(welcome.job)
+        job = welcome.job
+        self._jobs.bind(job, welcome.nonce)
+        if not self._jobs.is_released(job):
+            self._maker.make(welcome, self.folder(job), self._chosen(welcome))
+        return self.released(job)
 
     def released(self, job: str) -> tuple[Schema, list[Path]]:
         """The release that was made for a job."""
-        folder = self.folder(job)
-        return _own(folder / "schema", Schema), sorted(folder.glob("*.arrow"))
-
-    def _bind(self, job: str, nonce: bytes | None = None) -> None:
-        """Tie a job's folder to its recipient and configuration; refuse it to any other."""
-        about = {
-            "recipient": self._recipient,
-            "units": self._units,
-            "codebook": self._codebook,
-            "columns": [c.spec for c in self._columns],
-            "attributes": list(self.plan.attributes),
-            "align": asdict(self._spelling) if self._rules else "given",
-        }
-        text = json.dumps(about, sort_keys=True)
-        file = self.folder(job) / "binding.json"
-        if not file.exists():
-            if nonce is None:
-                raise PeerError(f"A split query came for job {job}, which was never released.")
-            file.parent.mkdir(parents=True, exist_ok=True)
-            plain = json.dumps({"nonce": nonce.hex(), "about": text}).encode()
-            atomic_files.write(file, atomic_files.with_checksum(plain))
-        known = atomic_files.read_json(
-            file, dict[str, str], atomic_files.AT_FEATURE_PARTY, checksum=True
-        )
-        if set(known) != {"about", "nonce"}:
-            raise atomic_files.damaged(file, atomic_files.AT_FEATURE_PARTY)
-        if known["about"] != text or (nonce is not None and known["nonce"] != nonce.hex()):
-            raise PrivacyError(
-                f"Job {job} began with another recipient or configuration. Bring that "
-                "configuration back to finish it, or let the label party begin a new job."
-            )
+        return self._jobs.released(job)
 
     def answer(self, query: SplitQuery) -> SplitValues:
         """The values behind cuts: one query a job, the same answer whenever it is repeated."""
-        folder = self.folder(query.job)
-        self._bind(query.job)
-        digest = hashlib.sha256(encode(query)).digest()
-        made = folder / "answer"
-        if made.exists():
-            known = _own(made, SplitValues)
-            if known.query != digest:
-                raise self._second(query.job)
-            return known
-        if not (folder / "schema").exists():
-            raise PeerError(f"A split query came for job {query.job}, which was never released.")
-        answer = SplitValues(query.job, digest, tuple(self._values(folder, query)))
-        self._record_answer(query, digest)
-        atomic_files.write(made, encode(answer))
-        return answer
+        return self._answers.answer(query)
 
-    def _record_answer(self, query: SplitQuery, digest: bytes) -> None:
-        """Log the answer before it leaves; the ledger, too, knows that there is one a job."""
-        counts = {str(c.column): len(c.codes) for c in query.columns}
-        body = {"job": query.job, "recipient": self._recipient, "cuts": counts}
-        with self._ledger.writing():
-            for entry in self._ledger.entries("answer"):
-                if entry.body["job"] == query.job:
-                    if entry.body["query"] != digest.hex():
-                        raise self._second(query.job)
-                    return
-            self._ledger.append("answer", {**body, "query": digest.hex()})
+    def _chosen(self, welcome: Welcome) -> ChosenRows | None:
+        """The rows that are common to all parties; None where rows are given."""
+        if self._rules is None:
+            return None
+        return ChosenRows(self._digests, self.meeting(welcome).rows())
 
-    def _second(self, job: str) -> PrivacyError:
-        return PrivacyError(
-            f"{self._recipient!r} asks a second, different split query in job {job}. "
-            "One is answered a job."
-        )
-
-    def _values(self, folder: Path, query: SplitQuery) -> Iterator[Values]:
-        columns = [c for c in self.plan.private for _ in c.release_names()]
-        for cuts in query.columns:
-            if cuts.column >= len(columns) or not columns[cuts.column].has_order:
-                raise PeerError(f"A split query names column {cuts.column}, which has no cuts.")
-            values = read_values(folder / f"{cuts.column:05d}.arrow")
-            if cuts.codes[-1] >= len(values):
-                raise PeerError(
-                    f"A split query names code {cuts.codes[-1]} of column {cuts.column}, "
-                    f"which has {len(values)} codes."
-                )
-            yield self._answered(columns[cuts.column], cuts, values, query.left_up_to)
-
-    def _answered(self, c: PrivateColumn, cuts: Cuts, values: Any, left_up_to: bool) -> Values:
-        cells = [float(values[code]) for code in cuts.codes]
-        if self._units == "raw" and isinstance(c.mapping, NumericMapping):
-            raw = tuple(map(RawUnits(c.mapping, left_up_to), cells))
-            inner = [(v, cell) for v, cell in zip(raw, cells, strict=True) if isfinite(v)]
-            # Cells narrower than a 32-bit float tells apart have no thresholds of their own.
-            if all(c.mapping.to_grid([v])[0] == cell for v, cell in inner):
-                return Values(cuts.column, "raw", raw)
-        return Values(cuts.column, "grid", tuple(cells))
-
-    def _make(self, welcome: Welcome, folder: Path) -> None:
-        for left in folder.glob("[0-9]*"):  # of a run that was cut short
-            left.unlink()
-        spool = OutgoingColumns(folder)
-        digest = hmac.new(welcome.nonce, digestmod="sha256")
-        chosen = self._chosen(welcome) if self._rules is not None else None
-        drawing = Drawing(
-            self._ledger,
-            self.plan.private,
-            self.plan.attributes,
-            job=welcome.job,
-            recipient=self._recipient,
-            budget=self.plan.budget,
-            new_attributes=self._new,
-            people=self._people,
-        )
-        seen = 0
-        with drawing:
-            for table, done, total in self._pieces():
-                rows = self._rows_of(table, seen)
-                keys = self._keys(table, seen)
-                people = self._people_of(table, seen, keys)
-                if chosen is None:
-                    digest.update(framed_array(keys))
-                else:
-                    here = chosen.among(seen, self._matched(table, seen, keys))
-                    rows, people = rows.where(here), people.filter(pa.array(here))
-                seen += len(table)
-                if len(people):
-                    spool.add(rows.released(drawing, people))
-                self._progress("desensitised", done, total)
-            self._progress("desensitised", 1, 1)
-            if not spool.rows:
-                raise DataError("The table has no rows")
-        withheld = [
-            self._codebook == "cuts" and c.has_order
-            for c in self.plan.private
-            for _ in c.release_names()
-        ]
-        spool.coded(
-            withheld=withheld,
-            order=None if chosen is None else chosen.order(),
-            progress=lambda n: self._progress("coded", n, len(withheld)),
-        )
-        schema = Schema(
-            self.name,
-            welcome.job,
-            spool.rows,
-            digest.digest() if chosen is None else chosen.ids(welcome.nonce),
-            self._codebook,
-            self._units,
-            self._columns,
-            (self.plan.budget.columns_per_row or 0) if self.plan.budget else 0,
-        )
-        atomic_files.write(folder / "schema", encode(schema))
-
-    def _rows_of(self, table: Any, first: int) -> RawRows | StoredRows:
-        """Some rows before their release, or as a stored one holds them."""
-        if self._stored is not None:
-            return StoredRows(tuple(self._stored.columns(table)), self._stored.manifest.release)
-        return RawRows(tuple(c.prepare(table, first) for c in self.plan.private))
-
-    def _described(self) -> Iterator[ColumnSchema]:
-        for number, c in enumerate(self.plan.private, 1):
-            name = f"{self.name}-{number}" if self._hidden else str(c.name)
-            yield ColumnSchema.of(c, name, self._units)
-
-    def _pieces(self) -> Iterator[tuple[Any, int, int]]:
-        """The table in pieces, with how much of it is done."""
-        if not isinstance(self._table, Path):
-            rows = len(self._table)
-            yield self._table, rows, rows
-            return
-        if self._stored is not None:
-            self._stored.check_parts()
-        files = table_files(self._table)
-        total, before = sum(f.stat().st_size for f in files), 0
-        width = sum(len(c.release_names()) for c in self.plan.private) + len(self._ids)
-        for file in files:
-            used = 0
-
-            def note(count: int) -> None:
-                nonlocal used
-                used = count
-
-            for piece in pieces(file, csv_types(self.plan.private), note, width):
-                yield piece, before + used, total
-            before += file.stat().st_size
+    def _stored(self, table: Any) -> StoredRelease | None:
+        """The release that a folder holds; None where a table holds raw values."""
+        if not isinstance(table, Path) or not (table / MANIFEST).exists():
+            return None
+        sampled = self.plan.budget is not None and self.plan.budget.columns_per_row is not None
+        gaps = sampled or self._identities.has_tombstones
+        return StoredRelease.of(table, self.plan.private, self._ledger, gaps=gaps)
 
     @cached_property
     def _digests(self) -> Digests:
         """The digest of each row's key; the drawing sees to it that they are still the table's."""
-        found, seen = [], 0
-        for table, done, total in self._pieces():
-            found.append(self._matched(table, seen, self._keys(table, seen)))
-            seen += len(table)
-            self._progress("IDs read", done, total)
-        return np.concatenate(found) if found else key_digests([])
+        return self._identities.digests(self._table, self._progress)
 
-    def _matched(self, table: Any, first: int, keys: pa.LargeBinaryArray) -> Digests:
-        """The digests by which rows are matched; those of forgotten people match nobody's."""
-        found = key_digests(keys)
-        if not self._has_tombstones:
-            return found
-        return without_forgotten(found, self._ledger, self._people_of(table, first, keys))
 
-    @cached_property
-    def _has_tombstones(self) -> bool:
-        return len(self._ledger.tombstones()) > 0
+def _described(party: str, plan: Plan, units: Units, *, hidden: bool) -> Iterator[ColumnSchema]:
+    for number, c in enumerate(plan.private, 1):
+        yield ColumnSchema.of(c, f"{party}-{number}" if hidden else str(c.name), units)
 
-    def _keys(self, table: Any, first: int) -> pa.LargeBinaryArray:
-        """What rows are matched by: their IDs as the job spells them."""
-        if isinstance(table, pa.Table) and self._ids:
-            return key_array(table, self._ids, self._spelling, first)
-        listed = [_listed(table, n) for n in self._ids]
-        keys = row_keys(listed, self._ids, self._spelling) if self._ids else []
-        return pa.array(keys, pa.large_binary())
 
-    def _people_of(self, table: Any, first: int, keys: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
-        """What the ledger knows people by: their IDs as it spells them, the same in every job."""
-        if not self._ids:
-            return pa.array(_row_numbers(first, len(table)), pa.large_binary())
-        spelling = self._ledger.ids
-        if self._spelling.spelling == spelling and not self._spelling.parts:
-            return keys
-        if isinstance(table, pa.Table):
-            return id_array(table, self._ids, first, spelling)
-        listed = [_listed(table, n) for n in self._ids]
-        return pa.array(id_bytes(listed, self._ids, first, spelling), pa.large_binary())
-
-    def _check_spelling(self, ledger: Ledger) -> None:
-        """Refuse a ledger that takes for two people whom the job takes for one."""
-        if ledger.ids == "exact" and self._spelling.spelling != "exact":
-            raise ParameterError(
-                "The ledger tells IDs apart by every character, and the job does not: one person "
-                'could be released as two. Write trim = false, case = "keep" and unicode = "none" '
-                'in [align] of the job file, or begin a ledger with ids = "canonical".'
-            )
-
-    def _check_names(self) -> None:
-        files = isinstance(self._table, Path)
-        tables: list[list[Hashable]] = (
-            [list(file_columns(f)) for f in table_files(self._table)]
-            if files
-            else [column_names(self._table)]
+def _check_ids(
+    ids: Sequence[str], spelling: Normalisation, ledger: Ledger | None, rules: AlignRules | None
+) -> None:
+    """Refuse IDs that are missing, or that the ledger, the job and its spelling disagree about."""
+    if ledger is not None and ledger.ids == "exact" and spelling.spelling != "exact":
+        raise ParameterError(
+            "The ledger tells IDs apart by every character, and the job does not: one person "
+            'could be released as two. Write trim = false, case = "keep" and unicode = "none" '
+            'in [align] of the job file, or begin a ledger with ids = "canonical".'
         )
-        for names in tables:
-            for name in [*self._declared(), *self._ids]:
-                if name not in names:
-                    raise ColumnError(
-                        name, "is declared but not in the table", hint=f"It has {names}."
-                    )
-            if files and self._stored is None:
-                kept = [str(n) for n in names if n not in self._ids]
-                named = [*self.plan.drop, *self.plan.public]
-                self.plan.check_names([*kept, *(i for i in named if i in self._ids)])
-
-    def _declared(self) -> list[Hashable]:
-        """The columns that a table must have; of a stored release those that came out."""
-        if self._stored is not None:
-            return [name for c in self.plan.private for name in c.release_names()]
-        return [c.name for c in self.plan.private]
-
-
-def _own(file: Path, kind: type[M]) -> M:
-    """A message that this party wrote to its disk."""
-    try:
-        return decode(file.read_bytes(), kind)
-    except WireError:
-        raise atomic_files.damaged(file, atomic_files.AT_FEATURE_PARTY) from None
-
-
-def _row_numbers(first: int, count: int) -> list[bytes]:
-    """Stand-ins for IDs where a table has none: a row is its place."""
-    return [str(row).encode() for row in range(first, first + count)]
-
-
-def _listed(table: Any, name: str) -> list[Any]:
-    if is_frame(table) and hasattr(table, "column"):
-        found: list[Any] = table.column(name).to_pylist()
-        return found
-    values: list[Any] = np.asarray(column(table, name)).tolist()
-    return values
+    if (ledger is not None or rules) and not ids:
+        raise ParameterError(
+            "A ledger remembers people, and rows are matched by them, so their IDs are needed. "
+            "Give ids='customer_id'."
+        )
+    if rules is not None:
+        spelling.check_columns(ids)

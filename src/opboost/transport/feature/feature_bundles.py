@@ -11,7 +11,8 @@ from opboost.config.job_file import FeatureConfig
 from opboost.errors import PeerError
 from opboost.ledger import Ledger
 from opboost.ledger.open_ledger import open_ledger
-from opboost.parties.feature.feature_party import FeatureParty, JobProgress
+from opboost.parties.feature.feature_party import FeatureParty
+from opboost.parties.feature.party_table import JobProgress
 from opboost.parties.message_checks import check_schema
 from opboost.parties.row_proof import Lock
 from opboost.protocol.messages import (

@@ -11,7 +11,8 @@ from opboost.config.job_file import FeatureConfig
 from opboost.errors import PrivacyError
 from opboost.ledger import Ledger
 from opboost.ledger.verify_ledger import holds
-from opboost.parties.feature.feature_party import FeatureParty, JobProgress
+from opboost.parties.feature.feature_party import FeatureParty
+from opboost.parties.feature.party_table import JobProgress
 from opboost.protocol.messages import Receipt, Welcome, decode
 from opboost.storage import atomic_files
 from opboost.transport.shared.manifest import versions

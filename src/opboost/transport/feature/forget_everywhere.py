@@ -29,7 +29,7 @@ from opboost.ledger.forget_person import erase, forgotten, remove_kept
 from opboost.ledger.open_ledger import person_bytes
 from opboost.ledger.renewal import refuse_open
 from opboost.ledger.verify_ledger import check_chain
-from opboost.parties.feature.feature_party import RELEASE
+from opboost.parties.feature.feature_job_folders import RELEASE
 from opboost.storage import atomic_files
 from opboost.transport.feature.feature_job import manifest_of
 

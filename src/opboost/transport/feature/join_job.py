@@ -22,7 +22,8 @@ from opboost.errors import ConfigError, PeerError, PrivacyError
 from opboost.grid import NumericMapping
 from opboost.ledger import Ledger
 from opboost.ledger.open_ledger import open_ledger
-from opboost.parties.feature.feature_party import RELEASE, JobProgress
+from opboost.parties.feature.feature_job_folders import RELEASE
+from opboost.parties.feature.party_table import JobProgress
 from opboost.protocol.entropy_coding import warm_up
 from opboost.protocol.envelope import MAX_MESSAGE_BYTES
 from opboost.protocol.messages import (

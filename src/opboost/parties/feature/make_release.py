@@ -1,0 +1,119 @@
+"""The release that a feature party makes in a job: rows drawn once, coded, kept with a schema."""
+
+from __future__ import annotations
+
+import hmac
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from opboost.config import Plan
+from opboost.errors import DataError
+from opboost.ledger import Drawing, Ledger
+from opboost.parties.feature.outgoing_columns import OutgoingColumns
+from opboost.parties.feature.outgoing_rows import ChosenRows
+from opboost.parties.feature.party_table import JobProgress, PartyTable
+from opboost.parties.feature.row_identities import RowIdentities
+from opboost.protocol.messages import Books, ColumnSchema, Schema, Units, Welcome, encode
+from opboost.storage import atomic_files
+from opboost.storage.framing import framed_array
+
+
+@dataclass(frozen=True, slots=True)
+class ShownColumns:
+    """What the label party is shown of the columns, and under which settings."""
+
+    party: str
+    units: Units
+    codebook: Books
+    columns: tuple[ColumnSchema, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Charged:
+    """What a release is recorded under in the ledger."""
+
+    recipient: str
+    new_attributes: tuple[str, ...]
+    people: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseMaker:
+    """Desensitises a table through the ledger, and writes what is to be sent."""
+
+    table: PartyTable
+    identities: RowIdentities
+    plan: Plan
+    ledger: Ledger
+    shown: ShownColumns
+    charged: Charged
+    progress: JobProgress
+
+    def make(self, welcome: Welcome, folder: Path, chosen: ChosenRows | None) -> None:
+        """Write the release of a job into its folder, of the chosen rows or of all; schema last."""
+        for left in folder.glob("[0-9]*"):  # of a run that was cut short
+            left.unlink()
+        spool = OutgoingColumns(folder)
+        ids = self._draw(welcome, spool, chosen)
+        self._code(spool, chosen)
+        budget = self.plan.budget
+        schema = Schema(
+            self.shown.party,
+            welcome.job,
+            spool.rows,
+            ids,
+            self.shown.codebook,
+            self.shown.units,
+            self.shown.columns,
+            (budget.columns_per_row or 0) if budget else 0,
+        )
+        atomic_files.write(folder / "schema", encode(schema))
+
+    def _draw(self, welcome: Welcome, spool: OutgoingColumns, chosen: ChosenRows | None) -> bytes:
+        """Draw the rows into ``spool``; returns the digest of their IDs under the job's nonce."""
+        digest = hmac.new(welcome.nonce, digestmod="sha256")
+        seen = 0
+        with self._drawing(welcome.job) as drawing:
+            for piece, done, total in self.table.pieces():
+                rows = self.table.rows(piece, seen)
+                keys = self.identities.keys(piece, seen)
+                people = self.identities.people(piece, seen, keys)
+                if chosen is None:
+                    digest.update(framed_array(keys))
+                else:
+                    here = chosen.among(seen, self.identities.matched(piece, seen, keys))
+                    rows, people = rows.where(here), people.filter(pa.array(here))
+                seen += len(piece)
+                if len(people):
+                    spool.add(rows.released(drawing, people))
+                self.progress("desensitised", done, total)
+            self.progress("desensitised", 1, 1)
+            if not spool.rows:
+                raise DataError("The table has no rows")
+        return digest.digest() if chosen is None else chosen.ids(welcome.nonce)
+
+    def _drawing(self, job: str) -> Drawing:
+        return Drawing(
+            self.ledger,
+            self.plan.private,
+            self.plan.attributes,
+            job=job,
+            recipient=self.charged.recipient,
+            budget=self.plan.budget,
+            new_attributes=self.charged.new_attributes,
+            people=self.charged.people,
+        )
+
+    def _code(self, spool: OutgoingColumns, chosen: ChosenRows | None) -> None:
+        withheld = [
+            self.shown.codebook == "cuts" and c.has_order
+            for c in self.plan.private
+            for _ in c.release_names()
+        ]
+        spool.coded(
+            withheld=withheld,
+            order=None if chosen is None else chosen.order(),
+            progress=lambda n: self.progress("coded", n, len(withheld)),
+        )

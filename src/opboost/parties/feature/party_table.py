@@ -1,0 +1,83 @@
+"""A feature party's table: its names checked, its rows read in pieces, raw or released before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from opboost.columns.dataframes import column_names
+from opboost.config import Plan
+from opboost.errors import ColumnError
+from opboost.files.read_tables import column_names as file_columns
+from opboost.files.read_tables import csv_types, pieces, table_files
+from opboost.files.stored_release import StoredRelease
+from opboost.parties.feature.outgoing_rows import RawRows, StoredRows
+
+JobProgress = Callable[[str, int, int], None]
+"""Told what is done, how much of it, and of how much in all."""
+
+
+class PartyTable:
+    """The table that a feature party releases columns of, in memory or in files.
+
+    Of a table that is a stored release, ``stored`` knows the columns and what was drawn.
+    """
+
+    def __init__(
+        self, table: Any, plan: Plan, ids: Sequence[str], stored: StoredRelease | None
+    ) -> None:
+        self._table, self._plan, self._ids, self.stored = table, plan, list(ids), stored
+        self._check_names()
+
+    def pieces(self) -> Iterator[tuple[Any, int, int]]:
+        """The table in pieces, with how much of it is done."""
+        if not isinstance(self._table, Path):
+            rows = len(self._table)
+            yield self._table, rows, rows
+            return
+        if self.stored is not None:
+            self.stored.check_parts()
+        files = table_files(self._table)
+        total, before = sum(f.stat().st_size for f in files), 0
+        width = sum(len(c.release_names()) for c in self._plan.private) + len(self._ids)
+        for file in files:
+            used = 0
+
+            def note(count: int) -> None:
+                nonlocal used
+                used = count
+
+            for piece in pieces(file, csv_types(self._plan.private), note, width):
+                yield piece, before + used, total
+            before += file.stat().st_size
+
+    def rows(self, piece: Any, first: int) -> RawRows | StoredRows:
+        """The rows of a piece before their release, or as a stored one holds them."""
+        if self.stored is not None:
+            return StoredRows(tuple(self.stored.columns(piece)), self.stored.manifest.release)
+        return RawRows(tuple(c.prepare(piece, first) for c in self._plan.private))
+
+    def _check_names(self) -> None:
+        files = isinstance(self._table, Path)
+        tables: list[list[Hashable]] = (
+            [list(file_columns(f)) for f in table_files(self._table)]
+            if files
+            else [column_names(self._table)]
+        )
+        for names in tables:
+            for name in [*self._declared(), *self._ids]:
+                if name not in names:
+                    raise ColumnError(
+                        name, "is declared but not in the table", hint=f"It has {names}."
+                    )
+            if files and self.stored is None:
+                kept = [str(n) for n in names if n not in self._ids]
+                named = [*self._plan.drop, *self._plan.public]
+                self._plan.check_names([*kept, *(i for i in named if i in self._ids)])
+
+    def _declared(self) -> list[Hashable]:
+        """The columns that a table must have; of a stored release those that came out."""
+        if self.stored is not None:
+            return [name for c in self._plan.private for name in c.release_names()]
+        return [c.name for c in self._plan.private]

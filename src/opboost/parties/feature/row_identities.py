@@ -1,0 +1,78 @@
+"""By what a feature party's rows are matched with others, and remembered in the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from opboost.columns.dataframes import column, is_frame
+from opboost.columns.row_ids import id_array, id_bytes
+from opboost.ledger import Ledger
+from opboost.parties.feature.outgoing_rows import without_forgotten
+from opboost.parties.feature.party_table import JobProgress, PartyTable
+from opboost.psi.row_keys import Digests, Normalisation, key_array, key_digests, row_keys
+
+
+class RowIdentities:
+    """The ID columns of a table, as the job spells them and as the ledger does."""
+
+    def __init__(self, ids: Sequence[str], spelling: Normalisation, ledger: Ledger) -> None:
+        self._ids, self._spelling, self._ledger = list(ids), spelling, ledger
+
+    @cached_property
+    def has_tombstones(self) -> bool:
+        """Whether anybody was forgotten by the ledger."""
+        return len(self._ledger.tombstones()) > 0
+
+    def keys(self, piece: Any, first: int) -> pa.LargeBinaryArray:
+        """What rows are matched by: their IDs as the job spells them."""
+        if isinstance(piece, pa.Table) and self._ids:
+            return key_array(piece, self._ids, self._spelling, first)
+        listed = [_listed(piece, n) for n in self._ids]
+        keys = row_keys(listed, self._ids, self._spelling) if self._ids else []
+        return pa.array(keys, pa.large_binary())
+
+    def people(self, piece: Any, first: int, keys: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
+        """What the ledger knows people by: their IDs as it spells them, the same in every job."""
+        if not self._ids:
+            return pa.array(_row_numbers(first, len(piece)), pa.large_binary())
+        spelling = self._ledger.ids
+        if self._spelling.spelling == spelling and not self._spelling.parts:
+            return keys
+        if isinstance(piece, pa.Table):
+            return id_array(piece, self._ids, first, spelling)
+        listed = [_listed(piece, n) for n in self._ids]
+        return pa.array(id_bytes(listed, self._ids, first, spelling), pa.large_binary())
+
+    def matched(self, piece: Any, first: int, keys: pa.LargeBinaryArray) -> Digests:
+        """The digests by which rows are matched; those of forgotten people match nobody's."""
+        found = key_digests(keys)
+        if not self.has_tombstones:
+            return found
+        return without_forgotten(found, self._ledger, self.people(piece, first, keys))
+
+    def digests(self, table: PartyTable, progress: JobProgress) -> Digests:
+        """The digests by which all rows of a table are matched."""
+        found, seen = [], 0
+        for piece, done, total in table.pieces():
+            found.append(self.matched(piece, seen, self.keys(piece, seen)))
+            seen += len(piece)
+            progress("IDs read", done, total)
+        return np.concatenate(found) if found else key_digests([])
+
+
+def _row_numbers(first: int, count: int) -> list[bytes]:
+    """Stand-ins for IDs where a table has none: a row is its place."""
+    return [str(row).encode() for row in range(first, first + count)]
+
+
+def _listed(table: Any, name: str) -> list[Any]:
+    if is_frame(table) and hasattr(table, "column"):
+        found: list[Any] = table.column(name).to_pylist()
+        return found
+    values: list[Any] = np.asarray(column(table, name)).tolist()
+    return values

@@ -1,0 +1,172 @@
+"""Which calls the label party's server admits, and what the sender of a refused one is told."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import Counter
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.flight as flight
+
+from opboost.errors import OpBoostError, PeerError
+from opboost.protocol.envelope import check_version
+from opboost.storage import atomic_files
+from opboost.transport.label.connection_limits import ConnectionLimits
+from opboost.transport.label.label_server_process import DISK
+from opboost.transport.label.logins import Logins, NotLoggedInError
+from opboost.transport.label.served_job import ServedJob
+from opboost.transport.shared.tls import CLAIMED, SESSION
+
+MAX_CALLS = 16
+"""Calls that one party may have open at a time."""
+
+HEADERS = "headers"
+"""The name under which a call's headers are found in its context."""
+
+
+class FloodError(PeerError):
+    """More calls at a time than one sender may have."""
+
+
+class CallAdmission:
+    """Names the caller of each call, and counts the calls that each party has open."""
+
+    def __init__(self, job: ServedJob, logins: Logins, limits: ConnectionLimits) -> None:
+        self.log, self.limits = job.log, limits
+        self._record, self._by_certificate = job.record, job.ca is not None
+        self._logins = logins
+        self._lock = threading.Lock()
+        self._calls: Counter[str] = Counter()
+
+    def call(
+        self, context: flight.ServerCallContext, step: str, body: pa.Buffer | None = None
+    ) -> AdmittedCall:
+        """The context of one call, in which it is admitted under its caller's name or refused."""
+        return AdmittedCall(self, context, step, body)
+
+    def enter(self, account: str) -> None:
+        """Count a call; a party may have few at a time, for each holds a thread and its stack."""
+        with self._lock:
+            if self._calls[account] >= MAX_CALLS:
+                raise FloodError(f"Party {account!r} has {MAX_CALLS} calls open already.")
+            self._calls[account] += 1
+
+    def leave(self, account: str) -> None:
+        """A call has ended."""
+        with self._lock:
+            self._calls[account] -= 1
+
+    def named(self, context: flight.ServerCallContext) -> str:
+        """Whom TLS says is calling; one that is not of this job, or is revoked, is turned away."""
+        if self._by_certificate:
+            party = str(context.peer_identity().decode(errors="replace"))
+        else:
+            party = str(context.get_middleware(HEADERS).claimed)
+        if party not in self._record.parties:
+            raise flight.FlightUnauthorizedError(f"{party[:63]!r} is no party of this job.")
+        if party in self._record.revoked:
+            raise flight.FlightUnauthorizedError(f"Party {party!r} is revoked.")
+        return party
+
+    def logged_in(
+        self, context: flight.ServerCallContext, party: str, step: str, body: pa.Buffer | None
+    ) -> bool:
+        """Whether the caller has proved its name; one that has not may do nothing but that."""
+        if self._logins.is_open(context.get_middleware(HEADERS).session, party):
+            return True
+        if body is not None:  # told first: other versions log in in other ways
+            check_version(body.slice(0, min(body.size, 2**16)).to_pybytes())
+        if step not in ("hello", "login"):
+            raise NotLoggedInError(f"Party {party!r} has not logged in. Say hello first.")
+        return False
+
+
+class AdmittedCall:
+    """Names the caller, and turns what goes wrong into a sentence for it and a line in the log."""
+
+    def __init__(
+        self,
+        admission: CallAdmission,
+        context: flight.ServerCallContext,
+        step: str,
+        body: pa.Buffer | None,
+    ) -> None:
+        self._admission, self._context, self._step, self._body = admission, context, step, body
+        self._party, self._peer = "?", context.peer()
+        self._account = ""
+
+    def __enter__(self) -> str:
+        """Raises unless the caller may take this step: then nothing of the call is looked at."""
+        admission = self._admission
+        try:
+            party = admission.named(self._context)
+            self._party = party
+            known = admission.logged_in(self._context, party, self._step, self._body)
+            # Who has not logged in uses up nothing of the party that it says it is.
+            self._account = party if known else f"{party}?"
+            admission.enter(self._account)
+            admission.limits.named(self._peer, self._account)
+        except (flight.FlightError, PeerError) as error:
+            why = first_line(error)[:300]
+            event = "flood" if isinstance(error, FloodError) else "refused"
+            admission.log.write(event, step=self._step, party=self._party, why=why)
+            if isinstance(error, PeerError):
+                raise _told(error, why) from None
+            raise
+        return self._party
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._admission.leave(self._account)
+        self._admission.limits.ended(self._peer)
+        if error is None or isinstance(error, GeneratorExit):  # the answer was not read
+            return
+        if isinstance(error, PeerError):
+            why = str(error)
+        elif isinstance(error, OpBoostError):
+            why = f"A message cannot be used ({type(error).__name__})."
+        elif isinstance(error, MemoryError | pa.ArrowMemoryError):
+            why = "A stream needs more memory than a party may use here."
+        elif isinstance(error, pa.ArrowException | OSError):
+            why = f"A stream broke off or is damaged ({type(error).__name__})."
+        else:
+            why = "The label party cannot use the message."
+        if _is_disk(error):
+            os._exit(DISK)  # nobody can be served; the training process tells why
+        internal = "" if isinstance(error, OpBoostError) else type(error).__name__
+        self._admission.log.write(
+            "refused", party=self._party, step=self._step, why=why[:300], error=internal
+        )
+        raise _told(error, why[:1000]) from None
+
+
+def first_line(error: BaseException) -> str:
+    """What an error of the transport says, without its details."""
+    return str(error).split("\n", 1)[0].split(". Detail:", 1)[0]
+
+
+def _told(error: BaseException, why: str) -> flight.FlightError:
+    """What the sender of a refused call gets: it may try again where it only has to log in."""
+    if isinstance(error, NotLoggedInError):
+        return flight.FlightUnauthenticatedError(why)
+    return flight.FlightServerError(why)
+
+
+def _is_disk(error: BaseException) -> bool:
+    return isinstance(error, OSError) and error.errno in atomic_files.NO_ROOM
+
+
+class HeaderFactory(flight.ServerMiddlewareFactory):  # type: ignore[misc]
+    """Reads a call's headers."""
+
+    def start_call(self, info: Any, headers: dict[str, list[str]]) -> _Headers:
+        """The headers of a call that begins."""
+        return _Headers(headers.get(CLAIMED, [""])[0], headers.get(SESSION, [""])[0])
+
+
+class _Headers(flight.ServerMiddleware):  # type: ignore[misc]
+    """A call's session, and in plaintext on loopback its sender's name, unproved."""
+
+    def __init__(self, claimed: str, session: str) -> None:
+        self.claimed, self.session = claimed, session

@@ -1,0 +1,48 @@
+"""The steps after a release, as the label party's server takes them: split query and farewell."""
+
+from __future__ import annotations
+
+import time
+
+from opboost.errors import PeerError
+from opboost.protocol.messages import Ack, Farewell, Poll, decode, encode
+from opboost.transport.label.job_folder import HOLD_SECONDS
+from opboost.transport.label.receive_columns import check_split_values
+from opboost.transport.label.served_job import ServedJob
+
+
+class ClosingSteps:
+    """``poll`` until there is a split query, ``answer`` it, and ``heard`` when the job is done."""
+
+    def __init__(self, job: ServedJob) -> None:
+        self._job = job
+
+    def poll(self, party: str, data: bytes) -> bytes:
+        """The split query, or a farewell when the job is done."""
+        self._job.check_job(decode(data, Poll).job)
+        box = self._job.box(party)
+        end = time.monotonic() + HOLD_SECONDS
+        while time.monotonic() < end:
+            if self._job.is_done:
+                return encode(Farewell(self._job.record.job))
+            self._job.check_refusal(box)
+            if box.has("query") and not box.has("answer"):
+                return box.read("query")
+            time.sleep(0.02)
+        return self._job.ack("wait")
+
+    def answer(self, party: str, data: bytes) -> bytes:
+        """The values behind the cuts that were asked for."""
+        box = self._job.box(party)
+        query = check_split_values(self._job.record, box, data)
+        box.write("answer", data)
+        self._job.log.write("answered", party=party, cuts=sum(len(c.codes) for c in query.columns))
+        return self._job.ack("answer")
+
+    def heard(self, party: str, data: bytes) -> bytes:
+        """The party knows that the job is done: nobody needs to wait for it any more."""
+        self._job.check_job(decode(data, Ack).job)
+        if not self._job.is_done:
+            raise PeerError("The job is not done yet.")
+        self._job.box(party).write("farewell", b"")
+        return self._job.ack("heard")

@@ -1,0 +1,46 @@
+"""The steps by which a feature party proves its name to the label party's server."""
+
+from __future__ import annotations
+
+from opboost.errors import PeerError
+from opboost.protocol.messages import Challenge, Hello, Login, Welcome, decode, encode
+from opboost.transport.label.job_folder import newest_receipt
+from opboost.transport.label.logins import Logins
+from opboost.transport.label.served_job import ServedJob
+from opboost.transport.shared.tls import check_login
+
+
+class LoginSteps:
+    """``hello``, then ``login``; ``certificate`` is the label party's own."""
+
+    def __init__(self, job: ServedJob, logins: Logins, certificate: bytes) -> None:
+        self._job, self._logins, self._certificate = job, logins, certificate
+
+    def hello(self, peer: str, party: str, data: bytes) -> bytes:
+        """A challenge for this connection; nothing of the job is told before it is met."""
+        hello = decode(data, Hello)
+        _check_own(party, hello.party)
+        return encode(Challenge(self._logins.challenged(peer, hello), self._certificate))
+
+    def login(self, peer: str, party: str, data: bytes) -> bytes:
+        """A session for a party that signed its challenge and has the same job file."""
+        login = decode(data, Login)
+        hello, nonce = self._logins.challenge(peer)
+        _check_own(party, hello.party)
+        record = self._job.record
+        if self._job.ca is not None:
+            check_login(login, hello, record.label_party, nonce, self._job.ca)
+        if hello.job_hash.hex() != record.hash:
+            raise PeerError(
+                "The job files differ: the label party's has SHA-256 "
+                f"{record.hash[:16]}..., party {party!r} has {hello.job_hash.hex()[:16]}.... "
+                "All parties need the same file, byte by byte."
+            )
+        receipt = newest_receipt(self._job.folder.parent, party) if record.receipts else b""
+        session = self._logins.opened(party)
+        return encode(Welcome(record.job, bytes.fromhex(record.nonce), receipt, session))
+
+
+def _check_own(party: str, claimed: str) -> None:
+    if claimed != party:
+        raise PeerError(f"The certificate is for {party!r}, the message from {claimed!r}.")

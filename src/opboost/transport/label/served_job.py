@@ -1,0 +1,60 @@
+"""The job that the label party's server serves: its folder, and what every step needs of it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from opboost.errors import PeerError
+from opboost.protocol.messages import Ack, encode
+from opboost.transport.label.job_folder import HOLD_SECONDS, JobRecord, PartyFolder
+from opboost.transport.shared.logs import Log
+
+
+@dataclass(frozen=True, slots=True)
+class ServedJob:
+    """A job under way, as the process sees it that faces the network."""
+
+    folder: Path
+    record: JobRecord
+    log: Log
+    ca: bytes | None
+    """The authority that signs the parties' certificates; None in plaintext on loopback."""
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def box(self, party: str) -> PartyFolder:
+        """The folder of a party."""
+        return PartyFolder(self.folder, party)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the training process has finished the job."""
+        return (self.folder / "manifest.json").exists()
+
+    def ack(self, step: str, there: tuple[int, ...] = ()) -> bytes:
+        """The answer that a step was taken, or is to be waited for, and what is there already."""
+        return encode(Ack(self.record.job, step, there))
+
+    def check_job(self, job: str) -> None:
+        """Refuse a message of another job."""
+        if job != self.record.job:
+            raise PeerError("The label party works on another job now. Join again.")
+
+    def check_refusal(self, box: PartyFolder) -> None:
+        """Tell a party, once, why the label party cannot use what it sent."""
+        with self.lock:
+            why = box.take_refusal()
+        if why:
+            raise PeerError(why)
+
+    def held(self, there: Callable[[], bool]) -> bool:
+        """Wait a while for something to be there; returns whether it is."""
+        end = time.monotonic() + HOLD_SECONDS
+        while not there():
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.02)
+        return True

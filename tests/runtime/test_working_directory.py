@@ -100,8 +100,8 @@ def engine(name):
 
 
 GATE = """
-from opboost.transport.label.label_server_process import GateProcess
-with GateProcess():
+from opboost.transport.label.label_server_process import LabelServerProcess
+with LabelServerProcess():
     pass
 """
 

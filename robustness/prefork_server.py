@@ -125,7 +125,7 @@ def _load() -> None:
     import opboost.files.train_and_predict
     import opboost.parties.label.label_party
     import opboost.transport.feature.join_job
-    import opboost.transport.label.network_training  # noqa: F401
+    import opboost.transport.label.run_over_network  # noqa: F401
     from opboost.boosting import xgboost_backend  # noqa: F401
     from opboost.protocol.entropy_coding import warm_up
 

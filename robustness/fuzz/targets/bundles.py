@@ -142,8 +142,8 @@ def _prepare_inside(number: int, home: Path) -> FuzzDrill:
     bundle = open_bundle(made[number], tools.identity.ca)
     opened = home / "opened"
     opened.mkdir()
-    job = label_bundles._Job(bank, bank.state / bundle.header.job, tools)
-    bundle.extract(tools.key, opened, job._unlocked(bundle.header)[1])
+    job = label_bundles.BundleJob(bank, bank.state / bundle.header.job, tools)
+    bundle.extract(tools.key, opened, job.intake.unlocked(bundle.header)[1])
     items = {file.name: file.read_bytes() for file in sorted(opened.iterdir())}
     inside = home / "inside"
     names, contents = list(items), list(items.values())
@@ -160,7 +160,7 @@ def _prepare_inside(number: int, home: Path) -> FuzzDrill:
         for place, name in enumerate(names):
             content = data[1:] if place == data[0] else contents[place]
             (inside / name).write_bytes(content)
-        job._check_inside(inside, "shop", number)
+        job.intake.check_inside(inside, "shop", number)
 
     return FuzzDrill(make, feed)
 

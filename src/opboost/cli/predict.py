@@ -80,7 +80,7 @@ def _with_peers(
     with ExitStack() as stack:
         gate = stack.enter_context(LabelServerProcess())  # it loads while this process does
         from opboost.config.job_file import load_label
-        from opboost.transport.label.network_prediction import predict_with_peers
+        from opboost.transport.label.run_over_network import predict_with_peers
 
         found = replace(load_label(config), table=table)
         board = stack.enter_context(LiveView(console))

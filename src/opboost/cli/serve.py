@@ -52,7 +52,7 @@ def serve(
         gate = stack.enter_context(LabelServerProcess())  # it loads while this process does
         from opboost.config.job_file import load_label
         from opboost.transport.label.job_metrics import serving_metrics
-        from opboost.transport.label.network_training import serve as run
+        from opboost.transport.label.run_over_network import serve as run
 
         found = load_label(config)
         stack.enter_context(serving_metrics(metrics, found.state))

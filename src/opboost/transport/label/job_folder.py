@@ -18,34 +18,20 @@ repeated.  The gate writes what came in; the training process writes questions::
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from opboost.columns.codebook import CodedColumn
 from opboost.errors import PeerError, WireError
-from opboost.parties.alignment import Match, PsiPeer
 from opboost.parties.row_proof import RowProof
-from opboost.protocol.column_streams import ColumnHead
 from opboost.protocol.messages import (
     MAX_POINTS,
-    Aligned,
-    Points,
-    Schema,
-    SplitQuery,
-    SplitValues,
-    Welcome,
     check_job,
     check_party,
-    decode,
     decode_receipt,
     encode,
 )
-from opboost.protocol.stored_columns import read_column
-from opboost.psi.blinding import Secret, at_once
+from opboost.psi.blinding import Secret
 from opboost.psi.common_rows import Common
 from opboost.psi.curve_points import piece_count
 from opboost.storage import atomic_files
@@ -55,9 +41,6 @@ Way = Literal["network", "bundles"]
 
 STEPS = ("feature", "raised")
 _OWN = ("query", "aligned", "expected", "refused", "points", "due", "proved")
-
-POLL_SECONDS = 0.02
-"""Seconds between two looks at the folder."""
 
 HOLD_SECONDS = 5.0
 """Seconds for which a question "is there something to do?" is held before the answer "not yet"."""
@@ -195,7 +178,7 @@ class PartyFolder:
 
     def pieces(self, step: str) -> list[int]:
         """The pieces of points that are there."""
-        return _numbers(self.folder, step)
+        return piece_numbers(self.folder, step)
 
     def points(self) -> dict[str, Any]:
         """What is known of the party's points: their secret's tag, how many, later their bytes."""
@@ -237,6 +220,11 @@ class PartyFolder:
         rows, proof = self.row_proof()
         return rows, proof.ids
 
+    def expect(self, rows: int, proof: RowProof) -> None:
+        """Note how many rows the party's release must have, and this side's half of the proof."""
+        expected = _Expected(rows, proof.ids.hex(), proof.secret.key.hex())
+        self.note("expected", asdict(expected))
+
     def row_proof(self) -> tuple[int, RowProof]:
         """How many rows are common, and the label party's half of the proof that both know them."""
         known: _Expected | None = self.noted("expected", _Expected)
@@ -275,127 +263,9 @@ class PartyFolder:
         return "answered" if self.has("answer") else "asked"
 
 
-def _numbers(folder: Path, suffix: str) -> list[int]:
+def piece_numbers(folder: Path, suffix: str) -> list[int]:
+    """The pieces of points that a folder has under a suffix."""
     return sorted(int(f.stem) for f in folder.glob(f"[0-9]*.{suffix}"))
-
-
-class JobFolderChannel:
-    """The channel to a party whose messages arrive, or have arrived, in its mailbox."""
-
-    def __init__(
-        self, job: Path, party: str, *, wait: float, watch: Callable[[], None] = lambda: None
-    ) -> None:
-        self._box, self._party = PartyFolder(job, party), party
-        self._ours = job / "align" / party
-        self._wait, self._watch = wait, watch
-
-    @property
-    def party(self) -> str:
-        """The party's name, which its certificate proved to the gate."""
-        return self._party
-
-    def offer(self, welcome: Welcome, side: PsiPeer) -> None:
-        """Leave the label party's points for the party to fetch."""
-        self._ours.mkdir(parents=True, exist_ok=True)
-        for piece in side.pieces(_numbers(self._ours, "label")):
-            atomic_files.write(self._ours / f"{piece.piece:05d}.label", encode(piece))
-            self._watch()
-
-    def met(self, side: PsiPeer) -> Match:
-        """Wait for the party's points; what cannot be used is refused, and may come again."""
-        while True:
-            self._until(lambda: not self._box.has("refused"), "other points")
-            try:
-                return self._met(side)
-            except WireError as error:
-                for file in self._ours.glob("*.doubled"):
-                    file.unlink()
-                side.forget_theirs()
-                self._box.write("refused", f"The points cannot be used: {error}".encode())
-
-    def _met(self, side: PsiPeer) -> Match:
-        self._until(lambda: self._box.has("points"), "its points")
-        count = piece_count(self._box.points()["total"])
-        arriving = (self._arrived("feature", number) for number in range(count))
-        doubled = b"".join(at_once(partial(self._doubled, side), arriving))
-        ours = (self._arrived("raised", number) for number in range(piece_count(side.total)))
-        raised = b"".join(points.points for points in ours)
-        return side.met(raised, doubled)
-
-    def _arrived(self, step: str, number: int) -> Points:
-        file = self._box.piece(step, number)
-        self._watch()
-        self._until(file.exists, "its points")
-        return decode(file.read_bytes(), Points)
-
-    def _doubled(self, side: PsiPeer, theirs: Points) -> bytes:
-        file = self._ours / f"{theirs.piece:05d}.doubled"
-        side.check(theirs)
-        if not file.exists():
-            atomic_files.write(file, atomic_files.with_checksum(side.doubled(theirs)))
-        return atomic_files.read_checked(file, atomic_files.AT_LABEL_PARTY)
-
-    def tell(self, aligned: Aligned, proof: RowProof) -> None:
-        """Leave the common rows for the party to fetch, and keep this side's half of the proof."""
-        expected = _Expected(aligned.count, proof.ids.hex(), proof.secret.key.hex())
-        self._box.note("expected", asdict(expected))
-        self._box.write("aligned", encode(aligned))
-
-    def forget(self) -> None:
-        """Take the party's points away."""
-        self._box.forget_points()
-
-    def refuse(self, why: str) -> None:
-        """Leave the reason, and stay a moment for the party to fetch it."""
-        self._box.write("refused", why.encode())
-        end = time.monotonic() + 2 * HOLD_SECONDS
-        while self._box.has("refused") and time.monotonic() < end:
-            self._watch()
-            time.sleep(POLL_SECONDS)
-        time.sleep(10 * POLL_SECONDS)  # let the answer leave
-        (self._box.folder / "refused").unlink(missing_ok=True)
-
-    def open(self, welcome: Welcome) -> Schema:
-        """Wait for the whole release."""
-        self._until(lambda: self._box.has("sent"), "its release")
-        return decode(self._box.read("schema"), Schema)
-
-    def columns(self) -> Iterator[tuple[ColumnHead, CodedColumn]]:
-        """The columns from their files."""
-        return map(read_column, self.files())
-
-    def files(self) -> Iterator[Path]:
-        """The files of the columns."""
-        return map(self._box.column, self._box.columns())
-
-    def ask(self, query: SplitQuery) -> None:
-        """Leave the query for the party to fetch."""
-        data = encode(query)
-        if self._box.has("query") and self._box.read("query") != data:
-            raise PeerError(
-                "The model is another than the one whose split query was sent: the table or the "
-                "booster's settings changed in mid-job. Bring them back, or begin anew (--again)."
-            )
-        self._box.write("query", data)
-
-    def answer(self) -> SplitValues:
-        """Wait for the answer."""
-        self._until(lambda: self._box.has("answer"), "its split values")
-        return decode(self._box.read("answer"), SplitValues)
-
-    def close(self) -> None:
-        """The job's manifest says it."""
-
-    def _until(self, there: Callable[[], bool], what: str) -> None:
-        end = time.monotonic() + self._wait
-        while not there():
-            self._watch()
-            if time.monotonic() > end:
-                raise PeerError(
-                    f"Party {self._party!r} did not send {what} within {self._wait:g} s. "
-                    "Start again when it is ready: nothing that came in is lost."
-                )
-            time.sleep(POLL_SECONDS)
 
 
 def jobs(state: Path) -> list[Path]:
@@ -450,5 +320,5 @@ def aligned_share(job: Path, record: JobRecord, box: PartyFolder) -> float:
     ours = job / "align" / box.folder.name
     total = box.points().get("total", record.rows)
     due = 2 * piece_count(record.rows) + 2 * piece_count(total)
-    done = sum(len(_numbers(ours, kind)) for kind in ("label", "doubled"))
+    done = sum(len(piece_numbers(ours, kind)) for kind in ("label", "doubled"))
     return min(0.99, (done + sum(len(box.pieces(step)) for step in STEPS)) / due)

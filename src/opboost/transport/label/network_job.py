@@ -6,21 +6,18 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from opboost.config.job_file import LabelConfig
 from opboost.errors import ConfigError
-from opboost.protocol.messages import Welcome
 from opboost.storage import atomic_files
-from opboost.transport.label.job_folder import JobFolderChannel, JobRecord, PartyFolder, status
-from opboost.transport.label.label_job import Data, alignment_figures, check_data, current
+from opboost.transport.label.job_folder import JobRecord, PartyFolder, status
+from opboost.transport.label.job_folder_channel import JobFolderChannel
+from opboost.transport.label.label_job import current
 from opboost.transport.label.label_server_process import LabelServerProcess
-from opboost.transport.shared.job_integrity import check, check_version
+from opboost.transport.shared.job_integrity import check
 from opboost.transport.shared.logs import Log, taken_up
 from opboost.transport.shared.tls import Identity, check_loopback, read_identity
-
-if TYPE_CHECKING:
-    from opboost.parties.label.label_party import LabelParty
 
 LINGER_SECONDS = 60.0
 """Seconds for which the gate stays open after the end, so that parties learn of it."""
@@ -30,7 +27,6 @@ Watch = Callable[[dict[str, Any]], None]
 
 Opened = Callable[[str], None]
 """Told the address at which parties are served."""
-
 
 Say = Callable[[str], None]
 """Told what the operator should know."""
@@ -48,30 +44,26 @@ def checked_identity(config: LabelConfig, *, insecure_plaintext: bool) -> Identi
 
 @dataclass(frozen=True, slots=True)
 class NetworkJob:
-    """What the label party needs to go on with a job, from wherever it stands."""
+    """A job of the label party's, from when parties are let in until they know that it is done."""
 
     folder: Path
     record: JobRecord
     log: Log
-    channels: list[JobFolderChannel]
-    welcome: Welcome
 
     @classmethod
-    def of(cls, config: LabelConfig, folder: Path, data: Data | None, watch: Watch) -> NetworkJob:
-        """The session of a job that has a folder; a table with other rows is refused.
-
-        Without data only the end of the job is told.
-        """
+    def of(cls, config: LabelConfig, folder: Path) -> NetworkJob:
+        """The job of a folder, under what the label party's file says now."""
         record = replace(JobRecord.load(folder), **current(config))
         record.save(folder)
-        if data is not None:
-            check_version(folder)
-            check_data(record, data)
-        log = Log(folder / "label.jsonl")
-        look, wait = _watching(folder, record, log, watch), config.limits.wait_seconds
-        channels = [JobFolderChannel(folder, name, wait=wait, watch=look) for name in record.active]
-        welcome = Welcome(record.job, bytes.fromhex(record.nonce), b"")
-        return cls(folder, record, log, channels, welcome)
+        return cls(folder, record, Log(folder / "label.jsonl"))
+
+    def channels(self, wait: float, watch: Watch) -> list[JobFolderChannel]:
+        """The channels to the parties that take part; each waits so many seconds."""
+        look = _watching(self.folder, self.record, self.log, watch)
+        return [
+            JobFolderChannel(self.folder, name, wait=wait, watch=look)
+            for name in self.record.active
+        ]
 
     def taken_up(self, half_written: int, say: Say) -> None:
         """Tell that a job goes on that was begun before, from where, and what a kill had left."""
@@ -96,17 +88,6 @@ class NetworkJob:
                 "memory_mb": config.limits.memory_mb,
             }
         )
-
-    def aligned(self, party: LabelParty) -> tuple[LabelParty, dict[str, Any]]:
-        """The party with the common rows alone, and a few figures; as it was if rows are given."""
-        if self.record.align == "given":
-            return party, {}
-        begun = time.monotonic()
-        party = party.align(self.channels, self.welcome, self.folder)
-        figures = alignment_figures(self.folder, self.record)
-        figures["seconds"] = round(time.monotonic() - begun, 3)
-        self.log.write("aligned", job=self.record.job, **figures)
-        return party, {"align": figures}
 
     def goodbye(
         self, gate: LabelServerProcess, config: LabelConfig, identity: Identity | None, say: Say

@@ -1,0 +1,145 @@
+"""What feature parties' bundles bring to the label party: checked, then put into their folders."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from opboost.errors import PeerError, WireError
+from opboost.protocol.messages import Claim, Points, Proof, decode, encode
+from opboost.psi.curve_points import POINT_BYTES, piece_count
+from opboost.storage import atomic_files
+from opboost.transport.label.job_folder import JobRecord, PartyFolder
+from opboost.transport.label.receive_columns import (
+    check_column_file,
+    check_new_receipt,
+    check_split_values,
+    check_their_points,
+    taken_schema,
+)
+from opboost.transport.shared.bundle_chain import BundleChain, check_recipient
+from opboost.transport.shared.bundle_file import Bundle, Header
+from opboost.transport.shared.bundle_steps import (
+    Tools,
+    check_items,
+    check_sizes,
+    read_item,
+    staging,
+)
+from opboost.transport.shared.logs import Log
+
+
+class BundleIntake:
+    """Takes the bundles of a job in; ``chains`` has the bundles between it and each party."""
+
+    def __init__(
+        self, folder: Path, record: JobRecord, tools: Tools, chains: Mapping[str, BundleChain]
+    ) -> None:
+        self._folder, self._record, self._tools, self._chains = folder, record, tools, chains
+        self._log = Log(folder / "label.jsonl")
+
+    def check(self, bundles: Sequence[Bundle], verb: str, number: int) -> None:
+        """Refuse bundles that are not due; nothing is decrypted, nothing written."""
+        seen: dict[str, str] = {}
+        for bundle in bundles:
+            sender, name = bundle.header.sender, bundle.path.name
+            check_recipient(bundle, self._record.label_party)
+            if sender in self._record.revoked:
+                raise PeerError(f"{name} is from {sender!r}, which is revoked.")
+            if sender not in self._chains:
+                raise PeerError(f"{name} is from {sender!r}, which is no feature party here.")
+            if sender in seen:
+                raise PeerError(f"{seen[sender]} and {name} are both from {sender!r}.")
+            self._chains[sender].check(bundle, verb, number)
+            seen[sender] = name
+
+    def take(self, bundles: Sequence[Bundle]) -> None:
+        """Open bundles, check what is in all of them, then put it into the parties' mailboxes."""
+        new = [b for b in bundles if not self._chains[b.header.sender].is_repeated(b)]
+        with staging(self._folder) as place:
+            for bundle in new:
+                check_sizes(bundle)
+                inside = place / bundle.header.sender
+                inside.mkdir()
+                try:
+                    answer, lock = self.unlocked(bundle.header)
+                    bundle.extract(self._tools.key, inside, lock)
+                    self.check_inside(inside, bundle.header.sender, bundle.header.number)
+                except PeerError as error:
+                    raise PeerError(f"{bundle.path.name}: {error}") from None
+                if answer:
+                    (inside / "proved").write_bytes(answer)
+            for bundle in new:
+                sender, number = bundle.header.sender, bundle.header.number
+                self._store(place / sender, PartyFolder(self._folder, sender), number)
+                self._chains[sender].took(bundle)
+                self._log.write("took", job=self._record.job, peer=sender, step=number)
+
+    def unlocked(self, header: Header) -> tuple[bytes, bytes]:
+        """What proves to a release's sender that its rows are known, and what unlocks the release.
+
+        Both are empty where there are no aligned rows, and nothing is locked.
+        """
+        if self._record.align == "given" or header.number != 4:
+            return b"", b""
+        if not header.claim:
+            raise PeerError("It holds a release without a proof of its rows.")
+        rows, proof = PartyFolder(self._folder, header.sender).row_proof()
+        said = bytes.fromhex(header.claim)
+        claim = Claim(header.sender, self._record.job, rows, said[:POINT_BYTES], said[POINT_BYTES:])
+        agreed = proof.answered(claim, rows)
+        return encode(Proof(self._record.job, agreed.label)), agreed.lock
+
+    def check_inside(self, inside: Path, party: str, number: int) -> None:
+        """Refuse the items of a party's bundle unless they are what its step brings."""
+        box = PartyFolder(self._folder, party)
+        if number == 2:
+            self._check_points(inside)
+        elif number == 4:
+            self._check_release(inside, box)
+        else:
+            check_items(inside, ["answer"])
+            check_split_values(self._record, box, read_item(inside, "answer"))
+
+    def _check_points(self, inside: Path) -> None:
+        """Refuse points of two secrets, and lists with gaps; adds what the gate would note."""
+        first = decode(read_item(inside, "00000.feature"), Points)
+        places = [
+            (self._record.job, step, first.tag, total, number)
+            for step, total in (("feature", first.total), ("raised", self._record.rows))
+            for number in range(piece_count(total))
+        ]
+        check_items(inside, [f"{number:05d}.{step}" for _, step, _, _, number in places])
+        for place in places:
+            points = decode(read_item(inside, f"{place[4]:05d}.{place[1]}"), Points)
+            check_their_points(self._record, points)
+            if (points.job, points.step, points.tag, points.total, points.piece) != place:
+                raise WireError("Points stand in another's place.")
+        about = {"tag": first.tag.hex(), "total": first.total}
+        (inside / "points").write_bytes(atomic_files.with_checksum(json.dumps(about).encode()))
+
+    def _check_release(self, inside: Path, box: PartyFolder) -> None:
+        columns = sorted(file.name for file in inside.glob("*.arrow"))
+        check_items(inside, ["schema", "receipt", *columns])
+        schema, due = taken_schema(self._record, box, read_item(inside, "schema"))
+        check_items(inside, ["schema", "receipt", *(f"{c:05d}.arrow" for c in range(due))])
+        receipt, ca = read_item(inside, "receipt"), self._tools.identity.ca
+        check_new_receipt(self._folder, self._record, box.party, receipt, ca)
+        for column, name in enumerate(columns):
+            check_column_file(inside / name, schema, column)
+
+    def _store(self, inside: Path, box: PartyFolder, number: int) -> None:
+        """Put items where the network's gate would have put them; what marks them whole is last."""
+        box.folder.mkdir(parents=True, exist_ok=True)
+        files = sorted(inside.iterdir())
+        if number == 4:
+            for left in box.folder.glob("*.arrow"):  # of a run that was cut short
+                left.unlink()
+        for file in files:
+            atomic_files.flush(file)
+        atomic_files.move((file, box.folder / file.name) for file in files)
+        if number == 4:
+            columns = sum(file.suffix == ".arrow" for file in files)
+            box.note("due", columns)
+            box.write("sent", b"")

@@ -1,0 +1,51 @@
+"""What the label party sends by bundles: points, common rows, split queries."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from opboost.protocol.messages import Rows, Welcome, encode
+from opboost.transport.label.job_folder import JobRecord, PartyFolder, newest_receipt
+from opboost.transport.shared.bundle_chain import BundleChain, Step
+from opboost.transport.shared.bundle_file import Source
+from opboost.transport.shared.bundle_steps import Tools
+from opboost.transport.shared.logs import Log
+
+
+class BundleReplies:
+    """Writes the bundles of a job for its feature parties."""
+
+    def __init__(self, folder: Path, record: JobRecord, tools: Tools) -> None:
+        self._folder, self._record, self._tools = folder, record, tools
+        self._log = Log(folder / "label.jsonl")
+
+    def write_due(self, peer: str, chain: BundleChain) -> None:
+        """Write the bundle that is due to a party, if the job is so far."""
+        step = chain.due()
+        if step is None or not step.by_label_party:
+            return
+        sources = self._sources(peer, step)
+        if sources:
+            chain.write(sources, self._tools.identity, self._tools.public(peer))
+            self._log.write("wrote", job=self._record.job, peer=peer, step=step.number)
+
+    def _sources(self, peer: str, step: Step) -> dict[str, Source]:
+        record, box = self._record, PartyFolder(self._folder, peer)
+        if step.number == 5:
+            if not box.has("query"):
+                return {}
+            proof = {} if record.align == "given" else {"proof": box.read("proved")}
+            return {"query": box.read("query"), **proof}
+        if step.number == 3:
+            return {"aligned": box.read("aligned")} if box.has("aligned") else {}
+        nonce = bytes.fromhex(record.nonce)
+        welcome = Welcome(record.job, nonce, newest_receipt(self._folder.parent, peer))
+        if record.align == "given":
+            return {"welcome": encode(welcome), **self._rows(box)}
+        points = sorted((self._folder / "align" / peer).glob("*.label"))
+        return {"welcome": encode(welcome), **{file.name: file for file in points}}
+
+    def _rows(self, box: PartyFolder) -> dict[str, Source]:
+        """What the party compares its rows with, before it draws anything."""
+        rows, ids = box.expected(self._record)
+        return {"rows": encode(Rows(self._record.label_party, self._record.job, rows, ids))}

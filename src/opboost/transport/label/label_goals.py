@@ -1,0 +1,113 @@
+"""What a job is for: a model that is trained, or rows that are predicted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pyarrow as pa
+
+from opboost.config.job_file import LabelConfig
+from opboost.transport.label.label_job import (
+    Data,
+    read_manifest,
+    with_ids,
+    write_model,
+    write_predicted,
+)
+
+if TYPE_CHECKING:
+    from opboost.parties.label.label_party import Estimator, LabelParty
+    from opboost.transport.label.label_job_run import LabelJobRun
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """The outcome of a job that is done."""
+
+    manifest: dict[str, Any]
+    predictions: pa.Table | None = None
+    """IDs with predictions, in the order of the table."""
+
+
+class Goal(Protocol):
+    """What the label party does with the columns that came in."""
+
+    def known(self, folder: Path) -> Reached | None:
+        """The outcome of an earlier run that still stands; None where there is none."""
+        ...
+
+    def needs_nobody(self, folder: Path) -> bool:
+        """Whether the outcome is made again from what came in, without the feature parties."""
+        ...
+
+    def check(self, data: Data) -> None:
+        """Refuse a table that the goal cannot be reached with."""
+        ...
+
+    def reach(self, party: LabelParty, run: LabelJobRun, alignment: dict[str, Any]) -> Reached:
+        """Do it with a party whose rows are aligned, and write the manifest."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingGoal:
+    """A model is trained and saved where the label party's file says."""
+
+    config: LabelConfig
+
+    def known(self, folder: Path) -> Reached | None:
+        """The manifest of a job that is done, while its model is still there."""
+        if not is_done(folder) or not self.config.model.exists():
+            return None
+        return Reached(read_manifest(folder))
+
+    def needs_nobody(self, folder: Path) -> bool:
+        """False: a model that is gone is trained again, and its parties may ask how it went."""
+        return False
+
+    def check(self, data: Data) -> None:
+        """Accept any table: one without a label was refused when it was read."""
+
+    def reach(self, party: LabelParty, run: LabelJobRun, alignment: dict[str, Any]) -> Reached:
+        """Train, ask for split values, and save the model."""
+        estimator = party.train(run.channels, welcome=run.welcome, state=run.folder)
+        return Reached(
+            write_model(self.config, run.folder, run.record, estimator, run.seconds(), alignment)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PredictionGoal:
+    """The rows of a table are predicted by a model that was saved as ``model``."""
+
+    estimator: Estimator
+    model: Path
+
+    def known(self, folder: Path) -> Reached | None:
+        """None: predictions are not kept, and made again from the columns that came in."""
+        return None
+
+    def needs_nobody(self, folder: Path) -> bool:
+        """Whether the job is done, so that every column has come."""
+        return is_done(folder)
+
+    def check(self, data: Data) -> None:
+        """Refuse a table that lacks columns of the label party's own in the model."""
+        from opboost.parties.label.predictions import check_own
+
+        check_own(self.estimator, data.features)
+
+    def reach(self, party: LabelParty, run: LabelJobRun, alignment: dict[str, Any]) -> Reached:
+        """Predict the rows that all parties have."""
+        found = party.predict(self.estimator, run.channels, welcome=run.welcome, state=run.folder)
+        manifest = write_predicted(
+            run.folder, run.record, found, self.model, run.seconds(), alignment
+        )
+        return Reached(manifest, with_ids(run.data, found))
+
+
+def is_done(folder: Path) -> bool:
+    """Whether the job of a folder is done."""
+    return (folder / "manifest.json").exists()

@@ -1,0 +1,129 @@
+"""The label party's side of a networked job: open the gate, take columns in, train or predict.
+
+What came stays on disk: a prediction that is done is made again without anybody else.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from opboost.config.job_file import LabelConfig
+from opboost.errors import ConfigError
+from opboost.protocol.entropy_coding import warm_up
+from opboost.storage import atomic_files
+from opboost.transport.label.job_folder import status
+from opboost.transport.label.label_goals import Goal, PredictionGoal, Reached, TrainingGoal
+from opboost.transport.label.label_job import known_job, new_job, read_data
+from opboost.transport.label.label_job_run import LabelJobRun
+from opboost.transport.label.label_server_process import LabelServerProcess
+from opboost.transport.label.network_job import NetworkJob, Opened, Say, Watch, checked_identity
+from opboost.transport.shared.job_integrity import check_version
+from opboost.transport.shared.tls import Identity
+
+
+@dataclass(frozen=True, slots=True)
+class Listeners:
+    """Who is told how the job goes."""
+
+    watch: Watch
+    opened: Opened
+    say: Say
+
+
+def serve(
+    config: LabelConfig,
+    gate: LabelServerProcess,
+    *,
+    insecure_plaintext: bool = False,
+    again: bool = False,
+    watch: Watch = lambda where: None,
+    opened: Opened = lambda address: None,
+    say: Say = lambda words: None,
+) -> dict[str, Any]:
+    """Run the job to its end, or take it up where it was left; returns the manifest."""
+    if config.job.purpose != "train":
+        raise ConfigError(
+            f'Job {config.job.name!r} has purpose = "predict". Run, with the same -c: opboost '
+            "predict MODEL TABLE --with-peers."
+        )
+    identity = checked_identity(config, insecure_plaintext=insecure_plaintext)
+    told = Listeners(watch, opened, say)
+    return _run(config, TrainingGoal(config), gate, identity, told, again=again).manifest
+
+
+def predict_with_peers(
+    config: LabelConfig,
+    model: Path,
+    gate: LabelServerProcess,
+    *,
+    insecure_plaintext: bool = False,
+    again: bool = False,
+    watch: Watch = lambda where: None,
+    opened: Opened = lambda address: None,
+    say: Say = lambda words: None,
+) -> tuple[pa.Table, dict[str, Any]]:
+    """Run the job to its end, or take it up where it was left.
+
+    Returns IDs with predictions, in the order of the table, and the manifest.
+    """
+    if config.job.purpose != "predict":
+        raise ConfigError(
+            f"Job {config.job.name!r} trains a model. Run, with the same -c: opboost "
+            'serve; or let the parties agree on a job file with purpose = "predict".'
+        )
+    identity = checked_identity(config, insecure_plaintext=insecure_plaintext)
+    # Boosters take a second to load, and who trains opens its gate meanwhile.
+    from opboost.estimators import load
+
+    goal, told = PredictionGoal(load(model), model), Listeners(watch, opened, say)
+    reached = _run(config, goal, gate, identity, told, again=again)
+    return reached.predictions, reached.manifest
+
+
+def _run(
+    config: LabelConfig,
+    goal: Goal,
+    gate: LabelServerProcess,
+    identity: Identity | None,
+    told: Listeners,
+    *,
+    again: bool,
+) -> Reached:
+    """Reach the goal of a job, from wherever it stands."""
+    with atomic_files.alone(config.state) as half_written:
+        started = time.monotonic()
+        folder = None if again else known_job(config, "network")
+        if folder is not None and (known := goal.known(folder)) is not None:
+            NetworkJob.of(config, folder).goodbye(gate, config, identity, told.say)
+            return known
+        data = read_data(config)
+        goal.check(data)
+        begun = folder is not None
+        if folder is None:
+            folder = new_job(config, data, receipts=identity is not None, way="network")
+
+        def look(where: dict[str, Any]) -> None:
+            gate.check()
+            told.watch(where)
+
+        job, repeated = NetworkJob.of(config, folder), goal.needs_nobody(folder)
+        check_version(folder)
+        channels = job.channels(config.limits.wait_seconds, look)
+        run = LabelJobRun(config, folder, job.record, data, channels, started, job.log)
+        if begun and not repeated:
+            job.taken_up(half_written, told.say)
+        if not repeated:
+            told.opened(job.open(gate, config, identity))
+            warm_up()
+        reached = run.reach(goal)
+        told.watch(status(folder))
+        if repeated:
+            job.goodbye(gate, config, identity, told.say)
+        else:
+            job.end()
+        return reached

@@ -372,8 +372,8 @@ def test_bad_settings_say_what_to_do(tmp_path):
 
 
 def test_a_federated_model_is_denoised_where_the_codebook_is_full(capsys):
-    p = party(COLUMNS[4:10])
-    for p._codebook, denoised in (("full", True), ("cuts", False)):
+    for codebook, denoised in (("full", True), ("cuts", False)):
+        p = party(COLUMNS[4:10], codebook=codebook)
         model = label(own=(), denoise=True).train([op.MemoryChannel(p)])
         assert model.denoised_ is denoised
         said = "denoising is off, because a party withholds its codebook"

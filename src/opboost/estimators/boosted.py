@@ -15,13 +15,13 @@ from opboost.boosting.booster import Booster
 from opboost.budgets.budget import Budget
 from opboost.columns.codebook import distinct, numbered
 from opboost.errors import DataError, ParameterError
-from opboost.estimators.boosted_base import Books, BoostedBase
+from opboost.estimators.boosted_base import BoostedBase
 from opboost.randomness.streams import Rng
 from opboost.training.denoised_rows import Choice
 from opboost.training.feature_matrix import Released
 from opboost.training.targets import Target, as_codes, as_column, as_numbers, as_weights
 
-__all__ = ["Books", "OpBoostClassifier", "OpBoostRegressor", "kind_for"]
+__all__ = ["OpBoostClassifier", "OpBoostRegressor", "kind_for"]
 
 
 class OpBoostClassifier(ClassifierMixin, BoostedBase):  # type: ignore[misc]

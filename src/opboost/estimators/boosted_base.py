@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import secrets
-import sys
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,29 +14,22 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from opboost._typing import FloatArray
-from opboost.boosting import Problem, Trained, make_booster
-from opboost.boosting.booster import Booster, Replace
+from opboost.boosting import Trained, make_booster
+from opboost.boosting.booster import Booster
 from opboost.budgets.budget import Budget
 from opboost.budgets.release_counts import Travels
 from opboost.budgets.release_terms import Terms
-from opboost.columns.codebook import Codebook, CodedColumn
 from opboost.columns.dataframes import column_names
 from opboost.columns.private_column import PrivateColumn
-from opboost.errors import ParameterError
+from opboost.estimators.boosted_model import BoostedModel
 from opboost.estimators.desensitizer import Desensitizer
+from opboost.estimators.learner import FindValues, Learner, Learnt, Train
 from opboost.promises import Joint, NoGuarantee
 from opboost.protocol.stored_columns import StoredColumn
 from opboost.randomness.streams import Rng, SecureRng
-from opboost.training.denoised_rows import Choice, Denoised, decoded, learnable
-from opboost.training.denoised_rows import train as train_by
+from opboost.training.denoised_rows import Choice, Denoised
 from opboost.training.feature_matrix import Layout, OwnColumn, Released, check_sizes, own_columns
 from opboost.training.targets import Target
-
-Books = Mapping[int, Codebook | None]
-"""The codebook of each feature that has an order; None where it is withheld."""
-
-HeldOut = Callable[[Books, "Denoised | None"], tuple[Any, Any] | None]
-"""Held-out rows as training sees rows, given the codebooks and how rows were denoised."""
 
 
 class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
@@ -89,141 +82,38 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
         private = {c.name for c in release.columns_}
         own = own_columns(table, [n for n in column_names(table) if n not in private])
         layout = Layout(release.columns_, own)
-        self._learn(
+        learnt = self._learner().learn(
             layout,
             table,
             dict(released),
             target,
             sent=release.sent,
-            held_out=lambda books, denoiser: self._held_out(
-                eval_set, release, layout, books, denoiser
-            ),
+            held_out=partial(_held_out, eval_set, release, layout),
             early_stopping=early_stopping_rounds,
         )
-        self._settle(release)
+        self._settle(learnt, release)
 
-    def _learn(
-        self,
-        layout: Layout,
-        table: Any,
-        released: dict[Hashable, Sequence[Released]],
-        target: Target,
-        *,
-        sent: float | None,
-        held_out: HeldOut = lambda books, denoiser: None,
-        early_stopping: int | None = None,
-        train: Callable[[Booster, Problem], Trained] | None = None,
-        values: Callable[[Trained, Books], Mapping[int, Replace]] | None = None,
-    ) -> None:
-        """Train on codes, of the rows as they came or of posterior draws; then put values in the
-        place of cuts.
-
-        ``sent`` is the share of rows that send each column, None where that differs.  ``values``
-        finds values where codebooks do not tell; ``train`` may know the model already.
-        """
-        booster = make_booster(self.booster, self.booster_params)
-        seed = self._seed()
-        own = layout.own_values(table, len(target.y))
-        denoise = self.denoise if self._may_denoise(released, sent) else False
-        rows = learnable(
-            layout,
-            released if denoise is False else decoded(layout, released),
-            own,
-            target.y,
-            task=target.task,
-            classes=target.classes,
-            denoise=denoise,
-            booster=booster,
-            sent=1.0 if sent is None else sent,
-            weight=target.weight,
-            seed=secrets.randbits(31) if seed is None else seed,
-            verbose=self.verbose,
+    def _learner(self, train: Train | None = None, values: FindValues | None = None) -> Learner:
+        """What trains by the parameters of now; ``train`` and ``values`` if others do that."""
+        made = Learner(
+            type(self).__name__,
+            make_booster(self.booster, self.booster_params),
+            self.denoise,
+            self._seed(),
+            self.verbose,
         )
-        codes, books = layout.coded(rows.released, rows.repeated(own))
-        problem = Problem(
-            codes,
-            rows.repeated(target.y),
-            target.task,
-            target.classes,
-            rows.repeated(target.weight),
-            held_out(books, rows.denoiser),
-            early_stopping,
-            layout.names(),
-            seed,
-        )
-        told = f"{rows.draws} draws of each row" if rows.denoiser else "rows as they came"
-        self._say(f"{len(target.y):,} rows, {codes.shape[1]} features; training on {told}")
-        self.denoised_ = rows.denoiser is not None
-        self.verdict_ = rows.verdict
-        self._posterior = rows.posterior
-        trained = (train or train_by)(booster, problem)
-        self._finish(layout, trained, books, values)
-
-    def _learn_stored(
-        self,
-        layout: Layout,
-        table: Any,
-        stored: Mapping[Hashable, Sequence[StoredColumn]],
-        target: Target,
-        *,
-        train: Callable[[Booster, Problem], Trained] | None,
-        values: Callable[[Trained, Books], Mapping[int, Replace]] | None,
-    ) -> None:
-        """The same for columns that stay on disk: rows as they came, a block at a time."""
-        if self.denoise is not False:
-            self._not_denoised("rows stay on disk")
-        booster = make_booster(self.booster, self.booster_params)
-        blocks, books = layout.blocks(stored, table, len(target.y))
-        problem = Problem(
-            blocks,
-            target.y,
-            target.task,
-            target.classes,
-            target.weight,
-            feature_names=layout.names(),
-            seed=self._seed(),
-        )
-        self._say(f"{blocks.shape[0]:,} rows, {blocks.shape[1]} features; training from disk")
-        self.denoised_, self.verdict_, self._posterior = False, None, None
-        trained = (train or train_by)(booster, problem)
-        self._finish(layout, trained, books, values)
-
-    def _finish(
-        self,
-        layout: Layout,
-        trained: Trained,
-        books: Books,
-        values: Callable[[Trained, Books], Mapping[int, Replace]] | None,
-    ) -> None:
-        """Put values in the place of cuts."""
-        self.trained_: Trained = trained.replaced((values or _from_books)(trained, books))
-        self._layout = layout
+        return replace(made, train=train or made.train, values=values or made.values)
 
     def _seed(self) -> int | None:
         if self.random_state is None:
             return None
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def _not_denoised(self, why: str) -> None:
-        print(f"{type(self).__name__}: denoising is off, because {why}.", file=sys.stderr)
-
-    def _may_denoise(
-        self, released: Mapping[Hashable, Sequence[Released]], sent: float | None
-    ) -> bool:
-        """Whether the rows tell enough to be denoised; if not, and it was asked for, say why."""
-        if self.denoise is False:
-            return False
-        columns = [c for columns in released.values() for c in columns]
-        if any(isinstance(c, CodedColumn) and c.book is None for c in columns):
-            why = "a party withholds its codebook"
-        elif sent is None:
-            why = "parties release different shares of their columns a row"
-        else:
-            return True
-        self._not_denoised(why)
-        return False
-
-    def _settle(self, release: Desensitizer) -> None:
+    def _settle(self, learnt: Learnt, release: Desensitizer) -> None:
+        self.denoised_, self.verdict_ = learnt.denoised, learnt.verdict
+        model = learnt.model
+        self._layout, self._posterior = model.layout, model.posterior
+        self.trained_: Trained = model.trained
         self.desensitizer_ = release
         self.n_features_in_ = release.n_features_in_
         if hasattr(release, "feature_names_in_"):
@@ -241,28 +131,24 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
         *,
         stored: Mapping[Hashable, Sequence[StoredColumn]] | None = None,
         sent: float | None = 1.0,
-        train: Callable[[Booster, Problem], Trained] | None = None,
-        values: Callable[[Trained, Books], Mapping[int, Replace]] | None = None,
+        train: Train | None = None,
+        values: FindValues | None = None,
     ) -> None:
         """Train on columns that others released, in memory or on disk, beside one's own."""
         check_sizes(columns)
         names = [] if own is None else column_names(own)
         layout = Layout(columns, own_columns(own, names))
+        learner = self._learner(train, values)
         if stored is not None:
-            self._learn_stored(layout, own, stored, target, train=train, values=values)
+            learnt = learner.learn_stored(layout, own, stored, target)
         else:
-            self._learn(layout, own, released, target, sent=sent, train=train, values=values)
+            learnt = learner.learn(layout, own, released, target, sent=sent)
         everything = (*names, *(c.name for c in columns))
         terms = Terms(columns, promise.columns_per_row, promise.caveats)
-        self._settle(
-            Desensitizer.of_columns(
-                columns, everything, named=True, rng=SecureRng(), released={terms: 1}
-            )
+        release = Desensitizer.of_columns(
+            columns, everything, named=True, rng=SecureRng(), released={terms: 1}
         )
-
-    def _say(self, words: str) -> None:
-        if self.verbose:
-            print(f"{type(self).__name__}: {words}", file=sys.stderr)
+        self._settle(learnt, release)
 
     def _desensitizer(self) -> Desensitizer:
         return Desensitizer(
@@ -278,27 +164,10 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
             noise_rng=self.noise_rng,
         )
 
-    def _held_out(
-        self,
-        eval_set: Any,
-        release: Desensitizer,
-        layout: Layout,
-        books: Any,
-        denoiser: Denoised | None,
-    ) -> tuple[Any, Any] | None:
-        """Held-out rows as training sees rows: their private columns are released too."""
-        if eval_set is None:
-            return None
-        X, y = eval_set
-        table, released = release.release(X)
-        own = layout.own_values(table, len(y))
-        if denoiser is not None:
-            released = denoiser.drawn(released, own, y, 1)
-        values = layout.values(released, own).astype(np.float32)
-        for feature, book in books.items():
-            known = np.isfinite(values[:, feature])
-            values[known, feature] = book.places(values[known, feature])
-        return values, y
+    @property
+    def _model(self) -> BoostedModel:
+        check_is_fitted(self)
+        return BoostedModel(self._layout, self.trained_, self._posterior)
 
     @property
     def guarantee_(self) -> Joint | NoGuarantee:
@@ -348,13 +217,7 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
     @property
     def feature_importances_(self) -> FloatArray:
         """How much each column was worth; one-hot features count for their column."""
-        check_is_fitted(self)
-        score = self.trained_.importance()
-        by_name: dict[Hashable, float] = {}
-        place = 0
-        for name, width in self._layout.widths():
-            by_name[name] = float(score[place : place + width].sum())
-            place += width
+        by_name = self._model.importances()
         return np.array([by_name[name] for name in column_order(self.desensitizer_)])
 
     def model_matrix(self, X: Any, *, desensitize: bool = False) -> np.ndarray[Any, Any]:
@@ -377,13 +240,7 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
         self, table: Any, released: Mapping[Hashable, Sequence[Released]]
     ) -> FloatArray:
         """Predictions for rows whose private columns were released, beside own columns."""
-        check_is_fitted(self)
-        values = decoded(self._layout, released)
-        if self._posterior is None:
-            return self.trained_.predict(self._layout.released_values(table, values))
-        rows = len(next(iter(values.values()))[0].values)
-        own = self._layout.own_values(table, rows)
-        return self._posterior.predict(self.trained_, values, own)
+        return self._model.of_released(table, released)
 
     def save_model(
         self, path: str | Path, *, units: Literal["grid", "raw"] = "grid", strip: bool = False
@@ -394,13 +251,7 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
         (values on an edge belong to the cell above, or below for ``mapping="paper"``).
         ``strip`` leaves out what tells how many training rows a node had.
         """
-        check_is_fitted(self)
-        trained = self.trained_
-        if units == "raw":
-            trained = trained.replaced(self._layout.raw_units(trained.left_up_to))
-        elif units != "grid":
-            raise ParameterError(f"units must be 'grid' or 'raw'; got {units!r}.")
-        trained.save(Path(path), strip=strip)
+        self._model.save(Path(path), units=units, strip=strip)
 
     def save(self, path: str | Path) -> None:
         """Write the whole estimator (stock model and a small JSON); ``op.load`` reads it."""
@@ -420,10 +271,22 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def _from_books(trained: Trained, books: Books) -> dict[int, Replace]:
-    """The values behind cuts, from codebooks that are all known."""
-    known = {feature: book for feature, book in books.items() if book is not None}
-    return {f: b.last_of if trained.left_up_to else b.value_of for f, b in known.items()}
+def _held_out(
+    eval_set: Any, release: Desensitizer, layout: Layout, books: Any, denoiser: Denoised | None
+) -> tuple[Any, Any] | None:
+    """Held-out rows as training sees rows: their private columns are released too."""
+    if eval_set is None:
+        return None
+    X, y = eval_set
+    table, released = release.release(X)
+    own = layout.own_values(table, len(y))
+    if denoiser is not None:
+        released = denoiser.drawn(released, own, y, 1)
+    values = layout.values(released, own).astype(np.float32)
+    for feature, book in books.items():
+        known = np.isfinite(values[:, feature])
+        values[known, feature] = book.places(values[known, feature])
+    return values, y
 
 
 def column_order(release: Desensitizer) -> tuple[Hashable, ...]:

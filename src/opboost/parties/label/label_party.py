@@ -26,7 +26,8 @@ from opboost.columns.dataframes import column_names, rows_of
 from opboost.config.sections import Memory, unfit_for
 from opboost.errors import DataError, ParameterError, PeerError, PrivacyError
 from opboost.estimators import OpBoostClassifier, OpBoostRegressor
-from opboost.estimators.boosted import Books, kind_for
+from opboost.estimators.boosted import kind_for
+from opboost.estimators.learner import Books
 from opboost.estimators.saving import load_trained, save_trained
 from opboost.parties.alignment import PsiPeer, common_to_all, kept_secret
 from opboost.parties.channel import Channel

@@ -11,7 +11,7 @@ import numpy as np
 from opboost.boosting.booster import Replace, Trained
 from opboost.columns.codebook import Codebook
 from opboost.errors import PeerError
-from opboost.estimators.boosted import Books
+from opboost.estimators.learner import Books
 from opboost.parties.label.received_release import ReceivedRelease
 from opboost.parties.message_checks import check_answer
 from opboost.protocol.column_streams import ColumnHead

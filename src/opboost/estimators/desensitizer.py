@@ -21,7 +21,6 @@ from opboost.budgets.release_counts import Travels
 from opboost.budgets.release_terms import Counted, Terms
 from opboost.columns.dataframes import (
     OutColumn,
-    column_names,
     has_index,
     in_pandas,
     is_frame,
@@ -29,10 +28,12 @@ from opboost.columns.dataframes import (
     rebuild,
     stack,
 )
-from opboost.columns.private_column import Prepared, PrivateColumn, check_release_names
-from opboost.errors import ColumnError, DroppedIndexWarning, InferredBoundsWarning, ParameterError
-from opboost.estimators.declarations import Declarations, no_bounds
+from opboost.columns.private_column import Prepared, PrivateColumn
+from opboost.errors import DroppedIndexWarning, InferredBoundsWarning
+from opboost.estimators.declarations import Declarations
+from opboost.estimators.output_columns import input_names, output_columns, output_names
 from opboost.estimators.remembered_table import Release, ReleaseMemory
+from opboost.estimators.settled_columns import SettledColumns
 from opboost.promises import Joint, NoGuarantee
 from opboost.randomness.streams import Rng, SeededRng, default_rng
 
@@ -132,54 +133,35 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
     def _fit(self, X: Any, look: Callable[[PrivateColumn, Prepared], None]) -> Any:
         """Fit, showing each private column on the grid to ``look`` and then dropping it."""
         table = self._validated(X, reset=True)
-        names = column_names(table)
-        made = self._made(table, names)
-        private = [c.name for c, _ in made]
-        columns = [c for c, _ in made]
-        inferred = [c.name for c, from_data in made if from_data]
-        for name in inferred:
+        settled = SettledColumns.of(self._declared(), table, self.remainder, self.budget)
+        for name in settled.inferred:
             warnings.warn(
                 f"Bounds of column {name!r} are taken from the data: its smallest and largest "
                 "value are revealed, and no guarantee covers that. Declare public bounds instead.",
                 InferredBoundsWarning,
                 stacklevel=3,
             )
-        if self.budget is not None and not isinstance(self.mechanism, tuple):
-            shares = _checked_budget(self.budget).shares(private)
-            columns = [c.scaled(shares[c.name]) for c in columns]
-        others = [name for name in names if name not in private]
-        keeps = self.remainder in ("passthrough", "own")
-        check_release_names(columns, others if keeps else [])
+        settled.check_release_names()
         outside = {}
-        for c in columns:
+        for c in settled.columns:
             prepared = c.prepare(table)
             outside[c.name] = prepared.outside
             look(c, prepared)
         # All is known to be well: from here on nothing can fail and leave half a fit behind.
         self._plan = _Plan(
-            tuple(names),
-            keeps,
+            settled.names,
+            settled.keeps_others,
             self.budget,
             default_rng(self.noise_rng),
         )
-        self.columns_ = tuple(columns)
-        self._account = Account(
-            self._terms(inferred, others if self.remainder == "passthrough" else [])
-        )
+        self.columns_ = settled.columns
+        self._account = Account(self._terms(settled.caveats()))
         self.outside_: dict[Hashable, int] = outside
         self._forget()
         return table
 
-    def _made(self, table: Any, names: list[Hashable]) -> list[tuple[PrivateColumn, bool]]:
-        """The private columns, and whether their bounds were taken from the data."""
-        if isinstance(self.mechanism, tuple):  # declared in full already
-            for c in self.mechanism:
-                if c.name not in names:
-                    raise ColumnError(c.name, "is declared but not in the table")
-            taken = {c.name for c in self.mechanism}
-            self._check_remainder([name for name in names if name not in taken])
-            return [(c, False) for c in self.mechanism]
-        declared = Declarations(
+    def _declared(self) -> Declarations:
+        return Declarations(
             self.mechanism,
             self.bounds,
             self.categories,
@@ -188,14 +170,6 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
             self.outside,
             self.missing,
         )
-        private = declared.private_names(names)
-        self._check_remainder([name for name in names if name not in private])
-        if not private:
-            raise ParameterError(
-                "No column is private: nothing would be desensitised. "
-                "Declare bounds={'age': (17, 90)}."
-            )
-        return [declared.column(name, table) for name in private]
 
     def fit_release(self, X: Any) -> tuple[Any, Release]:
         """Fit and release in one go, a column at a time; the release is remembered like any other.
@@ -244,19 +218,14 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
         made.n_features_in_ = len(names)
         if named:
             made.feature_names_in_ = np.array(names, dtype=object)
-        made._account = Account(made._terms([], []), released, note)
+        made._account = Account(made._terms(()), released, note)
         made._forget()
         return made
 
     def transform(self, X: Any) -> Any:
         """The released table: grid values (and bits) in place of the private columns."""
         table, released = self.release(X)
-        out: list[OutColumn | Hashable] = []
-        for name in self._plan.names:
-            if name in released:
-                out += released[name]
-            elif self._plan.passthrough:
-                out.append(name)
+        out = output_columns(self._plan.names, released, passthrough=self._plan.passthrough)
         # scikit-learn's set_output wraps arrays; without it the kind that came in goes out.
         kind = _get_output_config("transform", self)["dense"]
         if kind not in ("default", "pandas"):
@@ -289,29 +258,10 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray[Any, np.dtype[Any]]:
         """The names of the released columns."""
         check_is_fitted(self)
-        inputs = getattr(self, "feature_names_in_", None)
-        if input_features is not None:
-            given = np.asarray(input_features, dtype=object)
-            if inputs is not None and not np.array_equal(given, inputs):
-                raise ValueError("input_features is not equal to feature_names_in_")
-            if len(given) != self.n_features_in_:
-                raise ValueError(
-                    "input_features should have length equal to number of features "
-                    f"({self.n_features_in_}), got {len(given)}"
-                )
-            inputs = given
-        if inputs is None:
-            inputs = [f"x{i}" for i in range(self.n_features_in_)]
-        spoken = dict(zip(self._plan.names, inputs, strict=True))
-        by_name = {c.name: c for c in self.columns_}
-        names: list[str] = []
-        for name in self._plan.names:
-            if name in by_name:
-                plain = by_name[name].release_names()
-                prefix = str(name)
-                names += [str(spoken[name]) + str(n)[len(prefix) :] for n in plain]
-            elif self._plan.passthrough:
-                names.append(str(spoken[name]))
+        known = getattr(self, "feature_names_in_", None)
+        spoken = input_names(input_features, known, self.n_features_in_)
+        plan = self._plan
+        names = output_names(plan.names, spoken, self.columns_, passthrough=plan.passthrough)
         return np.array(names, dtype=object)
 
     @property
@@ -353,15 +303,6 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
             return X
         return validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False)
 
-    def _check_remainder(self, others: list[Hashable]) -> None:
-        if self.remainder not in ("raise", "passthrough", "drop", "own"):
-            raise ParameterError(
-                "remainder must be 'raise', 'passthrough', 'drop' or 'own'; "
-                f"got {self.remainder!r}."
-            )
-        if others and self.remainder == "raise":
-            raise no_bounds(others[0])
-
     def _released(self, X: Any, table: Any) -> dict[Hashable, list[OutColumn]]:
         """The release of this table: made once, and found again for the same object."""
         prepared = [(c, c.prepare(table)) for c in self.columns_]
@@ -394,15 +335,12 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
         width = len(self.columns_)
         return columns_sent(self._plan.budget, lambda: cell_words(rows, width, rng))
 
-    def _terms(self, inferred: list[Hashable], others: list[Hashable]) -> Terms:
-        caveats = [f"bounds of {name!r} were taken from the data" for name in inferred]
-        if others:
-            caveats.append(f"released as they are: {', '.join(map(str, others))}")
+    def _terms(self, caveats: tuple[str, ...]) -> Terms:
         budget = self._plan.budget
         return Terms(
             self.columns_,
             None if budget is None else budget.columns_per_row,
-            tuple(caveats),
+            caveats,
             "" if self._plan.rng.secure else "seeded",
         )
 
@@ -429,9 +367,3 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
         tags.input_tags.string = True
         tags.input_tags.allow_nan = not (isinstance(self.missing, str) and self.missing == "raise")
         return tags
-
-
-def _checked_budget(budget: object) -> Budget:
-    if not isinstance(budget, Budget):
-        raise ParameterError(f"budget must be an op.Budget; got {budget!r}. Write Budget.even().")
-    return budget

@@ -1,0 +1,108 @@
+"""The private columns that a transformer settles on in ``fit``, from what was declared."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+from opboost.budgets.budget import Budget
+from opboost.columns.dataframes import column_names
+from opboost.columns.private_column import PrivateColumn, check_release_names
+from opboost.errors import ColumnError, ParameterError
+from opboost.estimators.declarations import Declarations, no_bounds
+
+KEPT = ("passthrough", "own")
+"""The remainders that stay beside the released columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class SettledColumns:
+    """The private columns of a table, and what is to be told about its columns."""
+
+    columns: tuple[PrivateColumn, ...]
+    names: tuple[Hashable, ...]
+    """All columns of the table, in its order."""
+    inferred: tuple[Hashable, ...]
+    """The private columns whose bounds were taken from the data."""
+    remainder: str
+
+    @classmethod
+    def of(
+        cls, declared: Declarations, table: Any, remainder: str, budget: Budget | None
+    ) -> SettledColumns:
+        """Check a table against what was declared, and split the budget over its columns."""
+        names = column_names(table)
+        made = _declared_in_full(declared, names, remainder)
+        if made is None:
+            made = _made(declared, names, remainder, table)
+        columns = [c for c, _ in made]
+        if budget is not None and not isinstance(declared.mechanism, tuple):
+            shares = _checked_budget(budget).shares([c.name for c in columns])
+            columns = [c.scaled(shares[c.name]) for c in columns]
+        inferred = tuple(c.name for c, from_data in made if from_data)
+        return cls(tuple(columns), tuple(names), inferred, remainder)
+
+    @property
+    def others(self) -> list[Hashable]:
+        """The columns that are not private."""
+        private = {c.name for c in self.columns}
+        return [name for name in self.names if name not in private]
+
+    @property
+    def keeps_others(self) -> bool:
+        """Whether columns that are not private stay beside the released ones."""
+        return self.remainder in KEPT
+
+    def check_release_names(self) -> None:
+        """Refuse columns whose released names are not told apart."""
+        check_release_names(self.columns, self.others if self.keeps_others else [])
+
+    def caveats(self) -> tuple[str, ...]:
+        """What no guarantee covers: bounds from the data, columns that leave as they are."""
+        caveats = [f"bounds of {name!r} were taken from the data" for name in self.inferred]
+        if self.others and self.remainder == "passthrough":
+            caveats.append(f"released as they are: {', '.join(map(str, self.others))}")
+        return tuple(caveats)
+
+
+def _declared_in_full(
+    declared: Declarations, names: list[Hashable], remainder: str
+) -> list[tuple[PrivateColumn, bool]] | None:
+    """The columns of a tuple of ``PrivateColumn``; None where a mechanism was declared."""
+    if not isinstance(declared.mechanism, tuple):
+        return None
+    for c in declared.mechanism:
+        if c.name not in names:
+            raise ColumnError(c.name, "is declared but not in the table")
+    taken = {c.name for c in declared.mechanism}
+    _check_remainder(remainder, [name for name in names if name not in taken])
+    return [(c, False) for c in declared.mechanism]
+
+
+def _made(
+    declared: Declarations, names: list[Hashable], remainder: str, table: Any
+) -> list[tuple[PrivateColumn, bool]]:
+    """The private columns, and whether their bounds were taken from the data."""
+    private = declared.private_names(names)
+    _check_remainder(remainder, [name for name in names if name not in private])
+    if not private:
+        raise ParameterError(
+            "No column is private: nothing would be desensitised. Declare bounds={'age': (17, 90)}."
+        )
+    return [declared.column(name, table) for name in private]
+
+
+def _check_remainder(remainder: str, others: list[Hashable]) -> None:
+    if remainder not in ("raise", "drop", *KEPT):
+        raise ParameterError(
+            f"remainder must be 'raise', 'passthrough', 'drop' or 'own'; got {remainder!r}."
+        )
+    if others and remainder == "raise":
+        raise no_bounds(others[0])
+
+
+def _checked_budget(budget: object) -> Budget:
+    if not isinstance(budget, Budget):
+        raise ParameterError(f"budget must be an op.Budget; got {budget!r}. Write Budget.even().")
+    return budget

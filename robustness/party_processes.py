@@ -21,7 +21,7 @@ from opboost.demo.local_federation import (
     write_scene,
 )
 from opboost.protocol.messages import Hello
-from opboost.transport.feature.join_job import Connection
+from opboost.transport.feature.label_connection import Connection
 from opboost.transport.shared.tls import Identity, read_identity
 from robustness.prefork_server import prefork_server
 

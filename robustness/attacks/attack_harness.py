@@ -25,7 +25,7 @@ from opboost.demo.local_federation import LABEL_PARTY, started_process
 from opboost.ledger.open_ledger import open_ledger
 from opboost.protocol.messages import Ack, Receipt, Schema, Welcome
 from opboost.transport.feature.feature_job import feature_party, signed_receipt
-from opboost.transport.feature.join_job import Connection, Unreachable
+from opboost.transport.feature.label_connection import Connection, Unreachable
 from opboost.transport.feature.network_psi import PsiClient
 from opboost.transport.shared.tls import Identity
 from opboost_lab.bench.process_usage import child_of, peak_mb

@@ -15,7 +15,7 @@ import pyarrow.flight as flight
 from opboost.protocol.column_streams import FIELDS, Outline
 from opboost.protocol.entropy_coding import pack_integers
 from opboost.protocol.messages import Ack
-from opboost.transport.feature.join_job import Connection, _spoken
+from opboost.transport.feature.label_connection import Connection, as_sentences
 from robustness.attacks.attack import Attacks
 from robustness.attacks.attack_harness import AcceptedError, AttackHarness, disk, refused, tree
 from robustness.attacks.by_feature_party import OTHER_JOB
@@ -34,7 +34,7 @@ def put(
     """A stream as the attacker likes it."""
     write = pa.ipc.IpcWriteOptions(compression=compression)
     options = flight.FlightCallOptions(write_options=write, headers=connection._headers)
-    with _spoken():
+    with as_sentences():
         writer, _ = connection._client.do_put(
             flight.FlightDescriptor.for_path(*path), schema, options
         )

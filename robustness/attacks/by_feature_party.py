@@ -30,7 +30,7 @@ from opboost.protocol.messages import (
 from opboost.psi.blinding import Secret
 from opboost.psi.row_keys import key_digests
 from opboost.storage import atomic_files
-from opboost.transport.feature.join_job import Connection, _spoken
+from opboost.transport.feature.label_connection import Connection, as_sentences
 from robustness.attacks.attack import Attacks
 from robustness.attacks.attack_harness import AcceptedError, AttackHarness, refused
 from robustness.attacks.by_outsiders import kit_of
@@ -48,7 +48,7 @@ def tried(siege: AttackHarness, step: str, message: Any, words: str) -> str:
 
 def raw_action(connection: Connection, step: str, body: bytes) -> None:
     options = flight.FlightCallOptions(headers=connection._headers)
-    with _spoken():
+    with as_sentences():
         list(connection._client.do_action(flight.Action(step, body), options))
 
 

@@ -35,7 +35,7 @@ from opboost.protocol.messages import (
     SplitValues,
     Welcome,
 )
-from opboost.transport.feature.join_job import Connection, _spoken
+from opboost.transport.feature.label_connection import Connection, as_sentences
 from opboost.transport.shared.development_certificates import new_kit
 from opboost.transport.shared.tls import SESSION, Identity
 from robustness.attacks import http2_frames
@@ -110,7 +110,7 @@ def no_certificate(siege: AttackHarness) -> str:
     )
 
     def call() -> None:
-        with _spoken():
+        with as_sentences():
             list(client.do_action(flight.Action("hello", b"")))
 
     with contextlib.closing(client):
@@ -276,7 +276,7 @@ def every_step_is_refused(siege: AttackHarness, connection: Connection) -> str:
         options = flight.FlightCallOptions(headers=connection._headers)
 
         def put(stream: Any = stream, options: Any = options) -> None:
-            with _spoken():
+            with as_sentences():
                 writer, _ = connection._client.do_put(stream, FIELDS, options)
                 with contextlib.closing(writer):
                     writer.done_writing()

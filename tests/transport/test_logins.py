@@ -11,7 +11,7 @@ import opboost as op
 from opboost.demo.local_federation import LABEL_PARTY
 from opboost.errors import PeerError
 from opboost.protocol.messages import Ack, Challenge, Hello, Login, Poll, Welcome
-from opboost.transport.feature.join_job import Connection
+from opboost.transport.feature.label_connection import Connection
 from opboost.transport.label import logins
 from opboost.transport.label.logins import Logins, NotLoggedInError
 from opboost.transport.shared.development_certificates import new_kit

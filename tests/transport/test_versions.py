@@ -13,7 +13,7 @@ from opboost.config.job_file import load_label
 from opboost.demo.local_federation import LABEL_PARTY
 from opboost.ledger.receipts import read_receipts
 from opboost.protocol.messages import Receipt, decode
-from opboost.transport.feature.join_job import Connection, _spoken
+from opboost.transport.feature.label_connection import Connection, as_sentences
 from opboost.transport.label.job_folder import newest_receipt
 from opboost.transport.label.label_job import new_job, read_data
 from robustness.bundle_office import Office
@@ -112,7 +112,7 @@ def test_a_party_of_version_1_is_told_of_both_versions_before_it_logs_in(tmp_pat
         for step in ("hello", "rows"):
             with (
                 pytest.raises(op.PeerError, match="version '1'; this release speaks version 2"),
-                _spoken(),
+                as_sentences(),
             ):
                 list(connection._client.do_action(flight.Action(step, HELLO_1)))
         connection.close()

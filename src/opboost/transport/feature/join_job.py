@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from threading import Thread
 from typing import Any, TypeVar, cast
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.flight as flight
 
 from opboost.config import Plan
 from opboost.config.job_file import FeatureConfig
@@ -25,18 +22,13 @@ from opboost.ledger.open_ledger import open_ledger
 from opboost.parties.feature.feature_job_folders import RELEASE
 from opboost.parties.feature.party_table import JobProgress
 from opboost.protocol.entropy_coding import warm_up
-from opboost.protocol.envelope import MAX_MESSAGE_BYTES
 from opboost.protocol.messages import (
     Ack,
-    Challenge,
     Farewell,
     Hello,
-    Login,
     Poll,
     SplitQuery,
     Welcome,
-    decode,
-    encode,
 )
 from opboost.storage import atomic_files
 from opboost.transport.feature.feature_job import (
@@ -46,182 +38,21 @@ from opboost.transport.feature.feature_job import (
     signed_receipt,
     write_manifest,
 )
+from opboost.transport.feature.label_connection import Connection, LoggedOut, Unreachable
 from opboost.transport.feature.network_psi import PsiClient, rest
-from opboost.transport.feature.response_limit import ResponseLimit
 from opboost.transport.shared.job_integrity import check, check_version
 from opboost.transport.shared.logs import Log, taken_up
 from opboost.transport.shared.tls import (
-    CLAIMED,
-    SESSION,
     Identity,
-    as_pem,
     check_loopback,
-    check_named,
     read_identity,
 )
 
 M = TypeVar("M")
 
 
-_PATIENCE = [
-    ("grpc.use_local_subchannel_pool", 1),
-    ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 20_000),
-    ("grpc.max_reconnect_backoff_ms", 1000),
-    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES + 2**16),
-    ("grpc.keepalive_time_ms", 10_000),
-    ("grpc.keepalive_timeout_ms", 10_000),
-    ("grpc.http2.ping_timeout_ms", 10_000),
-]
-"""How gRPC itself tries again (left alone it waits a second after the first refusal), and how large
-a message it takes in.
-
-The least backoff is also how long a connection may take to be made, which on a slow line is long.
-Questions are held for less than the ten seconds after which it asks whether the other side is still
-there: a connection that went silent without being closed ends, and is made anew.
-"""
-
 CONFIRM_SECONDS = 10.0
 """How long a party tries to say that it has heard of the end; the model does not hang on it."""
-
-_LEAST = 1_000
-"""Bytes a second at which a column gets through; a slower connection counts as broken."""
-
-
-class Connection:
-    """One feature party's connection to the label party; ``welcome`` is the answer to its hello."""
-
-    welcome: Welcome
-
-    def __init__(
-        self,
-        address: str,
-        party: str,
-        label_party: str,
-        identity: Identity | None,
-        timeout: float = 120.0,
-    ) -> None:
-        self.sent = 0
-        self._timeout, self._address = timeout, address
-        self._label_party, self._identity = label_party, identity
-        port = address.rpartition(":")[2]
-        self._meter = ResponseLimit(int(port) if port.isdigit() else 0, 2 * MAX_MESSAGE_BYTES)
-        self._headers = [(CLAIMED.encode(), party.encode())]
-        self._client = self._connected(identity.ca if identity else b"")
-
-    def _connected(self, root: bytes) -> flight.FlightClient:
-        """A client of whoever has a certificate that ``root`` issued, or is; else plaintext."""
-        if self._identity is None:
-            return flight.FlightClient(f"grpc+tcp://{self._address}", generic_options=_PATIENCE)
-        return flight.FlightClient(
-            f"grpc+tls://{self._address}",
-            tls_root_certs=root,
-            cert_chain=self._identity.cert,
-            private_key=self._identity.key,
-            override_hostname=self._label_party,
-            generic_options=_PATIENCE,
-        )
-
-    def close(self) -> None:
-        """Hang up."""
-        self._client.close()
-
-    def hello(self, hello: Hello) -> Welcome:
-        """Make sure who answers, and prove who asks; calls may follow then.
-
-        TLS takes whichever certificate of the authority names the label party in any way.  So the
-        first answer brings the label party's certificate, which must name it alone; from then on
-        that very certificate is the only one that TLS takes, and over such a connection alone this
-        party signs.
-        """
-        challenge = self.call("hello", hello, Challenge)
-        login = Login(b"", b"")
-        if self._identity is not None:
-            known = check_named(challenge.certificate, self._label_party, self._identity.ca)
-            self._client.close()
-            self._client = self._connected(as_pem(known))  # that one, whatever else came with it
-            challenge = self.call("hello", hello, Challenge)
-            login = self._identity.login(hello, self._label_party, challenge.nonce)
-        self.welcome = self.call("login", login, Welcome)
-        self._headers.append((SESSION.encode(), self.welcome.session.hex().encode()))
-        return self.welcome
-
-    def call(self, step: str, message: Any, *expected: type[M]) -> M:
-        """One message out, one back."""
-        data = encode(message)
-        with self._meter.call(), _spoken():
-            options = flight.FlightCallOptions(timeout=self._timeout, headers=self._headers)
-            answers = list(islice(self._client.do_action(flight.Action(step, data), options), 2))
-        self.sent += len(data)
-        if len(answers) != 1:
-            raise PeerError("The label party gave no answer, or more than one.")
-        return decode(answers[0].body.to_pybytes(), *expected)
-
-    def put(self, job: str, number: int, file: Path) -> None:
-        """One column's stream."""
-        path = flight.FlightDescriptor.for_path(job, str(number))
-        with (
-            self._meter.call(),
-            _spoken(),
-            pa.OSFile(str(file)) as source,
-            pa.ipc.open_stream(source) as stream,
-        ):
-            patience = max(self._timeout, file.stat().st_size / _LEAST)
-            options = flight.FlightCallOptions(timeout=patience, headers=self._headers)
-            writer, _ = self._client.do_put(path, stream.schema, options)
-            try:
-                for batch in stream:
-                    writer.write_batch(batch)
-                writer.done_writing()
-            finally:
-                writer.close()
-        self.sent += file.stat().st_size
-
-
-@contextmanager
-def _spoken() -> Iterator[None]:
-    """What the transport complains about, as one sentence."""
-    try:
-        yield
-    except flight.FlightUnauthenticatedError as error:
-        raise LoggedOut(_words(error)) from None
-    except flight.FlightTimedOutError as error:
-        raise Unreachable(f"it did not answer in time ({_words(error)})") from None
-    except flight.FlightUnavailableError as error:
-        words = _words(error)
-        if "handshake failed" in words.lower() or "certificate" in words.lower():
-            raise PeerError(
-                f"TLS with the label party failed: {words}. Its certificate must be signed by the "
-                "authority in this party's ca.pem and be for the job's label_party."
-            ) from None
-        if "Socket closed" in words:
-            words = (
-                "it hung up. If it goes on doing so, it does not accept this party's certificate: "
-                "its authority must have signed it, and it must be good today"
-            )
-        raise Unreachable(words) from None
-    except flight.FlightError as error:
-        raise PeerError(f"The label party refused: {_words(error)}") from None
-    except pa.ArrowException as error:
-        raise Unreachable(_words(error).split(" (", 1)[0]) from None
-
-
-class Unreachable(PeerError):
-    """The label party is not there, or the connection broke: worth another try."""
-
-
-class LoggedOut(Unreachable):
-    """The label party's gate was started anew and does not know this party's session."""
-
-
-def _words(error: BaseException) -> str:
-    text = str(error).split("\n", 1)[0]
-    for mark in (". Detail:", ". gRPC client debug context", " gRPC client debug"):
-        text = text.split(mark, 1)[0]
-    for kind in ("unavailable", "unauthenticated"):
-        text = text.replace(f"Flight returned {kind} error, with message: ", "")
-    text = text.replace("Flight error: ", "")
-    return "".join(c if c.isprintable() else " " for c in text[:400])
 
 
 def join(

@@ -16,7 +16,7 @@ import pyarrow as pa
 import opboost as op
 from opboost.columns.codebook import Codebook
 from opboost.errors import DataError, OpBoostError, PeerError, PrivacyError
-from opboost.parties.label.label_party import _kept
+from opboost.parties.label.model_in_codes import first_books
 from opboost.protocol.messages import Cuts, Receipt, SplitQuery, Welcome, encode
 from opboost.scale import Manifest, part_writer, release_secret
 from opboost.scale import read_manifest as read_release
@@ -131,7 +131,7 @@ def _trained_files() -> list[Kept]:
 
 
 def _books(job: Path) -> None:
-    _kept({}, job / "trained-1")
+    first_books({}, job / "trained-1")
 
 
 def _prepare_party(home: Path) -> FuzzDrill:

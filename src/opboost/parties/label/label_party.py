@@ -6,12 +6,11 @@ With a model it also predicts new rows, of whose columns feature parties hold a 
 from __future__ import annotations
 
 import hashlib
-import json
 import secrets
 import shutil
 import tempfile
 from collections.abc import Hashable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from copy import copy
 from pathlib import Path
 from typing import Any, Literal
@@ -19,18 +18,17 @@ from typing import Any, Literal
 import numpy as np
 
 from opboost._typing import BoolArray, IntArray
-from opboost.boosting.booster import Booster, Problem, Replace, Trained
-from opboost.boosting.training_curve import curve
-from opboost.columns.codebook import Codebook, distinct
+from opboost.boosting.booster import Booster, Replace, Trained
+from opboost.columns.codebook import distinct
 from opboost.columns.dataframes import column_names, rows_of
 from opboost.config.sections import Memory, unfit_for
 from opboost.errors import DataError, ParameterError, PeerError, PrivacyError
 from opboost.estimators import OpBoostClassifier, OpBoostRegressor
 from opboost.estimators.boosted import kind_for
 from opboost.estimators.learner import Books
-from opboost.estimators.saving import load_trained, save_trained
 from opboost.parties.alignment import PsiPeer, common_to_all, kept_secret
 from opboost.parties.channel import Channel
+from opboost.parties.label.model_in_codes import first_books, trained_once
 from opboost.parties.label.predictions import Predicted, check_own, of_model
 from opboost.parties.label.received_release import (
     ReceivedRelease,
@@ -54,7 +52,6 @@ from opboost.psi.row_keys import Digests, Normalisation, row_keys
 from opboost.psi.table_keys import Keys, refuse_repeats
 from opboost.storage import atomic_files
 from opboost.training.denoised_rows import Choice
-from opboost.training.denoised_rows import train as train_by
 from opboost.training.feature_matrix import Released, own_columns
 
 Estimator = OpBoostClassifier | OpBoostRegressor
@@ -184,8 +181,8 @@ class LabelParty:
             promise(offers),
             stored=None if disk is None else stored,
             sent=sent(offers),
-            train=lambda booster, problem: _once(booster, problem, folder),
-            values=lambda trained, books: self._values(offers, trained, _kept(books, folder)),
+            train=lambda booster, problem: trained_once(booster, problem, folder),
+            values=lambda trained, books: self._values(offers, trained, first_books(books, folder)),
         )
         for channel in channels:
             channel.close()
@@ -397,36 +394,3 @@ def _check_channels(channels: Sequence[Channel]) -> None:
     for name in names:
         if names.count(name) > 1:
             raise ParameterError(f"Two channels lead to a party {name!r}. Names tell them apart.")
-
-
-def _once(booster: Booster, problem: Problem, folder: Path | None) -> Trained:
-    """Train, or take the model in codes that an earlier run left behind with its codebooks."""
-    if folder is None:
-        return train_by(booster, problem)
-    if (folder / "books.json").exists():
-        with suppress(DataError, OSError):  # one that is damaged is trained again, to the same
-            atomic_files.verify_checksum(folder / "books.json", atomic_files.AT_LABEL_PARTY)
-            return load_trained(folder, problem.task, problem.X.shape[1])
-    shutil.rmtree(folder, ignore_errors=True)
-    trained = train_by(booster, problem)
-    save_trained(trained, folder)
-    if (learnt := curve(trained, problem)) is not None:
-        learnt.save(folder / "curve.json")
-    return trained
-
-
-def _kept(books: Books, folder: Path | None) -> Books:
-    """The codebooks that belong to the model in codes: those it was first kept with."""
-    if folder is None:
-        return books
-    file = folder / "books.json"
-    if not file.exists():
-        plain = {f: None if b is None else b.values.tolist() for f, b in books.items()}
-        atomic_files.write(file, atomic_files.with_checksum(json.dumps(plain).encode()))
-    found = atomic_files.read_json(
-        file, dict[int, list[int] | None], atomic_files.AT_LABEL_PARTY, checksum=True
-    )
-    try:
-        return {f: None if v is None else Codebook(np.array(v, np.int64)) for f, v in found.items()}
-    except (DataError, OverflowError):
-        raise atomic_files.damaged(file, atomic_files.AT_LABEL_PARTY) from None

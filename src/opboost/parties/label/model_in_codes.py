@@ -1,0 +1,52 @@
+"""A model in codes that waits on disk for its split values, with the codebooks it began with."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+
+from opboost.boosting.booster import Booster, Problem, Trained
+from opboost.boosting.training_curve import curve
+from opboost.columns.codebook import Codebook
+from opboost.errors import DataError
+from opboost.estimators.learner import Books
+from opboost.estimators.saving import load_trained, save_trained
+from opboost.storage import atomic_files
+from opboost.training.denoised_rows import train as train_by
+
+
+def trained_once(booster: Booster, problem: Problem, folder: Path | None) -> Trained:
+    """Train, or take the model in codes that an earlier run left behind with its codebooks."""
+    if folder is None:
+        return train_by(booster, problem)
+    if (folder / "books.json").exists():
+        with suppress(DataError, OSError):  # one that is damaged is trained again, to the same
+            atomic_files.verify_checksum(folder / "books.json", atomic_files.AT_LABEL_PARTY)
+            return load_trained(folder, problem.task, problem.X.shape[1])
+    shutil.rmtree(folder, ignore_errors=True)
+    trained = train_by(booster, problem)
+    save_trained(trained, folder)
+    if (learnt := curve(trained, problem)) is not None:
+        learnt.save(folder / "curve.json")
+    return trained
+
+
+def first_books(books: Books, folder: Path | None) -> Books:
+    """The codebooks that belong to the model in codes: those it was first kept with."""
+    if folder is None:
+        return books
+    file = folder / "books.json"
+    if not file.exists():
+        plain = {f: None if b is None else b.values.tolist() for f, b in books.items()}
+        atomic_files.write(file, atomic_files.with_checksum(json.dumps(plain).encode()))
+    found = atomic_files.read_json(
+        file, dict[int, list[int] | None], atomic_files.AT_LABEL_PARTY, checksum=True
+    )
+    try:
+        return {f: None if v is None else Codebook(np.array(v, np.int64)) for f, v in found.items()}
+    except (DataError, OverflowError):
+        raise atomic_files.damaged(file, atomic_files.AT_LABEL_PARTY) from None

@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from opboost.columns.row_ids import id_bytes
-from opboost.config.columns_file import Plan, parse
+from opboost.config.columns_file import parse
+from opboost.config.table_plan import Plan
 from opboost.errors import DataError
 from opboost.files.describe_table import describe
 from opboost.files.desensitize_table import desensitize

@@ -75,7 +75,8 @@ def desensitize(
       opboost desensitize people.csv -c b.toml -o trial.parquet --seed 1
     """
     from opboost.config import load
-    from opboost.config.columns_file import read, validated
+    from opboost.config.columns_file import validated
+    from opboost.config.toml_files import read
     from opboost.ledger.renewal import over_time
     from opboost.promises import NoGuarantee
 

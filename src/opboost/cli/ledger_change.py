@@ -149,8 +149,9 @@ def forget(
       opboost ledger forget -c shop.toml --person north --person 12345
       opboost ledger forget -c shop.toml --person 12345 --stored archive/released
     """
-    from opboost.config.columns_file import read, validated
+    from opboost.config.columns_file import validated
     from opboost.config.job_file import state_folder
+    from opboost.config.toml_files import read
     from opboost.transport.feature.forget_everywhere import forget as run
 
     sections = validated(read(config), config.name)

@@ -42,7 +42,8 @@ def migrate(
       opboost ledger migrate -c shop.toml
       opboost ledger migrate -c shop.toml --table 2024.csv --table 2025.csv
     """
-    from opboost.config.columns_file import read, validated
+    from opboost.config.columns_file import validated
+    from opboost.config.toml_files import read
     from opboost.ledger.migration import migrate as run
     from opboost.ledger.open_ledger import declared_section
 

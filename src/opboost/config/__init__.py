@@ -4,7 +4,8 @@
 job, where, and under which limits.
 """
 
-from opboost.config.columns_file import Plan, load, parse, undeclared
+from opboost.config.columns_file import load, parse
 from opboost.config.sections import BoosterSection
+from opboost.config.table_plan import Plan, undeclared
 
 __all__ = ["BoosterSection", "Plan", "load", "parse", "undeclared"]

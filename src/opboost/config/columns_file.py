@@ -23,10 +23,7 @@ drop = ["name"]        # does not leave
 
 from __future__ import annotations
 
-import difflib
-import tomllib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -46,10 +43,11 @@ from opboost.config.sections import (
     TableSection,
     TlsSection,
 )
-from opboost.errors import ColumnError, ConfigError, OpBoostError, in_words, shown
+from opboost.config.table_plan import Plan
+from opboost.config.toml_files import first_problem, read, toml
+from opboost.errors import ColumnError, ConfigError, OpBoostError
 from opboost.grid import Domain, NumericMapping, Ordered, OrdinalMapping
 from opboost.mechanisms import Mechanism, UnaryEncoding, registry
-from opboost.promises import Joint
 
 
 class GridSection(Section):
@@ -193,69 +191,9 @@ class ColumnsConfig(Section):
     peers: dict[str, PeerSection] = Field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What a configuration says about a table: private columns, and the others."""
-
-    source: str
-    private: tuple[PrivateColumn, ...]
-    public: tuple[str, ...]
-    drop: tuple[str, ...]
-    budget: Budget | None
-    booster: BoosterSection
-    attributes: tuple[str, ...] = ()
-
-    def guarantee(self) -> Joint:
-        """The promise about one person's record."""
-        caveats = [f"released as they are: {', '.join(self.public)}"] if self.public else []
-        return Joint(
-            {c.name: c.guarantee() for c in self.private},
-            None if self.budget is None else self.budget.columns_per_row,
-            tuple(caveats),
-        )
-
-    def check_names(self, names: Sequence[str], *, own: bool = False) -> None:
-        """Refuse a table whose columns are not those that were declared.
-
-        With ``own`` undeclared columns are the label party's own.
-        """
-        declared = [*(str(c.name) for c in self.private), *self.public, *self.drop]
-        for name in declared:
-            if name not in names:
-                near = difflib.get_close_matches(name, names, n=1)
-                hint = f"Did you mean {near[0]!r}?" if near else f"It has {', '.join(names)}."
-                raise ColumnError(name, f"of {self.source} is not in the table", hint=hint)
-        for name in names:
-            if name not in declared and not own:
-                raise undeclared(name, self.source)
-
-
-def undeclared(name: str, source: str) -> ColumnError:
-    """The refusal of a column about which a configuration says nothing."""
-    key = name if name.replace("-", "").replace("_", "").isalnum() else f'"{name}"'
-    return ColumnError(
-        name,
-        "has no bounds: taking them from the data would reveal its extremes",
-        hint=f"Add [columns.{key}] bounds = [lower, upper] to {source}, "
-        "name it under [table] public or drop, or, if it tells people apart, as id under [align].",
-    )
-
-
 def load(path: Path) -> Plan:
     """Read and check a configuration file."""
     return parse(read(path), path.name)
-
-
-def read(path: Path) -> str:
-    """The text of a configuration file."""
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}.") from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"{path.name} is not UTF-8 text. Save it as UTF-8.") from None
-    except ValueError:  # a path with a zero byte in it
-        raise ConfigError(f"{str(path)!r} cannot be the path of a file. Correct it.") from None
 
 
 def parse(text: str, source: str) -> Plan:
@@ -270,25 +208,6 @@ def validated(text: str, source: str) -> ColumnsConfig:
         return ColumnsConfig.model_validate(plain)
     except ValidationError as error:
         raise ConfigError(first_problem(error, source, ColumnsConfig, _SECTIONS)) from None
-
-
-def toml(text: str, source: str) -> dict[str, Any]:
-    """The file's plain values."""
-    try:
-        plain = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{source} is not TOML: {in_words(error)}.") from None
-    if _has_nul(plain):
-        raise ConfigError(f"{source} holds the character NUL, which no name or path has.")
-    return plain
-
-
-def _has_nul(value: Any) -> bool:
-    if isinstance(value, dict):
-        return any("\0" in key or _has_nul(inner) for key, inner in value.items())
-    if isinstance(value, list):
-        return any(map(_has_nul, value))
-    return isinstance(value, str) and "\0" in value
 
 
 def planned(config: ColumnsConfig, source: str) -> Plan:
@@ -385,32 +304,6 @@ def _all_names(config: ColumnsConfig) -> Iterable[str]:
 def _ids_that_stay(config: ColumnsConfig) -> list[str]:
     """IDs that come into no output; whoever names one as public wants it beside its rows."""
     return [name for name in config.align.ids() if name not in config.table.public]
-
-
-def first_problem(
-    error: ValidationError,
-    source: str,
-    whole: type[Section],
-    sections: Mapping[str, type[Section]],
-) -> str:
-    """The first thing that is wrong with a file, in words of help."""
-    problem = error.errors()[0]
-    parts = [
-        shown(p, 60)
-        for p in problem["loc"]
-        if not str(p).startswith(("function-", "list[", "tuple["))
-    ]
-    place = "".join(f"[{parts[0]}]" if i == 0 else f".{p}" for i, p in enumerate(parts))
-    if problem["type"] == "extra_forbidden":
-        holders = [sections[p] for p in parts[:-1] if p in sections]
-        known = list((holders[-1] if holders else whole).model_fields)
-        near = difflib.get_close_matches(parts[-1], known, n=1)
-        hint = f"Did you mean {near[0]!r}?" if near else f"Known are {', '.join(known)}."
-        return f"{source}: {'.'.join(parts)} is not a setting. {hint}"
-    message = problem["msg"].removeprefix("Value error, ")
-    value = problem["input"]
-    got = "" if isinstance(value, dict) else f"; got {shown(repr(value), 100)}"
-    return f"{source}: {'.'.join(parts) or place}: {message}{got}."
 
 
 _SECTIONS: dict[str, type[Section]] = {

@@ -9,15 +9,7 @@ from typing import Literal
 
 from pydantic import Field, ValidationError
 
-from opboost.config.columns_file import (
-    ColumnsConfig,
-    Plan,
-    first_problem,
-    planned,
-    read,
-    toml,
-    validated,
-)
+from opboost.config.columns_file import ColumnsConfig, planned, validated
 from opboost.config.sections import (
     AlignSection,
     BoosterSection,
@@ -29,6 +21,8 @@ from opboost.config.sections import (
     Section,
     SpellingSection,
 )
+from opboost.config.table_plan import Plan
+from opboost.config.toml_files import first_problem, read, toml
 from opboost.errors import ConfigError, ParameterError
 from opboost.protocol.messages import PARTY_NAME
 from opboost.psi.align_rules import AlignRules

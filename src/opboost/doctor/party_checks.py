@@ -10,7 +10,7 @@ from pathlib import Path
 from cryptography import x509
 
 from opboost.config import load
-from opboost.config.columns_file import read, validated
+from opboost.config.columns_file import validated
 from opboost.config.job_file import (
     FeatureConfig,
     LabelConfig,
@@ -20,6 +20,7 @@ from opboost.config.job_file import (
     load_label,
 )
 from opboost.config.sections import LedgerSection
+from opboost.config.toml_files import read
 from opboost.doctor.finding import Finding, State
 from opboost.doctor.machine_checks import disk
 from opboost.errors import OpBoostError

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from opboost.columns.row_ids import Spelling, id_bytes
-from opboost.config.columns_file import read, validated
+from opboost.config.columns_file import validated
 from opboost.config.sections import LedgerSection
+from opboost.config.toml_files import read
 from opboost.errors import ConfigError, DataError
 from opboost.ledger.chain_witness import missing
 from opboost.ledger.store import CHAIN_FILE, Caps, Ledger

@@ -1,0 +1,71 @@
+"""The text of a TOML file, and what is wrong with it in words of help."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from opboost.config.sections import Section
+from opboost.errors import ConfigError, in_words, shown
+
+
+def read(path: Path) -> str:
+    """The text of a configuration file."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path.name} is not UTF-8 text. Save it as UTF-8.") from None
+    except ValueError:  # a path with a zero byte in it
+        raise ConfigError(f"{str(path)!r} cannot be the path of a file. Correct it.") from None
+
+
+def toml(text: str, source: str) -> dict[str, Any]:
+    """The file's plain values."""
+    try:
+        plain = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{source} is not TOML: {in_words(error)}.") from None
+    if _has_nul(plain):
+        raise ConfigError(f"{source} holds the character NUL, which no name or path has.")
+    return plain
+
+
+def _has_nul(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any("\0" in key or _has_nul(inner) for key, inner in value.items())
+    if isinstance(value, list):
+        return any(map(_has_nul, value))
+    return isinstance(value, str) and "\0" in value
+
+
+def first_problem(
+    error: ValidationError,
+    source: str,
+    whole: type[Section],
+    sections: Mapping[str, type[Section]],
+) -> str:
+    """The first thing that is wrong with a file, in words of help."""
+    problem = error.errors()[0]
+    parts = [
+        shown(p, 60)
+        for p in problem["loc"]
+        if not str(p).startswith(("function-", "list[", "tuple["))
+    ]
+    place = "".join(f"[{parts[0]}]" if i == 0 else f".{p}" for i, p in enumerate(parts))
+    if problem["type"] == "extra_forbidden":
+        holders = [sections[p] for p in parts[:-1] if p in sections]
+        known = list((holders[-1] if holders else whole).model_fields)
+        near = difflib.get_close_matches(parts[-1], known, n=1)
+        hint = f"Did you mean {near[0]!r}?" if near else f"Known are {', '.join(known)}."
+        return f"{source}: {'.'.join(parts)} is not a setting. {hint}"
+    message = problem["msg"].removeprefix("Value error, ")
+    value = problem["input"]
+    got = "" if isinstance(value, dict) else f"; got {shown(repr(value), 100)}"
+    return f"{source}: {'.'.join(parts) or place}: {message}{got}."

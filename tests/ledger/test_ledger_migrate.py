@@ -18,10 +18,10 @@ from opboost.columns.column_specs import column_to_dict
 from opboost.errors import PrivacyError
 from opboost.ledger import Caps, Ledger
 from opboost.ledger.answers import about_person
-from opboost.ledger.drawing import _identity
 from opboost.ledger.ledger_summary import summary
 from opboost.ledger.lookup import spent
 from opboost.ledger.verify_ledger import holds, verify
+from opboost.ledger.wanted_columns import identity
 from robustness.command_line import run
 from tests.support.format1 import UNBOUNDED, Column, OldLedger
 from tests.support.ledger import AGE, CITY, GAPS, release
@@ -47,9 +47,9 @@ def declared(column):
     return {name: value for name, value in column_to_dict(column).items() if name != "name"}
 
 
-AGES = Column("age", _identity(AGE), 4_500_000_000, 1, declared(AGE))
-CITIES = Column("city", _identity(CITY), 1_000_000_000, 2, declared(CITY))
-GAPPED = Column("gaps", _identity(GAPS), 4_500_000_000)
+AGES = Column("age", identity(AGE), 4_500_000_000, 1, declared(AGE))
+CITIES = Column("city", identity(CITY), 1_000_000_000, 2, declared(CITY))
+GAPPED = Column("gaps", identity(GAPS), 4_500_000_000)
 OTHER = Column("age", "another mechanism", 2_000_000_000)
 
 

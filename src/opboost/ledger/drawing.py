@@ -9,34 +9,32 @@ reservation, and is drawn afresh when it is run again.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
-from fractions import Fraction
-from math import ceil, isinf
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 
-from opboost._typing import BoolArray, IntArray, Words
+from opboost._typing import BoolArray, Words
 from opboost.budgets.budget import Budget, columns_sent
-from opboost.columns.column_specs import column_to_dict
 from opboost.columns.dataframes import OutColumn, hidden
-from opboost.columns.duplicate_ids import DuplicateIds
 from opboost.columns.private_column import Prepared, PrivateColumn
 from opboost.columns.row_ids import Spelling
 from opboost.errors import DataError, OpBoostError, PrivacyError
 from opboost.ledger import members
 from opboost.ledger.chain import Entry
 from opboost.ledger.compaction import merge_runs
-from opboost.ledger.lookup import Known, Lookup, Wanted
-from opboost.ledger.packed_draws import Draws, from_bytes, to_bytes, width_of
+from opboost.ledger.lookup import Known, Lookup
+from opboost.ledger.new_run import NewRun
+from opboost.ledger.packed_draws import Draws, from_bytes, to_bytes
+from opboost.ledger.reservation import Reservation
 from opboost.ledger.rotation import rotate
-from opboost.ledger.run_files import TAG_BYTES, Repeated, Run, RunWriter
-from opboost.ledger.store import UNBOUNDED, UNITS_PER_EPSILON, Ledger
+from opboost.ledger.run_files import TAG_BYTES
+from opboost.ledger.spending_caps import check_caps
+from opboost.ledger.store import Ledger
 from opboost.ledger.verify_ledger import check_chain
+from opboost.ledger.wanted_columns import wanted_columns
 from opboost.storage import atomic_files
 
 
@@ -61,13 +59,17 @@ class Drawing:
         stored: str = "",
     ) -> None:
         self._ledger, self._columns, self._attributes = ledger, tuple(columns), tuple(attributes)
-        self._budget, self._new, self._stored = budget, frozenset(new_attributes), stored
-        self._wanted = [
-            Wanted(a, _identity(c), _amount(c), 0 if stored else width_of(c))
-            for a, c in zip(self._attributes, columns, strict=True)
-        ]
-        self._about = {"job": job, "recipient": recipient}
-        self._people = people
+        self._budget, self._stored = budget, stored
+        self._wanted = wanted_columns(columns, attributes, draws_here=not stored)
+        self._reservation = Reservation(
+            ledger,
+            columns,
+            self._wanted,
+            job=job,
+            recipient=recipient,
+            people=people,
+            new_attributes=new_attributes,
+        )
         self.rows = self.new_cells = self.old_cells = 0
         self.remarks: dict[str, str] = {}
 
@@ -79,16 +81,11 @@ class Drawing:
             self._ledger.clear()
             rotate(self._ledger)
             merge_runs(self._ledger)
-            with self._ledger.writing():
-                self._check_attributes()
-                self._number = self._reserve().number
+            self._reservation.open()
             self._redraw = self._ledger.changed == "redraw"
             self._memory = Lookup(self._ledger, self._wanted)
             stored = [w.stored(tagged=self._redraw and not self._stored) for w in self._wanted]
-            self._path = self._ledger.new_run_path()
-            self._writer = RunWriter(self._path.parent, stored, self._stored)
-            stack.callback(self._writer.close)
-            self._seen = stack.enter_context(DuplicateIds(self._ledger.folder))
+            self._run = stack.enter_context(NewRun(self._ledger, stored, self._stored))
             self._alone = stack.pop_all()
         return self
 
@@ -105,7 +102,7 @@ class Drawing:
         """
         with atomic_files.alone(self._ledger.folder):
             check_chain(self._ledger)
-            self._check_attributes()
+            self._reservation.check_attributes()
             self._memory = Lookup(self._ledger, self._wanted)
             for ids, chosen in pieces:
                 self._chargeable(ids, chosen)
@@ -123,24 +120,24 @@ class Drawing:
         fresh = ~known.decided
         chosen = self._sent(people)
         new = fresh if chosen is None else fresh & chosen
-        self._check_caps(handles, new)
-        record = np.zeros((len(people), self._writer.run.draw_bytes), dtype=np.uint8)
+        check_caps(self._ledger.caps, self._wanted, self._memory, handles, new)
+        record = np.zeros((len(people), self._run.draw_bytes), dtype=np.uint8)
         out = []
         sent = known.sent | new
-        for j, slot in enumerate(self._writer.run.slots()):
+        for j, slot in enumerate(self._run.slots()):
             tag = None if tags is None else tags[:, j]
             self._draw_new(j, prepared[j], new[:, j], tag, record[:, slot])
             drawn = record[:, slot][:, : self._wanted[j].width]
             if known.sent[:, j].any():
                 drawn = np.where(new[:, j, None], drawn, known.draws[:, self._memory.slot(j)])
             out.append(_released(self._columns[j], drawn, sent[:, j]))
-        self._remember(handles, fresh, new, record, known.recorded)
+        self._run.add(handles, fresh, new, record, known.recorded)
         self._count(len(people), new, sent)
         return out
 
     def _repeated(self, handles: Words, known: Known) -> list[list[OutColumn]]:
         """The released columns of people of whom everything stands: nothing is drawn or charged."""
-        self._seen.add(handles[~known.recorded])
+        self._run.see(handles[~known.recorded])
         self._count(len(handles), np.zeros_like(known.sent), known.sent)
         return [
             _released(column, known.draws[:, self._memory.slot(j)], known.sent[:, j])
@@ -157,7 +154,7 @@ class Drawing:
         handles, here, chosen, recorded = self._chargeable(ids, chosen)
         nothing = np.zeros((len(handles), 0), dtype=np.uint8)
         decided = np.broadcast_to(here[:, None], chosen.shape)
-        self._remember(handles, decided, chosen, nothing, recorded)
+        self._run.add(handles, decided, chosen, nothing, recorded)
         self._count(len(handles), chosen, chosen)
 
     def _chargeable(
@@ -171,7 +168,7 @@ class Drawing:
             raise self._drawn_before(known.decided[here])
         all_here = np.broadcast_to(here[:, None], (len(handles), len(self._columns)))
         chosen = all_here if chosen is None else chosen & all_here
-        self._check_caps(handles, chosen)
+        check_caps(self._ledger.caps, self._wanted, self._memory, handles, chosen)
         return handles, here, chosen, known.recorded
 
     def forgotten(self, ids: Any) -> BoolArray:
@@ -185,7 +182,7 @@ class Drawing:
         """
         handles = self._ledger.handles(self._ledger.people(ids))
         sent = self._memory.stored(handles, release)
-        self._seen.add(handles)
+        self._run.see(handles)
         self._count(len(handles), np.zeros_like(sent), sent)
         self.remarks["sent"] = release
 
@@ -204,92 +201,31 @@ class Drawing:
         if kind is not None and (not issubclass(kind, Exception) or issubclass(kind, OSError)):
             return  # by force or for want of room, no refusal: the same command goes on
         if kind is not None:
-            self._abort(_reason(kind))
+            self._reservation.abort(_reason(kind))
             return
         try:
             self._commit()
         except OpBoostError as error:
-            self._path.unlink(missing_ok=True)
-            self._abort(_reason(type(error)))
+            self._run.discard()
+            self._reservation.abort(_reason(type(error)))
             raise
 
     def _commit(self) -> None:
-        _refuse_twice(self._seen.repeats() + self._memory.repeats)
+        self._run.check_seen(self._memory.repeats)
         with self._ledger.writing():
             number = self._ledger.head().number + 1
-            runs, told = [], []
-            if self._writer.count:
-                runs.append(self._finished(number).as_json())
+            run, told = self._run.finish(number), []
             if self._memory.members:
-                path = self._path.with_name(f"{int(self._path.name) + 1:06d}")
-                kept = members.write(path, self._memory.members)
+                kept = members.write(self._run.next_path, self._memory.members)
                 told.append([number, kept.as_json()])
-            figures = {"rows": self.rows, "new_cells": self.new_cells, "old_cells": self.old_cells}
-            body = {"reservation": self._number, **self._about, **figures, **self.remarks}
-            self.entry: Entry = self._ledger.append(
-                "commit", {**body, "runs": runs, "members": told}
+            self.entry: Entry = self._reservation.commit(
+                rows=self.rows,
+                new_cells=self.new_cells,
+                old_cells=self.old_cells,
+                **self.remarks,
+                runs=[] if run is None else [run.as_json()],
+                members=told,
             )
-
-    def _finished(self, number: int) -> Run:
-        try:
-            return self._writer.finish(self._path, number)
-        except Repeated as repeated:
-            raise _twice(repeated.args[0]) from None
-
-    def _abort(self, reason: str) -> None:
-        with self._ledger.writing():
-            body = {"reservation": self._number, **self._about, "reason": reason}
-            self._ledger.append("abort", body)
-
-    def _reserve(self) -> Entry:
-        """A new reservation, or the open one of this job; one with another plan is aborted."""
-        caps = {"attribute": self._ledger.caps.attribute, "person": self._ledger.caps.person}
-        body = {**self._about, "people": self._people, "columns": self._described(), "caps": caps}
-        for entry in self._ledger.open_reservations():
-            if entry.body == body:
-                return entry
-            if entry.body["job"] == self._about["job"]:
-                reason = "the job goes on with another plan"
-                self._ledger.append(
-                    "abort", {"reservation": entry.number, **self._about, "reason": reason}
-                )
-        return self._ledger.append("reserve", body)
-
-    def _described(self) -> list[dict[str, Any]]:
-        return [
-            {
-                "attribute": w.attribute,
-                "mechanism": w.mechanism,
-                "declared": {k: v for k, v in column_to_dict(c).items() if k != "name"},
-                "guarantee": str(c.guarantee()),
-                "amount": "unbounded"
-                if w.amount >= UNBOUNDED
-                else str(Fraction(w.amount, UNITS_PER_EPSILON)),
-            }
-            for c, w in zip(self._columns, self._wanted, strict=True)
-        ]
-
-    def _check_attributes(self) -> None:
-        """Refuse an attribute that the ledger has never seen: it may be an old one, renamed."""
-        reserved = [e.body for e in self._ledger.entries("reserve")]
-        reserved += [b for e in self._ledger.entries("migrate") for b in e.body["history"]]
-        known = {c["attribute"] for body in reserved for c in body.get("columns", [])}
-        for body in reserved:
-            if body.get("people", self._people) != self._people:
-                raise PrivacyError(
-                    f"This ledger knows people by {body['people']!r}, the table by "
-                    f"{self._people!r}: everyone would be taken for a new person. If the IDs are "
-                    f'the same under a new name, add people = "{body["people"]}" to [ledger].'
-                )
-        for column, attribute in zip(self._columns, self._attributes, strict=True):
-            if known and attribute not in known and attribute not in self._new:
-                listed = ", ".join(sorted(known))
-                raise PrivacyError(
-                    f"Column {column.name!r} is attribute {attribute!r}, which this ledger has "
-                    f"never seen; it knows {listed}. If it is one of these under a new name, add "
-                    f'attribute = "<that one>" to [columns.{column.name}]; if it is truly new, '
-                    f"list it under [ledger] new_attributes."
-                )
 
     def _sent(self, people: Words) -> BoolArray | None:
         """Which columns of each person are sent: fixed within a period, whatever the values."""
@@ -316,65 +252,11 @@ class Drawing:
         if tags is not None:
             slot[new, width:] = tags[new].astype("<u8").view(np.uint8).reshape(-1, TAG_BYTES)
 
-    def _remember(
-        self,
-        handles: Words,
-        decided: BoolArray,
-        sent: BoolArray,
-        draws: Draws,
-        recorded: BoolArray,
-    ) -> None:
-        """Write records for people of whom something is decided now.
-
-        Of all others, the memory finds those twice who are ``recorded``, and the rest is put aside.
-        """
-        some = decided.any(axis=1)
-        if some.all():
-            self._writer.add(handles, decided, sent, draws)
-            return
-        self._seen.add(handles[~some & ~recorded])
-        if some.any():
-            self._writer.add(handles[some], decided[some], sent[some], draws[some])
-
     def _count(self, rows: int, new: BoolArray, sent: BoolArray) -> None:
         self.rows += rows
         drawn = int(np.count_nonzero(new))
         self.new_cells += drawn
         self.old_cells += int(np.count_nonzero(sent)) - drawn
-
-    def _check_caps(self, handles: Words, new: BoolArray) -> None:
-        """Refuse a release that would spend more on someone than a cap allows."""
-        caps = self._ledger.caps
-        amounts = np.array([w.amount for w in self._wanted], dtype=np.int64)
-        if caps.attribute is not None:
-            for attribute in dict.fromkeys(self._attributes):
-                of = np.array([w.attribute == attribute for w in self._wanted])
-                before = self._memory.spent(handles, attribute)
-                what = f"attribute {attribute!r}"
-                self._check_cap(caps.attribute, what, before, new & of, amounts)
-        if caps.person is not None:
-            before = self._memory.spent(handles)
-            self._check_cap(caps.person, "all attributes together", before, new, amounts)
-
-    def _check_cap(
-        self, cap: float, what: str, before: IntArray, new: BoolArray, amounts: IntArray
-    ) -> None:
-        room = min(int(_decimal(cap) * UNITS_PER_EPSILON), UNBOUNDED - 1)
-        endless = amounts >= UNBOUNDED
-        more = new @ np.where(endless, 0, amounts)
-        over = new.any(axis=1) & (before + more > room) | new[:, endless].any(axis=1)
-        if over.any():
-            most = (
-                "without bound"
-                if new[:, endless].any()
-                else f"{int(more.max()) / UNITS_PER_EPSILON:g}"
-            )
-            raise PrivacyError(
-                f"The release would spend {most} more on a person, and on {what} no more than "
-                f"{cap:g} may be spent: {int(over.sum()):,} people would go beyond it. Nothing "
-                "was sent. Leave out a column, lower its epsilon, or decide on a higher cap in "
-                "[ledger]."
-            )
 
     def _kept_elsewhere(self, cells: BoolArray) -> PrivacyError:
         return PrivacyError(
@@ -402,43 +284,3 @@ def _reason(kind: type[BaseException]) -> str:
     if issubclass(kind, PrivacyError):
         return "refused: a cap or another privacy rule"
     return "refused: the table does not fit" if issubclass(kind, DataError) else "it failed"
-
-
-def _refuse_twice(twice: int) -> None:
-    if twice:
-        raise _twice(twice)
-
-
-def _twice(rows: int) -> DataError:
-    return DataError(
-        f"{rows:,} rows repeat an ID of an earlier row",
-        hint="An ID stands for one person, however it is spelt: keep one row of each. Where "
-        'IDs are case-sensitive, begin the ledger with ids = "exact" in [ledger].',
-    )
-
-
-def _identity(column: PrivateColumn) -> str:
-    """The mechanism with its grid and mapping: what a draw's law depends on besides the cell."""
-    spec = column_to_dict(column)
-    kept = ["mapping", "mechanism", *(["missing"] if column.flagged() is not None else [])]
-    plain = _spelt_alike({name: spec[name] for name in kept})
-    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
-
-
-def _spelt_alike(value: Any) -> Any:
-    """The same numbers in one spelling: 50.0 is 50."""
-    if isinstance(value, dict):
-        return {k: _spelt_alike(v) for k, v in value.items()}
-    if isinstance(value, list):
-        return [_spelt_alike(v) for v in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def _amount(column: PrivateColumn) -> int:
-    total = column.guarantee().total
-    return UNBOUNDED if isinf(total) else ceil(_decimal(total) * UNITS_PER_EPSILON)
-
-
-def _decimal(level: float) -> Fraction:
-    """A level as people write it: 5.76 is 576/100, so that a cap of 5.76 has room for it."""
-    return Fraction(repr(float(level)))

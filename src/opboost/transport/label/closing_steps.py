@@ -6,7 +6,7 @@ import time
 
 from opboost.errors import PeerError
 from opboost.protocol.messages import Ack, Farewell, Poll, decode, encode
-from opboost.transport.label.job_folder import HOLD_SECONDS
+from opboost.transport.label.job_folder import HOLD_SECONDS, is_done
 from opboost.transport.label.receive_columns import check_split_values
 from opboost.transport.label.served_job import ServedJob
 
@@ -23,7 +23,7 @@ class ClosingSteps:
         box = self._job.box(party)
         end = time.monotonic() + HOLD_SECONDS
         while time.monotonic() < end:
-            if self._job.is_done:
+            if is_done(self._job.folder):
                 return encode(Farewell(self._job.record.job))
             self._job.check_refusal(box)
             if box.has("query") and not box.has("answer"):
@@ -42,7 +42,7 @@ class ClosingSteps:
     def heard(self, party: str, data: bytes) -> bytes:
         """The party knows that the job is done: nobody needs to wait for it any more."""
         self._job.check_job(decode(data, Ack).job)
-        if not self._job.is_done:
+        if not is_done(self._job.folder):
             raise PeerError("The job is not done yet.")
         self._job.box(party).write("farewell", b"")
         return self._job.ack("heard")

@@ -274,6 +274,11 @@ def jobs(state: Path) -> list[Path]:
     return sorted(folders, key=lambda folder: JobRecord.load(folder).run)
 
 
+def is_done(job: Path) -> bool:
+    """Whether a job is done."""
+    return (job / "manifest.json").exists()
+
+
 def status(job: Path) -> dict[str, Any]:
     """Where a job stands, for people and metrics."""
     record = JobRecord.load(job)
@@ -287,10 +292,9 @@ def status(job: Path) -> dict[str, Any]:
             "bytes": box.bytes(),
             "aligned": aligned_share(job, record, box),
         }
-    done = (job / "manifest.json").exists()
     trained = any(job.glob("trained-*"))
     phases = {p["phase"] for p in parties.values()}
-    if done:
+    if is_done(job):
         phase = "done"
     elif trained:
         phase = "waiting for split values"

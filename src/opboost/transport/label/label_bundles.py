@@ -20,14 +20,8 @@ from opboost.storage import atomic_files
 from opboost.transport.label.bundle_channel import BundleChannel, Paused
 from opboost.transport.label.bundle_intake import BundleIntake
 from opboost.transport.label.bundle_replies import BundleReplies
-from opboost.transport.label.job_folder import JobRecord
-from opboost.transport.label.label_goals import (
-    Goal,
-    PredictionGoal,
-    Reached,
-    TrainingGoal,
-    is_done,
-)
+from opboost.transport.label.job_folder import JobRecord, is_done
+from opboost.transport.label.label_goals import Goal, PredictionGoal, Reached, TrainingGoal
 from opboost.transport.label.label_job import current, known_job, new_job, read_data
 from opboost.transport.label.label_job_run import LabelJobRun
 from opboost.transport.shared.bundle_chain import BundleChain, Step

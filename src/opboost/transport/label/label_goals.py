@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 
 from opboost.config.job_file import LabelConfig
+from opboost.transport.label.job_folder import is_done
 from opboost.transport.label.label_job import (
     Data,
     read_manifest,
@@ -64,7 +65,7 @@ class TrainingGoal:
         return Reached(read_manifest(folder))
 
     def needs_nobody(self, folder: Path) -> bool:
-        """False: a model that is gone is trained again, and its parties may ask how it went."""
+        """False: parties are let in while a model that was removed is trained again."""
         return False
 
     def check(self, data: Data) -> None:
@@ -106,8 +107,3 @@ class PredictionGoal:
             run.folder, run.record, found, self.model, run.seconds(), alignment
         )
         return Reached(manifest, with_ids(run.data, found))
-
-
-def is_done(folder: Path) -> bool:
-    """Whether the job of a folder is done."""
-    return (folder / "manifest.json").exists()

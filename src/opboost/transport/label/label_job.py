@@ -23,7 +23,7 @@ from opboost.promises import Joint, NoGuarantee
 from opboost.protocol.messages import job_number
 from opboost.psi.table_keys import Keys
 from opboost.storage import atomic_files
-from opboost.transport.label.job_folder import JobRecord, PartyFolder, Way, jobs, status
+from opboost.transport.label.job_folder import JobRecord, PartyFolder, Way, is_done, jobs, status
 from opboost.transport.shared.manifest import versions
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def known_job(config: LabelConfig, way: Way) -> Path | None:
     if not same:
         return None
     record = JobRecord.load(same[-1])
-    if record.way != way and not (same[-1] / "manifest.json").exists():
+    if record.way != way and not is_done(same[-1]):
         served = "opboost serve" if record.purpose == "train" else "opboost predict --with-peers"
         verb = "opboost bundle" if record.way == "bundles" else served
         raise ConfigError(
@@ -178,7 +178,7 @@ def write_predicted(
     alignment: dict[str, Any],
 ) -> dict[str, Any]:
     """The manifest of a prediction, which says that the job is done; that of before, if it was."""
-    if (folder / "manifest.json").exists():
+    if is_done(folder):
         return read_manifest(folder)
     about = {"left_out": record.rows - len(found.rows), "predicted_by": model.name}
     return _write_manifest(folder, record, seconds, alignment, found.guarantee, about)

@@ -29,11 +29,6 @@ class ServedJob:
         """The folder of a party."""
         return PartyFolder(self.folder, party)
 
-    @property
-    def is_done(self) -> bool:
-        """Whether the training process has finished the job."""
-        return (self.folder / "manifest.json").exists()
-
     def ack(self, step: str, there: tuple[int, ...] = ()) -> bytes:
         """The answer that a step was taken, or is to be waited for, and what is there already."""
         return encode(Ack(self.record.job, step, there))

@@ -23,7 +23,7 @@ drop = ["name"]        # does not leave
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 

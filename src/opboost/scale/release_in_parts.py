@@ -195,12 +195,12 @@ class ReleaseInParts:
 
     def _chosen(
         self, tables: Iterable[pa.Table]
-    ) -> Iterator[tuple[pa.LargeBinaryArray, BoolArray]]:
+    ) -> Iterator[tuple[pa.LargeBinaryArray, BoolArray | None]]:
         """The people of some rows, and the columns that are released of each."""
         secret = release_secret.read_secret(self.folder)
         for table in tables:
             people = id_array(table, self.block.ids, spelling=self.block.spelling)
-            yield people, self.block.chosen(secret, row_names(secret, people))
+            yield people, self.block.sent(secret, row_names(secret, people))
 
     def _is_charged(self, ledger: Ledger) -> bool:
         job = job_of(self.id)

@@ -93,7 +93,7 @@ class MechanismSection(_MechanismFields):  # type: ignore[misc]
         return registry.build(self.kind, domain, **self._given(self.entry))
 
     def over(self, categories: Sequence[Any]) -> UnaryEncoding:
-        """The mechanism over categories without an order, where its kind needs one the default."""
+        """The mechanism over categories without an order; the default where its kind has a grid."""
         entry = self.entry
         if entry.takes == "grid":
             entry = registry.BY_KIND[registry.DEFAULT_NOMINAL_KIND]

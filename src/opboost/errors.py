@@ -4,7 +4,8 @@ The tree::
 
     OpBoostError
     ├── ParameterError (ValueError)     a mechanism, grid or budget that cannot be built
-    │   └── ConfigError                 ... in a configuration file
+    │   ├── ConfigError                 ... in a configuration file
+    │   └── MissingPackageError         ... without a package that it needs (ImportError)
     ├── DataError (ValueError)          a table that does not fit what was declared
     │   └── ColumnError                 ... in one named column
     ├── PrivacyError                    what was asked would break a promise
@@ -46,6 +47,10 @@ class ParameterError(OpBoostError, ValueError):
 
 class ConfigError(ParameterError):
     """A configuration file says something that cannot be, or not enough."""
+
+
+class MissingPackageError(ParameterError, ImportError):
+    """What was asked for needs a package that is not installed."""
 
 
 class DataError(OpBoostError, ValueError):

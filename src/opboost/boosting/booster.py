@@ -11,7 +11,8 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from opboost._typing import FloatArray
-from opboost.errors import OpBoostError, ParameterError
+from opboost.errors import ParameterError
+from opboost.runtime.extras import needs_extra
 
 Matrix = np.ndarray[Any, Any]
 Task = Literal["binary", "multiclass", "regression"]
@@ -115,10 +116,10 @@ class Booster(Protocol):
 
 
 _BACKENDS = {
-    "xgboost": ("opboost.boosting.xgboost_backend", "XGBoost", "xgboost-cpu"),
-    "lightgbm": ("opboost.boosting.lightgbm_backend", "LightGBM", "lightgbm"),
-    "gbdt": ("opboost.boosting.sklearn_backend", "GradientBoosting", "scikit-learn"),
-    "hist-gbdt": ("opboost.boosting.sklearn_backend", "HistGradientBoosting", "scikit-learn"),
+    "xgboost": ("opboost.boosting.xgboost_backend", "XGBoost"),
+    "lightgbm": ("opboost.boosting.lightgbm_backend", "LightGBM"),
+    "gbdt": ("opboost.boosting.sklearn_backend", "GradientBoosting"),
+    "hist-gbdt": ("opboost.boosting.sklearn_backend", "HistGradientBoosting"),
 }
 
 
@@ -131,12 +132,7 @@ def make_booster(booster: str | Booster, params: Mapping[str, Any] | None = None
     if booster not in _BACKENDS:
         known = ", ".join(map(repr, _BACKENDS))
         raise ParameterError(f"booster must be one of {known} or an object; got {booster!r}.")
-    module, name, package = _BACKENDS[booster]
-    try:
+    module, name = _BACKENDS[booster]
+    with needs_extra("boost", f"booster={booster!r}"):
         made: Booster = getattr(import_module(module), name)(dict(params or {}))
-    except ImportError as error:
-        raise OpBoostError(
-            f"booster={booster!r} needs a package that is not installed ({error.name}). "
-            f"Install it: pip install {package}."
-        ) from None
     return made

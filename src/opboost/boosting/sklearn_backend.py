@@ -22,6 +22,7 @@ from opboost._typing import FloatArray
 from opboost.boosting.booster import Matrix, Problem, Replace, Task
 from opboost.boosting.model_validation import check_tree, unsound
 from opboost.errors import DataError
+from opboost.runtime.extras import needs_extra
 from opboost.storage.archives import read_array, read_inner_archive
 
 TREE_TYPES = (
@@ -143,7 +144,8 @@ class TrainedSklearn:
 
     def save(self, path: Path, *, strip: bool = False) -> None:
         """skops' file: no code is run when it is loaded."""
-        import skops.io as sio
+        with needs_extra("boost", "A file of this model"):
+            import skops.io as sio
 
         model = _stripped(self.native) if strip else self.native
         sio.dump(model, path)

@@ -34,8 +34,11 @@ def certify(
     from opboost.budgets.certificates import certify as compute
     from opboost.budgets.certificates import draw
     from opboost.config import load
+    from opboost.plots import figures
 
     plan = load(config)
+    if png is not None:
+        figures.load_matplotlib()  # refuse before the work where it is not installed
     console = stderr()
     certificates = list(
         track(

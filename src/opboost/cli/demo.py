@@ -44,6 +44,7 @@ def demo(
     """
     from opboost.grid import Domain
     from opboost.promises import checked_epsilon
+    from opboost.runtime.extras import needs_extra
 
     grid = Domain(1, cells)
     checked_epsilon("epsilon", epsilon)  # refuse bad levels before anything is started
@@ -51,8 +52,9 @@ def demo(
         _tour(epsilon, grid, out, seed, format)
         return
     console = stderr()
-    from opboost.demo.three_parties import demo as run
-    from opboost.demo.three_parties import write_report
+    with needs_extra("boost", "`opboost demo`"):
+        from opboost.demo.three_parties import demo as run
+        from opboost.demo.three_parties import write_report
 
     with (
         tempfile.TemporaryDirectory(prefix="opboost-demo-") as folder,

@@ -37,7 +37,10 @@ def explore(
       opboost explore people.csv --ledger shop.toml
       opboost explore --job state --no-open
     """
-    from opboost.explorer.server import Site, serve
+    from opboost.runtime.extras import needs_extra
+
+    with needs_extra("explore", "`opboost explore`"):
+        from opboost.explorer.server import Site, serve
 
     console = stderr()
 

@@ -22,6 +22,7 @@ from opboost.errors import DataError, OpBoostError, in_words
 from opboost.estimators.boosted import OpBoostClassifier, OpBoostRegressor
 from opboost.estimators.desensitizer import Desensitizer
 from opboost.randomness.streams import SecureRng
+from opboost.runtime.extras import needs_extra
 from opboost.storage import atomic_files
 from opboost.storage.archives import fits, read_archive, read_array, read_inner_archive
 from opboost.training.feature_matrix import Layout, OwnColumn
@@ -91,7 +92,9 @@ def load_trained(folder: Path, task: str, features: int) -> Trained:
     if _digest(folder / name) != about.get("sha256"):
         raise atomic_files.damaged(folder / name, _TRAIN_AGAIN)
     try:
-        trained: Trained = getattr(import_module(module), kind).load(folder / name, task, features)
+        with needs_extra("boost", "This model"):
+            backend = getattr(import_module(module), kind)
+            trained: Trained = backend.load(folder / name, task, features)
     except OpBoostError:
         raise
     except Exception as error:  # whatever a library makes of its own file, damaged
@@ -183,8 +186,9 @@ def _rebuilt(description: dict[str, Any], module: str, name: str, content: bytes
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / name
         file.write_bytes(content)
-        kind = getattr(import_module(module), description["model"])
-        estimator.trained_ = kind.load(file, description["task"], len(layout.names()))
+        with needs_extra("boost", "This model"):
+            kind = getattr(import_module(module), description["model"])
+            estimator.trained_ = kind.load(file, description["task"], len(layout.names()))
     estimator._layout, estimator._posterior = layout, None
     names = tuple(description["columns"])
     estimator.desensitizer_ = Desensitizer.of_columns(

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from opboost._typing import ArrayLike, IntArray
-from opboost.errors import OpBoostError
 from opboost.grid import Domain
 from opboost.mechanisms.mechanism import checked_integers
 from opboost.promises import NoGuarantee
+from opboost.runtime.extras import needs_extra
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +32,8 @@ class OrderPreservingEncryption:
 
     def sample(self, x: ArrayLike) -> IntArray:
         """The ciphers of grid values, rising with them."""
-        try:
+        with needs_extra("ope", "Order-preserving encryption"):
             from pyope.ope import OPE, ValueRange
-        except ImportError:
-            raise OpBoostError(
-                "Order-preserving encryption needs the package pyope. "
-                "Install it: pip install 'opboost[ope]'."
-            ) from None
         cipher = OPE(
             self.key or OPE.generate_key(),
             in_range=ValueRange(self.domain.L, self.domain.R),

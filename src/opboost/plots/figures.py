@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from opboost.errors import ParameterError
+from opboost.runtime.extras import needs_extra
 from opboost.storage import atomic_files
 
 
@@ -18,14 +19,19 @@ class Figure:
     axes: list[list[Any]]
 
 
+def load_matplotlib() -> Any:
+    """Import pyplot with the backend that needs no screen, or say how to install matplotlib."""
+    with needs_extra("plots", "A picture"):
+        import matplotlib
+
+        matplotlib.use("agg")
+        from matplotlib import pyplot
+    return pyplot
+
+
 def figure(rows: int, columns: int, width: float, height: float, sharey: Any = False) -> Figure:
     """An empty figure; ``height`` is that of one row, in inches."""
-    import matplotlib
-
-    matplotlib.use("agg")
-    from matplotlib import pyplot as plt
-
-    drawn, axes = plt.subplots(
+    drawn, axes = load_matplotlib().subplots(
         rows,
         columns,
         figsize=(width, height * rows),

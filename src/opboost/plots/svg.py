@@ -9,9 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Literal
-
-from markupsafe import Markup, escape
 
 WIDTH, HEIGHT = 480, 270
 LEFT, RIGHT, TOP, BOTTOM = 58, 20, 14, 48
@@ -26,6 +25,16 @@ _SHAPES: dict[str, str] = {
     "cross": "M-3.2,-3.2L3.2,3.2M-3.2,3.2L3.2,-3.2",
     "plus": "M-4,0H4M0,-4V4",
 }
+
+
+class Markup(str):
+    """Text that is HTML already: a template engine with automatic escaping leaves it as it is."""
+
+    __slots__ = ()
+
+    def __html__(self) -> str:
+        """Return the text itself, as template engines ask for it."""
+        return self
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from opboost.errors import ParameterError
 from opboost.runtime.child_processes import safe_path
+from opboost.runtime.extras import needs_extra
 
 LOOPBACK = "127.0.0.1"
 
@@ -22,11 +22,9 @@ LOOPBACK = "127.0.0.1"
 @contextmanager
 def dask_client(workers: int | None) -> Iterator[Any]:
     """The Dask client that is there or that the environment names, else one of a local cluster."""
-    try:
+    with needs_extra("dask", "Work on Dask"):
         import dask
         from distributed import Client, default_client
-    except ImportError as error:
-        raise ParameterError(f"{error}. Run: pip install 'opboost[dask]'.") from None
     try:
         running = default_client()
     except ValueError:
@@ -91,10 +89,8 @@ def _scratch(inside: str | None) -> Iterator[str]:
 @contextmanager
 def spark_session(workers: int | None) -> Iterator[Any]:
     """The Spark session that is active, else a local one."""
-    try:
+    with needs_extra("spark", "Work on Spark"):
         from pyspark.sql import SparkSession
-    except ImportError as error:
-        raise ParameterError(f"{error}. Run: pip install 'opboost[spark]'.") from None
     active = SparkSession.getActiveSession()
     if active is not None:
         yield active

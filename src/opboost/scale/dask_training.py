@@ -9,19 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-try:
+from opboost.boosting.booster import BLOCK_CODES, Problem
+from opboost.errors import ParameterError
+from opboost.runtime.extras import needs_extra
+
+with needs_extra("boost,dask", "Training on Dask"):
     import dask.array as da
     from dask import delayed
     from xgboost import dask as dxgb
-except ImportError as error:
-    raise ImportError(
-        f"Training on Dask needs a package that is not installed ({error.name}). "
-        "Install it: pip install 'opboost[dask]'."
-    ) from None
 
-from opboost.boosting.booster import BLOCK_CODES, Problem
-from opboost.boosting.xgboost_backend import TrainedXGBoost, settings
-from opboost.errors import ParameterError
+    from opboost.boosting.xgboost_backend import TrainedXGBoost, settings
 
 if TYPE_CHECKING:
     from distributed import Client

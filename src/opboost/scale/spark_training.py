@@ -13,8 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from opboost.boosting.booster import BLOCK_CODES, Blocks, Problem
-from opboost.boosting.xgboost_backend import TrainedXGBoost, settings
-from opboost.errors import OpBoostError, ParameterError
+from opboost.errors import ParameterError
+from opboost.runtime.extras import needs_extra
+
+with needs_extra("boost,spark", "Training on Spark"):
+    from opboost.boosting.xgboost_backend import TrainedXGBoost, settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,13 +60,8 @@ class SparkXGBoost:
         """Write the rows, train on the session's workers, and bring the model home."""
         if problem.eval_set is not None:
             raise ParameterError("On Spark there is no eval_set. Leave early stopping out.")
-        try:
+        with needs_extra("boost,spark", "Training on Spark"):
             from xgboost.spark import SparkXGBClassifier, SparkXGBRegressor
-        except ImportError as error:
-            raise OpBoostError(
-                f"Training on Spark needs a package that is not installed ({error.name}). "
-                "Install it: pip install 'opboost[spark]'."
-            ) from None
         kind = SparkXGBRegressor if problem.task == "regression" else SparkXGBClassifier
         names = [f"f{j}" for j in range(problem.X.shape[1])]
         weight = {} if problem.weight is None else {"weight_col": "weight"}

@@ -1,0 +1,86 @@
+"""What needs an extra: one sentence with the command that installs it, and exit status 2."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+WITHOUT = (
+    "import sys; sys.modules.update(dict.fromkeys({packages!r}));"
+    "sys.argv = ['opboost', *{words!r}]"
+    "; from opboost.cli import main; main()"
+)
+EXTRAS = {
+    "boost": ("xgboost", "lightgbm", "skops"),
+    "dask": ("dask", "distributed"),
+    "explore": ("jinja2", "markupsafe", "starlette", "uvicorn"),
+    "plots": ("matplotlib",),
+}
+CONFIG = "[columns.age]\nbounds = [0, 100]\n[mechanism]\nkind = 'clamp-map'\nepsilon = 0.64\n"
+LEDGER = "[ledger]\nfolder = 'ledger'\nkey = 'keys/ledger.key'\n[align]\nid = 'id'\n"
+
+
+def without(extras, *words, cwd):
+    """Run the command line in a process that can import no package of these extras."""
+    packages = [package for extra in extras for package in EXTRAS[extra]]
+    return subprocess.run(
+        [sys.executable, "-c", WITHOUT.format(packages=packages, words=words)],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        timeout=240,
+        check=False,
+    )
+
+
+@pytest.fixture
+def home(tmp_path):
+    (tmp_path / "b.toml").write_text(CONFIG + LEDGER)
+    (tmp_path / "people.csv").write_text(
+        "id,age,paid\n" + "".join(f"{i},{i},{i % 2}\n" for i in range(30))
+    )
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("extra", "words", "who"),
+    [
+        ("explore", ["explore", "--no-open"], "`opboost explore`"),
+        ("plots", ["certify", "-c", "b.toml", "--png", "loss.png"], "A picture"),
+        ("boost", ["demo"], "`opboost demo`"),
+        (
+            "boost",
+            ["train", "people.csv", "-c", "b.toml", "--label", "paid", "-o", "m.opboost"],
+            "booster='xgboost'",
+        ),
+    ],
+)
+def test_a_missing_extra_is_one_sentence_and_a_usage_error(home, extra, words, who):
+    done = without([extra], *words, cwd=home)
+    assert done.returncode == 2, done.stderr
+    (said,) = done.stderr.splitlines()
+    assert said.startswith(f"opboost: {who} needs the package ")
+    assert said.endswith(f", which is not installed: run pip install 'opboost[{extra}]'.")
+    assert sorted(p.name for p in home.iterdir()) == ["b.toml", "people.csv"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--help"],
+        ["certify", "-c", "b.toml"],
+        ["desensitize", "people.csv", "-c", "b.toml", "-o", "out.csv"],
+        ["ledger", "report", "-c", "b.toml", "-o", "ledger.html"],
+        ["demo", "--mechanisms"],
+        ["doctor"],
+    ],
+    ids=" ".join,
+)
+def test_other_verbs_need_no_extra(home, words):
+    if words[:2] == ["ledger", "report"]:
+        release = ["desensitize", "people.csv", "-c", "b.toml", "-o", "out.csv"]
+        assert without(EXTRAS, *release, cwd=home).returncode == 0
+    done = without(EXTRAS, *words, cwd=home)
+    assert done.returncode == 0, done.stderr

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from html import escape
+from importlib.resources import files
 from typing import Any
-
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
-from markupsafe import Markup
 
 from opboost.ledger.chain import Entry
 from opboost.ledger.ledger_summary import summary
 from opboost.ledger.store import Ledger
 from opboost.ledger.verify_ledger import LedgerFinding, verify
+
+Line = Mapping[str, Any]
+"""One release, one attribute's spending or one period, as the ledger's summary holds it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,22 +54,31 @@ class Report:
             version,
         )
 
+    @property
+    def redraw(self) -> bool:
+        """Whether changed values are, or were, drawn anew."""
+        redrawn = any(period["changed"] == "redraw" for period in self.found["periods"])
+        return redrawn or bool(self.migrated)
+
     def page(self) -> str:
         """The page; whatever names it holds are escaped."""
         lines = self.found["releases"]
-        redraw = any(p["changed"] == "redraw" for p in self.found["periods"])
-        spent = self.found["spent"]
-        return _template().render(
-            report=self,
-            total=spent[-1],
-            spent=spent,
-            sent=[line for line in lines if line["kind"] in ("commit", "align", "answer")],
-            open=[line for line in lines if line["kind"] == "reserve"],
-            aborted=sum(line["kind"] == "abort" for line in lines),
-            periods=self.found["periods"],
-            redraw=redraw or bool(self.migrated),
-            over=[line["attribute"] for line in spent[:-1] if line["exceeded"]],
-        )
+        sent = [line for line in lines if line["kind"] in ("commit", "align", "answer")]
+        unfinished = [line for line in lines if line["kind"] == "reserve"]
+        aborted = sum(line["kind"] == "abort" for line in lines)
+        parts = [
+            _head(self),
+            _most(self),
+            _findings(self.findings),
+            _spent(self.found["spent"]),
+            _sent(sent, aborted),
+            _unfinished(unfinished),
+            _periods(self),
+            _bounds(self.redraw),
+            _record(self),
+            _SIGNATURE,
+        ]
+        return "\n".join(part for part in parts if part)
 
 
 def level(amount: float | None) -> str:
@@ -77,25 +88,286 @@ def level(amount: float | None) -> str:
     return "no bound" if math.isinf(amount) else f"{amount:g}"
 
 
-def factor(total: float) -> Markup:
-    """How much the odds may change: e to the total.
+def factor(total: float) -> str:
+    """How much the odds may change: e to the total, in HTML.
 
     >>> print(factor(0.0), factor(0.5), factor(11.52), factor(57.6))
     1 1.65 101,000 1.04 × 10<sup>25</sup>
     """
     power = total / math.log(10)
     if power < 2:
-        return Markup(f"{math.exp(total):.3g}")
+        return f"{math.exp(total):.3g}"
     if power < 9:
-        return Markup(f"{float(f'{math.exp(total):.3g}'):,.0f}")
+        return f"{float(f'{math.exp(total):.3g}'):,.0f}"
     whole = math.floor(power)
     mantissa, more = f"{10 ** (power - whole):.2e}".split("e")  # 9.999 is 1.00e+01
-    return Markup(f"{mantissa} × 10<sup>{whole + int(more)}</sup>")
+    return f"{mantissa} × 10<sup>{whole + int(more)}</sup>"
 
 
-def _template() -> Template:
-    pages = Environment(
-        loader=PackageLoader("opboost.ledger"), autoescape=True, undefined=StrictUndefined
+def _head(report: Report) -> str:
+    style = (files("opboost.ledger") / "report.css").read_text(encoding="utf-8")
+    title = f"Privacy ledger of {escape(report.name)}"
+    return f"""\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{title}</title>
+<style>
+{style}</style>
+</head>
+<body>
+<header>
+  <h1>{title}</h1>
+  <p class="soft">As of <time>{report.made}</time>, by OpBoost {escape(report.version)}.</p>
+</header>
+<main>"""
+
+
+def _most(report: Report) -> str:
+    """The first section: the most that was revealed about one person."""
+    *attributes, total = report.found["spent"]
+    most = level(total["most"])
+    if total["cap"] is None:
+        cap = "No cap is set for a person."
+    elif total["exceeded"]:
+        cap = f'<span class="bad">Over the cap of {level(total["cap"])}.</span>'
+    else:
+        cap = f"Cap {level(total['cap'])}; {level(total['left'])} left."
+    if most == "no bound":
+        meaning = (
+            "Something was released without a bound: somebody's values may be known for certain."
+        )
+    else:
+        meaning = (
+            "The total is a sum of ε. Whatever a recipient believed before, all releases together "
+            "change the odds between any two possible records of one person by a factor of at most "
+            f"e<sup>{most}</sup> ≈&nbsp;{factor(total['most'])}. "
+            "With a total of 0 nothing could be learnt."
+        )
+    exceeded = ", ".join(escape(line["attribute"]) for line in attributes if line["exceeded"])
+    over = f"The cap per attribute is exceeded for {exceeded}." if exceeded else ""
+    redrawn = "No bound over time: changed values are, or were, drawn anew here."
+    warnings = [over, redrawn if report.redraw else ""]
+    return f"""\
+<section id="most" aria-labelledby="most-title">
+  <h2 id="most-title" style="margin-top: 0">The most revealed about any one person, in all</h2>
+  <p id="total">{most}</p>
+  <p>{cap} {total["people"]:,} people, over all recipients and all periods.</p>
+  <p>{meaning}</p>
+{"".join(f'  <p class="bad">{words}</p>' for words in warnings if words)}
+</section>
+"""
+
+
+def _findings(findings: Sequence[LedgerFinding]) -> str:
+    if not findings:
+        return ""
+    items = "".join(
+        f"<li>{'' if f.entry is None else f'Entry {f.entry} '}{escape(f.words)}</li>"
+        for f in findings
     )
-    pages.filters |= {"level": level, "factor": factor, "count": "{:,}".format}
-    return pages.get_template("report.html")
+    return f"""\
+<section class="warning" id="verdict">
+  <h2 style="margin-top: 0">The record does not verify</h2>
+  <ul>{items}</ul>
+</section>
+"""
+
+
+def _heads(*columns: tuple[str, str]) -> str:
+    """The head of a table: titles, each with its class."""
+    cells = (
+        f'<th scope="col" class="{look}">{title}</th>' if look else f'<th scope="col">{title}</th>'
+        for title, look in columns
+    )
+    return f"<thead><tr>{''.join(cells)}</tr></thead>"
+
+
+def _cell(label: str, text: str, look: str = "number") -> str:
+    return f'<td class="{look}" data-label="{label}">{text}</td>'
+
+
+def _spent(lines: Sequence[Line]) -> str:
+    rows = [_spent_row(line) for line in lines]
+    body = f"<tbody>{''.join(rows[:-1])}</tbody>" if rows[:-1] else ""
+    heads = _heads(
+        ("attribute", ""),
+        *((t, "number") for t in ("people", "most for one person", "cap", "left")),
+    )
+    return f"""\
+<section aria-labelledby="spent-title">
+  <h2 id="spent-title">What was spent, and what is left under the caps</h2>
+  <table id="spent">
+    {heads}
+    {body}
+    <tfoot>{rows[-1]}</tfoot>
+  </table>
+</section>
+"""
+
+
+def _spent_row(line: Line) -> str:
+    if line["exceeded"]:
+        left = '<span class="bad">exceeded</span>'
+    else:
+        left = "–" if line["left"] is None else level(line["left"])
+    return (
+        f'<tr><th scope="row" class="name">{escape(line["attribute"])}</th>'
+        + _cell("people", f"{line['people']:,}")
+        + _cell("most for one person", level(line["most"]))
+        + _cell("cap", level(line["cap"]))
+        + _cell("left", left)
+        + "</tr>"
+    )
+
+
+def _sent(lines: Sequence[Line], aborted: int) -> str:
+    heads = _heads(
+        ("time", ""),
+        ("recipient", ""),
+        ("what", "what"),
+        ("attributes", "attributes"),
+        *((title, "number") for title in ("rows", "new cells", "known cells")),
+    )
+    table = f"""\
+  <table id="sent">
+    {heads}
+    <tbody>
+{"".join(map(_sent_row, lines))}    </tbody>
+  </table>
+  <p class="soft">A new cell is drawn and charged; a known cell repeats what was drawn before, and \
+costs nothing.</p>"""
+    were = "release was" if aborted == 1 else "releases were"
+    taken_back = f"<p>{aborted:,} {were} taken back before anything was sent.</p>"
+    return f"""\
+<section aria-labelledby="sent-title">
+  <h2 id="sent-title">Who received what, and when</h2>
+{table if lines else "  <p>Nothing was sent.</p>"}
+  {taken_back if aborted else ""}
+</section>
+"""
+
+
+def _sent_row(line: Line) -> str:
+    at, entry = line.get("closed_at", line["at"]), line.get("closed", line["entry"])
+    columns = ", ".join(map(escape, line["columns"]))
+    cells = [
+        _cell("recipient", escape(line["recipient"]), "name"),
+        _cell(
+            "what",
+            f'{escape(line["what"])}<br><span class="soft">job {escape(line["job"])}</span>',
+            "name",
+        ),
+        _cell("attributes", columns or "–", "name" if columns else "name none"),
+    ]
+    for key, label in (("rows", "rows"), ("new_cells", "new cells"), ("old_cells", "known cells")):
+        known = key in line
+        cells.append(
+            _cell(label, f"{line[key]:,}" if known else "–", "number" if known else "number none")
+        )
+    when = f'<time>{escape(at)}</time><br><span class="soft">entry {entry}</span>'
+    return f'    <tr><th scope="row">{when}</th>{"".join(cells)}</tr>\n'
+
+
+def _unfinished(lines: Sequence[Line]) -> str:
+    items = "".join(
+        f"<li><time>{escape(line['at'])}</time>: entry {line['entry']}, job {escape(line['job'])}, "
+        f"for {escape(line['recipient'])} ({', '.join(map(escape, line['columns']))}): "
+        f"{escape(line['what'])}.</li>"
+        for line in lines
+    )
+    return f"""\
+<section aria-labelledby="open-title">
+  <h2 id="open-title">Reserved and not finished</h2>
+  {f'<ul id="open">{items}</ul>' if lines else "<p>None.</p>"}
+</section>
+"""
+
+
+def _periods(report: Report) -> str:
+    items = [
+        f"<li><time>{escape(p['at'])}</time>: {_period(p, first=not number)}.</li>"
+        for number, p in enumerate(report.found["periods"])
+    ]
+    items += [
+        f"<li><time>{escape(at)}</time>: taken over from version 0.1, which drew changed values "
+        "anew.</li>"
+        for at in report.migrated
+    ]
+    were = "person was" if report.forgotten == 1 else "people were"
+    forgotten = (
+        f"<p>{report.forgotten:,} {were} forgotten at their request: nothing is remembered about "
+        "them, and nothing more is sent.</p>"
+    )
+    return f"""\
+<section aria-labelledby="periods-title">
+  <h2 id="periods-title">Periods</h2>
+  <ul id="periods">
+    {"".join(items)}
+  </ul>
+  {forgotten if report.forgotten else ""}
+</section>
+"""
+
+
+def _period(period: Line, *, first: bool) -> str:
+    if first:
+        begun = "the ledger was begun"
+    else:
+        begun = f"a new period of {escape(period['attribute'] or 'all attributes')}"
+    return begun + ("; changed values are drawn anew" if period["changed"] == "redraw" else "")
+
+
+def _bounds(redraw: bool) -> str:
+    if redraw:
+        over_time = (
+            "It does not bound what a comparison of two releases shows while changed values are "
+            "drawn anew: a noisy value that differs proves that the person's value changed."
+        )
+    else:
+        over_time = (
+            "Within a period each noisy value is drawn once and repeated whatever the value is by "
+            "then, so comparing releases shows nothing more."
+        )
+    return f"""\
+<section aria-labelledby="bounds-title">
+  <h2 id="bounds-title">What a cap bounds, and what it does not</h2>
+  <p>A cap bounds what all releases of this ledger together reveal about one person's values, over
+  all recipients and all periods. {over_time}
+  A cap does not bound that a person is in the table, what alignments reveal (who is known to both
+  sides), what left this party other than through this ledger, or what other organisations reveal
+  about the same people.</p>
+</section>
+"""
+
+
+def _record(report: Report) -> str:
+    if report.findings:
+        verdict = '<span class="bad">It does not verify</span> (see above).'
+    else:
+        verdict = "Every entry and every file that the ledger names verifies."
+    head = report.head
+    return f"""\
+<section aria-labelledby="record-title">
+  <h2 id="record-title">The record</h2>
+  <p id="verified">{verdict} Last entry: number {head.number} of <time>{escape(head.at)}</time>, \
+hash</p>
+  <p class="hash">{head.hash.hex()}</p>
+  <p class="soft">Keep this page elsewhere than the ledger: a later copy of the ledger must hold
+  this entry, or it was rolled back. Recipients' receipts show the same:
+  <code style="white-space: nowrap">opboost ledger verify --receipts</code>.</p>
+</section>
+"""
+
+
+_SIGNATURE = """\
+<section class="lines" aria-label="Signature">
+  <p>Place, date</p><p>Name, function</p><p>Signature</p>
+</section>
+</main>
+</body>
+</html>
+"""

@@ -18,8 +18,18 @@ EXTRAS = {
     "explore": ("jinja2", "markupsafe", "starlette", "uvicorn"),
     "plots": ("matplotlib",),
 }
-CONFIG = "[columns.age]\nbounds = [0, 100]\n[mechanism]\nkind = 'clamp-map'\nepsilon = 0.64\n"
-LEDGER = "[ledger]\nfolder = 'ledger'\nkey = 'keys/ledger.key'\n[align]\nid = 'id'\n"
+CONFIG = """
+[columns.age]
+bounds = [0, 100]
+[mechanism]
+kind = "clamp-map"
+epsilon = 0.64
+[align]
+id = "id"
+[ledger]
+folder = "ledger"
+key = "keys/ledger.key"
+"""
 
 
 def without(extras, *words, cwd):
@@ -37,7 +47,8 @@ def without(extras, *words, cwd):
 
 @pytest.fixture
 def home(tmp_path):
-    (tmp_path / "b.toml").write_text(CONFIG + LEDGER)
+    (tmp_path / "b.toml").write_text(CONFIG + '[table]\npublic = ["paid"]\n')
+    (tmp_path / "label.toml").write_text(CONFIG)
     (tmp_path / "people.csv").write_text(
         "id,age,paid\n" + "".join(f"{i},{i},{i % 2}\n" for i in range(30))
     )
@@ -52,7 +63,7 @@ def home(tmp_path):
         ("boost", ["demo"], "`opboost demo`"),
         (
             "boost",
-            ["train", "people.csv", "-c", "b.toml", "--label", "paid", "-o", "m.opboost"],
+            ["train", "people.csv", "-c", "label.toml", "--label", "paid", "-o", "m.opboost"],
             "booster='xgboost'",
         ),
     ],
@@ -63,7 +74,7 @@ def test_a_missing_extra_is_one_sentence_and_a_usage_error(home, extra, words, w
     (said,) = done.stderr.splitlines()
     assert said.startswith(f"opboost: {who} needs the package ")
     assert said.endswith(f", which is not installed: run pip install 'opboost[{extra}]'.")
-    assert sorted(p.name for p in home.iterdir()) == ["b.toml", "people.csv"]
+    assert sorted(p.name for p in home.iterdir()) == ["b.toml", "label.toml", "people.csv"]
 
 
 @pytest.mark.parametrize(

@@ -53,8 +53,8 @@ def demo(
         return
     console = stderr()
     with needs_extra("boost", "`opboost demo`"):
+        from opboost.demo.demo_report import write_report
         from opboost.demo.three_parties import demo as run
-        from opboost.demo.three_parties import write_report
 
     with (
         tempfile.TemporaryDirectory(prefix="opboost-demo-") as folder,
@@ -114,7 +114,7 @@ def _tour(epsilon: float, grid: Domain, out: Path, seed: int | None, format: For
             disable=not console.is_terminal,
         )
     )
-    picture = out / "mechanisms.png"
+    picture = out / "mechanisms.svg"
     mechanism_demo.draw(stops, epsilon, grid, picture)
     if format is Format.json:
         print_json([_line(stop) for stop in stops])

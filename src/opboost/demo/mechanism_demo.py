@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +12,14 @@ from scipy.stats import kendalltau
 from sklearn.datasets import load_breast_cancer
 
 from opboost._typing import FloatArray, IntArray
+from opboost.demo.styles import style
 from opboost.grid import Domain, NumericMapping
 from opboost.mechanisms import Mechanism, registry
-from opboost.plots.figures import figure, save
+from opboost.plots.svg import LEFT, Series, SvgCells, SvgChart, draw_cells, picture_file
+from opboost.plots.svg import draw as draw_chart
 from opboost.promises import Guarantee, NoGuarantee
 from opboost.randomness.streams import Rng, default_rng
+from opboost.storage import atomic_files
 
 BOUNDS = (5.0, 30.0)
 """Declared bounds of the column, in millimetres: public knowledge about such measurements."""
@@ -71,27 +75,68 @@ def tour(epsilon: float, grid: Domain, rng: Rng | None = None) -> Iterator[Stop]
 
 
 def draw(stops: list[Stop], epsilon: float, grid: Domain, path: Path) -> None:
-    """A picture: what comes out for one value, and where the whole column goes."""
+    """Write a picture: what comes out for one value, and where the whole column goes."""
     raw, name = column()
     cells = NumericMapping(grid, BOUNDS).to_grid(raw)
-    chart = figure(2, len(stops), width=2.3 * len(stops), height=2.7, sharey="row")
+    title = f"{name} on {grid.size} cells, ε = {epsilon:g} a cell"
+    rows = -(-len(stops) // _ACROSS)
+    parts = [
+        f'<svg viewBox="0 0 {_ACROSS * _WIDTH} {_TOP + rows * _HEIGHT}" role="img" class="chart">'
+        f"<title>{escape(title)}</title>"
+        '<rect class="paper" width="100%" height="100%"/>'
+        f'<text class="heading" x="{LEFT}" y="30">{escape(title)}</text>'
+    ]
+    top = max(float(stop.middle.max()) for stop in stops)
+    for number, stop in enumerate(stops):
+        down, across = divmod(number, _ACROSS)
+        x, y = across * _WIDTH, _TOP + down * _HEIGHT
+        parts.append(f'<text class="title" x="{x + LEFT}" y="{y + 18}">{escape(stop.name)}</text>')
+        parts.append(f'<text x="{x + LEFT}" y="{y + 36}">mean error {stop.error:.2f} cells</text>')
+        parts.append(_placed(draw_chart(_outputs(stop, grid, top)), x, y + 40, _CHART))
+        parts.append(_placed(draw_cells(_counts(stop, grid, cells)), x, y + 40 + _CHART, _CELLS))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    atomic_files.write(path, picture_file("".join(parts) + "</svg>", style("charts.css")))
+
+
+_ACROSS, _TOP, _WIDTH, _CHART, _CELLS = 3, 50, 300, 200, 290
+"""Mechanisms side by side, and in SVG units: the heading, a panel's width, its two charts."""
+_HEIGHT = 40 + _CHART + _CELLS + 20
+
+
+def _outputs(stop: Stop, grid: Domain, top: float) -> SvgChart:
     middle = grid.L + grid.span // 2
-    for j, stop in enumerate(stops):
-        top, bottom = chart.axes[0][j], chart.axes[1][j]
-        colours = ["#1f4e79" if y == middle else "#9dc3e6" for y in grid.values()]
-        top.bar(grid.values(), stop.middle, color=colours, width=0.9)
-        top.set_title(f"{stop.name}\nmean error {stop.error:.2f}", fontsize=10)
-        counts = np.zeros((grid.size, grid.size))
-        np.add.at(counts, (stop.released - grid.L, cells - grid.L), 1)
-        bottom.imshow(counts, origin="lower", cmap="Blues", extent=_extent(grid), aspect="equal")
-        bottom.set_xlabel("value before")
-        for axis in (top, bottom):
-            axis.set_xticks(grid.values()[:: max(1, grid.size // 5)])
-    chart.axes[0][0].set_ylabel(f"chance of each output\nfor the value {middle}")
-    chart.axes[1][0].set_ylabel("value after")
-    chart.figure.suptitle(f"{name} on {grid.size} cells, ε = {epsilon:g} a cell", fontsize=12)
-    save(chart, path)
+    points = [(float(y), float(p)) for y, p in zip(grid.values(), stop.middle, strict=True)]
+    return SvgChart(
+        f"{stop.name}: outputs for the value {middle}",
+        f"The value {middle} is sent as itself with chance {stop.middle[middle - grid.L]:.2f}.",
+        "value after",
+        f"chance, value {middle}",
+        [
+            Series("moved", [p for p in points if p[0] != middle], "moved", bars=True),
+            Series("kept", [p for p in points if p[0] == middle], "kept", bars=True),
+        ],
+        y_top=top,
+        width=_WIDTH,
+        height=_CHART,
+    )
 
 
-def _extent(grid: Domain) -> tuple[float, float, float, float]:
-    return (grid.L - 0.5, grid.R + 0.5, grid.L - 0.5, grid.R + 0.5)
+def _counts(stop: Stop, grid: Domain, cells: IntArray) -> SvgCells:
+    counts = np.zeros((grid.size, grid.size))
+    np.add.at(counts, (stop.released - grid.L, cells - grid.L), 1)
+    return SvgCells(
+        f"{stop.name}: where the column goes",
+        f"Kendall's tau between the column before and after is {stop.order:.2f}.",
+        "value before",
+        "value after",
+        counts.tolist(),
+        grid.L,
+        "kept",
+        width=_WIDTH,
+        height=_CELLS,
+    )
+
+
+def _placed(drawn: str, x: int, y: int, height: int) -> str:
+    """Return a drawn chart as a part of a larger picture."""
+    return drawn.replace("<svg ", f'<svg x="{x}" y="{y}" width="{_WIDTH}" height="{height}" ', 1)

@@ -8,8 +8,6 @@ them could do, and beside what the clinic's own columns give.
 
 from __future__ import annotations
 
-import base64
-import html
 from dataclasses import asdict, dataclass
 from functools import reduce
 from pathlib import Path
@@ -25,8 +23,6 @@ from sklearn.model_selection import train_test_split
 from opboost._typing import FloatArray, IntArray
 from opboost.demo.local_federation import LABEL_PARTY, PartyOutcome, run_scene, write_scene
 from opboost.estimators import load
-from opboost.plots.figures import figure, save
-from opboost.storage import atomic_files
 
 OWN = ["smoothness error", "texture error", "symmetry error", "mean symmetry"]
 LABS: dict[str, dict[str, tuple[float, float]]] = {
@@ -147,87 +143,3 @@ def _plain(X: FloatArray, y: IntArray, X_test: FloatArray, y_test: IntArray) -> 
         int(BOOSTER["num_boost_round"]),
     )
     return float(roc_auc_score(y_test, booster.predict(xgb.DMatrix(X_test))))
-
-
-def write_report(found: Demo, folder: Path) -> Path:
-    """One page: who sent what under which promise, and what it was worth."""
-    folder.mkdir(parents=True, exist_ok=True)
-    picture = folder / "accuracy.png"
-    _draw(found, picture)
-    rows = "".join(
-        f"<tr><td>{html.escape(s.party)}</td><td>{s.columns}</td><td>{s.rows:,}</td>"
-        f"<td>{s.bytes:,}</td><td>{s.per_cell:g}</td><td>{s.per_person:g}</td></tr>"
-        for s in found.sent
-    )
-    scores = "".join(
-        f"<tr><td>{html.escape(way)}</td><td>{value:.4f}</td></tr>"
-        for way, value in found.auc.items()
-    )
-    image = base64.b64encode(picture.read_bytes()).decode()
-    page = _PAGE.format(
-        rows=rows,
-        scores=scores,
-        image=image,
-        people=found.rows,
-        houses=_houses(found),
-        aligning=f"{found.aligned.seconds:.1f}",
-        total=f"{found.per_person:g}",
-        seconds=f"{found.seconds:.1f}",
-    )
-    target = folder / "report.html"
-    atomic_files.write(target, page.encode())
-    return target
-
-
-def _houses(found: Demo) -> str:
-    rows = [*found.aligned.people.items(), ("all of them", found.aligned.common)]
-    return "".join(f"<tr><td>{html.escape(n)}</td><td>{count:,}</td></tr>" for n, count in rows)
-
-
-def _draw(found: Demo, path: Path) -> None:
-    chart = figure(1, 1, width=6.0, height=2.4)
-    axis = chart.axes[0][0]
-    ways, values = list(found.auc), list(found.auc.values())
-    colours = {"federated": "#1f4e79", "joined in the clear": "#777777"}
-    places = np.arange(len(ways))
-    axis.barh(places, values, color=[colours.get(w, "#cccccc") for w in ways])
-    for place, value in zip(places, values, strict=True):
-        axis.text(value, place, f" {value:.3f}", va="center", fontsize=9)
-    axis.set_yticks(places, ways)
-    axis.invert_yaxis()
-    axis.set_xlim(0.5, 1.06)
-    axis.set_xlabel("AUC on unseen rows")
-    save(chart, path)
-
-
-_PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>OpBoost: a federation of three</title>
-<style>
-:root {{ color-scheme: light dark; }}
-body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 46rem; margin: 2rem auto;
-       padding: 0 1rem; }}
-table {{ border-collapse: collapse; width: 100%; margin: 1rem 0; }}
-th, td {{ text-align: right; padding: .4rem .6rem; border-bottom: 1px solid #8886; }}
-th:first-child, td:first-child {{ text-align: left; }}
-img {{ max-width: 100%; background: white; border-radius: .3rem; }}
-.wide {{ overflow-x: auto; }}
-</style></head><body>
-<h1>One model, three houses</h1>
-<p>A clinic holds the label and a few columns. Two laboratories hold other measurements. Each ran as
-a process of its own, over mutual TLS, for {seconds} s in all.</p>
-<h2>Whom they have in common</h2>
-<table><tr><th>known to</th><th>people</th></tr>{houses}</table>
-<p>Found by private set intersection in {aligning} s: no list of people left a house. The model is
-trained on the {people:,} people that all know.</p>
-<h2>What left each laboratory</h2>
-<div class="wide"><table>
-<tr><th>party</th><th>columns</th><th>rows</th><th>bytes</th><th>&epsilon; a cell</th>
-<th>&epsilon; a person</th></tr>{rows}</table></div>
-<p>All releases together: at most &epsilon; = {total} about one person.</p>
-<h2>What it was worth</h2>
-<table><tr><th>trained on</th><th>AUC on unseen rows</th></tr>{scores}</table>
-<img alt="AUC of the three ways of training" src="data:image/png;base64,{image}">
-</body></html>
-"""

@@ -1,4 +1,4 @@
-"""Charts as SVG text: lines, steps and bands on two axes; colours and dashes are the style sheet's.
+"""Charts as SVG text: lines, bars and shaded cells; colours and dashes are the style sheet's.
 
 A class on a series names its colour, dash and marker, so that one picture serves light and dark
 pages, and nothing but text leaves the server.
@@ -62,6 +62,8 @@ class SvgChart:
     band: tuple[float, float] | None = None
     rule: float | None = None
     whole_x: bool = True
+    width: int = WIDTH
+    height: int = HEIGHT
 
     def table(self, most: int = 24) -> tuple[list[str], list[list[str]]]:
         """The same in figures: heads, and rows (some of them, where there are many)."""
@@ -97,25 +99,117 @@ def draw(chart: SvgChart) -> Markup:
     top = chart.y_top or max(p[1] for p in points) or 1.0
     low_y = min(0.0, *(p[1] for p in points))
     ticks_y = _ticks(low_y, top)
-    frame = _Frame(low_x, high_x, low_y, max(top, ticks_y[-1]), chart.x_log, _pad(chart))
-    parts = [
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" class="chart" focusable="false">'
-        f"<title>{escape(chart.name)}</title><desc>{escape(chart.words)}</desc>"
-    ]
+    size = chart.width, chart.height
+    frame = _Frame(low_x, high_x, low_y, max(top, ticks_y[-1]), chart.x_log, _pad(chart), *size)
+    parts = [_opening(chart.name, chart.words, *size)]
     if chart.band is not None:
         a, b = frame.x(chart.band[0] - 0.5), frame.x(chart.band[1] + 0.5)
-        height = HEIGHT - TOP - BOTTOM
+        height = frame.floor - TOP
         parts.append(
             f'<rect class="band" x="{a:.1f}" y="{TOP}" width="{b - a:.1f}" height="{height}"/>'
         )
-    parts += [_axis_y(frame, ticks_y), _axis_x(frame, chart), _labels(chart)]
+    parts += [
+        _axis_y(frame, ticks_y),
+        _axis_x(frame, chart.whole_x),
+        _labels(frame, chart.x_label, chart.y_label),
+    ]
     if chart.rule is not None:
         y = frame.y(chart.rule)
         parts.append(
-            f'<line class="rule" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
+            f'<line class="rule" x1="{LEFT}" x2="{frame.right}" y1="{y:.1f}" y2="{y:.1f}"/>'
         )
     parts += [_series(frame, s) for s in chart.series if s.points]
     return Markup("".join(parts) + "</svg>")
+
+
+@dataclass(frozen=True, slots=True)
+class SvgBars:
+    """Named values as horizontal bars that begin at ``low``; a bar is its name, value and look."""
+
+    name: str
+    words: str
+    x_label: str
+    bars: Sequence[tuple[str, float, str]]
+    low: float
+    high: float
+
+
+def draw_bars(chart: SvgBars) -> Markup:
+    """Return the picture: each name stands above its bar, and each value at its end."""
+    step, left, right = 46, 4, WIDTH - 68
+    floor = TOP + step * len(chart.bars)
+    scale = (right - left) / (chart.high - chart.low)
+    parts = [_opening(chart.name, chart.words, WIDTH, floor + BOTTOM)]
+    parts.append(f'<line class="axis" x1="{left}" x2="{right}" y1="{floor}" y2="{floor}"/>')
+    for tick in _ticks(chart.low, chart.high, 5):
+        x = left + (tick - chart.low) * scale
+        parts.append(
+            f'<line class="axis" x1="{x:.1f}" x2="{x:.1f}" y1="{floor}" y2="{floor + 4}"/>'
+        )
+        anchor = "start" if tick <= chart.low else "middle"
+        parts.append(f'<text class="tick" x="{x:.1f}" y="{floor + 19}" text-anchor="{anchor}">')
+        parts.append(f"{escape(short(round(tick, 10)))}</text>")
+    for number, (name, value, look) in enumerate(chart.bars):
+        y, width = TOP + step * number, max(0.0, (value - chart.low) * scale)
+        parts.append(f'<text class="label" x="{left}" y="{y + 12}">{escape(name)}</text>')
+        parts.append(f'<rect class="bar {look}" x="{left}" y="{y + 18}" width="{width:.1f}" ')
+        parts.append(f'height="18"/><text class="value" x="{left + width + 6:.1f}" y="{y + 32}">')
+        parts.append(f"{value:.3f}</text>")
+    parts.append(f'<text class="label" x="{(left + right) / 2:.0f}" y="{floor + 40}" ')
+    parts.append(f'text-anchor="middle">{escape(chart.x_label)}</text></svg>')
+    return Markup("".join(parts))
+
+
+@dataclass(frozen=True, slots=True)
+class SvgCells:
+    """Counts on a square grid, shaded: ``counts[y][x]``, where both axes begin at ``first``."""
+
+    name: str
+    words: str
+    x_label: str
+    y_label: str
+    counts: Sequence[Sequence[float]]
+    first: int
+    look: str
+    width: int = WIDTH
+    height: int = HEIGHT
+
+
+def draw_cells(chart: SvgCells) -> Markup:
+    """Return the picture; the largest count has the full colour, and zero none."""
+    last = chart.first + len(chart.counts) - 1
+    size = chart.width, chart.height
+    frame = _Frame(chart.first, last, chart.first - 0.5, last + 0.5, False, 0.5, *size)
+    most = max(max(row) for row in chart.counts) or 1
+    wide, high = frame.x(1) - frame.x(0), frame.y(0) - frame.y(1)
+    parts = [_opening(chart.name, chart.words, *size)]
+    for y, row in enumerate(chart.counts, chart.first):
+        for x, count in enumerate(row, chart.first):
+            if count:
+                parts.append(
+                    f'<rect class="bar {chart.look}" x="{frame.x(x) - wide / 2:.1f}" '
+                    f'y="{frame.y(y) - high / 2:.1f}" width="{wide:.1f}" height="{high:.1f}" '
+                    f'fill-opacity="{count / most:.3f}"/>'
+                )
+    for tick in _ticks_x(frame, whole=True):
+        parts.append(f'<text class="tick" x="{LEFT - 6}" y="{frame.y(tick) + 4:.1f}" ')
+        parts.append(f'text-anchor="end">{escape(short(tick))}</text>')
+    parts += [_axis_x(frame, True), _labels(frame, chart.x_label, chart.y_label), "</svg>"]
+    return Markup("".join(parts))
+
+
+def picture_file(drawn: str, style: str) -> bytes:
+    """Return a drawn chart as an SVG file that carries its style sheet."""
+    opening, rest = drawn.split(">", 1)
+    with_name = opening.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
+    return f"{with_name}><style>{style}</style>{rest}\n".encode()
+
+
+def _opening(name: str, words: str, width: int, height: int) -> str:
+    return (
+        f'<svg viewBox="0 0 {width} {height}" role="img" class="chart" focusable="false">'
+        f"<title>{escape(name)}</title><desc>{escape(words)}</desc>"
+    )
 
 
 def swatch(look: str, shape: str, bars: bool = False) -> Markup:
@@ -139,17 +233,29 @@ class _Frame:
     high_y: float
     log: bool
     pad: float
+    width: int = WIDTH
+    height: int = HEIGHT
+
+    @property
+    def right(self) -> int:
+        """Where the axes end at the right."""
+        return self.width - RIGHT
+
+    @property
+    def floor(self) -> int:
+        """Where the axis of x lies."""
+        return self.height - BOTTOM
 
     def x(self, value: float) -> float:
         low, high = self.low_x - self.pad, self.high_x + self.pad
         if self.log:
             value, low, high = (math.log(v) for v in (value, self.low_x, self.high_x))
         share = (value - low) / (high - low) if high > low else 0.5
-        return LEFT + share * (WIDTH - LEFT - RIGHT)
+        return LEFT + share * (self.right - LEFT)
 
     def y(self, value: float) -> float:
         share = (value - self.low_y) / (self.high_y - self.low_y)
-        return HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM)
+        return self.floor - share * (self.floor - TOP)
 
 
 def _pad(chart: SvgChart) -> float:
@@ -160,7 +266,7 @@ def _pad(chart: SvgChart) -> float:
 def _series(frame: _Frame, series: Series) -> str:
     if series.bars:
         cells = frame.high_x - frame.low_x + 2 * frame.pad
-        width = (0.84 if cells < 50 else 1.0) * (WIDTH - LEFT - RIGHT) / cells
+        width = (0.84 if cells < 50 else 1.0) * (frame.right - LEFT) / cells
         zero = frame.y(0)
         return "".join(
             f'<rect class="bar {series.look}" x="{frame.x(x) - width / 2:.1f}" '
@@ -185,16 +291,16 @@ def _axis_y(frame: _Frame, ticks: Sequence[float]) -> str:
     out = ""
     for tick in ticks:
         y = frame.y(tick)
-        out += f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
+        out += f'<line class="grid" x1="{LEFT}" x2="{frame.right}" y1="{y:.1f}" y2="{y:.1f}"/>'
         out += f'<text class="tick" x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">'
         out += f"{escape(short(round(tick, 10)))}</text>"
     return out
 
 
-def _axis_x(frame: _Frame, chart: SvgChart) -> str:
-    floor = HEIGHT - BOTTOM
-    out = f'<line class="axis" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{floor}" y2="{floor}"/>'
-    for tick in _ticks_x(frame, chart.whole_x):
+def _axis_x(frame: _Frame, whole: bool) -> str:
+    floor = frame.floor
+    out = f'<line class="axis" x1="{LEFT}" x2="{frame.right}" y1="{floor}" y2="{floor}"/>'
+    for tick in _ticks_x(frame, whole):
         x = frame.x(tick)
         out += f'<line class="axis" x1="{x:.1f}" x2="{x:.1f}" y1="{floor}" y2="{floor + 4}"/>'
         out += f'<text class="tick" x="{x:.1f}" y="{floor + 18}" text-anchor="middle">'
@@ -202,14 +308,14 @@ def _axis_x(frame: _Frame, chart: SvgChart) -> str:
     return out
 
 
-def _labels(chart: SvgChart) -> str:
-    middle = LEFT + (WIDTH - LEFT - RIGHT) / 2
-    height = TOP + (HEIGHT - TOP - BOTTOM) / 2
+def _labels(frame: _Frame, x_label: str, y_label: str) -> str:
+    middle = LEFT + (frame.right - LEFT) / 2
+    height = TOP + (frame.floor - TOP) / 2
     return (
-        f'<text class="label" x="{middle:.0f}" y="{HEIGHT - 8}" text-anchor="middle">'
-        f"{escape(chart.x_label)}</text>"
+        f'<text class="label" x="{middle:.0f}" y="{frame.height - 8}" text-anchor="middle">'
+        f"{escape(x_label)}</text>"
         f'<text class="label" x="14" y="{height:.0f}" text-anchor="middle" '
-        f'transform="rotate(-90 14 {height:.0f})">{escape(chart.y_label)}</text>'
+        f'transform="rotate(-90 14 {height:.0f})">{escape(y_label)}</text>'
     )
 
 

@@ -56,12 +56,13 @@ lock: $(READY) ## renew requirements/, with hashes; UPGRADE= keeps versions
 	$(COMPILE) --extra dev --constraints requirements/runtime.txt --output-file requirements/dev.txt pyproject.toml
 	$(COMPILE) --extra docs --constraints requirements/dev.txt --output-file requirements/docs.txt pyproject.toml
 
-wheel: $(READY) ## the last commit as wheel and sdist -> dist/, the same bytes wherever it is built
-	rm -rf build/commit dist/opboost-*
+wheel: $(READY) ## the last commit as wheels and sdists -> dist/, the same bytes wherever it is built
+	rm -rf build/commit dist/opboost-* dist/opboost_lab-*
 	mkdir -p build/commit dist
 	git archive HEAD | tar -x -C build/commit
 	$(EPOCH) $(BIN)/python -m build --no-isolation --outdir dist build/commit
-	cd dist && sha256sum opboost-*.whl opboost-*.tar.gz | tee SHA256SUMS
+	$(EPOCH) $(BIN)/python -m build --no-isolation --outdir dist build/commit/lab
+	cd dist && sha256sum opboost-* opboost_lab-* | tee SHA256SUMS
 
 sbom: $(READY) ## what a deployment is made of -> dist/opboost.cdx.json (CycloneDX)
 	$(EPOCH) $(BIN)/python -m tools.supply.sbom dist/opboost.cdx.json

@@ -5,8 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
+
+from prometheus_client import CollectorRegistry, MetricsHandler
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 
 from opboost.errors import ConfigError
 from opboost.transport.label.job_folder import jobs, status
@@ -23,32 +27,38 @@ PHASES = (
 )
 
 
-def render(state: Path) -> str:
-    """The metrics of the newest job.
+class JobMetrics(Collector):
+    """The metrics of the newest job, read from its folder whenever Prometheus asks."""
 
-    https://prometheus.io/docs/instrumenting/exposition_formats/
-    """
-    known = jobs(state)
-    lines = ["# TYPE opboost_jobs gauge", f"opboost_jobs {len(known)}"]
-    if not known:
-        return "\n".join(lines) + "\n"
-    where = status(known[-1])
-    lines += ["# TYPE opboost_rows gauge", f"opboost_rows {where['rows']}"]
-    lines += ["# TYPE opboost_done gauge", f"opboost_done {int(where['phase'] == 'done')}"]
-    for metric, key in (
-        ("opboost_received_bytes", "bytes"),
-        ("opboost_received_columns", "columns"),
-        ("opboost_aligned_share", "aligned"),
-    ):
-        lines.append(f"# TYPE {metric} gauge")
+    def __init__(self, state: Path) -> None:
+        self._state = state
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Yield the metrics."""
+        known = jobs(self._state)
+        yield GaugeMetricFamily("opboost_jobs", "Jobs of this label party.", len(known))
+        if not known:
+            return
+        where = status(known[-1])
+        done = int(where["phase"] == "done")
+        yield GaugeMetricFamily("opboost_rows", "Rows of the newest job.", where["rows"])
+        yield GaugeMetricFamily("opboost_done", "1 if the newest job is done.", done)
+        for metric, words, key in (
+            ("opboost_received_bytes", "Bytes received from a party.", "bytes"),
+            ("opboost_received_columns", "Columns received from a party.", "columns"),
+            ("opboost_aligned_share", "Share of the alignment that is done.", "aligned"),
+        ):
+            family = GaugeMetricFamily(metric, words, labels=["party"])
+            for name, party in where["parties"].items():
+                family.add_metric([name], party[key])
+            yield family
+        phases = GaugeMetricFamily(
+            "opboost_phase", "1 for the phase that a party is in.", labels=["party", "phase"]
+        )
         for name, party in where["parties"].items():
-            lines.append(f'{metric}{{party="{name}"}} {party[key]}')
-    lines.append("# TYPE opboost_phase gauge")
-    for name, party in where["parties"].items():
-        for phase in PHASES:
-            on = int(party["phase"] == phase)
-            lines.append(f'opboost_phase{{party="{name}",phase="{phase}"}} {on}')
-    return "\n".join(lines) + "\n"
+            for phase in PHASES:
+                phases.add_metric([name, phase], int(party["phase"] == phase))
+        yield phases
 
 
 @contextmanager
@@ -61,20 +71,15 @@ def serving_metrics(address: str | None, state: Path) -> Iterator[int | None]:
     if not host or not port.isdigit():
         raise ConfigError(f'Metrics are served on "host:port"; got {address!r}.')
 
-    class Handler(BaseHTTPRequestHandler):
+    registry = CollectorRegistry()
+    registry.register(JobMetrics(state))
+
+    class Handler(MetricsHandler.factory(registry)):  # type: ignore[misc]
         def do_GET(self) -> None:
             if self.path != "/metrics":
                 self.send_error(404)
                 return
-            body = render(state).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "text/plain; version=0.0.4")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: object) -> None:
-            """Say nothing on standard error."""
+            super().do_GET()
 
     try:
         server = ThreadingHTTPServer((host, int(port)), Handler)

@@ -142,6 +142,14 @@ def test_nothing_is_kept_of_a_file_that_is_not_right(server, tmp_path, change, s
         assert "OPBOOST_DATA" in str(caught.value)
 
 
+def test_a_file_larger_than_any_data_set_is_refused(server, tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "MAX_DOWNLOAD_BYTES", 2**17)
+    server.files["/test"] = bytes(2**20)
+    with pytest.raises(DataError, match="is larger than any data set here; it was not kept"):
+        sources.fetch(made_up(server.server_port), tmp_path, quiet)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_offline_says_what_else_there_is(tmp_path):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -10,12 +10,14 @@ import gzip
 import hashlib
 import os
 import sys
-import urllib.error
-import urllib.request
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from http.client import HTTPException
 from pathlib import Path
+
+import pooch
+import requests
+from urllib3.exceptions import IncompleteRead
 
 from opboost.errors import DataError, ParameterError
 from opboost.storage import atomic_files
@@ -306,46 +308,79 @@ def _otherwise(wanted: Source) -> str:
 
 
 def _loaded(wanted: Source, download: Download, told: Told) -> bytes:
-    data = _read(wanted, download.url, told)
-    if download.sha256 and hashlib.sha256(data).hexdigest() != download.sha256:
-        raise DataError(
-            f"{download.url} has another checksum than the file that was measured with; "
-            "nothing was kept",
-            hint=_otherwise(wanted),
-        )
-    return data
-
-
-def _read(wanted: Source, url: str, told: Told) -> bytes:
-    name = url.rsplit("/", 1)[-1]
-    request = urllib.request.Request(url, headers={"User-Agent": "opboost"})
+    """Return the file that a publisher serves, whole and with the checksum that is due."""
+    url, name = download.url, download.url.rsplit("/", 1)[-1]
+    known = f"sha256:{download.sha256}" if download.sha256 else None
+    loader = pooch.HTTPDownloader(
+        progressbar=_Progress(url, name, told),
+        chunk_size=CHUNK_BYTES,
+        timeout=PATIENCE,
+        headers={"User-Agent": "opboost"},
+    )
+    pooch.get_logger().setLevel("ERROR")
     try:
-        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
-            whole = int(answer.headers.get("Content-Length") or 0)
-            data = bytearray()
-            told(name, 0, whole)
-            while piece := answer.read(CHUNK_BYTES):
-                data += piece
-                told(name, len(data), whole)
-                if len(data) > MAX_DOWNLOAD_BYTES:
-                    raise DataError(f"{url} is larger than any data set here; it was not kept")
-    except urllib.error.HTTPError as error:
-        error.close()
+        with tempfile.TemporaryDirectory(prefix="opboost-data-") as folder:
+            kept = pooch.retrieve(url, known, fname=name, path=folder, downloader=loader)
+            return Path(kept).read_bytes()
+    except DataError:
+        raise
+    except requests.HTTPError as error:
+        assert error.response is not None
+        with error.response as answer:
+            said = f"{url} answered {answer.status_code} ({answer.reason})"
+        raise DataError(said, hint=_otherwise(wanted)) from error
+    except requests.exceptions.ChunkedEncodingError as error:
+        raise DataError(_broken_off(url, error), hint=_otherwise(wanted)) from error
+    except (requests.RequestException, OSError) as error:
         raise DataError(
-            f"{url} answered {error.code} ({error.reason})", hint=_otherwise(wanted)
-        ) from error
-    except (urllib.error.URLError, HTTPException, OSError) as error:
-        reason = getattr(error, "reason", None) or error
-        raise DataError(
-            f"{wanted.title} could not be loaded from {url}: {reason}",
+            f"{wanted.title} could not be loaded from {url}: {_reason(error)}",
             hint=f"Are you offline? {_otherwise(wanted)}",
         ) from error
-    if whole and len(data) != whole:
+    except ValueError as error:
         raise DataError(
-            f"{url} broke off after {len(data):,} of {whole:,} bytes; nothing was kept",
+            f"{url} has another checksum than the file that was measured with; nothing was kept",
             hint=_otherwise(wanted),
-        )
-    return bytes(data)
+        ) from error
+
+
+class _Progress:
+    """Passes on what pooch tells about a download, and refuses one that is too large."""
+
+    def __init__(self, url: str, name: str, told: Told) -> None:
+        self._url, self._name, self._told = url, name, told
+        self.total, self._done = 0, 0
+
+    def update(self, count: int) -> None:
+        """Count bytes; pooch tells the size of a full piece also for the last one."""
+        self._done += count
+        self._told(self._name, min(self._done, self.total or self._done), self.total)
+        if self._done > MAX_DOWNLOAD_BYTES:
+            raise DataError(f"{self._url} is larger than any data set here; it was not kept")
+
+    def reset(self) -> None:
+        """Begin again at zero; pooch then counts the whole file at once."""
+        self._done = 0
+
+    def close(self) -> None:
+        """Do nothing: the bar belongs to the caller."""
+
+
+def _broken_off(url: str, error: Exception) -> str:
+    """Return the words about a connection that closed before the file was whole."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, IncompleteRead):
+        cause = cause.__context__
+    if cause is None or cause.expected is None:
+        return f"{url} broke off; nothing was kept"
+    whole = cause.partial + cause.expected
+    return f"{url} broke off after {cause.partial:,} of {whole:,} bytes; nothing was kept"
+
+
+def _reason(error: BaseException) -> BaseException:
+    """Return the error that began a chain of them, which says what was refused."""
+    while error.__context__ is not None:
+        error = error.__context__
+    return error
 
 
 def _make(folder: Path) -> None:

@@ -307,6 +307,7 @@ def test_plaintext_has_a_loud_name_and_stays_on_loopback(tmp_path):
 
 
 def test_metrics_are_served_on_request(tmp_path):
+    from urllib.error import HTTPError
     from urllib.request import urlopen
 
     from opboost.transport.label.job_metrics import serving_metrics
@@ -315,11 +316,18 @@ def test_metrics_are_served_on_request(tmp_path):
     state = tmp_path / LABEL_PARTY / "state"
     with serving_metrics("127.0.0.1:0", state) as port:
         page = urlopen(f"http://127.0.0.1:{port}/metrics").read().decode()
-        assert "opboost_jobs 0" in page
+        assert "# TYPE opboost_jobs gauge\nopboost_jobs 0" in page
+        with pytest.raises(HTTPError, match="404") as refused:
+            urlopen(f"http://127.0.0.1:{port}/")
+        refused.value.close()
         with serving(made):
             page = urlopen(f"http://127.0.0.1:{port}/metrics").read().decode()
     assert 'opboost_phase{party="shop",phase="expected"} 1' in page
     assert f"opboost_rows {ROWS}" in page
+    assert set(re.findall(r"^# TYPE (\S+) gauge$", page, re.M)) == {
+        *("opboost_jobs", "opboost_rows", "opboost_done", "opboost_phase"),
+        *("opboost_received_bytes", "opboost_received_columns", "opboost_aligned_share"),
+    }
 
 
 def test_the_verb_makes_kits_and_refuses_to_overwrite(tmp_path):

@@ -325,7 +325,8 @@ def _loaded(wanted: Source, download: Download, told: Told) -> bytes:
     except DataError:
         raise
     except requests.HTTPError as error:
-        assert error.response is not None
+        if error.response is None:
+            raise
         with error.response as answer:
             said = f"{url} answered {answer.status_code} ({answer.reason})"
         raise DataError(said, hint=_otherwise(wanted)) from error

@@ -84,8 +84,10 @@ def flat(extra):
     lines = []
     for line in EXTRAS[extra]:
         named = Requirement(line)
-        inner = [text for e in sorted(named.extras) for text in flat(e)]
-        lines += inner if named.name == "opboost" else [line]
+        if named.name == "opboost":
+            lines += [text for inner in sorted(named.extras) for text in flat(inner)]
+        else:
+            lines.append(line)
     return lines
 
 

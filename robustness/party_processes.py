@@ -18,7 +18,7 @@ from opboost.demo.local_federation import (
     LABEL_PARTY,
     started_process,
     wait_for_address,
-    write_scene,
+    write_federation,
 )
 from opboost.protocol.messages import Hello
 from opboost.transport.feature.label_connection import Connection
@@ -41,11 +41,11 @@ def columns(names, ids=IDS):
     return pa.table({**found, "id": ids})
 
 
-def scene(folder, parties=("shop", "telco"), **settings):
+def federation(folder, parties=("shop", "telco"), **settings):
     own = columns(NAMES[:2]).append_column("ill", pa.array(DATA.target))
     tables = {p: columns(NAMES[3 + 2 * i : 5 + 2 * i]) for i, p in enumerate(parties)}
     settings = {"epsilon": 2.0, "booster": BOOSTER, **settings}
-    return write_scene(folder, own, "ill", tables, BOUNDS, **settings)
+    return write_federation(folder, own, "ill", tables, BOUNDS, **settings)
 
 
 class Party:

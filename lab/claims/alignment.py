@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from claims.claim import Claim
-from opboost.demo.local_federation import LABEL_PARTY, run_scene, write_scene
+from opboost.demo.local_federation import LABEL_PARTY, run_federation, write_federation
 from opboost_lab.counting_proxy import CountingProxy
 
 TREES = {"num_boost_round": 1, "max_depth": 1}
@@ -35,7 +35,7 @@ def run(rows: int) -> Run:
     label = pa.table({"id": ours, "y": (ours % 2).astype(np.int64)})
     table = pa.table({"x": theirs % 10, "id": theirs})
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        scene = write_scene(
+        federation = write_federation(
             Path(folder),
             label,
             "y",
@@ -50,7 +50,7 @@ def run(rows: int) -> Run:
             relays.append(stack.enter_context(CountingProxy(address)))
             return relays[-1].address
 
-        outcome = run_scene(scene, between=between, timeout=1800.0)
+        outcome = run_federation(federation, between=between, timeout=1800.0)
     step = outcome.manifests[LABEL_PARTY]["align"]
     wrong = abs(step["common"] - (rows - rows // 10))
     return Run(step["seconds"], relays[0].up + relays[0].down, wrong)

@@ -22,7 +22,7 @@ class Attack:
     """
 
     name: str
-    stage: Stage
+    harness: Stage
     log: str
     run: Run
 
@@ -30,9 +30,9 @@ class Attack:
 class Attacks(list[Attack]):
     """A list that functions are put in by ``@attacks.add(...)``, under their own names."""
 
-    def add(self, log: str, *, stage: Stage = "any") -> Callable[[Run], Run]:
+    def add(self, log: str, *, harness: Stage = "any") -> Callable[[Run], Run]:
         def added(run: Run) -> Run:
-            self.append(Attack(run.__name__.replace("_", " "), stage, log, run))
+            self.append(Attack(run.__name__.replace("_", " "), harness, log, run))
             return run
 
         return added

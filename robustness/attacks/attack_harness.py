@@ -29,7 +29,7 @@ from opboost.transport.feature.label_connection import Connection, Unreachable
 from opboost.transport.feature.network_psi import PsiClient
 from opboost.transport.shared.tls import Identity
 from opboost_lab.bench.process_usage import child_of, peak_mb
-from robustness.party_processes import identity_of, joined, scene, serving, shaken_hands
+from robustness.party_processes import federation, identity_of, joined, serving, shaken_hands
 
 LIMIT_MB = 512
 """The gate's ``memory_mb`` in the siege."""
@@ -72,7 +72,7 @@ class Outcome:
             f"{mark}  {self.attack}: {self.said} | log: {self.log} | served in {self.waited:.2f} s"
             f" | {self.gate_mb:.0f} and {self.peer_mb:.0f} MB, {self.disk:,} bytes on disk"
             f" | {self.seconds:.1f} s"
-            f"{' | the gate was started again' if self.died else ''}"
+            f"{' | the label_server was started again' if self.died else ''}"
         )
 
 
@@ -112,7 +112,7 @@ class AttackHarness:
     """One label party from its start to its model, and attacks on it in between."""
 
     def __init__(self, folder: Path, crowd: int) -> None:
-        self.made = scene(folder, ("shop", "telco", "former"))
+        self.made = federation(folder, ("shop", "telco", "former"))
         self.crowd = crowd
         config = self.made.config(LABEL_PARTY)
         more = f"\n[peers.former]\nrevoked = true\n\n[limits]\nmemory_mb = {LIMIT_MB}\n"
@@ -177,7 +177,7 @@ class AttackHarness:
         ):
             party = feature_party(config, ledger)
             talk = PsiClient(
-                party.meeting(welcome),
+                party.psi_session(welcome),
                 welcome.job,
                 connection.call,
                 wait=60.0,
@@ -208,7 +208,7 @@ class AttackHarness:
         texts = [file.read_text() for file in files if file.exists()]
         return [json.loads(line) for text in texts for line in text.splitlines()]
 
-    def gate(self) -> int:
+    def label_server(self) -> int:
         """The gate's process number."""
         end = time.monotonic() + PATIENCE
         while time.monotonic() < end:
@@ -219,8 +219,8 @@ class AttackHarness:
 
     def suffered(self, name: str, attack: Callable[[AttackHarness], str], log: str) -> Outcome:
         """Run an attack while the honest party calls again and again, and measure."""
-        before, size, gate = self.lines(), disk(self.state), self.gate()
-        for process in (gate, self.process.pid):
+        before, size, label_server = self.lines(), disk(self.state), self.label_server()
+        for process in (label_server, self.process.pid):
             forget_peak(process)
         honest, started = Honest(self), time.monotonic()
         with honest.calling():
@@ -236,7 +236,7 @@ class AttackHarness:
             line,
             honest.served,
             honest.longest,
-            max(peak_mb(gate), peak_mb(self.gate())),
+            max(peak_mb(label_server), peak_mb(self.label_server())),
             peak_mb(self.process.pid),
             disk(self.state) - size,
             time.monotonic() - started,
@@ -259,8 +259,8 @@ class AttackHarness:
 class Honest:
     """The honest party, which says hello over a new connection again and again."""
 
-    def __init__(self, siege: AttackHarness) -> None:
-        self._siege, self._over = siege, threading.Event()
+    def __init__(self, harness: AttackHarness) -> None:
+        self._harness, self._over = harness, threading.Event()
         self.longest, self.failures, self.calls = 0.0, 0, 0
 
     @property
@@ -286,7 +286,7 @@ class Honest:
     def _call(self) -> None:
         started = time.monotonic()
         try:
-            with self._siege.hands(self._siege.identity("telco")):
+            with self._harness.hands(self._harness.identity("telco")):
                 self.calls += 1
                 self.longest = max(self.longest, time.monotonic() - started)
         except op.PeerError:

@@ -55,8 +55,8 @@ class Stream:
     batches: list[pa.RecordBatch]
 
     @classmethod
-    def of(cls, siege: AttackHarness) -> Stream:
-        release = siege.release
+    def of(cls, harness: AttackHarness) -> Stream:
+        release = harness.release
         with pa.OSFile(str(release.files[0])) as file, pa.ipc.open_stream(file) as stream:
             return cls(release.schema.job, dict(stream.schema.metadata), list(stream))
 
@@ -70,13 +70,13 @@ class Stream:
 
 
 def stream_refused(
-    siege: AttackHarness, words: str, make: Callable[[Stream], tuple[pa.Schema, Any]], **more: Any
+    harness: AttackHarness, words: str, make: Callable[[Stream], tuple[pa.Schema, Any]], **more: Any
 ) -> str:
     """A stream in the place of the first column, which must be refused and leave nothing."""
-    stream = Stream.of(siege)
-    box = siege.job / "parties" / "shop"
-    with siege.hands() as (connection, _):
-        siege.announced(connection)
+    stream = Stream.of(harness)
+    box = harness.job / "parties" / "shop"
+    with harness.hands() as (connection, _):
+        harness.announced(connection)
         before = disk(box)
         schema, batches = make(stream)
         said = refused(lambda: put(connection, (stream.job, "0"), schema, batches, **more), words)
@@ -85,29 +85,29 @@ def stream_refused(
     return said
 
 
-@STREAMS.add("refused: .*outside its grid", stage="release")
-def codes_outside_the_declared_grid(siege: AttackHarness) -> str:
+@STREAMS.add("refused: .*outside its grid", harness="release")
+def codes_outside_the_declared_grid(harness: AttackHarness) -> str:
     def off_grid(stream: Stream) -> tuple[pa.Schema, Any]:
         steps = np.array([50, *([1] * (stream.head.symbols - 1))])
         return stream.schema(values=pack_integers(steps)), stream.batches
 
-    return stream_refused(siege, "outside its grid", off_grid)
+    return stream_refused(harness, "outside its grid", off_grid)
 
 
-@STREAMS.add("refused: .*568 rows", stage="release")
-def a_column_with_another_number_of_rows(siege: AttackHarness) -> str:
+@STREAMS.add("refused: .*568 rows", harness="release")
+def a_column_with_another_number_of_rows(harness: AttackHarness) -> str:
     return stream_refused(
-        siege, "568 rows, the schema 569", lambda s: (s.schema(rows=ROWS - 1), s.batches)
+        harness, "568 rows, the schema 569", lambda s: (s.schema(rows=ROWS - 1), s.batches)
     )
 
 
-@STREAMS.add("refused: .*digest", stage="release")
-def a_column_with_another_digest(siege: AttackHarness) -> str:
-    return stream_refused(siege, "digest", lambda s: (s.schema(digest=bytes(32)), s.batches))
+@STREAMS.add("refused: .*digest", harness="release")
+def a_column_with_another_digest(harness: AttackHarness) -> str:
+    return stream_refused(harness, "digest", lambda s: (s.schema(digest=bytes(32)), s.batches))
 
 
-@STREAMS.add("refused: ", stage="release")
-def heads_that_do_not_hold_together(siege: AttackHarness) -> str:
+@STREAMS.add("refused: ", harness="release")
+def heads_that_do_not_hold_together(harness: AttackHarness) -> str:
     for change, words in (
         ({"version": 7}, "version 7"),
         ({"column": 1}, "where column 0 was due"),
@@ -115,22 +115,22 @@ def heads_that_do_not_hold_together(siege: AttackHarness) -> str:
         ({"symbols": 2**31}, "no sensible numbers"),
         ({"symbols": 300}, "more than its grid has cells"),
     ):
-        stream_refused(siege, words, lambda s, c=change: (s.schema(**c), s.batches))
-    stream_refused(siege, "other fields", lambda s: (pa.schema([("data", pa.int64())]), []))
+        stream_refused(harness, words, lambda s, c=change: (s.schema(**c), s.batches))
+    stream_refused(harness, "other fields", lambda s: (pa.schema([("data", pa.int64())]), []))
     return stream_refused(
-        siege, "holds what no head", lambda s: (s.schema({b"more": b"x"}), s.batches)
+        harness, "holds what no head", lambda s: (s.schema({b"more": b"x"}), s.batches)
     )
 
 
-@STREAMS.add("refused: .*(ended after|damaged|impossible)", stage="release")
-def a_column_that_is_damaged_or_cut(siege: AttackHarness) -> str:
+@STREAMS.add("refused: .*(ended after|damaged|impossible)", harness="release")
+def a_column_that_is_damaged_or_cut(harness: AttackHarness) -> str:
     junk = pa.record_batch([pa.array([os.urandom(800)], pa.binary())], schema=FIELDS)
-    stream_refused(siege, "damaged|impossible", lambda s: (s.schema(), [junk]))
-    return stream_refused(siege, "ended after 0 of its 569 rows", lambda s: (s.schema(), []))
+    stream_refused(harness, "damaged|impossible", lambda s: (s.schema(), [junk]))
+    return stream_refused(harness, "ended after 0 of its 569 rows", lambda s: (s.schema(), []))
 
 
-@STREAMS.add("refused: .*goes on after its last row", stage="release")
-def an_endless_stream(siege: AttackHarness) -> str:
+@STREAMS.add("refused: .*goes on after its last row", harness="release")
+def an_endless_stream(harness: AttackHarness) -> str:
     def endless(stream: Stream) -> tuple[pa.Schema, Any]:
         def go_on() -> Iterable[pa.RecordBatch]:
             end = time.monotonic() + 30
@@ -139,23 +139,25 @@ def an_endless_stream(siege: AttackHarness) -> str:
 
         return stream.schema(), go_on()
 
-    return stream_refused(siege, "goes on after its last row", endless)
+    return stream_refused(harness, "goes on after its last row", endless)
 
 
-@STREAMS.add("refused: .*memory", stage="release")
-def a_decompression_bomb(siege: AttackHarness) -> str:
+@STREAMS.add("refused: .*memory", harness="release")
+def a_decompression_bomb(harness: AttackHarness) -> str:
     """46 kB of zstd that unpack to 1.5 GB."""
     bomb = pa.record_batch([pa.array([bytes(1_500_000_000)], pa.binary())], schema=FIELDS)
-    return stream_refused(siege, "more memory", lambda s: (s.schema(), [bomb]), compression="zstd")
+    return stream_refused(
+        harness, "more memory", lambda s: (s.schema(), [bomb]), compression="zstd"
+    )
 
 
-@STREAMS.add("refused: .*(impossible length|memory)", stage="release")
-def small_bombs_one_after_the_other(siege: AttackHarness) -> str:
+@STREAMS.add("refused: .*(impossible length|memory)", harness="release")
+def small_bombs_one_after_the_other(harness: AttackHarness) -> str:
     """Each fits into the memory that there is; 100 MB at a time."""
     bomb = pa.record_batch([pa.array([bytes(100_000_000)], pa.binary())], schema=FIELDS)
     for _ in range(5):
         said = stream_refused(
-            siege,
+            harness,
             "impossible length|more memory",
             lambda s: (s.schema(), [bomb]),
             compression="zstd",
@@ -163,11 +165,11 @@ def small_bombs_one_after_the_other(siege: AttackHarness) -> str:
     return said
 
 
-@STREAMS.add("refused: A column's stream names this job", stage="release")
-def a_column_in_another_place(siege: AttackHarness) -> str:
-    stream = Stream.of(siege)
-    with siege.hands() as (connection, _):
-        siege.announced(connection)
+@STREAMS.add("refused: A column's stream names this job", harness="release")
+def a_column_in_another_place(harness: AttackHarness) -> str:
+    stream = Stream.of(harness)
+    with harness.hands() as (connection, _):
+        harness.announced(connection)
         for path in ((OTHER_JOB, "0"), ("..", "0"), (stream.job, "../../x"), (stream.job, "-1")):
             said = refused(
                 lambda p=path: put(connection, p, stream.schema(), stream.batches),
@@ -180,11 +182,11 @@ def a_column_in_another_place(siege: AttackHarness) -> str:
     return said
 
 
-@STREAMS.add("refused: Column 1 came again with other codes", stage="release")
-def a_column_that_comes_again_with_other_codes(siege: AttackHarness) -> str:
+@STREAMS.add("refused: Column 1 came again with other codes", harness="release")
+def a_column_that_comes_again_with_other_codes(harness: AttackHarness) -> str:
     """Repeated as it was, nothing happens.  It is the second: other attacks need the first."""
-    with siege.hands() as (connection, welcome):
-        file = siege.announced(connection).files[1]
+    with harness.hands() as (connection, welcome):
+        file = harness.announced(connection).files[1]
         connection.put(welcome.job, 1, file)
         connection.put(welcome.job, 1, file)
         with pa.OSFile(str(file)) as source, pa.ipc.open_stream(source) as stream:
@@ -196,17 +198,17 @@ def a_column_that_comes_again_with_other_codes(siege: AttackHarness) -> str:
         )
 
 
-@STREAMS.add("refused: .*'telco'", stage="release")
-def messages_of_this_job_played_again(siege: AttackHarness) -> str:
+@STREAMS.add("refused: .*'telco'", harness="release")
+def messages_of_this_job_played_again(harness: AttackHarness) -> str:
     """One's own change nothing; another party's are not taken from this one."""
-    with siege.hands() as (connection, welcome):
-        release = siege.announced(connection)
-        before = tree(siege.job / "parties" / "shop")
-        siege.announced(connection)
-        siege.announced(connection)
-        if tree(siege.job / "parties" / "shop") != before:
+    with harness.hands() as (connection, welcome):
+        release = harness.announced(connection)
+        before = tree(harness.job / "parties" / "shop")
+        harness.announced(connection)
+        harness.announced(connection)
+        if tree(harness.job / "parties" / "shop") != before:
             raise AcceptedError("Messages that came again changed something.")
         theirs = dataclasses.replace(release.schema, party="telco")
         refused(lambda: connection.call("schema", theirs, Ack), "in the name of 'telco'")
-        receipt = siege.identity("telco").sign(welcome.job, release.receipt.entry, bytes(32))
+        receipt = harness.identity("telco").sign(welcome.job, release.receipt.entry, bytes(32))
         return refused(lambda: connection.call("receipt", receipt, Ack), "receipt is not one of")

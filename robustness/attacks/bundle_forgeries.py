@@ -19,14 +19,14 @@ from opboost.transport.shared.bundle_keys import read_key, read_public
 from opboost.transport.shared.development_certificates import new_kit
 from robustness.attacks.attack_harness import AcceptedError, Outcome, checked, disk, tree, watched
 from robustness.bundle_office import Office
-from robustness.party_processes import as_identity, identity_of, scene
+from robustness.party_processes import as_identity, federation, identity_of
 
 
 class Carrier:
     """A job by bundles up to the exports, and whoever carries them and means harm."""
 
     def __init__(self, folder: Path) -> None:
-        self.made = scene(folder, ("shop", "telco"), align="given")
+        self.made = federation(folder, ("shop", "telco"), align="given")
         self.office = Office(self.made)
         self.first = {p: Path(f) for p, f in self.office.begun().items()}
         self.exports = {

@@ -40,9 +40,9 @@ MEMBERS = Attacks()
 OTHER_JOB = "20200101T000000Z-00000000"
 
 
-def tried(siege: AttackHarness, step: str, message: Any, words: str) -> str:
+def tried(harness: AttackHarness, step: str, message: Any, words: str) -> str:
     """One call of the shop's, which must be refused."""
-    with siege.hands() as (connection, _):
+    with harness.hands() as (connection, _):
         return refused(lambda: connection.call(step, message, Ack), words)
 
 
@@ -53,8 +53,8 @@ def raw_action(connection: Connection, step: str, body: bytes) -> None:
 
 
 @MEMBERS.add("refused: .*altered|no message of OpBoost")
-def bytes_that_are_no_message(siege: AttackHarness) -> str:
-    with siege.hands() as (connection, welcome):
+def bytes_that_are_no_message(harness: AttackHarness) -> str:
+    with harness.hands() as (connection, welcome):
         good = encode(Poll(welcome.job))
         for body in (b"", b"\0" * 100, good[:-1], good[:50] + b"!" + good[51:], os.urandom(5000)):
             said = refused(
@@ -65,24 +65,24 @@ def bytes_that_are_no_message(siege: AttackHarness) -> str:
 
 
 @MEMBERS.add("refused: A message is of a kind that nobody asked for")
-def a_message_of_another_kind(siege: AttackHarness) -> str:
-    with siege.hands() as (connection, welcome):
+def a_message_of_another_kind(harness: AttackHarness) -> str:
+    with harness.hands() as (connection, welcome):
         return refused(
             lambda: connection.call("hello", Poll(welcome.job), Ack), "nobody asked for: 'poll'"
         )
 
 
 @MEMBERS.add("refused: There is no such step")
-def a_step_that_there_is_not(siege: AttackHarness) -> str:
-    with siege.hands() as (connection, _):
+def a_step_that_there_is_not(harness: AttackHarness) -> str:
+    with harness.hands() as (connection, _):
         return refused(lambda: raw_action(connection, "exec", b"ls"), "no such step")
 
 
 @MEMBERS.add("refused: .*(another job|of job)")
-def messages_of_another_job(siege: AttackHarness) -> str:
+def messages_of_another_job(harness: AttackHarness) -> str:
     """Well signed and whole, as they were in another run."""
-    with siege.hands() as (connection, _):
-        digest, receipt = bytes(32), siege.identity().sign(OTHER_JOB, 3, bytes(32))
+    with harness.hands() as (connection, _):
+        digest, receipt = bytes(32), harness.identity().sign(OTHER_JOB, 3, bytes(32))
         for step, message, words in (
             ("poll", Poll(OTHER_JOB), "works on another job"),
             ("rows", Rows("shop", OTHER_JOB, ROWS, digest), "of job '2020|Rows are aligned"),
@@ -95,9 +95,9 @@ def messages_of_another_job(siege: AttackHarness) -> str:
 
 
 @MEMBERS.add("refused: ")
-def fetching_what_is_another_partys(siege: AttackHarness) -> str:
+def fetching_what_is_another_partys(harness: AttackHarness) -> str:
     """None of Flight's ways to list or to get is open; the log has those that reach the gate."""
-    with siege.hands() as (connection, _):
+    with harness.hands() as (connection, _):
         client = connection._client
         for attempt in (
             lambda: list(client.list_flights()),
@@ -124,9 +124,9 @@ def points_of(job: str, keys: Iterable[bytes]) -> Points:
     return piece
 
 
-@MEMBERS.add("refused: .*points", stage="points")
-def points_that_nobody_waits_for(siege: AttackHarness) -> str:
-    with siege.hands() as (connection, welcome):
+@MEMBERS.add("refused: .*points", harness="points")
+def points_that_nobody_waits_for(harness: AttackHarness) -> str:
+    with harness.hands() as (connection, welcome):
         job, tag, point = welcome.job, bytes(16), b"\2" + bytes(32)
         for points, words in (
             (Points(job, "label", tag, 1, 0, point), "nobody waits for"),
@@ -139,17 +139,17 @@ def points_that_nobody_waits_for(siege: AttackHarness) -> str:
     return said
 
 
-@MEMBERS.add("refused: The points cannot be used: A point does not lie", stage="points")
-def points_on_no_curve(siege: AttackHarness) -> str:
-    with siege.hands() as (connection, welcome):
+@MEMBERS.add("refused: The points cannot be used: A point does not lie", harness="points")
+def points_on_no_curve(harness: AttackHarness) -> str:
+    with harness.hands() as (connection, welcome):
         bad = Points(welcome.job, "feature", bytes(16), 2, 0, (b"\2" + b"\1" * 32) * 2)
         connection.call("points", bad, Ack)
-        return told_to_come_again(siege, connection, welcome.job, "does not lie on the curve")
+        return told_to_come_again(harness, connection, welcome.job, "does not lie on the curve")
 
 
-@MEMBERS.add("refused: Piece 0 came again with other points", stage="points")
-def points_that_change(siege: AttackHarness) -> str:
-    with siege.hands() as (connection, welcome):
+@MEMBERS.add("refused: Piece 0 came again with other points", harness="points")
+def points_that_change(harness: AttackHarness) -> str:
+    with harness.hands() as (connection, welcome):
         good = points_of(welcome.job, [b"a", b"b"])
         connection.call("points", good, Ack)
         connection.call("points", good, Ack)  # repeated: nothing happens
@@ -163,37 +163,39 @@ def points_that_change(siege: AttackHarness) -> str:
             (other, "came again with other points"),
         ):
             said = refused(lambda p=points: connection.call("points", p, Ack), words)
-        forgotten(siege)
+        forgotten(harness)
     return said
 
 
-def told_to_come_again(siege: AttackHarness, connection: Connection, job: str, words: str) -> str:
+def told_to_come_again(harness: AttackHarness, connection: Connection, job: str, words: str) -> str:
     """The label party's own process finds out, and the gate tells the sender."""
-    box = siege.job / "parties" / "shop" / "refused"
+    box = harness.job / "parties" / "shop" / "refused"
     end = time.monotonic() + 20
     while not box.exists() and time.monotonic() < end:
         time.sleep(0.02)
     return refused(lambda: connection.call("aligned", Poll(job), Ack), words)
 
 
-def forgotten(siege: AttackHarness) -> None:
+def forgotten(harness: AttackHarness) -> None:
     """Raise points that do not fit, so that the label party refuses all and the shop may begin."""
-    with siege.hands() as (connection, welcome):
+    with harness.hands() as (connection, welcome):
         job = welcome.job
-        known = json.loads(atomic_files.read_checked(siege.job / "parties" / "shop" / "points", ""))
+        known = json.loads(
+            atomic_files.read_checked(harness.job / "parties" / "shop" / "points", "")
+        )
         raised = (b"\2" + b"\1" * 32) * ROWS
         tag = bytes.fromhex(known["tag"])
         connection.call("points", Points(job, "raised", tag, ROWS, 0, raised), Ack)
-        told_to_come_again(siege, connection, job, "cannot be used")
+        told_to_come_again(harness, connection, job, "cannot be used")
 
 
 # The proof that both know the common rows
 
 
-@MEMBERS.add("refused: Another proof of rows came before", stage="release")
-def a_second_guess_at_the_common_rows(siege: AttackHarness) -> str:
+@MEMBERS.add("refused: Another proof of rows came before", harness="release")
+def a_second_guess_at_the_common_rows(harness: AttackHarness) -> str:
     """Each claim would tell whether it is right: the first is taken, and no other."""
-    with siege.hands() as (connection, welcome):
+    with harness.hands() as (connection, welcome):
         for _ in range(3):
             guess = RowProof.of(Secret.fresh(), os.urandom(32))
             claim = Claim("shop", welcome.job, ROWS, guess.share, os.urandom(32))
@@ -206,9 +208,9 @@ def a_second_guess_at_the_common_rows(siege: AttackHarness) -> str:
 # What is announced
 
 
-@MEMBERS.add("refused: .*(rows|digest|order|job)", stage="release")
-def a_schema_that_does_not_fit(siege: AttackHarness) -> str:
-    schema = siege.release.schema
+@MEMBERS.add("refused: .*(rows|digest|order|job)", harness="release")
+def a_schema_that_does_not_fit(harness: AttackHarness) -> str:
+    schema = harness.release.schema
     for change, words in (
         ({"rows": ROWS + 1}, "sent 570 rows; the label party has 569"),
         ({"rows": 1}, "sent 1 rows"),
@@ -216,38 +218,38 @@ def a_schema_that_does_not_fit(siege: AttackHarness) -> str:
         ({"job": OTHER_JOB}, f"of job '{OTHER_JOB}'"),
         ({"party": "telco"}, "in the name of 'telco'"),
     ):
-        said = tried(siege, "schema", dataclasses.replace(schema, **change), words)
+        said = tried(harness, "schema", dataclasses.replace(schema, **change), words)
     return said
 
 
-@MEMBERS.add("refused: The schema changed in mid-job", stage="release")
-def a_schema_that_changes_in_mid_job(siege: AttackHarness) -> str:
-    with siege.hands() as (connection, _):
-        schema = siege.announced(connection).schema
+@MEMBERS.add("refused: The schema changed in mid-job", harness="release")
+def a_schema_that_changes_in_mid_job(harness: AttackHarness) -> str:
+    with harness.hands() as (connection, _):
+        schema = harness.announced(connection).schema
         connection.call("schema", schema, Ack)  # repeated: nothing happens
         other = dataclasses.replace(schema, columns=schema.columns[::-1])
         return refused(lambda: connection.call("schema", other, Ack), "changed in mid-job")
 
 
-@MEMBERS.add("refused: A column's name or category has a character", stage="release")
-def names_that_steer_a_terminal(siege: AttackHarness) -> str:
+@MEMBERS.add("refused: A column's name or category has a character", harness="release")
+def names_that_steer_a_terminal(harness: AttackHarness) -> str:
     """They would clear the line of the true promise, or turn its order around."""
-    schema = siege.release.schema
+    schema = harness.release.schema
     for name in ("\x1b[1A\x1b[2K", "a\nb: at most 0.1", "a\u202eb", "a\u200bb", "\x9b2J"):
         spec = json.loads(schema.columns[0].spec) | {"name": name}
         columns = (ColumnSchema(json.dumps(spec)), *schema.columns[1:])
         said = tried(
-            siege, "schema", dataclasses.replace(schema, columns=columns), "cannot be seen"
+            harness, "schema", dataclasses.replace(schema, columns=columns), "cannot be seen"
         )
     return said
 
 
-@MEMBERS.add("refused: .*receipt", stage="release")
-def receipts_that_are_not_its_own(siege: AttackHarness) -> str:
-    job, own = siege.release.schema.job, siege.release.receipt
-    other = siege.identity("telco").sign(job, own.entry, own.head)
-    with kit_of(siege, "shop") as kit:
-        forged = as_identity(kit, siege.ca, "shop").sign(job, own.entry, own.head)
+@MEMBERS.add("refused: .*receipt", harness="release")
+def receipts_that_are_not_its_own(harness: AttackHarness) -> str:
+    job, own = harness.release.schema.job, harness.release.receipt
+    other = harness.identity("telco").sign(job, own.entry, own.head)
+    with kit_of(harness, "shop") as kit:
+        forged = as_identity(kit, harness.ca, "shop").sign(job, own.entry, own.head)
     for receipt in (
         other,
         dataclasses.replace(other, party="shop"),
@@ -256,29 +258,29 @@ def receipts_that_are_not_its_own(siege: AttackHarness) -> str:
         forged,
         Receipt("shop", job, own.entry, bytes(32), b"no certificate", b""),
     ):
-        said = tried(siege, "receipt", receipt, "receipt")
+        said = tried(harness, "receipt", receipt, "receipt")
     return said
 
 
-@MEMBERS.add("refused: The receipt is older", stage="release")
-def a_receipt_of_before(siege: AttackHarness) -> str:
+@MEMBERS.add("refused: The receipt is older", harness="release")
+def a_receipt_of_before(harness: AttackHarness) -> str:
     """One that the shop signed itself, of a ledger that had fewer entries."""
-    with siege.hands() as (connection, welcome):
-        siege.announced(connection)
-        old = siege.identity().sign(welcome.job, siege.release.receipt.entry - 1, bytes(32))
+    with harness.hands() as (connection, welcome):
+        harness.announced(connection)
+        old = harness.identity().sign(welcome.job, harness.release.receipt.entry - 1, bytes(32))
         return refused(lambda: connection.call("receipt", old, Ack), "older than one")
 
 
-@MEMBERS.add("refused: . of 2 columns have come", stage="release")
-def an_end_before_all_is_there(siege: AttackHarness) -> str:
-    with siege.hands() as (connection, welcome):
-        siege.announced(connection)
+@MEMBERS.add("refused: . of 2 columns have come", harness="release")
+def an_end_before_all_is_there(harness: AttackHarness) -> str:
+    with harness.hands() as (connection, welcome):
+        harness.announced(connection)
         return refused(
             lambda: connection.call("sent", Ack(welcome.job, "sent"), Ack), "of 2 columns have come"
         )
 
 
-@MEMBERS.add("refused: Split values came that nobody asked for", stage="release")
-def split_values_that_nobody_asked_for(siege: AttackHarness) -> str:
-    answer = SplitValues(siege.release.schema.job, bytes(32), ())
-    return tried(siege, "answer", answer, "nobody asked for")
+@MEMBERS.add("refused: Split values came that nobody asked for", harness="release")
+def split_values_that_nobody_asked_for(harness: AttackHarness) -> str:
+    answer = SplitValues(harness.release.schema.job, bytes(32), ())
+    return tried(harness, "answer", answer, "nobody asked for")

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow.flight as flight
 
-from opboost.demo.local_federation import LABEL_PARTY, LocalFederation, run_scene
+from opboost.demo.local_federation import LABEL_PARTY, LocalFederation, run_federation
 from opboost.protocol.messages import (
     Ack,
     Aligned,
@@ -34,7 +34,7 @@ from robustness.attacks.attack_harness import AcceptedError, Outcome, checked, d
 from robustness.attacks.by_outsiders import lax_identity
 from robustness.attacks.label_impostor import Answers, Impostor
 from robustness.command_line import run as cli
-from robustness.party_processes import ROWS, as_identity, identity_of, scene
+from robustness.party_processes import ROWS, as_identity, federation, identity_of
 
 LIMITS = "\n[limits]\nconnect_seconds = 3\nanswer_seconds = 10\n"
 CHARGED = ("reserve", "commit")
@@ -205,7 +205,9 @@ class HonestParties:
         self.made: dict[str, LocalFederation] = {}
         self._at = datetime(2026, 1, 1, tzinfo=UTC)
         for align in ("given", "psi"):
-            made = scene(folder / align, ("shop", "telco"), align=align, limits={"repeats": 1000})
+            made = federation(
+                folder / align, ("shop", "telco"), align=align, limits={"repeats": 1000}
+            )
             config = made.config("shop")
             config.write_text(config.read_text() + LIMITS)
             self.made[align] = made
@@ -271,6 +273,6 @@ class HonestParties:
             config = made.config("shop")
             config.write_text(config.read_text().removesuffix(LIMITS))
         return all(
-            run_scene(made, timeout=120).manifests["shop"]["phase"] == "done"
+            run_federation(made, timeout=120).manifests["shop"]["phase"] == "done"
             for made in (self.made[way] for way in sorted(ways))
         )

@@ -50,12 +50,12 @@ HUNG_UP = "hung up"
 
 @contextlib.contextmanager
 def kit_of(
-    siege: AttackHarness, name: str, days: float = 30.0, *, true: bool = False
+    harness: AttackHarness, name: str, days: float = 30.0, *, true: bool = False
 ) -> Iterator[Path]:
     """A new kit, of the true authority or of another one that calls itself the same."""
     with tempfile.TemporaryDirectory() as folder:
         if true:
-            shutil.copytree(siege.made.folder / "certs" / "ca", Path(folder) / "ca")
+            shutil.copytree(harness.made.folder / "certs" / "ca", Path(folder) / "ca")
         yield new_kit(name, Path(folder), days=days)
 
 
@@ -99,14 +99,14 @@ def identity_with(
     return Identity(name, ca, certificate.public_bytes(PEM), key.private_bytes(PEM, plain, bare))
 
 
-def hello(siege: AttackHarness, identity: Identity) -> None:
-    shaken_hands(siege.made, siege.address, identity)[0].close()
+def hello(harness: AttackHarness, identity: Identity) -> None:
+    shaken_hands(harness.made, harness.address, identity)[0].close()
 
 
 @STRANGERS.add(HANDSHAKE + "peer did not return a certificate")
-def no_certificate(siege: AttackHarness) -> str:
+def no_certificate(harness: AttackHarness) -> str:
     client = flight.FlightClient(
-        f"grpc+tls://{siege.address}", tls_root_certs=siege.ca, override_hostname=LABEL_PARTY
+        f"grpc+tls://{harness.address}", tls_root_certs=harness.ca, override_hostname=LABEL_PARTY
     )
 
     def call() -> None:
@@ -118,53 +118,53 @@ def no_certificate(siege: AttackHarness) -> str:
 
 
 @STRANGERS.add(HANDSHAKE)
-def a_certificate_that_signs_itself(siege: AttackHarness) -> str:
+def a_certificate_that_signs_itself(harness: AttackHarness) -> str:
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "shop")])
     named = x509.SubjectAlternativeName([x509.DNSName("shop")])
     builder = certificate_for("shop", name, key).add_extension(named, critical=False)
-    own = identity_with("shop", siege.ca, builder.sign(key, hashes.SHA256()), key)
-    return refused(lambda: hello(siege, own), HUNG_UP)
+    own = identity_with("shop", harness.ca, builder.sign(key, hashes.SHA256()), key)
+    return refused(lambda: hello(harness, own), HUNG_UP)
 
 
 @STRANGERS.add(HANDSHAKE)
-def a_certificate_of_another_authority(siege: AttackHarness) -> str:
-    with kit_of(siege, "shop") as kit:
-        return refused(lambda: hello(siege, as_identity(kit, siege.ca, "shop")), HUNG_UP)
+def a_certificate_of_another_authority(harness: AttackHarness) -> str:
+    with kit_of(harness, "shop") as kit:
+        return refused(lambda: hello(harness, as_identity(kit, harness.ca, "shop")), HUNG_UP)
 
 
 @STRANGERS.add(HANDSHAKE)
-def a_certificate_that_has_expired(siege: AttackHarness) -> str:
-    with kit_of(siege, "shop", -1.0, true=True) as kit:
-        return refused(lambda: hello(siege, as_identity(kit, siege.ca, "shop")), HUNG_UP)
+def a_certificate_that_has_expired(harness: AttackHarness) -> str:
+    with kit_of(harness, "shop", -1.0, true=True) as kit:
+        return refused(lambda: hello(harness, as_identity(kit, harness.ca, "shop")), HUNG_UP)
 
 
 @STRANGERS.add("Party 'former' is revoked")
-def a_party_that_was_revoked(siege: AttackHarness) -> str:
-    return refused(lambda: hello(siege, siege.identity("former")), "Party 'former' is revoked")
+def a_party_that_was_revoked(harness: AttackHarness) -> str:
+    return refused(lambda: hello(harness, harness.identity("former")), "Party 'former' is revoked")
 
 
 @STRANGERS.add("'stranger' is no party of this job")
-def a_good_certificate_of_no_party(siege: AttackHarness) -> str:
-    with kit_of(siege, "stranger", true=True) as kit:
-        own = as_identity(kit, siege.ca, "stranger")
-        return refused(lambda: hello(siege, own), "'stranger' is no party of this job")
+def a_good_certificate_of_no_party(harness: AttackHarness) -> str:
+    with kit_of(harness, "stranger", true=True) as kit:
+        own = as_identity(kit, harness.ca, "stranger")
+        return refused(lambda: hello(harness, own), "'stranger' is no party of this job")
 
 
 @STRANGERS.add("The certificate is for 'shop', the message from 'telco'")
-def another_partys_name(siege: AttackHarness) -> str:
+def another_partys_name(harness: AttackHarness) -> str:
     def call() -> None:
-        shaken_hands(siege.made, siege.address, siege.identity("shop"), "telco")
+        shaken_hands(harness.made, harness.address, harness.identity("shop"), "telco")
 
     return refused(call, "The certificate is for 'shop', the message from 'telco'")
 
 
 @STRANGERS.add("refused: The certificate of party 'shop' is for")
-def certificates_that_name_a_party_in_another_way(siege: AttackHarness) -> str:
+def certificates_that_name_a_party_in_another_way(harness: AttackHarness) -> str:
     """TLS takes all of them; none opens a session, and none may do anything without one."""
     uri, mail = x509.UniformResourceIdentifier("shop"), x509.RFC822Name("shop")
     own, other = x509.DNSName("shop"), x509.DNSName("telco")
-    before = tree(siege.job / "parties" / "shop")
+    before = tree(harness.job / "parties" / "shop")
     for subject, names in (
         ("shop", ()),
         ("another", (uri,)),
@@ -172,23 +172,23 @@ def certificates_that_name_a_party_in_another_way(siege: AttackHarness) -> str:
         ("another", (own, other)),
         ("another", (own, uri)),
     ):
-        identity = lax_identity(siege.made.folder / "certs", "shop", subject, names)
-        said = refused(lambda i=identity: hello(siege, i), "one subject alternative name")
-        with without_session(siege, identity) as connection:
-            every_step_is_refused(siege, connection)
-    if tree(siege.job / "parties" / "shop") != before:
+        identity = lax_identity(harness.made.folder / "certs", "shop", subject, names)
+        said = refused(lambda i=identity: hello(harness, i), "one subject alternative name")
+        with without_session(harness, identity) as connection:
+            every_step_is_refused(harness, connection)
+    if tree(harness.job / "parties" / "shop") != before:
         raise AcceptedError("Something of theirs was kept.")
     return said
 
 
 @STRANGERS.add(HANDSHAKE)
-def a_recorded_connection_played_again(siege: AttackHarness) -> str:
+def a_recorded_connection_played_again(harness: AttackHarness) -> str:
     """The bytes of an honest party's connections, taken from the network, TLS and all.
 
     A party connects twice: to learn who answers, and to log in to that one.
     """
     recorded = [bytearray(), bytearray()]
-    host, _, port = siege.address.rpartition(":")
+    host, _, port = harness.address.rpartition(":")
     with socket.create_server(("127.0.0.1", 0)) as tap:
 
         def carry(source: socket.socket, sink: socket.socket, kept: bytearray) -> None:
@@ -210,7 +210,7 @@ def a_recorded_connection_played_again(siege: AttackHarness) -> str:
         thread = threading.Thread(target=relay)
         thread.start()
         where = f"127.0.0.1:{tap.getsockname()[1]}"
-        shaken_hands(siege.made, where, siege.identity("telco"))[0].close()
+        shaken_hands(harness.made, where, harness.identity("telco"))[0].close()
         thread.join()
     for kept in recorded:
         with socket.create_connection((host, int(port)), timeout=20) as again:
@@ -220,8 +220,8 @@ def a_recorded_connection_played_again(siege: AttackHarness) -> str:
 
 
 @STRANGERS.add(HANDSHAKE)
-def garbage_on_the_port(siege: AttackHarness) -> str:
-    host, _, port = siege.address.rpartition(":")
+def garbage_on_the_port(harness: AttackHarness) -> str:
+    host, _, port = harness.address.rpartition(":")
     for data in (b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\xff\xff" + os.urandom(4000), b"\n" * 50):
         with socket.create_connection((host, int(port)), timeout=20) as garbage:
             garbage.sendall(data)
@@ -243,18 +243,18 @@ def ended(connection: socket.socket) -> str:
 
 
 @contextlib.contextmanager
-def without_session(siege: AttackHarness, identity: Identity) -> Iterator[Connection]:
+def without_session(harness: AttackHarness, identity: Identity) -> Iterator[Connection]:
     """A connection over which nobody has logged in."""
-    connection = Connection(siege.address, "shop", LABEL_PARTY, identity)
+    connection = Connection(harness.address, "shop", LABEL_PARTY, identity)
     try:
         yield connection
     finally:
         connection.close()
 
 
-def every_step_is_refused(siege: AttackHarness, connection: Connection) -> str:
+def every_step_is_refused(harness: AttackHarness, connection: Connection) -> str:
     """Every call that a party may make, with a message that fits and perhaps a made-up session."""
-    job, words = siege.job.name, "has not logged in"
+    job, words = harness.job.name, "has not logged in"
     messages: dict[str, Any] = {
         "want": PointsQuery(job, 0),
         "points": Points(job, "feature", bytes(16), 1, 0, b"\2" + bytes(32)),
@@ -262,7 +262,7 @@ def every_step_is_refused(siege: AttackHarness, connection: Connection) -> str:
         "prove": Claim("shop", job, ROWS, b"\2" + bytes(32), bytes(32)),
         "rows": Rows("shop", job, ROWS, bytes(32)),
         "schema": Poll(job),
-        "receipt": siege.identity().sign(job, 10**6, bytes(32)),
+        "receipt": harness.identity().sign(job, 10**6, bytes(32)),
         "sent": Ack(job, "sent"),
         "poll": Poll(job),
         "answer": SplitValues(job, bytes(32), ()),
@@ -286,12 +286,12 @@ def every_step_is_refused(siege: AttackHarness, connection: Connection) -> str:
 
 
 @STRANGERS.add("refused: Party 'shop' has not logged in")
-def calls_after_a_login_that_failed(siege: AttackHarness) -> str:
+def calls_after_a_login_that_failed(harness: AttackHarness) -> str:
     """A handler that goes on after it has refused somebody would take them in."""
-    own, other = siege.identity(), siege.identity("telco")
-    said_hello = Hello("shop", job_hash(siege.made))
-    before = tree(siege.job / "parties" / "shop")
-    with without_session(siege, own) as connection:
+    own, other = harness.identity(), harness.identity("telco")
+    said_hello = Hello("shop", job_hash(harness.made))
+    before = tree(harness.job / "parties" / "shop")
+    with without_session(harness, own) as connection:
         for certificate, signer in ((own.cert, None), (own.cert, other), (other.cert, other)):
             challenge = connection.call("hello", said_hello, Challenge)
             good = Login.signed(said_hello, LABEL_PARTY, challenge.nonce)
@@ -300,17 +300,17 @@ def calls_after_a_login_that_failed(siege: AttackHarness) -> str:
                 lambda c=certificate, s=signature: connection.call("login", Login(c, s), Welcome),
                 "not signed as it should be|is for telco",
             )
-            said = every_step_is_refused(siege, connection)
-    if tree(siege.job / "parties" / "shop") != before:
+            said = every_step_is_refused(harness, connection)
+    if tree(harness.job / "parties" / "shop") != before:
         raise AcceptedError("Something was kept of a party that had not logged in.")
     return said
 
 
 @STRANGERS.add("refused: The login of party 'shop' is not signed as it should be")
-def a_login_played_again(siege: AttackHarness) -> str:
+def a_login_played_again(harness: AttackHarness) -> str:
     """The whole message as the party signed it, over its own connection and over others."""
-    own, said_hello = siege.identity(), Hello("shop", job_hash(siege.made))
-    with without_session(siege, own) as first, without_session(siege, own) as second:
+    own, said_hello = harness.identity(), Hello("shop", job_hash(harness.made))
+    with without_session(harness, own) as first, without_session(harness, own) as second:
         challenge = first.call("hello", said_hello, Challenge)
         login = own.login(said_hello, LABEL_PARTY, challenge.nonce)
         not_due = "No login is due over this connection"
@@ -325,19 +325,19 @@ def a_login_played_again(siege: AttackHarness) -> str:
 
 
 @STRANGERS.add("refused: Party 'shop' has not logged in")
-def another_partys_session(siege: AttackHarness) -> str:
+def another_partys_session(harness: AttackHarness) -> str:
     with (
-        siege.hands(siege.identity("telco")) as (_, welcome),
-        without_session(siege, siege.identity()) as connection,
+        harness.hands(harness.identity("telco")) as (_, welcome),
+        without_session(harness, harness.identity()) as connection,
     ):
         connection._headers.append((SESSION.encode(), welcome.session.hex().encode()))
         return refused(lambda: connection.call("poll", Poll(welcome.job), Ack), "not logged in")
 
 
 @STRANGERS.add("refused: A connection ended before a party called over it")
-def garbage_inside_tls(siege: AttackHarness) -> str:
+def garbage_inside_tls(harness: AttackHarness) -> str:
     """The attacker has a true certificate, so the handshake is done."""
-    with http2_frames.connected(siege.address, siege.made.folder / "certs" / "shop") as end:
+    with http2_frames.connected(harness.address, harness.made.folder / "certs" / "shop") as end:
         end.settimeout(20)
         end.sendall(http2_frames.opening())
         time.sleep(0.2)
@@ -346,25 +346,25 @@ def garbage_inside_tls(siege: AttackHarness) -> str:
 
 
 @STRANGERS.add("cut off: There are too many connections")
-def many_connections_that_say_nothing(siege: AttackHarness) -> str:
-    host, _, port = siege.address.rpartition(":")
-    return crowd(siege, lambda: socket.create_connection((host, int(port)), timeout=30))
+def many_connections_that_say_nothing(harness: AttackHarness) -> str:
+    host, _, port = harness.address.rpartition(":")
+    return crowd(harness, lambda: socket.create_connection((host, int(port)), timeout=30))
 
 
 @STRANGERS.add("cut off: There are too many connections")
-def many_connections_that_stop_after_tls(siege: AttackHarness) -> str:
-    kit = siege.made.folder / "certs" / "shop"
-    return crowd(siege, lambda: http2_frames.connected(siege.address, kit))
+def many_connections_that_stop_after_tls(harness: AttackHarness) -> str:
+    kit = harness.made.folder / "certs" / "shop"
+    return crowd(harness, lambda: http2_frames.connected(harness.address, kit))
 
 
 @STRANGERS.add("cut off: A connection over which no party called was idle")
-def a_connection_that_never_says_who_it_is(siege: AttackHarness) -> str:
-    host, _, port = siege.address.rpartition(":")
+def a_connection_that_never_says_who_it_is(harness: AttackHarness) -> str:
+    host, _, port = harness.address.rpartition(":")
     with socket.create_connection((host, int(port)), timeout=20) as idle:
         return ended(idle)
 
 
-def crowd(siege: AttackHarness, connect: object) -> str:
+def crowd(harness: AttackHarness, connect: object) -> str:
     """Open many connections and hold them; most are closed by the other side."""
     resource.setrlimit(
         resource.RLIMIT_NOFILE,
@@ -373,14 +373,14 @@ def crowd(siege: AttackHarness, connect: object) -> str:
     assert callable(connect)
     with contextlib.ExitStack() as stack:
         held: list[socket.socket] = []
-        for _ in range(siege.crowd):
+        for _ in range(harness.crowd):
             with contextlib.suppress(OSError):
                 held.append(stack.enter_context(connect()))
         time.sleep(1.0)
         left = sum(map(is_open, held))
         if left > 300:
-            raise AcceptedError(f"{left} of {siege.crowd} connections are still open.")
-    return f"({siege.crowd - left} of {siege.crowd} connections were closed)"
+            raise AcceptedError(f"{left} of {harness.crowd} connections are still open.")
+    return f"({harness.crowd - left} of {harness.crowd} connections were closed)"
 
 
 def is_open(end: socket.socket) -> bool:

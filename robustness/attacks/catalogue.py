@@ -62,7 +62,7 @@ def _silent(outcome: Outcome) -> None:
     """Nobody watches."""
 
 
-def on_the_gate(
+def on_the_label_server(
     count: int, seed: int, *, crowd: int = CROWD, only: str = "", told: Told = _silent
 ) -> Report:
     """Attacks on a label party; those on points come before those on a release."""
@@ -70,34 +70,34 @@ def on_the_gate(
     chosen, reports = _each(known, count, rng), []
     for first in range(0, count, len(known)):
         some = chosen[first : first + len(known)]
-        reports.append(_besieged(some, seed, rng, crowd, told))
+        reports.append(_under_attack(some, seed, rng, crowd, told))
     outcomes = tuple(o for report in reports for o in report.outcomes)
     return Report(seed, outcomes, all(report.finished for report in reports))
 
 
-def _besieged(
+def _under_attack(
     attacks: list[Attack], seed: int, rng: random.Random, crowd: int, told: Told
 ) -> Report:
     """One label party, which suffers each of these once."""
     places, outcomes = {"points": (0.0, 0.5), "release": (0.5, 1.0), "any": (0.0, 1.0)}, []
-    with _folder() as folder, AttackHarness(folder, crowd).laid() as siege:
-        for attack in sorted(attacks, key=lambda a: rng.uniform(*places[a.stage])):
-            if attack.stage == "release":
-                assert siege.release
-            outcomes.append(siege.suffered(attack.name, attack.run, attack.log))
+    with _folder() as folder, AttackHarness(folder, crowd).laid() as harness:
+        for attack in sorted(attacks, key=lambda a: rng.uniform(*places[a.harness])):
+            if attack.harness == "release":
+                assert harness.release
+            outcomes.append(harness.suffered(attack.name, attack.run, attack.log))
             told(outcomes[-1])
-        return Report(seed, tuple(outcomes), siege.finish())
+        return Report(seed, tuple(outcomes), harness.finish())
 
 
 def on_a_join(count: int, seed: int, *, only: str = "", told: Told = _silent) -> Report:
     """Lies of a label party to a feature party that follows the protocol."""
     chosen = _each([lie for lie in LIES if re.search(only, lie.name)], count, random.Random(seed))
     with _folder() as folder:
-        houses, outcomes = HonestParties(folder), []
+        organisations, outcomes = HonestParties(folder), []
         for lie in chosen:
-            outcomes.append(houses.suffered(lie))
+            outcomes.append(organisations.suffered(lie))
             told(outcomes[-1])
-        return Report(seed, tuple(outcomes), houses.finish({lie.align for lie in chosen}))
+        return Report(seed, tuple(outcomes), organisations.finish({lie.align for lie in chosen}))
 
 
 def by_bundles(count: int, seed: int, *, only: str = "", told: Told = _silent) -> Report:
@@ -126,7 +126,7 @@ def _folder() -> Iterator[Path]:
 
 
 KINDS = {
-    "gate": (on_the_gate, len(CATALOGUE)),
+    "gate": (on_the_label_server, len(CATALOGUE)),
     "join": (on_a_join, len(LIES)),
     "bundles": (by_bundles, len(FORGERIES)),
 }

@@ -18,9 +18,9 @@ FLOODS = Attacks()
 
 
 @FLOODS.add("cut off: A message is larger than any")
-def a_huge_message(siege: AttackHarness) -> str:
+def a_huge_message(harness: AttackHarness) -> str:
     """700 MB in one message, where the gate has 512: it is cut off before it is all there."""
-    with siege.hands() as (connection, _):
+    with harness.hands() as (connection, _):
         return refused(
             lambda: raw_action(connection, "hello", bytes(700_000_000)),
             "hung up|[Ss]tream removed|[Cc]onnection reset|[Bb]roken pipe",
@@ -28,15 +28,15 @@ def a_huge_message(siege: AttackHarness) -> str:
 
 
 @FLOODS.add("refused: A message of .* bytes is too large")
-def a_large_message(siege: AttackHarness) -> str:
+def a_large_message(harness: AttackHarness) -> str:
     """Ten times as large as any message of ours."""
-    with siege.hands() as (connection, _):
+    with harness.hands() as (connection, _):
         return refused(lambda: raw_action(connection, "hello", bytes(40_000_000)), "too large")
 
 
 @FLOODS.add("flood: Party 'shop' has 16 calls open already")
-def a_flood_of_calls(siege: AttackHarness) -> str:
-    with siege.hands() as (connection, welcome):
+def a_flood_of_calls(harness: AttackHarness) -> str:
+    with harness.hands() as (connection, welcome):
 
         def poll(_: int) -> str:
             try:
@@ -54,22 +54,22 @@ def a_flood_of_calls(siege: AttackHarness) -> str:
 
 
 @FLOODS.add("cut off: The party has more than 16 connections")
-def many_connections_of_a_party(siege: AttackHarness) -> str:
+def many_connections_of_a_party(harness: AttackHarness) -> str:
     """Whole Flight channels, each idle after its hello."""
     with contextlib.ExitStack() as stack:
-        for _ in range(siege.crowd):
+        for _ in range(harness.crowd):
             with contextlib.suppress(op.PeerError):
-                stack.enter_context(siege.hands())
-    return f"(16 of {siege.crowd} connections stay open)"
+                stack.enter_context(harness.hands())
+    return f"(16 of {harness.crowd} connections stay open)"
 
 
 @FLOODS.add("flood: Party 'shop' has 16 calls open already")
-def a_reader_that_does_not_read(siege: AttackHarness) -> str:
+def a_reader_that_does_not_read(harness: AttackHarness) -> str:
     """Hundreds of calls over HTTP/2 by hand, whose answers may not be sent."""
-    with siege.hands() as (_, welcome):
+    with harness.hands() as (_, welcome):
         job, session = encode(Poll(welcome.job)), welcome.session.hex()
-    kit = siege.made.folder / "certs" / "shop"
-    with http2_frames.connected(siege.address, kit, buffer=4096) as end:
+    kit = harness.made.folder / "certs" / "shop"
+    with http2_frames.connected(harness.address, kit, buffer=4096) as end:
         end.sendall(http2_frames.opening(window=0))
         for number in range(300):
             end.sendall(http2_frames.action(1 + 2 * number, "aligned", job, session))
@@ -78,10 +78,10 @@ def a_reader_that_does_not_read(siege: AttackHarness) -> str:
 
 
 @FLOODS.add("cut off: Calls were begun and not gone on with")
-def a_thousand_calls_that_never_say_which(siege: AttackHarness) -> str:
+def a_thousand_calls_that_never_say_which(harness: AttackHarness) -> str:
     """Begun over one connection, none of them gone on with: each would hold a thread."""
-    kit = siege.made.folder / "certs" / "shop"
-    with http2_frames.connected(siege.address, kit) as end:
+    kit = harness.made.folder / "certs" / "shop"
+    with http2_frames.connected(harness.address, kit) as end:
         end.sendall(http2_frames.opening())
         with contextlib.suppress(OSError):
             end.sendall(b"".join(http2_frames.headers(1 + 2 * n, "DoPut") for n in range(1000)))
@@ -90,10 +90,10 @@ def a_thousand_calls_that_never_say_which(siege: AttackHarness) -> str:
 
 
 @FLOODS.add("cut off|refused")
-def a_sender_that_crawls(siege: AttackHarness) -> str:
+def a_sender_that_crawls(harness: AttackHarness) -> str:
     """A message that comes by a byte a second keeps its own connection busy, nobody else's."""
-    kit = siege.made.folder / "certs" / "shop"
-    with http2_frames.connected(siege.address, kit) as end:
+    kit = harness.made.folder / "certs" / "shop"
+    with http2_frames.connected(harness.address, kit) as end:
         end.sendall(http2_frames.opening())
         message = http2_frames.action(1, "hello", bytes(1000))
         for byte in message[:3]:

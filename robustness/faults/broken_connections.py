@@ -156,22 +156,22 @@ def slow(count: int, seed: int) -> Tally:
 
 def _job(fates: Callable[[str], Callable[[], Fate]]) -> tuple[int, list[str]]:
     """A job over such links: how many connections were harmed, and what does not hold then."""
-    with staged() as stage:
-        links = {p: Link(stage.address, fates(p)) for p in PARTIES}
+    with staged() as harness:
+        links = {p: Link(harness.address, fates(p)) for p in PARTIES}
         try:
-            return _over(stage, links)
+            return _over(harness, links)
         finally:
             for link in links.values():
                 link.close()
 
 
-def _over(stage: FaultsHarness, links: dict[str, Link]) -> tuple[int, list[str]]:
+def _over(harness: FaultsHarness, links: dict[str, Link]) -> tuple[int, list[str]]:
     for party, link in links.items():
-        stage.where[party] = link.address
-    patient(stage)
+        harness.where[party] = link.address
+    patient(harness)
     for party in ALL:
-        stage.start(party)
-    complaints = stage.finished(180) or stage.complaints()
+        harness.start(party)
+    complaints = harness.finished(180) or harness.complaints()
     return sum(link.harmed for link in links.values()), complaints
 
 

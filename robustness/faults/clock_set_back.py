@@ -53,17 +53,17 @@ def _trial(victim: str, how: str) -> list[str]:
     preload = library()
     if preload is None:
         return ["no libfaketime that lets programs sleep is installed (PyPI: libfaketime)"]
-    with staged() as stage:
-        begun_and_killed(stage, victim)
-        stage.environment = _faked(preload, how)
-        process = stage.start(victim)
+    with staged() as harness:
+        begun_and_killed(harness, victim)
+        harness.environment = _faked(preload, how)
+        process = harness.start(victim)
         if how == BEFORE:
-            if process.wait(60) != 4 or "is not valid before" not in stage.said(victim):
-                return [f"status {process.returncode}: {stage.said(victim)}"]
-            stage.environment = {}
-            stage.start(victim)
-        complaints = stage.finished() or stage.complaints()
-        if TAKEN_UP not in stage.said(victim):
+            if process.wait(60) != 4 or "is not valid before" not in harness.said(victim):
+                return [f"status {process.returncode}: {harness.said(victim)}"]
+            harness.environment = {}
+            harness.start(victim)
+        complaints = harness.finished() or harness.complaints()
+        if TAKEN_UP not in harness.said(victim):
             complaints.append("the operator was not told")
         return complaints
 

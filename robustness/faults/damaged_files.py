@@ -42,25 +42,25 @@ def run(count: int | None, seed: int) -> Tally:
             for how in ("flip", "cut")
         ]
         for point, name, how in found if count is None else rng.sample(found, count):
-            with staged() as stage:
-                shutil.copytree(Path(place) / point, stage.folder, dirs_exist_ok=True)
-                stage.listen()
-                where = _damage(stage.folder / name, how, rng)
-                cases[f"{point}: {name} {where}"] = _outcome(stage, stage.folder / name)
+            with staged() as harness:
+                shutil.copytree(Path(place) / point, harness.folder, dirs_exist_ok=True)
+                harness.listen()
+                where = _damage(harness.folder / name, how, rng)
+                cases[f"{point}: {name} {where}"] = _outcome(harness, harness.folder / name)
     return counted("damaged file", cases)
 
 
 def _cut_short(point: str, keep: Path) -> list[str]:
     """Bring a job to a point, kill everyone, keep what is there; the files to be damaged."""
-    with staged() as stage:
+    with staged() as harness:
         for party in ALL:
-            stage.start(party)
-        if not stage.wait(lambda: next(stage.folder.glob(POINTS[point]), None) is not None):
+            harness.start(party)
+        if not harness.wait(lambda: next(harness.folder.glob(POINTS[point]), None) is not None):
             raise RuntimeError(f"The job did not come to {POINTS[point]}.")
         for party in ALL:
-            stage.kill(party)
-            (stage.home(party) / "said").unlink()
-        shutil.copytree(stage.folder, keep)
+            harness.kill(party)
+            (harness.home(party) / "said").unlink()
+        shutil.copytree(harness.folder, keep)
     return sorted(str(f.relative_to(keep)) for f in _files(keep))
 
 
@@ -86,30 +86,30 @@ def _damage(file: Path, how: str, rng: random.Random) -> str:
     return f"flipped at {place}.{bit}"
 
 
-def _outcome(stage: FaultsHarness, file: Path) -> list[str]:
+def _outcome(harness: FaultsHarness, file: Path) -> list[str]:
     for party in ALL:
-        stage.start(party)
-    ended = stage.finished(60)
-    model = stage.home(LABEL_PARTY) / "model.opboost"
+        harness.start(party)
+    ended = harness.finished(60)
+    model = harness.home(LABEL_PARTY) / "model.opboost"
     if not ended:
-        return stage.complaints()
-    complaints = [f"{p} showed a traceback" for p in ALL if "Traceback" in stage.said(p)]
-    refused = [p for p in ALL if stage.processes[p].poll() not in (None, 0)]
-    words = " ".join(stage.said(p) for p in refused)
+        return harness.complaints()
+    complaints = [f"{p} showed a traceback" for p in ALL if "Traceback" in harness.said(p)]
+    refused = [p for p in ALL if harness.processes[p].poll() not in (None, 0)]
+    words = " ".join(harness.said(p) for p in refused)
     if not refused:
         return [*complaints, f"nothing happened: {ended}"]
     if not _is_clear(words, file):
         complaints.append(f"neither named nor recovered: {words.strip()}")
-    if model.exists() and not _needs_nothing_of(stage, file):
+    if model.exists() and not _needs_nothing_of(harness, file):
         complaints.append("there is a model all the same")
     return complaints
 
 
-def _needs_nothing_of(stage: FaultsHarness, file: Path) -> bool:
+def _needs_nothing_of(harness: FaultsHarness, file: Path) -> bool:
     """Whether the file's party had answered: the label party makes its model without it then."""
-    folder = file.relative_to(stage.home(LABEL_PARTY).parent).parts[0]
+    folder = file.relative_to(harness.home(LABEL_PARTY).parent).parts[0]
     party = file.stem if folder == "keys" else folder
-    state = stage.home(LABEL_PARTY) / "state"
+    state = harness.home(LABEL_PARTY) / "state"
     return party != LABEL_PARTY and any(state.glob(f"*/parties/{party}/answer"))
 
 

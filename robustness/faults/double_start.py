@@ -25,25 +25,25 @@ def run(count: int, seed: int) -> Tally:
 
 
 def _trial(party: str, late: str, pause: float) -> list[str]:
-    with staged() as stage:
+    with staged() as harness:
         for name in ALL:
             if name != late:
-                stage.start(name)
-        stage.wait(lambda: (stage.home(party) / "state" / "lock").exists())
-        stage.wait(lambda: False, pause)
-        first, told = stage.processes[party], stage.folder / "second"
-        command = stage.scene.command(party)
+                harness.start(name)
+        harness.wait(lambda: (harness.home(party) / "state" / "lock").exists())
+        harness.wait(lambda: False, pause)
+        first, told = harness.processes[party], harness.folder / "second"
+        command = harness.federation.command(party)
         if party != LABEL_PARTY:
-            command += ["--connect", stage.address]
+            command += ["--connect", harness.address]
         second = prefork_server().start(command[command.index("opboost") + 1 :], told)
         status, words, complaints = second.wait(60), told.read_text(), []
-        clear = "Another process already works in" in words and str(stage.home(party)) in words
+        clear = "Another process already works in" in words and str(harness.home(party)) in words
         if status != 2 or not clear:
             complaints.append(f"the second ended with {status}: {words}")
         if first.poll() is not None:
             complaints.append("the first is gone")
-        stage.start(late)
-        return complaints + (stage.finished() or stage.complaints())
+        harness.start(late)
+        return complaints + (harness.finished() or harness.complaints())
 
 
 def main(count: int, seed: int) -> list[Tally]:

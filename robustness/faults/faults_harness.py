@@ -30,7 +30,7 @@ from sklearn.datasets import load_breast_cancer
 import opboost as op
 from opboost.config.job_file import load_feature, load_label
 from opboost.config.sections import LedgerSection
-from opboost.demo.local_federation import LABEL_PARTY, LocalFederation, free_port, write_scene
+from opboost.demo.local_federation import LABEL_PARTY, LocalFederation, free_port, write_federation
 from opboost.ledger import Ledger
 from opboost.ledger.open_ledger import open_ledger
 from opboost.ledger.person_totals import totals
@@ -73,7 +73,7 @@ def _template() -> LocalFederation:
     folder = Path(tempfile.mkdtemp(prefix="opboost-stage-"))
     tables = {p: table(2 + COLUMNS * i) for i, p in enumerate(PARTIES)}
     booster = {"num_boost_round": 6, "max_depth": 3, "nthread": 1}
-    made = write_scene(folder, own, "ill", tables, bounds, epsilon=EPSILON, booster=booster)
+    made = write_federation(folder, own, "ill", tables, bounds, epsilon=EPSILON, booster=booster)
     for party in PARTIES:
         config = made.config(party)
         config.write_text(f"{config.read_text()}\n[limits]\nconnect_seconds = {REACH}\n")
@@ -90,7 +90,7 @@ class FaultsHarness:
     def __init__(self, folder: Path) -> None:
         made = _template()
         shutil.copytree(made.folder, folder, dirs_exist_ok=True)
-        self.scene = LocalFederation(folder, made.parties)
+        self.federation = LocalFederation(folder, made.parties)
         self.folder = folder
         self.processes: dict[str, subprocess.Popen[bytes] | Process] = {}
         self.environment: dict[str, str] = {}
@@ -99,7 +99,7 @@ class FaultsHarness:
     def listen(self) -> None:
         """Let the label party listen on a port of its own."""
         self.address = f"127.0.0.1:{free_port()}"
-        config = self.scene.config(LABEL_PARTY)
+        config = self.federation.config(LABEL_PARTY)
         text = re.sub(r"listen = .*", f'listen = "{self.address}"', config.read_text())
         config.write_text(text)
         self.where = dict.fromkeys(PARTIES, self.address)
@@ -109,7 +109,7 @@ class FaultsHarness:
 
     def start(self, party: str, *more: str) -> subprocess.Popen[bytes] | Process:
         """Start a party: at once, or with an environment of its own by its command."""
-        command = self.scene.command(party, *more)
+        command = self.federation.command(party, *more)
         if party != LABEL_PARTY:
             command += ["--connect", self.where[party]]
         file = self.home(party) / "said"
@@ -134,7 +134,7 @@ class FaultsHarness:
         process.wait(30)
         return alive
 
-    def gate(self) -> int | None:
+    def label_server(self) -> int | None:
         """The process of the label party that faces the network."""
         label = self.processes[LABEL_PARTY].pid
         with suppress(OSError):
@@ -199,12 +199,12 @@ class FaultsHarness:
 
     def undisturbed(self) -> dict[str, bytes]:
         """The model of an undisturbed run over copies of the ledgers, in this process."""
-        config = load_label(self.scene.config(LABEL_PARTY))
+        config = load_label(self.federation.config(LABEL_PARTY))
         with tempfile.TemporaryDirectory() as place:
             ledgers, parties = [], []
             try:
                 for name in PARTIES:
-                    theirs = load_feature(self.scene.config(name))
+                    theirs = load_feature(self.federation.config(name))
                     ledgers.append(_copied_ledger(theirs.ledger, Path(place) / name))
                     theirs = replace(theirs, state=Path(place) / name / "state")
                     parties.append(feature_party(theirs, ledgers[-1]))
@@ -221,7 +221,7 @@ class FaultsHarness:
             return content(Path(place) / "model.opboost")
 
     def _ledger_complaints(self, party: str) -> list[str]:
-        config = load_feature(self.scene.config(party))
+        config = load_feature(self.federation.config(party))
         found = []
         with open_ledger(config.ledger) as ledger:
             found += [f"{party}'s ledger: {f.words}" for f in verify(ledger)]
@@ -280,9 +280,9 @@ def content(model: Path) -> dict[str, bytes]:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
-def entry_kinds(stage: FaultsHarness, party: str) -> Counter[str]:
+def entry_kinds(harness: FaultsHarness, party: str) -> Counter[str]:
     """The kinds of entries in a party's ledger now; read without being in its way."""
-    file = stage.home(party) / "ledger" / "ledger.sqlite"
+    file = harness.home(party) / "ledger" / "ledger.sqlite"
     if not file.exists():
         return Counter()
     with (
@@ -297,14 +297,14 @@ def entry_kinds(stage: FaultsHarness, party: str) -> Counter[str]:
 def staged() -> Iterator[FaultsHarness]:
     """A fresh stage, gone with its processes at the end."""
     with tempfile.TemporaryDirectory(prefix="opboost-trial-") as folder:
-        stage = FaultsHarness(Path(folder))
+        harness = FaultsHarness(Path(folder))
         try:
-            yield stage
+            yield harness
         finally:
-            stage.stop()
+            harness.stop()
 
 
-def logged(stage: FaultsHarness, party: str) -> list[dict[str, object]]:
+def logged(harness: FaultsHarness, party: str) -> list[dict[str, object]]:
     """The events of a party's logs."""
-    files = sorted((stage.home(party) / "state").rglob("*.jsonl"))
+    files = sorted((harness.home(party) / "state").rglob("*.jsonl"))
     return [json.loads(line) for f in files for line in f.read_text().splitlines()]

@@ -48,23 +48,23 @@ def run(victim: str, *, step: int = 1) -> Tally:
 
 def _trial(victim: str, room: int) -> list[str] | None:
     """What is wrong with a job whose disk was full once; nothing when it had room enough."""
-    with staged() as stage, _small(stage, victim, room) as disk:
-        patient(stage)
+    with staged() as harness, _small(harness, victim, room) as disk:
+        patient(harness)
         for party in ALL:
-            stage.start(party)
-        process = stage.processes[victim]
-        stage.wait(lambda: any(stage.over(party) for party in ALL), 120)
-        stage.wait(lambda: process.poll() is not None, 30)
+            harness.start(party)
+        process = harness.processes[victim]
+        harness.wait(lambda: any(harness.over(party) for party in ALL), 120)
+        harness.wait(lambda: process.poll() is not None, 30)
         if process.poll() == 0:
             return None
         if process.poll() is None:
-            return [f"{victim} did not end: {'; '.join(stage.finished(1))}"]
-        words = stage.said(victim).strip().splitlines()[-1]
-        if process.returncode != 1 or not _is_clear(words, stage.home(victim)):
+            return [f"{victim} did not end: {'; '.join(harness.finished(1))}"]
+        words = harness.said(victim).strip().splitlines()[-1]
+        if process.returncode != 1 or not _is_clear(words, harness.home(victim)):
             return [f"status {process.returncode}, {words}"]
         _run("mount", "-o", f"remount,size={MOST * BLOCK}", str(disk))
-        stage.start(victim)
-        return stage.finished() or stage.complaints()
+        harness.start(victim)
+        return harness.finished() or harness.complaints()
 
 
 def _is_clear(words: str, home: Path) -> bool:
@@ -72,33 +72,33 @@ def _is_clear(words: str, home: Path) -> bool:
     return str(home) in words and "Make room" in words
 
 
-def patient(stage: FaultsHarness) -> None:
+def patient(harness: FaultsHarness) -> None:
     """Let feature parties wait as long as it takes."""
-    for party in stage.scene.parties:
-        config = stage.scene.config(party)
+    for party in harness.federation.parties:
+        config = harness.federation.config(party)
         text = config.read_text()
         config.write_text(re.sub(r"connect_seconds = .*", "connect_seconds = 600", text))
 
 
 @contextmanager
-def _small(stage: FaultsHarness, victim: str, room: int) -> Iterator[Path]:
+def _small(harness: FaultsHarness, victim: str, room: int) -> Iterator[Path]:
     """The party's home on a file system that has its own tables, and room for so many blocks."""
-    home = stage.home(victim)
-    aside = stage.folder / f"{victim}-before"
+    home = harness.home(victim)
+    aside = harness.folder / f"{victim}-before"
     home.rename(aside)
     home.mkdir()
     # What the party says is kept elsewhere: it is the harness's file, not the party's.
-    (stage.folder / f"{victim}-said").touch()
+    (harness.folder / f"{victim}-said").touch()
     files = sum(-(-f.stat().st_size // BLOCK) for f in aside.rglob("*") if f.is_file())
     problem = _mounted(home, (files + 1 + room) * BLOCK)
     if problem:
         raise RuntimeError(f"No file system can be mounted here: {problem}")
     try:
         shutil.copytree(aside, home, dirs_exist_ok=True)
-        os.symlink(stage.folder / f"{victim}-said", home / "said")
+        os.symlink(harness.folder / f"{victim}-said", home / "said")
         yield home
     finally:
-        stage.stop()
+        harness.stop()
         _run("umount", "--lazy", str(home))
 
 

@@ -26,8 +26,8 @@ from robustness.faults.faults_harness import (
 )
 from robustness.tally import Tally, by_hand, counted
 
-GATE = "gate"
-VICTIMS = (*ALL, GATE)
+LABEL_SERVER = "gate"
+VICTIMS = (*ALL, LABEL_SERVER)
 
 AT_LABEL = (
     "bank/state/lock",
@@ -147,30 +147,30 @@ Moment = Callable[[FaultsHarness], Callable[[], bool]]
 
 
 def _seen(victim: str, boundary: str) -> Moment:
-    def moment(stage: FaultsHarness) -> Callable[[], bool]:
+    def moment(harness: FaultsHarness) -> Callable[[], bool]:
         if boundary.startswith("ledger: "):
             kind = boundary.removeprefix("ledger: ")
-            return lambda: entry_kinds(stage, victim)[kind] > 0
-        return lambda: next(stage.folder.glob(boundary), None) is not None
+            return lambda: entry_kinds(harness, victim)[kind] > 0
+        return lambda: next(harness.folder.glob(boundary), None) is not None
 
     return moment
 
 
-def _after(seconds: float, stage: FaultsHarness) -> Callable[[], bool]:
+def _after(seconds: float, harness: FaultsHarness) -> Callable[[], bool]:
     end = time.monotonic() + seconds
     return lambda: time.monotonic() >= end
 
 
 def _spans(victim: str) -> tuple[float, float]:
     """Seconds that a party's process lives in an undisturbed job, and after which it works."""
-    party = LABEL_PARTY if victim == GATE else victim
-    with staged() as stage:
+    party = LABEL_PARTY if victim == LABEL_SERVER else victim
+    with staged() as harness:
         began = time.monotonic()
         for name in ALL:
-            stage.start(name)
-        stage.wait(lambda: (stage.home(party) / "state" / "lock").exists())
+            harness.start(name)
+        harness.wait(lambda: (harness.home(party) / "state" / "lock").exists())
         working = time.monotonic() - began
-        complaints = stage.finished() or stage.complaints()
+        complaints = harness.finished() or harness.complaints()
         if complaints:
             raise RuntimeError(f"The undisturbed job fails: {complaints}")
         return time.monotonic() - began, working
@@ -179,61 +179,61 @@ def _spans(victim: str) -> tuple[float, float]:
 def _killed(victim: str, moments: Sequence[Moment]) -> tuple[int, list[str]]:
     """Run a job in which a party is killed at each of the moments; how often that was, and what
     does not hold then."""
-    party = LABEL_PARTY if victim == GATE else victim
-    with staged() as stage:
+    party = LABEL_PARTY if victim == LABEL_SERVER else victim
+    with staged() as harness:
         for name in ALL:
-            stage.start(name)
+            harness.start(name)
         kills, begun = 0, False
         for moment in moments:
-            come = moment(stage)
-            stage.wait(lambda come=come: come() or stage.over(party), 60)
-            if stage.over(party):
+            come = moment(harness)
+            harness.wait(lambda come=come: come() or harness.over(party), 60)
+            if harness.over(party):
                 break
-            begun = _begun(stage, party)
-            if victim == GATE:
-                kills += _gate_killed(stage)
-            elif stage.kill(party):
+            begun = _begun(harness, party)
+            if victim == LABEL_SERVER:
+                kills += _label_server_killed(harness)
+            elif harness.kill(party):
                 kills += 1
-                stage.start(party)
-        complaints = stage.finished()
+                harness.start(party)
+        complaints = harness.finished()
         if not complaints:
-            complaints = stage.complaints()
-        if kills and begun and not _told(stage, victim):
+            complaints = harness.complaints()
+        if kills and begun and not _told(harness, victim):
             complaints.append(f"the operator of {party} was not told")
         return kills, complaints
 
 
-def begun_and_killed(stage: FaultsHarness, victim: str) -> None:
+def begun_and_killed(harness: FaultsHarness, victim: str) -> None:
     """Start everyone, and kill a party in the middle of its work."""
     for name in ALL:
-        stage.start(name)
+        harness.start(name)
     middle = f"{PARTIES[0]}/state/*/schema" if victim == LABEL_PARTY else f"{victim}/state/*/common"
-    if not stage.wait(lambda: next(stage.folder.glob(middle), None) is not None):
+    if not harness.wait(lambda: next(harness.folder.glob(middle), None) is not None):
         raise RuntimeError(f"The job did not come to {middle}.")
-    stage.kill(victim)
+    harness.kill(victim)
 
 
-def _begun(stage: FaultsHarness, party: str) -> bool:
+def _begun(harness: FaultsHarness, party: str) -> bool:
     """Whether the party has anything of a job that is not over."""
     name = "job.json" if party == LABEL_PARTY else "binding.json"
-    state = stage.home(party) / "state"
+    state = harness.home(party) / "state"
     over = "ended" if party == LABEL_PARTY else "manifest.json"
     return any(state.glob(f"*/{name}")) and not any(state.glob(f"*/{over}"))
 
 
-def _gate_killed(stage: FaultsHarness) -> int:
-    gate = stage.gate()
-    if gate is None:
+def _label_server_killed(harness: FaultsHarness) -> int:
+    label_server = harness.label_server()
+    if label_server is None:
         return 0
     with suppress(ProcessLookupError):
-        os.kill(gate, signal.SIGKILL)
+        os.kill(label_server, signal.SIGKILL)
     return 1
 
 
-def _told(stage: FaultsHarness, victim: str) -> bool:
-    if victim == GATE:
-        return any(line["event"] == "gate died" for line in logged(stage, LABEL_PARTY))
-    words = stage.said(victim)
+def _told(harness: FaultsHarness, victim: str) -> bool:
+    if victim == LABEL_SERVER:
+        return any(line["event"] == "gate died" for line in logged(harness, LABEL_PARTY))
+    words = harness.said(victim)
     return TAKEN_UP in words or "is done; " in words
 
 

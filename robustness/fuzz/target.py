@@ -56,7 +56,7 @@ class ContractBroken(Exception):
     """A value was accepted and says something else when it is written again."""
 
 
-def law(holds: bool, words: str) -> None:
+def distribution(holds: bool, words: str) -> None:
     """Refuse to go on where a law does not hold."""
     if not holds:
         raise ContractBroken(words)

@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from opboost.demo.local_federation import LABEL_PARTY, LocalFederation, free_port, write_scene
+from opboost.demo.local_federation import LABEL_PARTY, LocalFederation, free_port, write_federation
 from opboost_lab.counting_proxy import CountingProxy
 from robustness.leaks.capture import Capture
 from robustness.leaks.leak_markers import (
@@ -126,10 +126,10 @@ class Places:
     ended: dict[str, int] = field(default_factory=dict)
 
 
-def scene_of(folder: Path, tables: Tables, **settings: object) -> LocalFederation:
+def federation_of(folder: Path, tables: Tables, **settings: object) -> LocalFederation:
     """The parties' files."""
     held = tables.tables
-    return write_scene(
+    return write_federation(
         folder,
         held[LABEL_PARTY],
         "price",
@@ -145,23 +145,23 @@ def scene_of(folder: Path, tables: Tables, **settings: object) -> LocalFederatio
 class Job:
     """The parties of a scene as processes, whose words and bytes are kept."""
 
-    def __init__(self, scene: LocalFederation, *, plain: bool, captured: bool = False) -> None:
-        self.scene, self.more = scene, [PLAIN] if plain else []
+    def __init__(self, federation: LocalFederation, *, plain: bool, captured: bool = False) -> None:
+        self.federation, self.more = federation, [PLAIN] if plain else []
         self._capture: Capture | None = None
         self._captured = captured
-        self.places = Places(folder=scene.folder)
+        self.places = Places(folder=federation.folder)
         self.processes: dict[str, subprocess.Popen[str]] = {}
         self._files: dict[str, Path] = {}
         self._stack = contextlib.ExitStack()
         self._relays: dict[str, CountingProxy] = {}
         self._port = free_port()
-        config = scene.config(LABEL_PARTY)
+        config = federation.config(LABEL_PARTY)
         config.write_text(config.read_text().replace("127.0.0.1:0", f"127.0.0.1:{self._port}"))
-        (scene.folder / "tmp").mkdir(exist_ok=True)
+        (federation.folder / "tmp").mkdir(exist_ok=True)
 
     def __enter__(self) -> Job:
         if self._captured:
-            file = self.scene.folder / "capture.pcapng"
+            file = self.federation.folder / "capture.pcapng"
             self._capture = self._stack.enter_context(Capture(self._port, file))
         for party in PARTIES:
             relay = CountingProxy(f"127.0.0.1:{self._port}", keep=True)
@@ -180,13 +180,13 @@ class Job:
 
     def start(self, party: str, *more: str) -> subprocess.Popen[str]:
         """Start a party; what it says goes to a file, as a service's words go to a journal."""
-        command = [*self.scene.command(party), *self.more, *more]
+        command = [*self.federation.command(party), *self.more, *more]
         if party != LABEL_PARTY:
             command += ["--connect", self._relays[party].address]
-        said = self.scene.folder / "said" / f"{party}-{len(self._files)}.txt"
+        said = self.federation.folder / "said" / f"{party}-{len(self._files)}.txt"
         said.parent.mkdir(exist_ok=True)
         self._files[str(said)] = said
-        environment = {**os.environ, "TMPDIR": str(self.scene.folder / "tmp")}
+        environment = {**os.environ, "TMPDIR": str(self.federation.folder / "tmp")}
         with said.open("w") as out:
             process = subprocess.Popen(
                 command, stdout=out, stderr=subprocess.STDOUT, text=True, env=environment
@@ -211,7 +211,7 @@ class Job:
     def wait_for(self, pattern: str, seconds: float = 240.0) -> None:
         """Until a file of the label party's is there."""
         end = time.monotonic() + seconds
-        while not list((self.scene.folder / LABEL_PARTY).glob(pattern)):
+        while not list((self.federation.folder / LABEL_PARTY).glob(pattern)):
             if time.monotonic() > end:
                 raise TimeoutError(f"{pattern} did not appear.")
             time.sleep(0.02)
@@ -266,13 +266,13 @@ def killed(job: Job) -> None:
 def classes(job: Job) -> None:
     """The label is text: its classes, one of them odd, are in the label party's model alone."""
     labels = [ODD_TEXT if i % 2 else "usual" for i in range(COMMON + ALONE)]
-    _column("price", lambda v: labels)(job.scene.folder / LABEL_PARTY)
+    _column("price", lambda v: labels)(job.federation.folder / LABEL_PARTY)
     whole_job(job)
 
 
 def planted(job: Job) -> None:
     """A leak on purpose: a column whose name, which is announced, is a value to be searched for."""
-    home = job.scene.folder / "shop"
+    home = job.federation.folder / "shop"
     _both(
         _table(
             lambda t: t.rename_columns([ODD_TEXT if n == "income" else n for n in t.column_names])
@@ -286,7 +286,7 @@ def refused(party: str, change: Callable[[Path], None]) -> Callable[[Job], None]
     """One party's files are changed, and it fails."""
 
     def run(job: Job) -> None:
-        change(job.scene.folder / party)
+        change(job.federation.folder / party)
         job.start_all()
         job.wait(party)
 
@@ -389,20 +389,28 @@ FAILURES: dict[str, tuple[str, Callable[[Path], None]]] = {
 """What goes wrong, at which party, and how its files are spoilt."""
 
 
-def bundles(scene: LocalFederation) -> Places:
+def bundles(federation: LocalFederation) -> Places:
     """The same job by sealed files, every command a process."""
-    places = Places(folder=scene.folder)
-    (scene.folder / "said").mkdir()
+    places = Places(folder=federation.folder)
+    (federation.folder / "said").mkdir()
 
     def run(party: str, verb: str, *given: str) -> dict[str, str]:
-        out = scene.folder / "out" / party
+        out = federation.folder / "out" / party
         where = [] if verb == "finish" else ["--to", str(out)]
         before = set(out.glob("*")) if out.exists() else set()
-        command = [sys.executable, "-m", "opboost", "bundle", verb, "-c", str(scene.config(party))]
+        command = [
+            sys.executable,
+            "-m",
+            "opboost",
+            "bundle",
+            verb,
+            "-c",
+            str(federation.config(party)),
+        ]
         done = subprocess.run(
             [*command, *given, *where], capture_output=True, text=True, timeout=120
         )
-        said = scene.folder / "said" / f"{party}-{verb}-{len(given)}.txt"
+        said = federation.folder / "said" / f"{party}-{verb}-{len(given)}.txt"
         said.write_text(done.stdout + done.stderr)
         places.ended[said.stem] = done.returncode
         new = sorted(set(out.glob("*")) - before) if out.exists() else []
@@ -435,9 +443,9 @@ def run_one(name: str, seed: int, *, plain: bool = True, captured: bool = False)
     """Run one job and search everything that it left."""
     tables = made_tables(seed)
     with tempfile.TemporaryDirectory(prefix="opboost-leaks-") as folder:
-        scene = scene_of(Path(folder), tables)
+        federation = federation_of(Path(folder), tables)
         if name == "by bundles":
-            places = bundles(scene)
+            places = bundles(federation)
             as_meant = not any(places.ended.values())
         else:
             plays: dict[str, Callable[[Job], None]] = {
@@ -446,7 +454,7 @@ def run_one(name: str, seed: int, *, plain: bool = True, captured: bool = False)
                 "classes": classes,
                 "planted": planted,
             }
-            with Job(scene, plain=plain, captured=captured) as job:
+            with Job(federation, plain=plain, captured=captured) as job:
                 (plays.get(name) or refused(*FAILURES[name]))(job)
             places = job.places
             ended = places.ended.values()

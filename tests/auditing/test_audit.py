@@ -57,7 +57,7 @@ def test_the_event_is_the_one_that_tells_most():
 def test_a_sound_mechanism_is_accused_as_seldom_as_the_confidence_says():
     m = op.RandomizedResponse(op.Domain(1, 3), 0.5)
     alarms = sum(
-        any(p.beyond_law for p in op.audit(m, samples=2000, pairs=1, confidence=0.5).pairs)
+        any(p.beyond_distribution for p in op.audit(m, samples=2000, pairs=1, confidence=0.5).pairs)
         for _ in range(20)
     )
     assert alarms <= binom.ppf(1 - 1e-9, 20, 0.25)

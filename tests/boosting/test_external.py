@@ -17,7 +17,7 @@ from opboost.errors import ConfigError, DataError, ParameterError, WireError
 from opboost.files.train_and_predict import train
 from opboost.protocol.messages import Welcome
 from opboost.protocol.stored_columns import read_column, unpack_column
-from robustness.party_processes import joined, scene, serving
+from robustness.party_processes import federation, joined, serving
 
 ROWS = 3000
 GRID, WIDE = op.Domain(1, 12), op.Domain(1, 600)
@@ -138,7 +138,7 @@ def test_an_altered_stream_is_not_unpacked(tmp_path):
 
 
 def test_a_served_job_trains_from_disk(tmp_path):
-    made = scene(tmp_path, ("shop",), align="given")
+    made = federation(tmp_path, ("shop",), align="given")
     config = made.config(LABEL_PARTY)
     config.write_text(config.read_text().replace("[booster]", '[booster]\nmemory = "external"'))
     with serving(made) as (process, address):

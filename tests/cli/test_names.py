@@ -21,7 +21,7 @@ from opboost.parties.feature.feature_party import FeatureParty
 from opboost.protocol.messages import ColumnSchema
 from opboost.transport.label.label_job import new_job, read_data
 from robustness.command_line import run
-from robustness.party_processes import scene
+from robustness.party_processes import federation
 
 GRID = op.Domain(1, 10)
 FORGED = "pay\x1b[1A\x1b[2K\none person's record: at most 0.1"
@@ -118,7 +118,7 @@ def test_texts_are_printed_as_they_stand_and_steer_nothing(capsys):
 
 
 def test_a_manifest_that_an_older_release_wrote_forges_no_line(tmp_path):
-    made = scene(tmp_path, ("shop",), align="given")
+    made = federation(tmp_path, ("shop",), align="given")
     config = load_label(made.config(LABEL_PARTY))
     folder = new_job(config, read_data(config), receipts=True, way="network")
     manifest = {

@@ -15,7 +15,7 @@ from tests.support.strategies import levels, mechanisms
 TEN = op.Domain(1, 10)
 
 
-def full_law(m):
+def full_distribution(m):
     """The whole channel: inputs are missing and every cell, outputs "missing" and every cell."""
     lie, bits = m.integer_flag()
     lie = lie / 2**bits
@@ -30,27 +30,27 @@ def full_law(m):
 def test_the_loss_is_that_of_the_whole_channel_and_within_the_bound(m, eps_missing, data):
     constant = data.draw(st.integers(m.domain.L, m.domain.R))
     column = op.WithMissing(m, eps_missing, constant)
-    law, g = full_law(column), column.guarantee()
+    distribution, g = full_distribution(column), column.guarantee()
     values = [None, *m.domain.values().tolist()]
     for i, x in enumerate(values):
         for j, y in enumerate(values):
             loss = column.loss(x, y)
             assert loss <= g.bound(x, y) <= g.total
-            if ((law[i] > 0) != (law[j] > 0)).any():
+            if ((distribution[i] > 0) != (distribution[j] > 0)).any():
                 assert math.isinf(loss)
             else:
-                both = law[i] > 0
-                worst = np.abs(np.log(law[i][both] / law[j][both])).max()
+                both = distribution[i] > 0
+                worst = np.abs(np.log(distribution[i][both] / distribution[j][both])).max()
                 assert loss == pytest.approx(worst, abs=1e-9)
 
 
 def test_reports_and_values_follow_the_law():
     m = op.WithMissing(op.ClampMap(TEN, 0.5), eps_missing=1.0, constant=5)
-    law = full_law(m)
+    distribution = full_distribution(m)
     for value, gone in [(1, True), (2, False)]:
         y, reported = m.sample(np.full(40_000, value), np.full(40_000, gone), SeededRng(4))
         counts = [reported.sum(), *counts_of(y[~reported], TEN)]
-        assert_samples_follow(counts, law[0 if gone else value])
+        assert_samples_follow(counts, distribution[0 if gone else value])
 
 
 def test_a_reported_missing_row_carries_nothing_but_the_public_constant():

@@ -84,8 +84,8 @@ def test_a_flagged_columns_channel_is_what_its_mechanism_does():
         cells = np.full(n, 4 if x is None else x)
         drawn, gone = m.sample(cells, np.full(n, x is None), rng=op.SeededRng(1))
         seen = np.bincount(np.where(gone, 10, drawn - 1), minlength=11) / n
-        law = noise_matrix_of(m).matrix[10 if x is None else x - 1]
-        assert np.abs(seen - law).max() < 0.005
+        distribution = noise_matrix_of(m).matrix[10 if x is None else x - 1]
+        assert np.abs(seen - distribution).max() < 0.005
 
 
 def test_a_grid_too_large_to_invert_has_no_channel():
@@ -169,10 +169,10 @@ def test_draws_follow_the_posterior():
     member = denoiser.members[0]
     if member.classes == 1:
         drawn = denoiser.draw(outputs, np.zeros(len(clean)), 0, seed=5).cells[:, 0]
-        law = noise_matrix_of(m).posterior(member.P[0, :, 0])
+        distribution = noise_matrix_of(m).posterior(member.P[0, :, 0])
         for y in range(10):
             seen = np.bincount(drawn[outputs.codes[:, 0] == y], minlength=10)
-            assert np.abs(seen / seen.sum() - law[y]).max() < 0.03
+            assert np.abs(seen / seen.sum() - distribution[y]).max() < 0.03
     assert np.abs(np.bincount(drawn, minlength=10) / 40_000 - np.arange(1, 11) / 55).max() < 0.03
 
 
@@ -339,15 +339,19 @@ def test_without_a_label_groups_and_cells_follow_bayes():
     y = rng.integers(0, 2, 20_000)
     clean = np.where(y == 0, rng.integers(0, 5, len(y)), rng.integers(3, 10, len(y)))
     outputs = Outputs(noisy(clean, m, 3)[:, None], no_bits(len(y)))
-    law = fit(Space((noise_matrix_of(m),), (10,)), Groups.classes(y, 2), outputs, seed=1).law()
+    distribution = fit(
+        Space((noise_matrix_of(m),), (10,)), Groups.classes(y, 2), outputs, seed=1
+    ).distribution()
     every = Outputs(np.arange(10, dtype=np.uint8)[:, None], no_bits(10))
-    pmfs = np.einsum("gxc,gc->gx", law.member.P.astype(float), law.member.pi.astype(float))
-    joint = law.share[:, None, None] * pmfs[:, :, None] * noise_matrix_of(m).matrix
+    pmfs = np.einsum(
+        "gxc,gc->gx", distribution.member.P.astype(float), distribution.member.pi.astype(float)
+    )
+    joint = distribution.share[:, None, None] * pmfs[:, :, None] * noise_matrix_of(m).matrix
     bayes = joint.sum(axis=1).T / joint.sum(axis=(0, 1))[:, None]
-    chance = law.chances(every)
+    chance = distribution.chances(every)
     assert np.allclose(chance, bayes, atol=1e-3)
     times = 20_000
-    drawn = law.guesses(every, chance, times, seed=7).cells[:, 0].reshape(10, times)
+    drawn = distribution.guesses(every, chance, times, seed=7).cells[:, 0].reshape(10, times)
     cells = joint.sum(axis=0).T / joint.sum(axis=(0, 1))[:, None]
     for seen in range(10):
         shares = np.bincount(drawn[seen], minlength=10) / times

@@ -20,13 +20,13 @@ from opboost.distributions import (
 from opboost.distributions.geometric import geometric_of
 from opboost.distributions.geometric_kernel import BASE
 from opboost.distributions.truncated_geometric import exact_within
-from opboost.mechanisms.mechanism import CHUNK_VALUES, law_of
+from opboost.mechanisms.mechanism import CHUNK_VALUES, distribution_of
 from opboost.randomness.exact import Decay
 from opboost.randomness.streams import SeededRng
 from tests.support.checks import (
     ScriptedRng,
     ScriptedSource,
-    assert_alias_table_is_the_law,
+    assert_alias_table_is_the_distribution,
     assert_samples_follow,
     counts_of,
 )
@@ -87,7 +87,7 @@ def test_a_sampler_that_does_not_fit_the_law_is_refused():
 
 @given(mechanisms())
 def test_the_alias_table_is_exactly_the_law(m):
-    assert_alias_table_is_the_law(law_of(m))
+    assert_alias_table_is_the_distribution(distribution_of(m))
 
 
 @given(mechanisms(), st.integers(0, 2**32))
@@ -206,27 +206,27 @@ def test_threads_fill_every_row_once_with_noise_of_its_own(m, threads):
 def test_a_known_keystream_gives_a_known_output():
     """The way from words to outputs, worked by hand on a law of two cells."""
     m = op.RandomizedResponse(op.Domain(0, 1), 1.0)
-    law = law_of(m)
-    assert isinstance(law, IntegerTable)
-    assert law._alias.column_bits == 1
+    distribution = distribution_of(m)
+    assert isinstance(distribution, IntegerTable)
+    assert distribution._alias.column_bits == 1
     top, low = 2**63, 0
     # Column 0 of row 1 is short: its threshold splits it between 0 and its alias 1.
-    threshold = law._alias.thresholds[1][0] >> (law.bits - 1 - 48)
+    threshold = distribution._alias.thresholds[1][0] >> (distribution.bits - 1 - 48)
     words = [[low, top, (threshold - 1) << 15, (threshold + 1) << 15]]
     assert m.sample([1, 1, 1, 1], rng=ScriptedRng(words)).tolist() == [0, 1, 0, 1]
 
 
 @pytest.mark.parametrize("m", [op.ClampMap(TEN, 0.64), op.AdjMap(TEN, 1.0, theta=3)], ids=repr)
 def test_a_word_on_a_threshold_is_decided_by_all_bits_of_the_table(m):
-    law = law_of(m)
-    alias = law._alias
+    distribution = distribution_of(m)
+    alias = distribution._alias
     row, column = next(
         (i, j)
         for i in range(10)
         for j in range(1 << alias.column_bits)
-        if 0 < alias.thresholds[i][j] < 1 << (law.bits - alias.column_bits)
+        if 0 < alias.thresholds[i][j] < 1 << (distribution.bits - alias.column_bits)
     )
-    more = law.bits - alias.column_bits - 48
+    more = distribution.bits - alias.column_bits - 48
     threshold = alias.thresholds[row][column]
     word = (column << (64 - alias.column_bits)) | ((threshold >> more) << (16 - alias.column_bits))
     rest = threshold & ((1 << more) - 1)
@@ -243,78 +243,78 @@ words = st.integers(0, 2**64 - 1)
 @given(levels, st.lists(words, min_size=8, max_size=8), st.integers(0, 2**32))
 def test_digits_of_the_compiled_loop_are_those_of_the_exact_twin(level, row, seed):
     grid = op.Domain(0, 10**6)
-    for law in (
+    for distribution in (
         ClampedLaplace(grid, Decay.of_rate(Fraction(level))),
         TruncatedGeometric(grid, Decay.of_rate(Fraction(level))),
     ):
-        draws = 1 + geometric_of(law.decay).levels
+        draws = 1 + geometric_of(distribution.decay).levels
         x = int(np.random.default_rng(seed).integers(0, 10**6 + 1))
         words = np.array(row[:draws], dtype=np.uint64)[:, None]
         source = ScriptedSource(words, spare=SeededRng(1).open())
-        compiled = int(law.draw(np.array([x]), source, 0)[0])
+        compiled = int(distribution.draw(np.array([x]), source, 0)[0])
         spare = SeededRng(1).open()
-        if isinstance(law, ClampedLaplace):
-            exact = law.exact(x, row[:draws], spare)
+        if isinstance(distribution, ClampedLaplace):
+            exact = distribution.exact(x, row[:draws], spare)
         else:
-            exact = exact_within(law.decay, x, 0, 10**6, row[:draws], spare)
+            exact = exact_within(distribution.decay, x, 0, 10**6, row[:draws], spare)
         assert compiled == exact
 
 
 @given(levels, st.tuples(words, words), st.integers(0, 2**32), st.booleans())
 def test_uniform_draws_of_the_compiled_loop_are_those_of_the_exact_twin(level, row, seed, clipped):
     x = int(np.random.default_rng(seed).integers(HUGE.L, HUGE.R + 1))
-    keep = law_of(op.RandomizedResponse(HUGE, level))
-    pieces = law_of(op.Piecewise(HUGE, level, clipped=clipped))
+    keep = distribution_of(op.RandomizedResponse(HUGE, level))
+    pieces = distribution_of(op.Piecewise(HUGE, level, clipped=clipped))
     assert isinstance(keep, KeepOrRedraw)
     assert isinstance(pieces, PiecewiseDensity)
-    for law in (keep, pieces):
+    for distribution in (keep, pieces):
         source = ScriptedSource(np.array(row, dtype=np.uint64)[:, None], [0] * 9)
-        compiled = int(law.draw(np.array([x]), source, 0)[0])
-        assert compiled == law.exact(x, list(row), ScriptedSource([[]], [0] * 9))
+        compiled = int(distribution.draw(np.array([x]), source, 0)[0])
+        assert compiled == distribution.exact(x, list(row), ScriptedSource([[]], [0] * 9))
 
 
-def scripted(law, x, column, bits):
+def scripted(distribution, x, column, bits):
     source = ScriptedSource(np.array(column, dtype=np.uint64)[:, None], bits)
-    return int(law.draw(np.array([x]), source, 0)[0])
+    return int(distribution.draw(np.array([x]), source, 0)[0])
 
 
 def test_a_coin_on_the_side_threshold_takes_more_bits():
     decay = Decay.of_rate(Fraction(0.5))
-    law = ClampedLaplace(op.Domain(0, 1000), decay)
-    low, high = law._right(128)
+    distribution = ClampedLaplace(op.Domain(0, 1000), decay)
+    low, high = distribution._right(128)
     coin, rest = low >> 64, low & (2**64 - 1)
     assert low != high
     digits = [0] * geometric_of(decay).levels  # distance 0
-    assert scripted(law, 500, [coin, *digits], [rest - 5]) == 500  # below: not left of x
-    assert scripted(law, 500, [coin, *digits], [rest + 5]) == 499
+    assert scripted(distribution, 500, [coin, *digits], [rest - 5]) == 500  # below: not left of x
+    assert scripted(distribution, 500, [coin, *digits], [rest + 5]) == 499
 
 
 def test_a_word_on_a_digit_threshold_takes_more_bits():
     decay = Decay.of_rate(Fraction(0.5))
-    law = ClampedLaplace(op.Domain(0, 1000), decay)
+    distribution = ClampedLaplace(op.Domain(0, 1000), decay)
     geometric = geometric_of(decay)
     low, _ = geometric.digit_cumulative(0, 2, 128)
     word, rest = low >> 64, low & (2**64 - 1)
     assert int(geometric.thresholds[0, 2]) == word
     column = [0, word, *[0] * (geometric.levels - 1)]
-    assert scripted(law, 500, column, [rest - 5]) == 502
-    assert scripted(law, 500, column, [rest + 5]) == 503
+    assert scripted(distribution, 500, column, [rest - 5]) == 502
+    assert scripted(distribution, 500, column, [rest + 5]) == 503
 
 
 def test_the_far_tail_of_a_geometric_is_drawn_exactly():
     """The largest word lies beyond every 64-bit threshold: P[distance >= 2048] is below 2**-64."""
     decay = Decay.of_rate(Fraction(0.05))
-    law = ClampedLaplace(HUGE, decay)
+    distribution = ClampedLaplace(HUGE, decay)
     geometric = geometric_of(decay)
     assert geometric.levels == 1
-    got = scripted(law, 0, [0, 2**64 - 1], [2**64 - 1, 2**128 - 1, *[2**256 - 1] * 4])
+    got = scripted(distribution, 0, [0, 2**64 - 1], [2**64 - 1, 2**128 - 1, *[2**256 - 1] * 4])
     assert got >= BASE
-    assert scripted(law, 0, [0, 2**64 - 1], [0] * 8) < BASE
+    assert scripted(distribution, 0, [0, 2**64 - 1], [0] * 8) < BASE
 
 
 def test_a_small_rate_takes_more_digits_and_keeps_the_law():
     m = op.ClampMap(op.Domain(0, 2**30), 1e-6)
-    assert geometric_of(law_of(m).decay).levels == 3
+    assert geometric_of(distribution_of(m).decay).levels == 3
     x = np.full(40_000, 2**29)
     gaps = np.abs(m.sample(x, rng=SeededRng(5)) - x) * 1e-6
     # |noise| · epsilon is close to exponential: compare with its quantiles.

@@ -25,7 +25,7 @@ from opboost.explorer.equal_loss import level, matched
 from opboost.explorer.log_distributions import log_rows
 from opboost.explorer.mechanism_figures import figures, person
 from opboost.explorer.server import Site
-from opboost.mechanisms.mechanism import law_of
+from opboost.mechanisms.mechanism import distribution_of
 from opboost.mechanisms.one_level import OneLevel
 from opboost.plots.svg import draw
 from tests.support.pages import live
@@ -39,8 +39,8 @@ class OwnMechanism(OneLevel):
     def guarantee(self):
         return op.GlobalMap(self.domain, self.epsilon).guarantee()
 
-    def _build_law(self):
-        return law_of(op.GlobalMap(self.domain, self.epsilon))
+    def _build_distribution(self):
+        return distribution_of(op.GlobalMap(self.domain, self.epsilon))
 
 
 def mechanisms(grid, epsilon):
@@ -103,9 +103,9 @@ def test_a_level_that_no_mechanism_reaches_is_said_and_not_guessed():
 def test_a_credible_interval_is_the_shortest_that_holds_its_share(which, cell, share):
     mechanism = ALL[which]
     seen = person(mechanism, cell, share)
-    law = mechanism.transition_matrix()
-    output = int(law[cell - GRID.L].argmax())
-    belief = law[:, output] / law[:, output].sum()
+    distribution = mechanism.transition_matrix()
+    output = int(distribution[cell - GRID.L].argmax())
+    belief = distribution[:, output] / distribution[:, output].sum()
     np.testing.assert_allclose(seen.belief, belief, atol=1e-9)
     first, last = (c - GRID.L for c in seen.interval)
     assert belief[first : last + 1].sum() >= share - 1e-9

@@ -15,14 +15,14 @@ from opboost.explorer import pages
 from opboost.explorer.job_view import RunView, eta
 from opboost.explorer.remaining_budget import LedgerView
 from opboost.explorer.server import Site
-from robustness.party_processes import NAMES, ROWS, joined, scene, serving, wait_for
+from robustness.party_processes import NAMES, ROWS, federation, joined, serving, wait_for
 from tests.support.pages import browsing, live, page_of, photographed
 
 
 @pytest.fixture(scope="module")
 def job(tmp_path_factory):
     """A job of two parties, and what its folder told before the second one joined."""
-    made = scene(tmp_path_factory.mktemp("run"), align="given")
+    made = federation(tmp_path_factory.mktemp("run"), align="given")
     view = RunView(made.folder / LABEL_PARTY / "state", LedgerView(made.config("shop")))
     with serving(made) as (bank, address):
         shop = threading.Thread(target=joined, args=(made, address), kwargs={"parties": ["shop"]})

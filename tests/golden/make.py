@@ -25,7 +25,7 @@ from opboost.demo.local_federation import (
     LABEL_PARTY,
     started_process,
     wait_for_address,
-    write_scene,
+    write_federation,
 )
 from opboost.errors import DataError
 from opboost.ledger import Drawing, Ledger
@@ -192,7 +192,7 @@ def scene(folder: Path, align: str):
     }
     bounds = {"basket": (0, 100), "calls": (0, 100)}
     booster = {"num_boost_round": 3, "nthread": 1}
-    made = write_scene(
+    made = write_federation(
         folder, own, "ill", tables, bounds, epsilon=2.0, booster=booster, align=align
     )
     shutil.rmtree(folder / "certs")

@@ -16,7 +16,7 @@ from opboost_lab.reproduce.printed import COMP, COMUN
 from opboost_lab.reproduce.scope import Scope
 
 GRID = op.Domain(1, 10)
-LAWS = [
+DISTRIBUTIONS = [
     op.GlobalMap(GRID, 0.08),
     op.GlobalMap(GRID, 1.28),
     op.LocalMap(GRID, epsilon=0.64, theta=4),
@@ -25,7 +25,7 @@ LAWS = [
 ]
 
 
-@pytest.mark.parametrize("mechanism", LAWS, ids=repr)
+@pytest.mark.parametrize("mechanism", DISTRIBUTIONS, ids=repr)
 @pytest.mark.parametrize("kind", [resampling.Resampling, resampling.ExponentialTable])
 def test_the_papers_samplers_have_the_law_of_ours(mechanism, kind):
     each = 20_000
@@ -33,13 +33,13 @@ def test_the_papers_samplers_have_the_law_of_ours(mechanism, kind):
     y = resampling.sample(mechanism, x, kind(np.random.default_rng(3)))
     seen = np.zeros((10, 10))
     np.add.at(seen, (x - 1, y - 1), 1)
-    law = mechanism.transition_matrix()
-    assert not seen[law == 0].any()
-    spread = np.sqrt(law * (1 - law) / each)
-    assert np.all(np.abs(seen / each - law) <= 5 * spread + 1e-12)
+    distribution = mechanism.transition_matrix()
+    assert not seen[distribution == 0].any()
+    spread = np.sqrt(distribution * (1 - distribution) / each)
+    assert np.all(np.abs(seen / each - distribution) <= 5 * spread + 1e-12)
 
 
-@pytest.mark.parametrize("mechanism", LAWS, ids=repr)
+@pytest.mark.parametrize("mechanism", DISTRIBUTIONS, ids=repr)
 def test_expected_draws_are_those_made(mechanism):
     x = np.repeat(np.arange(1, 11), 4_000)
     sampler = resampling.Resampling(np.random.default_rng(5))

@@ -170,9 +170,9 @@ def test_expected_error_is_that_of_all_outcomes():
 def test_reconstruction_answers_better_than_counts_on_a_thousand_cells():
     settings = (SALARIES_ALIKE, [1, 1024], 50_000, 2000, 0.02)
     method = Method("Clamp-map").as_json()
-    law = ranges.reconstructed(method, *settings, 0)
+    distribution = ranges.reconstructed(method, *settings, 0)
     plain = ranges.counted(method, *settings, [0])
-    assert law["mse"] < plain["mse"][0] / 10
+    assert distribution["mse"] < plain["mse"][0] / 10
 
 
 def ahead_errors(epsilon, users, seeds):

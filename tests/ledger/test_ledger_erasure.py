@@ -33,7 +33,7 @@ from opboost.transport.feature.feature_job import write_manifest
 from opboost.transport.feature.forget_everywhere import forget
 from robustness.bundle_office import Office, tree
 from robustness.command_line import run
-from robustness.party_processes import joined, scene, serving
+from robustness.party_processes import federation, joined, serving
 from tests.ledger.test_ledger_renewal import reserved
 from tests.ledger.test_ledger_rotation import files_in, handles_in, members_by_person, rotate_key
 from tests.support.kills import killed_at_every_step
@@ -586,11 +586,11 @@ def test_a_release_in_parts_that_is_cut_short_leaves_the_person_out_all_the_same
 
 
 def test_after_a_job_by_network_its_rows_are_gone_and_its_manifest_stays(tmp_path):
-    made_scene = scene(tmp_path, ("shop",))
-    with serving(made_scene) as (process, address):
-        (manifest,) = joined(made_scene, address)
+    made_federation = federation(tmp_path, ("shop",))
+    with serving(made_federation) as (process, address):
+        (manifest,) = joined(made_federation, address)
         process.communicate(timeout=60)
-    config = made_scene.config("shop")
+    config = made_federation.config("shop")
     config.write_text(f"{config.read_text()}\n[limits]\nconnect_seconds = 0.1\n")
     job = tmp_path / "shop/state" / manifest["job"]
     before = {f.name for f in job.iterdir()}
@@ -606,14 +606,14 @@ def test_after_a_job_by_network_its_rows_are_gone_and_its_manifest_stays(tmp_pat
 
 @pytest.mark.parametrize("align", ["psi", "given"])
 def test_the_next_job_by_network_leaves_the_person_out(tmp_path, align):
-    made_scene = scene(tmp_path, ("shop",), align=align)
+    made_federation = federation(tmp_path, ("shop",), align=align)
     manifests = []
     for more in ((), ("--again",)):
-        with serving(made_scene, *more) as (process, address):
-            manifests += joined(made_scene, address)
+        with serving(made_federation, *more) as (process, address):
+            manifests += joined(made_federation, address)
             said = process.communicate(timeout=60)[1]
         assert process.returncode == 0, said
-        config = made_scene.config("shop")
+        config = made_federation.config("shop")
         assert run("ledger", "forget", "-c", config, "--person", "person-0007")[0] == 0
     first, second = (m["rows"] for m in manifests)
     assert second == first - (align == "psi")
@@ -624,7 +624,7 @@ def test_the_next_job_by_network_leaves_the_person_out(tmp_path, align):
 
 
 def test_after_a_job_by_bundles_no_bundle_with_rows_is_kept(tmp_path):
-    office = Office(scene(tmp_path, ("shop",), align="given"))
+    office = Office(federation(tmp_path, ("shop",), align="given"))
     sent = office.begun()["shop"]
     exported = office.written("shop", "export", sent)[LABEL_PARTY]
     config = office.made.config("shop")
@@ -641,7 +641,7 @@ def test_after_a_job_by_bundles_no_bundle_with_rows_is_kept(tmp_path):
     assert "begin a new run (--again)" in words
 
 
-def federation(tmp_path, align, rows=600):
+def parties_in_memory(tmp_path, align, rows=600):
     """A shop that has forgotten a person, and a bank that has not."""
     rng = np.random.default_rng(3)
     frame = pd.DataFrame(
@@ -660,7 +660,7 @@ def federation(tmp_path, align, rows=600):
 @pytest.mark.parametrize("align", ["psi", "given"])
 @pytest.mark.parametrize("denoise", ["auto", False])
 def test_a_job_goes_on_without_a_forgotten_person(tmp_path, align, denoise):
-    shop, frame, own, y, rules = federation(tmp_path, align)
+    shop, frame, own, y, rules = parties_in_memory(tmp_path, align)
     ids = frame["id"].tolist()
     settings = {"booster_params": {"n_estimators": 5}, "denoise": denoise, "random_state": 1}
     bank = op.LabelParty(own, y, ids=ids, align=rules, **settings)
@@ -678,7 +678,7 @@ def test_a_job_goes_on_without_a_forgotten_person(tmp_path, align, denoise):
 @pytest.mark.parametrize("align", ["psi", "given"])
 def test_a_job_from_disk_goes_on_without_a_forgotten_person(tmp_path, align):
     """The same rows train the same trees, in memory and from disk."""
-    shop, frame, own, y, rules = federation(tmp_path, align)
+    shop, frame, own, y, rules = parties_in_memory(tmp_path, align)
     settings = {"booster_params": {"num_boost_round": 5}, "denoise": False, "random_state": 1}
     trees = []
     for memory in ("internal", "external"):
@@ -700,7 +700,7 @@ def test_rows_of_forgotten_people_are_found_a_block_of_rows_at_a_time(tmp_path, 
 def test_gaps_in_some_columns_of_a_row_are_refused(tmp_path):
     from opboost.parties.label.received_release import ReceivedRelease, sent_by_all
 
-    shop, *_ = federation(tmp_path, "given")
+    shop, *_ = parties_in_memory(tmp_path, "given")
     channel = op.MemoryChannel(shop)
     schema = channel.open(WELCOME)
     offer = ReceivedRelease(channel, schema, schema.private())

@@ -21,7 +21,7 @@ from opboost.ledger import chain_witness
 from opboost.ledger.verify_ledger import verify
 from robustness.bundle_office import Office, tree
 from robustness.command_line import run
-from robustness.party_processes import joined, scene, serving
+from robustness.party_processes import federation, joined, serving
 from tests.support.ledger import opened, release, table
 
 CONFIG = """\
@@ -166,7 +166,7 @@ def _ledgers_key(home):
 
 
 def test_a_party_that_joins_is_refused_until_it_begins_a_new_ledger(tmp_path):
-    made = scene(tmp_path, ("shop",))
+    made = federation(tmp_path, ("shop",))
     home, config = tmp_path / "shop", made.config("shop")
     with opened_by(config):
         pass
@@ -191,7 +191,7 @@ def opened_by(config):
 
 @pytest.mark.parametrize("align", ["psi", "given"])
 def test_a_party_of_bundles_is_refused_until_it_begins_a_new_ledger(tmp_path, align):
-    office = Office(scene(tmp_path, ("shop",), align=align))
+    office = Office(federation(tmp_path, ("shop",), align=align))
     config = office.made.config("shop")
     with opened_by(config):
         pass

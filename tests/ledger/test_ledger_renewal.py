@@ -17,7 +17,7 @@ from opboost.ledger.verify_ledger import verify
 from opboost.protocol.messages import Welcome
 from opboost.storage import atomic_files
 from robustness.command_line import run
-from robustness.party_processes import joined, scene, serving
+from robustness.party_processes import federation, joined, serving
 from tests.ledger.test_ledger_modes import CONFIG, desensitized
 from tests.support.ledger import AGE, LEVEL, opened, release, table, values
 from tests.support.releases import charge_to, made, people
@@ -265,11 +265,11 @@ def test_a_ledger_that_keeps_draws_is_not_said_to_have_no_bound(home):
 
 
 def test_a_party_of_a_redraw_ledger_says_so_in_its_manifest(tmp_path):
-    made_scene = scene(tmp_path, ("shop",))
-    config = made_scene.config("shop")
+    made_federation = federation(tmp_path, ("shop",))
+    config = made_federation.config("shop")
     config.write_text(config.read_text().replace("[ledger]", '[ledger]\nchanged = "redraw"'))
-    with serving(made_scene) as (process, address):
-        (manifest,) = joined(made_scene, address)
+    with serving(made_federation) as (process, address):
+        (manifest,) = joined(made_federation, address)
         process.communicate(timeout=60)
     assert "no bound over time" in manifest["guarantee"]
     kept = json.loads((tmp_path / "shop/state" / manifest["job"] / "manifest.json").read_text())

@@ -27,11 +27,11 @@ GAPS = {"none": None, "some": RNG.random(ROWS) < 0.3, "all": np.ones(ROWS, dtype
 def test_values_and_gaps_come_out_as_they_went_in(tmp_path, kind, gaps, ordered):
     values, missing = VALUES[kind], GAPS[gaps]
     order = RNG.permutation(ROWS) if ordered else None
-    spool = OutgoingColumns(tmp_path)
+    outgoing = OutgoingColumns(tmp_path)
     for piece in (slice(0, 300), slice(300, ROWS)):
         gone = None if missing is None else missing[piece]
-        spool.add([OutColumn("x", values[piece], gone)])
-    [file] = spool.coded(withheld=[False], order=order)
+        outgoing.add([OutColumn("x", values[piece], gone)])
+    [file] = outgoing.coded(withheld=[False], order=order)
     _, column = read_column(file)
     rows = slice(None) if order is None else order
     gone = np.zeros(ROWS, dtype=bool) if missing is None else missing[rows]

@@ -17,7 +17,7 @@ from opboost.distributions import (
     TruncatedGeometric,
 )
 from opboost.mechanisms import mechanism
-from opboost.mechanisms.mechanism import law_of
+from opboost.mechanisms.mechanism import distribution_of
 from tests.support.checks import assert_promise_kept, assert_rows_sum_to_a_power_of_two
 from tests.support.strategies import domains, levels, mechanisms
 
@@ -77,7 +77,7 @@ def test_a_mechanism_is_a_value_that_its_repr_rebuilds(m):
     again = eval(repr(m), vars(op))
     assert again == m
     assert hash(again) == hash(m)
-    assert law_of(again) is law_of(m)
+    assert distribution_of(again) is distribution_of(m)
 
 
 @given(st.data())
@@ -86,8 +86,8 @@ def test_a_closed_form_agrees_with_the_table_of_the_same_mechanism(data):
     m = data.draw(mechanisms(data.draw(domains(smallest=3))))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(mechanism, "TABLE_CELLS", 1)
-        closed = m._build_law()
-    table = law_of(m)
+        closed = m._build_distribution()
+    table = distribution_of(m)
     assert isinstance(
         closed, TruncatedGeometric | ClampedLaplace | CellRuns | KeepOrRedraw | PiecewiseDensity
     )

@@ -146,12 +146,12 @@ def test_a_message_cut_short_is_refused(message, data):
 
 @given(st.binary(max_size=300))
 def test_any_bytes_are_refused_and_never_crash(junk):
-    for data in (junk, envelope.MARK + junk, _sealed(junk)):
+    for data in (junk, envelope.MARK + junk, _encrypted(junk)):
         with pytest.raises(WireError):
             decode(data, Hello)
 
 
-def _sealed(body):
+def _encrypted(body):
     import hashlib
 
     return envelope.MARK + hashlib.sha256(body).digest() + body
@@ -215,7 +215,7 @@ def test_a_compressed_message_is_refused_before_it_is_unpacked():
     with pa.ipc.new_stream(sink, schema, options=options) as out:
         out.write_batch(pa.RecordBatch.from_pylist([row], schema=schema))
     with pytest.raises(WireError, match=r"is compressed"):
-        decode(_sealed(sink.getvalue().to_pybytes()), Welcome)
+        decode(_encrypted(sink.getvalue().to_pybytes()), Welcome)
 
 
 @pytest.mark.parametrize("job", ["..", "", "20260102T030405Z-0102030g", "a/b", JOB + "/.."])

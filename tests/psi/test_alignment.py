@@ -202,12 +202,12 @@ def test_a_meeting_is_taken_up_again_and_its_secret_goes(tmp_path):
         settings = {"ledger": ledger, "state": tmp_path / "state"}
         label = PsiPeer(JOB, "label", kept_secret(None), key_digests(_bytes(ids[:150])), RULES)
         first = next(label.pieces())
-        meeting = shop(ids, **settings).meeting(WELCOME)
-        meeting.begin([first])
-        shown = next(meeting.pieces())
+        psi_session = shop(ids, **settings).psi_session(WELCOME)
+        psi_session.begin([first])
+        shown = next(psi_session.pieces())
         secret = tmp_path / "state" / JOB / "secret"
         assert secret.stat().st_mode & 0o777 == 0o600
-        again = shop(ids[::-1], **settings).meeting(WELCOME)  # killed; the table sorted anew
+        again = shop(ids[::-1], **settings).psi_session(WELCOME)  # killed; the table sorted anew
         again.begin([first])
         assert next(again.pieces()) == shown
         (raised,) = again.raised([first])
@@ -218,8 +218,8 @@ def test_a_meeting_is_taken_up_again_and_its_secret_goes(tmp_path):
         finish(again, aligned, proof)
         assert not secret.exists()
         third = shop(ids, **settings)
-        assert third.meeting(WELCOME).done
-        assert {ids[r] for r in third.meeting(WELCOME).rows()} == set(ids[:150])
+        assert third.psi_session(WELCOME).done
+        assert {ids[r] for r in third.psi_session(WELCOME).rows()} == set(ids[:150])
         assert [e.kind for e in ledger.entries()] == ["open", "align", "aligned"]
         with pytest.raises(DataError, match="not those that were aligned"):
             shop(ids[:-1], **settings).release(WELCOME)
@@ -256,10 +256,10 @@ def proof_of(digests, nonce=WELCOME.nonce):
     return RowProof.of(kept_secret(None), Keys.of_digests(digests).digest(nonce))
 
 
-def finish(meeting, aligned, proof):
+def finish(psi_session, aligned, proof):
     """The end of an alignment with a label party that has this half of the proof."""
-    claim = meeting.claim(aligned)
-    meeting.finish(aligned, Proof(JOB, proof.answered(claim, aligned.count).label))
+    claim = psi_session.claim(aligned)
+    psi_session.finish(aligned, Proof(JOB, proof.answered(claim, aligned.count).label))
 
 
 def _bytes(ids):
@@ -282,10 +282,10 @@ def test_points_and_bitmaps_of_another_job_or_secret_are_refused():
     fresh = PsiPeer(JOB, "label", kept_secret(None), digests, RULES)
     with pytest.raises(WireError, match="does not lie on the curve"):
         fresh.doubled(Points(JOB, "feature", bytes(16), 1, 0, b"\2" + b"\1" * 32))
-    meeting = shop(ids).meeting(WELCOME)
-    meeting.begin(label.pieces())
+    psi_session = shop(ids).psi_session(WELCOME)
+    psi_session.begin(label.pieces())
     with pytest.raises(PeerError, match="one of other points"):
-        meeting.claim(Aligned(JOB, bytes(16), 200, 0, bytes(25), b"\2" + bytes(32)))
+        psi_session.claim(Aligned(JOB, bytes(16), 200, 0, bytes(25), b"\2" + bytes(32)))
 
 
 def test_a_table_that_changes_between_alignment_and_drawing_is_refused(tmp_path):
@@ -378,26 +378,30 @@ def test_a_label_party_that_changes_its_points_learns_no_more_than_it_first_show
         capped = op.AlignRules(minimum_rows=1, most_rows=200, repeats=1)
         party = shop(ids, ledger=ledger, state=tmp_path / "state", align=capped)
         liar = Guesser(ids, guesses, 200)
-        talk = PsiClient(party.meeting(WELCOME), JOB, liar.ask, wait=60, progress=lambda *_: None)
+        talk = PsiClient(
+            party.psi_session(WELCOME), JOB, liar.ask, wait=60, progress=lambda *_: None
+        )
         with pytest.raises(PeerError, match="does not prove that it has the rows"):
             talk.align()
         assert (liar.told, len(liar.raised)) == (2, 200)
 
         # Taken up again, it shows the others: by network, and to a meeting as bundles have it.
-        fresh = PsiClient(party.meeting(WELCOME), JOB, liar.ask, wait=60, progress=lambda *_: None)
+        fresh = PsiClient(
+            party.psi_session(WELCOME), JOB, liar.ask, wait=60, progress=lambda *_: None
+        )
         liar.told, liar.theirs = 1, []
         with pytest.raises(PrivacyError, match="other points than those with which job"):
             fresh.align()
         for batch in (guesses[200:], guesses[:100], guesses[199:0:-1]):
-            meeting = party.meeting(WELCOME)
+            psi_session = party.psi_session(WELCOME)
             with pytest.raises(PrivacyError, match="other points than those with which job"):
-                meeting.begin([liar.points(batch)])
+                psi_session.begin([liar.points(batch)])
             with pytest.raises(PeerError, match="did not begin"):
-                meeting.raised([liar.points(batch)])
-        meeting = party.meeting(WELCOME)
-        meeting.begin([liar.points(guesses[:200])])
+                psi_session.raised([liar.points(batch)])
+        psi_session = party.psi_session(WELCOME)
+        psi_session.begin([liar.points(guesses[:200])])
         with pytest.raises(WireError, match="differ from those that were shown"):
-            list(meeting.raised([liar.points(guesses[200:])]))
+            list(psi_session.raised([liar.points(guesses[200:])]))
         (entry,) = ledger.entries("align")
         assert entry.body["theirs"] == 200
 
@@ -409,8 +413,8 @@ def test_a_job_that_is_aligned_or_whose_state_was_lost_raises_nothing_more(tmp_p
         party = shop(ids, ledger=ledger, state=state)
         label = PsiPeer(JOB, "label", kept_secret(None), key_digests(_bytes(ids[:150])), RULES)
         points = list(label.pieces())
-        meeting = party.meeting(WELCOME)
-        meeting.begin(points)
+        psi_session = party.psi_session(WELCOME)
+        psi_session.begin(points)
         kept = (state / JOB / "secret").read_bytes()
         (state / JOB / "secret").unlink()
         for broken in (
@@ -420,19 +424,19 @@ def test_a_job_that_is_aligned_or_whose_state_was_lost_raises_nothing_more(tmp_p
             if broken is not None:
                 (state / JOB / "secret").write_bytes(broken)
             with pytest.raises(PeerError, match="state of this job was lost"):
-                party.meeting(WELCOME).begin(points)
+                party.psi_session(WELCOME).begin(points)
         (state / JOB / "secret").write_bytes(kept)
-        (shown,) = meeting.pieces()
-        (raised,) = meeting.raised(points)
+        (shown,) = psi_session.pieces()
+        (raised,) = psi_session.raised(points)
         aligned, proof = told(label.met(raised.points, label.doubled(shown)), ids[:150])
         (state / JOB / ".secret.0.part").write_bytes(kept)  # as a kill leaves it
-        finish(meeting, aligned, proof)
+        finish(psi_session, aligned, proof)
         assert sorted(f.name for f in (state / JOB).iterdir()) == ["binding.json", "common"]
         with pytest.raises(PrivacyError, match="nothing more is raised"):
-            party.meeting(WELCOME).begin(points)
+            party.psi_session(WELCOME).begin(points)
         shutil.rmtree(state / JOB)
         with pytest.raises(PrivacyError, match="nothing more is raised"):
-            party.meeting(WELCOME).begin(points)
+            party.psi_session(WELCOME).begin(points)
         assert not (state / JOB).exists()
         assert [e.kind for e in ledger.entries()] == ["open", "align", "aligned"]
 
@@ -443,20 +447,22 @@ def test_a_label_party_names_no_rows_that_it_does_not_have(tmp_path):
     with op.Ledger(tmp_path / "ledger", tmp_path / "key") as ledger:
         party = shop(ids, ledger=ledger, state=tmp_path / "state")
         label = PsiPeer(JOB, "label", kept_secret(None), key_digests(_bytes(few)), RULES)
-        meeting = party.meeting(WELCOME)
-        meeting.begin(label.pieces())
-        (shown,) = meeting.pieces()
+        psi_session = party.psi_session(WELCOME)
+        psi_session.begin(label.pieces())
+        (shown,) = psi_session.pieces()
         everyone = packed(np.arange(300), 300)
-        whole = meeting._digests[Common.of(meeting._digests, np.arange(300)).rows(meeting._digests)]
+        whole = psi_session._digests[
+            Common.of(psi_session._digests, np.arange(300)).rows(psi_session._digests)
+        ]
         known = proof_of(key_digests(_bytes(sorted(few))))
         lie = Aligned(JOB, shown.tag, 300, 300, everyone, known.share)
-        claim = meeting.claim(lie)
+        claim = psi_session.claim(lie)
         guess = known.with_feature(JOB, claim.share)
         assert guess.feature != claim.proof  # it knows now that its one guess was wrong
         for proof in (bytes(32), guess.label, guess.feature, claim.proof):
             with pytest.raises(PeerError, match="does not prove that it has the rows"):
-                meeting.finish(lie, Proof(JOB, proof))
-        assert party.meeting(WELCOME).claim(lie) == claim  # taken up again, it says the same
+                psi_session.finish(lie, Proof(JOB, proof))
+        assert party.psi_session(WELCOME).claim(lie) == claim  # taken up again, it says the same
         with pytest.raises(PeerError, match="not aligned yet"):
             party.release(WELCOME)
         assert [e.kind for e in ledger.entries()] == ["open", "align"]
@@ -468,7 +474,7 @@ def test_a_label_party_names_no_rows_that_it_does_not_have(tmp_path):
             Aligned(JOB, shown.tag, 300, 300, everyone, right.share),
             Aligned(JOB, shown.tag, 300, 150, packed(np.arange(150), 300), known.share),
         ):
-            for again in (meeting, party.meeting(WELCOME)):
+            for again in (psi_session, party.psi_session(WELCOME)):
                 with pytest.raises(PrivacyError, match="other common rows than before"):
                     again.claim(other)
 
@@ -478,18 +484,20 @@ def test_a_label_party_that_has_the_rows_proves_it_and_may_not_change_its_mind(t
     with op.Ledger(tmp_path / "ledger", tmp_path / "key") as ledger:
         party = shop(ids, ledger=ledger, state=tmp_path / "state")
         label = PsiPeer(JOB, "label", kept_secret(None), key_digests(_bytes(ids)), RULES)
-        meeting = party.meeting(WELCOME)
-        meeting.begin(label.pieces())
-        (shown,) = meeting.pieces()
+        psi_session = party.psi_session(WELCOME)
+        psi_session.begin(label.pieces())
+        (shown,) = psi_session.pieces()
         everyone = packed(np.arange(300), 300)
-        whole = meeting._digests[Common.of(meeting._digests, np.arange(300)).rows(meeting._digests)]
+        whole = psi_session._digests[
+            Common.of(psi_session._digests, np.arange(300)).rows(psi_session._digests)
+        ]
         proof = proof_of(whole)
         aligned = Aligned(JOB, shown.tag, 300, 300, everyone, proof.share)
-        finish(meeting, aligned, proof)
-        meeting.finish(aligned, Proof(JOB, bytes(32)))  # repeated: nothing happens
+        finish(psi_session, aligned, proof)
+        psi_session.finish(aligned, Proof(JOB, bytes(32)))  # repeated: nothing happens
         half = Aligned(JOB, shown.tag, 300, 150, packed(np.arange(150), 300), proof.share)
         with pytest.raises(PrivacyError, match="other common rows than before"):
-            party.meeting(WELCOME).finish(half, Proof(JOB, bytes(32)))
+            party.psi_session(WELCOME).finish(half, Proof(JOB, bytes(32)))
 
 
 class Swapper(op.MemoryChannel):
@@ -500,7 +508,7 @@ class Swapper(op.MemoryChannel):
         self.places, self.seen = places, []
 
     def met(self, side):
-        places, raise_all = self.places, self._meeting.raised
+        places, raise_all = self.places, self._psi_session.raised
 
         def swapped(theirs):
             for points in raise_all(theirs):
@@ -509,7 +517,7 @@ class Swapper(op.MemoryChannel):
                 whole[first], whole[second] = whole[second], whole[first]
                 yield replace(points, points=b"".join(whole))
 
-        self._meeting.raised = swapped
+        self._psi_session.raised = swapped
         return super().met(side)
 
     def tell(self, aligned, proof):
@@ -577,6 +585,6 @@ def test_what_a_meeting_refuses_leaves_nothing_behind(tmp_path):
             (other.pieces(), "another job or step"),
         ):
             with pytest.raises(WireError, match=words):
-                party.meeting(WELCOME).begin(points)
+                party.psi_session(WELCOME).begin(points)
         assert [e.kind for e in ledger.entries()] == ["open"]
         assert not (tmp_path / "state").exists()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import opboost as op
 from opboost.columns.row_ids import id_array, id_bytes
 from opboost.mechanisms import WithMissing
-from opboost.mechanisms.mechanism import CHUNK_VALUES, law_of
+from opboost.mechanisms.mechanism import CHUNK_VALUES, distribution_of
 from opboost.randomness.per_person_rng import RowRng, derived, row_names
 from tests.support.checks import assert_samples_follow, counts_of
 
@@ -111,7 +111,7 @@ def test_the_law_is_the_mechanism_s(m):
         return
     for x in (1, 4, 10):
         y = sample(m, ids_of(n), np.full(n, x))
-        assert_samples_follow(counts_of(y, law_of(m).outputs), m.pmf(x))
+        assert_samples_follow(counts_of(y, distribution_of(m).outputs), m.pmf(x))
 
 
 def test_a_changed_value_gets_noise_that_is_unrelated():
@@ -138,7 +138,7 @@ def test_other_columns_mechanisms_releases_and_rows_have_noise_that_is_unrelated
 
 def assert_unrelated(m, noise, another):
     """Equal as often as two independent draws, and without correlation."""
-    n, masses = len(noise), law_of(op.ClampMap(op.Domain(-200, 200), 0.5)).mass(0)
+    n, masses = len(noise), distribution_of(op.ClampMap(op.Domain(-200, 200), 0.5)).mass(0)
     equal = float((masses**2).sum())
     assert abs((noise == another).mean() - equal) < 5 * np.sqrt(equal / n)
     assert abs(np.corrcoef(noise, another)[0, 1]) < 5 / np.sqrt(n)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from opboost.transport.shared.logs import Log
-from robustness.attacks.catalogue import CATALOGUE, by_bundles, on_a_join, on_the_gate
+from robustness.attacks.catalogue import CATALOGUE, by_bundles, on_a_join, on_the_label_server
 
 
 def failures(report):
@@ -11,7 +11,7 @@ def failures(report):
 
 
 def test_every_attack_on_the_gate_is_refused_and_others_are_served():
-    report = on_the_gate(len(CATALOGUE), seed=20, crowd=300)
+    report = on_the_label_server(len(CATALOGUE), seed=20, crowd=300)
     assert failures(report) == []
     assert report.finished
 

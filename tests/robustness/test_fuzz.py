@@ -43,7 +43,7 @@ from robustness.fuzz.engine import planned, rng_of, run
 from robustness.fuzz.target import FuzzDrill, judged
 from robustness.fuzz.targets import TARGETS
 from robustness.fuzz.targets.config import _der, _pem
-from robustness.fuzz.targets.messages import JOB, _written, columns, resealed
+from robustness.fuzz.targets.messages import JOB, _written, columns, repacked
 from robustness.fuzz.targets.streams import _files
 from tests.support.fuzz_targets import bloats, dies, hangs, raises, sound, target
 
@@ -107,12 +107,12 @@ def test_a_short_run_over_every_decoder():
 def test_a_message_without_its_list_is_refused():
     marked = Ack.ARROW.with_metadata({"kind": "ack", "version": "2"})
     row = {"job": JOB, "step": "schema", "columns": None}
-    data = resealed(_written(marked, [pa.RecordBatch.from_pylist([row], schema=marked)]))
+    data = repacked(_written(marked, [pa.RecordBatch.from_pylist([row], schema=marked)]))
     with pytest.raises(WireError, match="lacks a field"):
         decode(data, Ack)
     marked = SplitQuery.ARROW.with_metadata({"kind": "split query", "version": "2"})
     row = {"job": JOB, "left_up_to": True, "columns": None}
-    data = resealed(_written(marked, [pa.RecordBatch.from_pylist([row], schema=marked)]))
+    data = repacked(_written(marked, [pa.RecordBatch.from_pylist([row], schema=marked)]))
     with pytest.raises(WireError, match="lacks a field"):
         decode(data, SplitQuery)
 
@@ -122,7 +122,7 @@ def test_a_peers_words_in_an_error_are_few(note):
     notes = {"kind": "hello", "version": "2", note: "x" * 9000}
     row = {"party": "shop", "job_hash": bytes(32)}
     marked = Hello.ARROW.with_metadata(notes)
-    data = resealed(_written(marked, [pa.RecordBatch.from_pylist([row], schema=marked)]))
+    data = repacked(_written(marked, [pa.RecordBatch.from_pylist([row], schema=marked)]))
     with pytest.raises(WireError) as refused:
         decode(data, Hello)
     assert len(str(refused.value)) < 300

@@ -9,13 +9,13 @@ import pytest
 import opboost as op
 from opboost.distributions import IntegerTable
 from opboost.distributions.alias_kernel import THRESHOLD_BITS, flagged_rows
-from opboost.mechanisms.mechanism import law_of
+from opboost.mechanisms.mechanism import distribution_of
 from robustness.audits.side_channels import ALONE, CountedRng, words_taken
 
 TABLES = {
-    name: law_of(m)
+    name: distribution_of(m)
     for name, m in ALONE.items()
-    if isinstance(m, op.Mechanism) and isinstance(law_of(m), IntegerTable)
+    if isinstance(m, op.Mechanism) and isinstance(distribution_of(m), IntegerTable)
 }
 
 
@@ -50,9 +50,9 @@ def test_which_columns_a_row_releases_takes_as_many_words_whatever_it_holds():
 @pytest.mark.parametrize("name", TABLES)
 def test_the_slow_path_of_a_table_is_as_likely_from_every_cell(name):
     """Of the 2**48 coins of a cell and column exactly one is undecided, whatever the cell."""
-    law = TABLES[name]
-    alias, up = law._alias, law._alias.column_bits
-    columns, cells = 1 << up, law.inputs.size
+    distribution = TABLES[name]
+    alias, up = distribution._alias, distribution._alias.column_bits
+    columns, cells = 1 << up, distribution.inputs.size
     entries = alias.packed.reshape(cells, columns)
     thresholds = [[int(e) >> (64 - THRESHOLD_BITS) for e in row] for row in entries]
     rng = np.random.default_rng(0)
@@ -64,8 +64,8 @@ def test_the_slow_path_of_a_table_is_as_likely_from_every_cell(name):
                 moved = int(rng.integers(2**48)) if step == "any" else coin + step
                 if (step != 0 and moved == coin) or not 0 <= moved < 2**THRESHOLD_BITS:
                     continue
-                x.append(law.inputs.L + cell)
+                x.append(distribution.inputs.L + cell)
                 words.append((column << (64 - up)) | (moved << (64 - up - THRESHOLD_BITS)))
         x, words = np.array(x), np.array(words, dtype=np.uint64)
-        flagged = flagged_rows(x, law.inputs.L, alias.packed, up, words)
+        flagged = flagged_rows(x, distribution.inputs.L, alias.packed, up, words)
         assert len(flagged) == (cells * columns if step == 0 else 0)

@@ -99,14 +99,14 @@ def engine(name):
     return OPBOOST, *f"desensitize raw -c b.toml -o out --workers 2 --engine {name}".split()
 
 
-GATE = """
+LABEL_SERVER = """
 from opboost.transport.label.label_server_process import LabelServerProcess
 with LabelServerProcess():
     pass
 """
 
 CHILDREN = {
-    "the gate": (GATE,),
+    "the gate": (LABEL_SERVER,),
     "the parties of the demo": (OPBOOST, "demo"),
     "workers of the local engine": engine("local"),
     "workers of the Dask engine": engine("dask"),

@@ -25,7 +25,7 @@ from opboost.ledger.verify_ledger import verify
 from opboost.protocol.messages import Welcome
 from opboost.protocol.stored_columns import read_column
 from opboost.runtime.child_processes import python_command
-from robustness.party_processes import joined, scene, serving
+from robustness.party_processes import federation, joined, serving
 from tests.support.releases import PLAN, charge_to, kinds, made, people
 
 TABLE = people()
@@ -124,7 +124,7 @@ def test_common_rows_alone_are_sent_in_the_common_order(tmp_path, charge):
     party = shop(tmp_path, charge, align=op.AlignRules(minimum_rows=10))
     model = bank.train([op.MemoryChannel(party)], welcome=WELCOME)
     assert model.n_features_in_ == 3
-    rows = party.meeting(WELCOME).rows()
+    rows = party.psi_session(WELCOME).rows()
     assert sorted(rows) == list(range(50, 250))
     whole = stored(tmp_path / "out", PLAN)
     assert sent(party) == [[column[r] for r in rows] for column in whole]
@@ -188,8 +188,8 @@ def test_the_ledger_refuses_a_row_twice_also_here(tmp_path, charge):
 
 
 def test_by_command_desensitised_by_processes_then_joined(tmp_path):
-    made_scene = scene(tmp_path, ("shop",), align="given")
-    config = made_scene.config("shop")
+    made_federation = federation(tmp_path, ("shop",), align="given")
+    config = made_federation.config("shop")
     text = config.read_text().replace('table = "table.parquet"', 'table = "released"')
     config.write_text(text + '\n[table]\npublic = ["id"]\n')
     home = config.parent
@@ -201,8 +201,8 @@ def test_by_command_desensitised_by_processes_then_joined(tmp_path):
     with started_process(command) as process:
         said = process.communicate(timeout=60)[1]
     assert process.returncode == 0, said
-    with serving(made_scene) as (process, address):
-        (manifest,) = joined(made_scene, address)
+    with serving(made_federation) as (process, address):
+        (manifest,) = joined(made_federation, address)
         said = process.communicate(timeout=60)[1]
     assert process.returncode == 0, said
     assert manifest["rows"] == len(pd.read_parquet(home / "released"))

@@ -91,8 +91,8 @@ def arrays(saved):
 
 
 def test_a_compressed_archive_in_the_archive_is_not_unpacked(saved, tmp_path):
-    laws = {**arrays(saved), "P.npy": npy(np.zeros((1, MANY), np.float32))}
-    members = {**saved["xgboost"], "posterior.npz": deflated(laws)}
+    distributions = {**arrays(saved), "P.npy": npy(np.zeros((1, MANY), np.float32))}
+    members = {**saved["xgboost"], "posterior.npz": deflated(distributions)}
     refused(tmp_path, members, "holds a compressed archive")
 
 
@@ -101,8 +101,8 @@ def test_a_compressed_archive_in_the_archive_is_not_unpacked(saved, tmp_path):
     [((MANY,), "<f8"), ((), f"<U{MANY}"), ((10**15, 10**15), "<f8"), ((-1, -MANY), "<f4")],
 )
 def test_an_array_that_declares_more_than_it_has_is_not_allocated(saved, tmp_path, shape, dtype):
-    laws = {**arrays(saved), "share.npy": header(shape, dtype, bytes(8))}
-    members = {**saved["xgboost"], "posterior.npz": zipped(laws)}
+    distributions = {**arrays(saved), "share.npy": header(shape, dtype, bytes(8))}
+    members = {**saved["xgboost"], "posterior.npz": zipped(distributions)}
     refused(tmp_path, members, "declares another size than it has")
 
 

@@ -32,13 +32,13 @@ def assert_promise_kept(weights, guarantee, lower):
                 assert a << _BITS <= ceiling * b, f"pair {lower + i}, {lower + j}"
 
 
-def assert_alias_table_is_the_law(law):
+def assert_alias_table_is_the_distribution(distribution):
     """The table that is sampled gives each output exactly its integer weight."""
-    alias = law._alias
-    share = 1 << (law.bits - alias.column_bits)
-    drop = law.bits - alias.column_bits - THRESHOLD_BITS
+    alias = distribution._alias
+    share = 1 << (distribution.bits - alias.column_bits)
+    drop = distribution.bits - alias.column_bits - THRESHOLD_BITS
     columns = 1 << alias.column_bits
-    for i, row in enumerate(law.weights):
+    for i, row in enumerate(distribution.weights):
         mass = [0] * columns
         for column in range(columns):
             threshold, other = alias.thresholds[i][column], alias.aliases[i][column]

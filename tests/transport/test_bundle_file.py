@@ -85,7 +85,7 @@ def test_what_is_sealed_comes_out_whatever_its_size(certs, tmp_path_factory, ite
         out.mkdir()
         opened.extract(certs.key("shop"), out)
     assert {f.name: f.read_bytes() for f in out.iterdir()} == items
-    assert opened.header.sealed_size() >= sum(map(len, items.values()))
+    assert opened.header.bundle_size() >= sum(map(len, items.values()))
 
 
 @pytest.fixture(scope="module")
@@ -236,11 +236,11 @@ def test_only_the_recipient_can_read_it(certs, tmp_path):
         open_bundle(path, certs.ca).extract(certs.key("telco"), out)
 
 
-def refused_by(conversation, path, certs, verb="export", number=1):
+def refused_by(chain, path, certs, verb="export", number=1):
     folder = path.parent
     before = tree(folder)
     with pytest.raises(op.PeerError) as refused:
-        conversation.check(open_bundle(path, certs.ca), verb, number)
+        chain.check(open_bundle(path, certs.ca), verb, number)
     assert tree(folder) == before
     return str(refused.value)
 

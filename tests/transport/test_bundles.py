@@ -10,22 +10,22 @@ from pathlib import Path
 import pytest
 
 import opboost as op
-from opboost.demo.local_federation import LABEL_PARTY, run_scene, started_process
+from opboost.demo.local_federation import LABEL_PARTY, run_federation, started_process
 from opboost.transport.shared.development_certificates import new_kit
 from robustness.bundle_office import Office, refused
 from robustness.command_line import run
-from robustness.party_processes import ROWS, scene, serving
+from robustness.party_processes import ROWS, federation, serving
 
 
 @pytest.fixture
 def small(tmp_path):
-    return Office(scene(tmp_path, ("shop",), align="given"))
+    return Office(federation(tmp_path, ("shop",), align="given"))
 
 
 @pytest.mark.parametrize("align", ["psi", "given"])
 def test_the_model_is_that_of_the_network_and_costs_nothing_more(tmp_path, align):
-    made = scene(tmp_path, align=align)
-    run_scene(made, timeout=120)
+    made = federation(tmp_path, align=align)
+    run_federation(made, timeout=120)
     model = tmp_path / LABEL_PARTY / "model.opboost"
     by_network = tree_of_model(model)
     office = Office(made, processes=True)
@@ -75,7 +75,7 @@ def test_a_command_that_is_repeated_gives_the_same_bundle(small):
 
 @pytest.mark.parametrize("align", ["psi", "given"])
 def test_a_party_that_is_killed_at_any_moment_repeats_its_command(tmp_path, align):
-    office = Office(scene(tmp_path, ("shop",), align=align), processes=True)
+    office = Office(federation(tmp_path, ("shop",), align=align), processes=True)
 
     def killed(party, verb, *given):
         for pause in (0.6, 1.1, 1.6):
@@ -148,7 +148,7 @@ def test_an_encryption_key_that_is_not_the_published_one_is_told_before_anything
 
 
 def test_points_and_secrets_go_as_soon_as_the_common_rows_are_known(tmp_path):
-    office = Office(scene(tmp_path))
+    office = Office(federation(tmp_path))
     first = office.begun()
     met = [office.written(p, "align", first[p])[LABEL_PARTY] for p in office.made.parties]
     office.written(LABEL_PARTY, "align", *met)

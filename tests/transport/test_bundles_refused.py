@@ -35,17 +35,17 @@ from opboost.transport.shared.bundle_file import Header, open_bundle, write_bund
 from opboost.transport.shared.bundle_keys import read_key, read_public
 from robustness.bundle_office import Office, refused
 from robustness.command_line import run
-from robustness.party_processes import IDS, NAMES, ROWS, columns, identity_of, scene
+from robustness.party_processes import IDS, NAMES, ROWS, columns, federation, identity_of
 
 
 @pytest.fixture
 def office(tmp_path):
-    return Office(scene(tmp_path, align="given"))
+    return Office(federation(tmp_path, align="given"))
 
 
 @pytest.fixture
 def small(tmp_path):
-    return Office(scene(tmp_path, ("shop",), align="given"))
+    return Office(federation(tmp_path, ("shop",), align="given"))
 
 
 def test_bundles_that_are_not_due_here_and_now_are_refused_and_nothing_changes(office):
@@ -116,12 +116,14 @@ def test_rows_in_another_order_are_refused_before_anything_is_drawn(small):
 
 
 def test_a_release_over_the_cap_or_with_a_rolled_back_ledger_ends_with_3(tmp_path):
-    capped = Office(scene(tmp_path / "a", ("shop",), align="given", ledger={"cap_attribute": 17.9}))
+    capped = Office(
+        federation(tmp_path / "a", ("shop",), align="given", ledger={"cap_attribute": 17.9})
+    )
     done = capped.tried("shop", "export", capped.begun()["shop"])
     assert (done.returncode, "no more than 17.9" in done.stderr) == (3, True)
     assert not capped.out("shop").exists()
 
-    rolled = Office(scene(tmp_path / "b", ("shop",), align="given"))
+    rolled = Office(federation(tmp_path / "b", ("shop",), align="given"))
     rolled.model()
     shutil.rmtree(rolled.made.folder / "shop" / "ledger")
     shutil.rmtree(rolled.made.folder / "keys")
@@ -165,7 +167,7 @@ def lying(office, party, honest, verb):
 
 
 def test_points_that_do_not_hold_together_are_refused_and_leave_nothing(tmp_path):
-    office = Office(scene(tmp_path, ("shop",)))
+    office = Office(federation(tmp_path, ("shop",)))
     first = office.begun()["shop"]
     lie, items = lying(office, LABEL_PARTY, first, "align")
     points = decode(items["00000.label"], Points)
@@ -217,7 +219,7 @@ def met(office):
 
 
 def test_common_rows_of_other_points_are_refused_and_others_may_follow(tmp_path):
-    office = Office(scene(tmp_path, ("shop",)))
+    office = Office(federation(tmp_path, ("shop",)))
     told = met(office)
     lie, items = lying(office, LABEL_PARTY, told, "export")
     aligned = decode(items["aligned"], Aligned)
@@ -256,7 +258,7 @@ class Liar:
 
 @pytest.mark.parametrize("lie", ["share", "bitmap"])
 def test_a_label_party_opens_no_release_of_rows_that_it_does_not_prove_to_have(tmp_path, lie):
-    office = Office(scene(tmp_path, ("shop",)))
+    office = Office(federation(tmp_path, ("shop",)))
     told = met(office)
     liar = Liar(office)
     aligned = decode(liar.opened(told, liar.shop)["aligned"], Aligned)
@@ -296,7 +298,7 @@ def test_a_label_party_opens_no_release_of_rows_that_it_does_not_prove_to_have(t
 
 
 def test_a_release_whose_claim_is_not_that_of_the_common_rows_is_refused(tmp_path):
-    office = Office(scene(tmp_path, ("shop",)))
+    office = Office(federation(tmp_path, ("shop",)))
     export = office.written("shop", "export", met(office))[LABEL_PARTY]
     identity = identity_of(office.made, "shop")
     header = open_bundle(Path(export), identity.ca).header
@@ -316,7 +318,7 @@ def test_a_release_whose_claim_is_not_that_of_the_common_rows_is_refused(tmp_pat
 
 
 def test_a_step_that_was_used_is_refused_also_when_the_jobs_folder_is_gone(tmp_path):
-    office = Office(scene(tmp_path, ("shop",)))
+    office = Office(federation(tmp_path, ("shop",)))
     first = office.begun()["shop"]
     met = office.written("shop", "align", first)[LABEL_PARTY]
     (job,) = (tmp_path / "shop" / "state").glob("2*")
@@ -354,7 +356,7 @@ def shortened(data):
 
 
 def test_too_few_common_rows_end_the_job_on_both_sides(tmp_path):
-    office = Office(scene(tmp_path, ("shop",)))
+    office = Office(federation(tmp_path, ("shop",)))
     first = office.begun()["shop"]
     met = office.written("shop", "align", first)[LABEL_PARTY]
     config = office.made.config(LABEL_PARTY)

@@ -20,9 +20,9 @@ from robustness.attacks.by_outsiders import lax_identity
 from robustness.attacks.label_impostor import Impostor
 from robustness.party_processes import (
     as_identity,
+    federation,
     identity_of,
     job_hash,
-    scene,
     serving,
     shaken_hands,
 )
@@ -105,7 +105,7 @@ def test_a_session_is_one_partys_and_those_that_nobody_uses_go(monkeypatch):
 
 
 def test_the_gate_answers_nobody_whose_certificate_names_it_in_another_way(tmp_path):
-    made = scene(tmp_path, ("shop",))
+    made = federation(tmp_path, ("shop",))
     hello = Hello("shop", job_hash(made))
     with serving(made) as (_, address):
         for subject, names in LAX:
@@ -126,7 +126,7 @@ def test_the_gate_answers_nobody_whose_certificate_names_it_in_another_way(tmp_p
 
 def test_a_feature_party_signs_for_nobody_but_the_label_party(tmp_path):
     """A peer whose certificate names the label party as its subject, and what it may show."""
-    made = scene(tmp_path, ("shop",))
+    made = federation(tmp_path, ("shop",))
     lax = lax_identity(tmp_path / "certs", LABEL_PARTY, LABEL_PARTY)
     true = identity_of(made, LABEL_PARTY).cert
     for shown, words in (

@@ -13,7 +13,12 @@ import pyarrow.parquet
 import pytest
 
 import opboost as op
-from opboost.demo.local_federation import LABEL_PARTY, run_scene, started_process, write_scene
+from opboost.demo.local_federation import (
+    LABEL_PARTY,
+    run_federation,
+    started_process,
+    write_federation,
+)
 from opboost.parties.alignment import PsiPeer, kept_secret
 from opboost.protocol.messages import Ack, Aligned, Points, PointsQuery, Poll
 from opboost.protocol.stored_columns import read_column
@@ -34,13 +39,13 @@ def table(people, shift, spelt=lambda i: f"person-{i:06d}"):
     return pa.table({f"x{shift}": values, "id": [spelt(i) for i in people]})
 
 
-def scene(folder, people, **settings):
+def federation(folder, people, **settings):
     """Parties that hold the given people, in the given order; the first is the label party."""
     (_, own), *theirs = people.items()
     label = pa.array([int(value(int(i), 1) > 5) for i in own])
     tables = {name: table(ids, k + 2) for k, (name, ids) in enumerate(theirs)}
     bounds = {f"x{k}": (0.5, 10.5) for k in range(10)}
-    return write_scene(
+    return write_federation(
         folder,
         table(own, 1).append_column("y", label),
         "y",
@@ -81,8 +86,8 @@ def leftovers(folder):
 
 def test_tables_that_overlap_in_part_and_stand_in_any_order_make_one_model(tmp_path):
     people = draw(0, bank=(900, 1000), shop=(800, 1100), telco=(850, 1000))
-    made = scene(tmp_path, people)
-    outcome = run_scene(made, timeout=120)
+    made = federation(tmp_path, people)
+    outcome = run_federation(made, timeout=120)
     common = check_rows(tmp_path, people)
     manifest = outcome.manifests[LABEL_PARTY]
     assert manifest["rows"] == common
@@ -117,7 +122,7 @@ def _cells(model):
 
 def test_ids_of_several_columns_under_other_names_and_spellings_meet(tmp_path):
     people = draw(1, bank=(400, 500), shop=(450, 500))
-    made = scene(tmp_path, people)
+    made = federation(tmp_path, people)
     job = (made.folder / "shop" / "job.toml").read_text()
     for name in (LABEL_PARTY, "shop"):
         spelling = (
@@ -139,13 +144,13 @@ def test_ids_of_several_columns_under_other_names_and_spellings_meet(tmp_path):
     label = {"y": [int(value(int(i), 1) > 5) for i in people["bank"]]}
     two("bank", 1, ("town", lambda i: f"Ｔown-{i % 7}"), ("number", int), label)
     two("shop", 2, ("ort", lambda i: f" TOWN-{i % 7}"), ("nummer", lambda i: f"{i} "))
-    outcome = run_scene(made, timeout=120)
+    outcome = run_federation(made, timeout=120)
     common = set(map(int, people["bank"])) & set(map(int, people["shop"]))
     assert outcome.manifests["shop"]["rows"] == len(common)
 
 
 def test_ids_of_several_columns_need_parts_that_the_job_file_names(tmp_path):
-    made = scene(tmp_path, {"bank": np.arange(200), "shop": np.arange(200)})
+    made = federation(tmp_path, {"bank": np.arange(200), "shop": np.arange(200)})
     config, job = made.config("shop"), made.folder / "shop" / "job.toml"
     config.write_text(config.read_text().replace('id = "id"', 'id = ["number", "branch"]'))
     agreed = job.read_text()
@@ -162,7 +167,7 @@ def test_ids_of_several_columns_need_parts_that_the_job_file_names(tmp_path):
 
 def test_both_sides_may_be_killed_in_the_midst_and_take_it_up_again(tmp_path):
     people = draw(2, bank=(30_000, 36_000), shop=(32_000, 36_000))
-    made = scene(tmp_path, people)
+    made = federation(tmp_path, people)
     state = tmp_path / LABEL_PARTY / "state"
 
     def killed_at(process, kind, count=1):
@@ -196,7 +201,7 @@ def test_both_sides_may_be_killed_in_the_midst_and_take_it_up_again(tmp_path):
 
 def test_parties_that_come_one_after_the_other_are_aligned_when_the_last_is_there(tmp_path):
     people = draw(3, bank=(500, 600), shop=(500, 600), telco=(500, 600))
-    made = scene(tmp_path, people)
+    made = federation(tmp_path, people)
     with serving(made) as (process, address):
         first = started_process([*made.command("shop"), "--connect", address])
         points = tmp_path / LABEL_PARTY / "state"
@@ -219,7 +224,7 @@ def test_parties_that_come_one_after_the_other_are_aligned_when_the_last_is_ther
 @pytest.mark.parametrize("stern", [LABEL_PARTY, "shop"])
 def test_too_few_common_rows_end_with_3_and_nothing_is_released(tmp_path, stern):
     people = {"bank": np.arange(400), "shop": np.arange(250, 700)}
-    made = scene(tmp_path, people)
+    made = federation(tmp_path, people)
     config = made.config(stern)
     text = config.read_text()
     config.write_text(text.replace('id = "id"\n', 'id = "id"\nminimum_rows = 151\n'))
@@ -241,7 +246,7 @@ def test_too_few_common_rows_end_with_3_and_nothing_is_released(tmp_path, stern)
 
 def test_an_id_that_stands_twice_and_a_set_that_is_too_large_are_refused(tmp_path):
     people = {"bank": np.arange(300), "shop": np.arange(300)}
-    made = scene(tmp_path, people)
+    made = federation(tmp_path, people)
     pa.parquet.write_table(table([*range(200), 5, 7, 7], 2), tmp_path / "shop" / "table.parquet")
     with serving(made) as (_, address):
         command = [*made.command("shop"), "--connect", address]
@@ -262,7 +267,7 @@ def test_an_id_that_stands_twice_and_a_set_that_is_too_large_are_refused(tmp_pat
 
 def test_points_that_cannot_be_used_are_refused_and_the_party_may_come_again(tmp_path):
     people = draw(4, bank=(300, 400), shop=(350, 400))
-    made = scene(tmp_path, people)
+    made = federation(tmp_path, people)
     with serving(made) as (serve, address):
         connection, welcome = shaken_hands(made, address, identity_of(made, "shop"))
         job, tag = welcome.job, bytes(16)
@@ -315,7 +320,7 @@ def test_points_that_cannot_be_used_are_refused_and_the_party_may_come_again(tmp
 
 def test_a_party_whose_state_was_lost_is_told_to_begin_a_new_job(tmp_path):
     people = draw(5, bank=(300, 400), shop=(350, 400), telco=(300, 400))
-    made = scene(tmp_path, people)
+    made = federation(tmp_path, people)
     with serving(made) as (_, address):
         shop = started_process([*made.command("shop"), "--connect", address])
         wait_for(lambda: list((tmp_path / LABEL_PARTY / "state").glob("*/parties/shop/*.raised")))
@@ -332,7 +337,7 @@ def test_a_party_whose_state_was_lost_is_told_to_begin_a_new_job(tmp_path):
 
 
 def test_where_rows_are_given_nobody_aligns(tmp_path):
-    made = scene(tmp_path, {"bank": np.arange(200), "shop": np.arange(200)}, align="given")
+    made = federation(tmp_path, {"bank": np.arange(200), "shop": np.arange(200)}, align="given")
     with serving(made) as (_, address):
         connection, welcome = shaken_hands(made, address, identity_of(made, "shop"))
         with pytest.raises(op.PeerError, match="Rows are given in this job"):

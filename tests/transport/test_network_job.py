@@ -20,7 +20,12 @@ import pytest
 
 import opboost as op
 from opboost.config.job_file import load_feature
-from opboost.demo.local_federation import LABEL_PARTY, run_scene, started_process, wait_for_address
+from opboost.demo.local_federation import (
+    LABEL_PARTY,
+    run_federation,
+    started_process,
+    wait_for_address,
+)
 from opboost.ledger.open_ledger import open_ledger
 from opboost.protocol.messages import Ack, Poll, SplitQuery, SplitValues, Values, encode
 from opboost.transport.feature import join_job as joining
@@ -32,9 +37,9 @@ from robustness.party_processes import (
     NAMES,
     ROWS,
     columns,
+    federation,
     identity_of,
     joined,
-    scene,
     serving,
     shaken_hands,
     stop,
@@ -46,8 +51,8 @@ from tests.support.workers import in_time
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     """A job of three processes that ended well, and what they said of it."""
-    made = scene(tmp_path_factory.mktemp("finished"), ledger={"cap_attribute": 18.0})
-    return made, run_scene(made, timeout=120)
+    made = federation(tmp_path_factory.mktemp("finished"), ledger={"cap_attribute": 18.0})
+    return made, run_federation(made, timeout=120)
 
 
 @pytest.fixture
@@ -160,14 +165,14 @@ def no_secret_is_written(folder):
 
 
 def test_a_party_may_leave_and_come_back_and_the_label_party_may_die(tmp_path):
-    made = scene(tmp_path, ("shop",))
+    made = federation(tmp_path, ("shop",))
     label = made.command(LABEL_PARTY)
     process = started_process(label)
     (left,) = joined(made, wait_for_address(process), "--leave")
     assert left["phase"] == "released"
     os.kill(process.pid, signal.SIGKILL)  # before, while or after it trains
     process.communicate()
-    gate_is_gone(tmp_path)
+    label_server_is_gone(tmp_path)
     with serving(made) as (process, _):
         wait_for(lambda: list((tmp_path / LABEL_PARTY / "state").glob("*/parties/shop/query")))
         os.kill(process.pid, signal.SIGKILL)  # while it waits for the answer
@@ -187,7 +192,7 @@ def test_a_party_may_leave_and_come_back_and_the_label_party_may_die(tmp_path):
 
 
 def test_an_answer_that_cannot_be_true_is_refused_at_the_gate(tmp_path):
-    made = scene(tmp_path, ("shop",))
+    made = federation(tmp_path, ("shop",))
     with serving(made) as (process, address):
         joined(made, address, "--leave")
         query_file = "*/parties/shop/query"
@@ -210,7 +215,7 @@ def test_an_answer_that_cannot_be_true_is_refused_at_the_gate(tmp_path):
 
 
 def test_a_party_that_is_revoked_in_mid_job_is_turned_away_after_a_restart(tmp_path):
-    made = scene(tmp_path, ("shop",))
+    made = federation(tmp_path, ("shop",))
     with serving(made) as (_, address):
         shaken_hands(made, address, identity_of(made, "shop"))[0].close()
     config = made.config(LABEL_PARTY)
@@ -220,11 +225,11 @@ def test_a_party_that_is_revoked_in_mid_job_is_turned_away_after_a_restart(tmp_p
         shaken_hands(made, address, identity_of(made, "shop"))
 
 
-def gate_is_gone(folder):
-    wait_for(lambda: not any(str(folder) in line for line in gates()))
+def label_server_is_gone(folder):
+    wait_for(lambda: not any(str(folder) in line for line in label_servers()))
 
 
-def gates():
+def label_servers():
     found = []
     for entry in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
@@ -235,7 +240,7 @@ def gates():
 
 
 def test_a_feature_party_that_is_killed_starts_again_and_is_charged_once(tmp_path):
-    made = scene(tmp_path)
+    made = federation(tmp_path)
     with serving(made) as (process, address):
         for delay in (0.9, 1.3, 1.7):
             victim = started_process([*made.command("shop"), "--connect", address])
@@ -252,7 +257,7 @@ def test_a_feature_party_that_is_killed_starts_again_and_is_charged_once(tmp_pat
 
 
 def test_a_release_over_the_cap_ends_with_3_before_a_byte_leaves(tmp_path):
-    made = scene(tmp_path, ("shop",), ledger={"cap_attribute": 17.9}, align="given")
+    made = federation(tmp_path, ("shop",), ledger={"cap_attribute": 17.9}, align="given")
     with serving(made) as (_, address):
         refused = subprocess.run(
             [*made.command("shop"), "--connect", address], capture_output=True, text=True
@@ -264,7 +269,7 @@ def test_a_release_over_the_cap_ends_with_3_before_a_byte_leaves(tmp_path):
 
 
 def test_another_job_file_is_refused_with_both_hashes(tmp_path):
-    made = scene(tmp_path, ("shop",))
+    made = federation(tmp_path, ("shop",))
     with serving(made) as (_, address):
         job = made.folder / "shop" / "job.toml"
         job.write_text(job.read_text() + "# a word more\n")
@@ -276,7 +281,7 @@ def test_another_job_file_is_refused_with_both_hashes(tmp_path):
 
 
 def test_rows_in_another_order_are_refused_before_anything_is_drawn(tmp_path):
-    made = scene(tmp_path, ("shop",), align="given")
+    made = federation(tmp_path, ("shop",), align="given")
     table = columns(NAMES[3:5], IDS[::-1])
     pa.parquet.write_table(table, tmp_path / "shop" / "table.parquet")
     with serving(made) as (_, address):
@@ -290,7 +295,7 @@ def test_rows_in_another_order_are_refused_before_anything_is_drawn(tmp_path):
 
 
 def test_plaintext_has_a_loud_name_and_stays_on_loopback(tmp_path):
-    made = scene(tmp_path, ("shop",))
+    made = federation(tmp_path, ("shop",))
     loud = "--insecure-plaintext-on-loopback"
     with serving(made, loud) as (process, address):
         with pytest.raises(op.PeerError):
@@ -312,7 +317,7 @@ def test_metrics_are_served_on_request(tmp_path):
 
     from opboost.transport.label.job_metrics import serving_metrics
 
-    made = scene(tmp_path, ("shop",))
+    made = federation(tmp_path, ("shop",))
     state = tmp_path / LABEL_PARTY / "state"
     with serving_metrics("127.0.0.1:0", state) as port:
         page = urlopen(f"http://127.0.0.1:{port}/metrics").read().decode()
@@ -341,7 +346,7 @@ def test_the_verb_makes_kits_and_refuses_to_overwrite(tmp_path):
 
 
 def test_certificates_are_checked_before_a_peer_would(tmp_path):
-    made = scene(tmp_path, ("shop",))
+    made = federation(tmp_path, ("shop",))
     config = made.config("shop")
     text = config.read_text()
     for change, status, words in (
@@ -372,7 +377,7 @@ def test_certificates_are_checked_before_a_peer_would(tmp_path):
 
 
 def test_a_wrong_authority_ends_at_once_with_a_sentence(tmp_path):
-    made = scene(tmp_path, ("shop",))
+    made = federation(tmp_path, ("shop",))
     new_kit("bank", tmp_path / "other")
     with serving(made) as (_, address):
         ca = tmp_path / "certs" / "shop" / "ca.pem"
@@ -387,7 +392,7 @@ def test_a_wrong_authority_ends_at_once_with_a_sentence(tmp_path):
 
 
 def test_a_label_party_that_is_not_there_is_told_with_status_4(tmp_path):
-    made = scene(tmp_path, ("shop",))
+    made = federation(tmp_path, ("shop",))
     config = made.config("shop")
     config.write_text(config.read_text() + "\n[limits]\nconnect_seconds = 0.3\n")
     status, _, words = run("join", "-c", config, "--connect", "127.0.0.1:9")
@@ -397,7 +402,7 @@ def test_a_label_party_that_is_not_there_is_told_with_status_4(tmp_path):
 
 def test_a_party_that_is_done_does_not_wait_long_for_one_that_is_gone(tmp_path, monkeypatch):
     monkeypatch.setattr(joining, "CONFIRM_SECONDS", 0.3)
-    made, said = scene(tmp_path, ("shop",)), []
+    made, said = federation(tmp_path, ("shop",)), []
     file = made.config("shop")
     file.write_text(file.read_text() + "\n[limits]\nconnect_seconds = 100000\n")
     config = load_feature(file)
@@ -410,7 +415,7 @@ def test_a_party_that_is_done_does_not_wait_long_for_one_that_is_gone(tmp_path, 
 
 
 def test_a_party_does_not_join_twice_at_once(tmp_path):
-    made = scene(tmp_path, ("shop", "telco"), align="given")
+    made = federation(tmp_path, ("shop", "telco"), align="given")
     with serving(made) as (_, address):
         waiting = started_process([*made.command("shop"), "--connect", address])
         wait_for(lambda: list((tmp_path / LABEL_PARTY / "state").glob("*/parties/shop/sent")))
@@ -423,7 +428,7 @@ def test_a_party_does_not_join_twice_at_once(tmp_path):
 
 
 def test_a_label_that_cannot_be_learned_is_refused_before_parties_are_let_in(tmp_path):
-    made = scene(tmp_path, ("shop",))
+    made = federation(tmp_path, ("shop",))
     table = columns(NAMES[:2]).append_column("ill", pa.array(np.ones(ROWS, dtype=int)))
     pa.parquet.write_table(table, tmp_path / LABEL_PARTY / "table.parquet")
     status, _, words = run("serve", "-c", made.config(LABEL_PARTY))
@@ -433,7 +438,7 @@ def test_a_label_that_cannot_be_learned_is_refused_before_parties_are_let_in(tmp
 
 
 def test_two_label_parties_do_not_share_a_state(tmp_path):
-    made = scene(tmp_path, ("shop",))
+    made = federation(tmp_path, ("shop",))
     with serving(made):
         status, _, words = run("serve", "-c", made.config(LABEL_PARTY))
     assert status == 2

@@ -19,7 +19,12 @@ import pytest
 
 import opboost as op
 from opboost.columns.dataframes import OutColumn
-from opboost.demo.local_federation import LABEL_PARTY, run_scene, started_process, wait_for_address
+from opboost.demo.local_federation import (
+    LABEL_PARTY,
+    run_federation,
+    started_process,
+    wait_for_address,
+)
 from opboost.errors import ColumnError, ParameterError, PeerError
 from opboost.parties.label.label_party import LabelParty
 from opboost.protocol.messages import Cuts, SplitQuery, Welcome, encode
@@ -27,7 +32,7 @@ from opboost.transport.label.job_folder import JobRecord, PartyFolder
 from opboost.transport.label.receive_columns import taken_schema
 from robustness.bundle_office import Office
 from robustness.command_line import run
-from robustness.party_processes import BOUNDS, DATA, NAMES, scene, stop, wait_for
+from robustness.party_processes import BOUNDS, DATA, NAMES, federation, stop, wait_for
 
 TRAINED = np.arange(400)
 OWN = NAMES[:2]
@@ -45,13 +50,13 @@ def people(rows, names, label=False):
 def trained(tmp_path_factory):
     """A scene whose parties have trained a model on the first 400 people."""
     folder = tmp_path_factory.mktemp("trained")
-    made = scene(folder, align="given")
+    made = federation(folder, align="given")
     for name in (LABEL_PARTY, *made.parties):
         table = people(TRAINED, THEIRS.get(name, OWN), name == LABEL_PARTY)
         pa.parquet.write_table(table, folder / name / "table.parquet")
     config = made.config(LABEL_PARTY)
     config.write_text(f"{config.read_text()}denoise = true\n")
-    run_scene(made, timeout=120)
+    run_federation(made, timeout=120)
     return made
 
 
@@ -331,7 +336,7 @@ def numbers(rows, names, seed=0):
     return pd.DataFrame(drawn, columns=names)
 
 
-class House:
+class Organisation:
     """Parties in one process: a model, and channels for new rows."""
 
     def __init__(self, columns, *, regress=False, denoise="auto", **settings):
@@ -360,8 +365,8 @@ PLAIN = {"shop": [declared("a"), declared("b")], "telco": [declared("c")]}
 
 
 @pytest.fixture(scope="module")
-def house():
-    return House(PLAIN)
+def organisation():
+    return Organisation(PLAIN)
 
 
 @pytest.mark.parametrize(
@@ -384,25 +389,25 @@ def house():
         ({**PLAIN, "telco": [declared("a")]}, "sent column 'shop.a', which the model does not"),
     ],
 )
-def test_columns_that_are_not_the_models_are_refused_by_name(house, columns, said):
+def test_columns_that_are_not_the_models_are_refused_by_name(organisation, columns, said):
     with pytest.raises(PeerError, match=said):
-        house.predicted(columns)
+        organisation.predicted(columns)
 
 
-def test_a_policy_for_gaps_that_changes_no_law_is_the_partys_own_affair(house):
+def test_a_policy_for_gaps_that_changes_no_law_is_the_partys_own_affair(organisation):
     with pytest.raises(op.ColumnError, match="'c'"):
-        house.predicted(gaps=["c"])
-    found = house.predicted({**PLAIN, "telco": [declared("c", missing=5.0)]}, gaps=["c"])
+        organisation.predicted(gaps=["c"])
+    found = organisation.predicted({**PLAIN, "telco": [declared("c", missing=5.0)]}, gaps=["c"])
     assert found.rows.tolist() == list(range(50))
-    assert found.guarantee == house.predicted().guarantee
+    assert found.guarantee == organisation.predicted().guarantee
     np.testing.assert_allclose(found.probabilities.sum(axis=1), 1.0)
     assert set(found.prediction) == {False, True}
 
 
-def test_withheld_codebooks_are_refused_by_the_label_party_too(house, tmp_path):
+def test_withheld_codebooks_are_refused_by_the_label_party_too(organisation, tmp_path):
     with pytest.raises(PeerError, match=r'withholds its codebook.*codebook = "full" under \[party'):
-        house.predicted(codebook="cuts")
-    party = house.party("shop", numbers(50, ["a", "b"]), codebook="cuts")
+        organisation.predicted(codebook="cuts")
+    party = organisation.party("shop", numbers(50, ["a", "b"]), codebook="cuts")
     welcome = Welcome("20260102T030405Z-01020304", bytes(32), b"")
     schema, _ = party.release(welcome)
     record = JobRecord(
@@ -417,7 +422,7 @@ def test_withheld_codebooks_are_refused_by_the_label_party_too(house, tmp_path):
 @pytest.mark.parametrize("denoise", [True, False])
 @pytest.mark.parametrize("regress", [True, False])
 def test_the_answer_is_that_of_one_machine_given_the_same_noise(monkeypatch, denoise, regress):
-    made = House(PLAIN, regress=regress, denoise=denoise)
+    made = Organisation(PLAIN, regress=regress, denoise=denoise)
     tables = {p: numbers(50, [c.name for c in cs], 3) for p, cs in PLAIN.items()}
     parties = [made.party(p, table) for p, table in tables.items()]
     own = numbers(50, ["mine"], 4)
@@ -442,7 +447,7 @@ def test_the_answer_is_that_of_one_machine_given_the_same_noise(monkeypatch, den
 def test_names_are_told_apart_as_in_the_training(settings):
     # Both have a column "a", and the label party one that is called like a feature of theirs.
     same = {"shop": [declared("a"), declared("mine")], "telco": [declared("a")]}
-    made = House(same, **settings)
+    made = Organisation(same, **settings)
     found = made.predicted()
     assert found.rows.tolist() == list(range(50))
     assert len(found.prediction) == 50
@@ -455,14 +460,14 @@ def test_names_are_told_apart_as_in_the_training(settings):
     made.predicted(dict(reversed(same.items())))
 
 
-def test_rows_without_a_label_are_not_learnt_from_and_need_what_the_model_takes(house):
-    channels = [op.MemoryChannel(house.party("shop", numbers(50, ["a", "b"])))]
+def test_rows_without_a_label_are_not_learnt_from_and_need_what_the_model_takes(organisation):
+    channels = [op.MemoryChannel(organisation.party("shop", numbers(50, ["a", "b"])))]
     with pytest.raises(ParameterError, match="no label to learn"):
         LabelParty(numbers(50, ["mine"]), None).train(channels)
     with pytest.raises(ParameterError, match="need features=, or ids"):
         LabelParty(None, None)
     with pytest.raises(ColumnError, match="'mine' is needed by the model"):
-        LabelParty(numbers(50, ["other"]), None).predict(house.model, channels)
+        LabelParty(numbers(50, ["other"]), None).predict(organisation.model, channels)
 
 
 def test_a_column_that_no_row_sent_is_a_gap_and_another_share_is_refused(tmp_path):

@@ -18,7 +18,7 @@ from opboost.transport.label.job_folder import newest_receipt
 from opboost.transport.label.label_job import new_job, read_data
 from robustness.bundle_office import Office
 from robustness.command_line import run
-from robustness.party_processes import identity_of, scene, serving
+from robustness.party_processes import federation, identity_of, serving
 from tests.support.version_1 import ALIGNED_1, HELLO_1, RECEIPT_1
 
 BOTH = "holds messages of version 1, and this release of OpBoost speaks version 2"
@@ -43,7 +43,7 @@ def told(status, words, *, damaged=False):
 
 
 def test_a_label_party_does_not_go_on_with_a_job_of_version_1(tmp_path):
-    made = scene(tmp_path, ("shop",), align="given")
+    made = federation(tmp_path, ("shop",), align="given")
     config, folder = begun(made)
     status, _, words = run("serve", "-c", made.config(LABEL_PARTY))
     told(status, words)
@@ -62,7 +62,7 @@ def test_a_label_party_does_not_go_on_with_a_job_of_version_1(tmp_path):
 
 
 def test_a_feature_party_does_not_go_on_with_a_job_of_version_1(tmp_path):
-    made = scene(tmp_path, ("shop",), align="given")
+    made = federation(tmp_path, ("shop",), align="given")
     with serving(made) as (_, address):
         (job,) = (tmp_path / LABEL_PARTY / "state").glob("2*")
         own = tmp_path / "shop" / "state" / job.name
@@ -72,7 +72,7 @@ def test_a_feature_party_does_not_go_on_with_a_job_of_version_1(tmp_path):
 
 
 def test_bundles_and_jobs_by_bundles_of_version_1_are_refused_by_both_sides(tmp_path):
-    office = Office(scene(tmp_path, ("shop",), align="given"))
+    office = Office(federation(tmp_path, ("shop",), align="given"))
     first = Path(office.begun()["shop"])
     old = tmp_path / "old.bundle"
     old.write_bytes(first.read_bytes().replace(b"BUNDLE 2", b"BUNDLE 1", 1))
@@ -106,7 +106,7 @@ def test_receipts_of_version_1_still_show_that_a_ledger_was_rolled_back(tmp_path
 
 
 def test_a_party_of_version_1_is_told_of_both_versions_before_it_logs_in(tmp_path):
-    made = scene(tmp_path, ("shop",), align="given")
+    made = federation(tmp_path, ("shop",), align="given")
     with serving(made) as (_, address):
         connection = Connection(address, "shop", LABEL_PARTY, identity_of(made, "shop"))
         for step in ("hello", "rows"):

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from opboost.config.job_file import load_feature, load_label
-from opboost.demo.local_federation import LABEL_PARTY, LocalFederation, write_scene
+from opboost.demo.local_federation import LABEL_PARTY, LocalFederation, write_federation
 from opboost.errors import PeerError, PrivacyError
 from opboost.protocol import envelope
 from opboost.protocol.messages import Receipt, SplitQuery, decode
@@ -26,14 +26,14 @@ from opboost.transport.shared.bundle_file import MARK, Header, _measured, _signe
 from opboost.transport.shared.bundle_steps import Tools, check_items, check_sizes, pair_of
 from opboost.transport.shared.tls import Identity, check_certificate, check_receipt, read_identity
 from robustness.fuzz.mutate import spoilt, spoilt_json
-from robustness.fuzz.target import FuzzDrill, Target, law
-from robustness.fuzz.targets.messages import resealed
+from robustness.fuzz.target import FuzzDrill, Target, distribution
+from robustness.fuzz.targets.messages import repacked
 from robustness.fuzz.targets.streams import framed, parts, spoilt_stream
 
 ROWS = 120
 
 
-def _scene(folder: Path) -> LocalFederation:
+def _federation(folder: Path) -> LocalFederation:
     numbers = np.random.default_rng(0)
     ids = pa.array([f"p{i:03d}" for i in range(ROWS)])
     hidden = numbers.uniform(0, 100, ROWS)
@@ -42,14 +42,14 @@ def _scene(folder: Path) -> LocalFederation:
     booster = {"num_boost_round": 3, "max_depth": 2, "nthread": 1}
     bounds = {"a": (0, 100), "b": (0, 100)}
     tables = {"shop": theirs}
-    return write_scene(folder, own, "y", tables, bounds, epsilon=2.0, booster=booster)
+    return write_federation(folder, own, "y", tables, bounds, epsilon=2.0, booster=booster)
 
 
 @lru_cache(maxsize=1)
 def _made(folder: Path) -> dict[int, Path]:
     """A whole job by bundles: what each step wrote."""
-    scene = _scene(folder)
-    bank, shop = load_label(scene.config(LABEL_PARTY)), load_feature(scene.config("shop"))
+    federation = _federation(folder)
+    bank, shop = load_label(federation.config(LABEL_PARTY)), load_feature(federation.config("shop"))
     out = folder / "out"
     found = {1: label_bundles.begin(bank, out).written[0].path}
     for number, verb in ((2, "align"), (4, "export"), (6, "answer")):
@@ -80,7 +80,7 @@ def _cut(data: bytes) -> tuple[bytes, bytes]:
     begin = len(MARK) + 8
     size = int.from_bytes(data[len(MARK) : begin], "big")
     header = data[begin : begin + size]
-    items = Header.from_bytes(header).sealed_size()
+    items = Header.from_bytes(header).bundle_size()
     return header, data[begin + size : begin + size + items]
 
 
@@ -115,7 +115,9 @@ def _prepare_outside(home: Path) -> FuzzDrill:
     def feed(data: bytes) -> None:
         file.write_bytes(data)
         bundle = open_bundle(file, tools.identity.ca)
-        law(Header.from_bytes(bundle.header.to_bytes()) == bundle.header, "a header says other")
+        distribution(
+            Header.from_bytes(bundle.header.to_bytes()) == bundle.header, "a header says other"
+        )
         check_sizes(bundle)
         shutil.rmtree(inside, ignore_errors=True)
         inside.mkdir()
@@ -131,7 +133,7 @@ def _spoilt_item(rng: Random, name: str, data: bytes, others: list[bytes]) -> by
         return spoilt_stream(rng, data, others)
     if rng.random() < 0.2:
         return spoilt(rng, data, others)
-    return resealed(spoilt(rng, data[len(envelope.MARK) + 32 :], others))
+    return repacked(spoilt(rng, data[len(envelope.MARK) + 32 :], others))
 
 
 def _prepare_inside(number: int, home: Path) -> FuzzDrill:
@@ -180,7 +182,7 @@ def _prepare_query(home: Path) -> FuzzDrill:
     party = feature_party(shop, open_ledger(shop.ledger))
 
     def make(rng: Random) -> bytes:
-        return resealed(spoilt(rng, good[len(envelope.MARK) + 32 :]))
+        return repacked(spoilt(rng, good[len(envelope.MARK) + 32 :]))
 
     def feed(data: bytes) -> None:
         query = decode(data, SplitQuery)

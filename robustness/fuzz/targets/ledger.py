@@ -156,7 +156,7 @@ def _spoilt_row(rng: Random, db: sqlite3.Connection, row: tuple) -> None:
 def _prepare_receipts(home: Path) -> FuzzDrill:
     from opboost.protocol.envelope import MARK
     from opboost.protocol.messages import encode
-    from robustness.fuzz.targets.messages import resealed, samples
+    from robustness.fuzz.targets.messages import repacked, samples
 
     good = encode(samples()["receipt"][0])
     folder = home / "receipts"
@@ -165,7 +165,7 @@ def _prepare_receipts(home: Path) -> FuzzDrill:
     def make(rng: Random) -> bytes:
         if rng.random() < 0.3:
             return spoilt(rng, good)
-        return resealed(spoilt(rng, good[len(MARK) + 32 :]))
+        return repacked(spoilt(rng, good[len(MARK) + 32 :]))
 
     def feed(data: bytes) -> None:
         (folder / "receipt").write_bytes(data)

@@ -45,7 +45,7 @@ from opboost.protocol.messages import (
 from opboost.psi.blinding import Secret
 from opboost.psi.row_keys import key_digests
 from robustness.fuzz.mutate import INTEGERS, plain, spoilt, spoilt_json, text
-from robustness.fuzz.target import FuzzDrill, Target, law
+from robustness.fuzz.target import FuzzDrill, Target, distribution
 
 JOB = "20260102T030405Z-00000000"
 GRID = op.Domain(1, 10)
@@ -113,7 +113,7 @@ def samples() -> dict[str, list[Any]]:
     return by_kind
 
 
-def resealed(body: bytes) -> bytes:
+def repacked(body: bytes) -> bytes:
     """The bytes of a message with this body and its right digest."""
     return MARK + hashlib.sha256(body).digest() + body
 
@@ -186,7 +186,7 @@ def _by_field(rng: Random, message: Any) -> bytes:
     for _ in range(rng.choice((1, 1, 2))):
         row = _struct(rng, message.ARROW, row)
     marked = _marked(rng, message)
-    return resealed(_written(marked, [pa.RecordBatch.from_pylist([row], schema=marked)]))
+    return repacked(_written(marked, [pa.RecordBatch.from_pylist([row], schema=marked)]))
 
 
 def _marked(rng: Random, message: Any) -> pa.Schema:
@@ -202,29 +202,29 @@ def _by_schema(rng: Random, message: Any) -> bytes:
     batch = pa.RecordBatch.from_pylist([row], schema=marked)
     way = rng.randrange(6)
     if way == 0:
-        return resealed(_written(marked, [batch], compression=rng.choice(("zstd", "lz4"))))
+        return repacked(_written(marked, [batch], compression=rng.choice(("zstd", "lz4"))))
     if way == 1:
-        return resealed(_written(marked, [batch] * rng.choice((0, 2, 9))))
+        return repacked(_written(marked, [batch] * rng.choice((0, 2, 9))))
     if way == 2:
-        return resealed(_written(marked, [pa.RecordBatch.from_pylist([row] * 3, schema=marked)]))
+        return repacked(_written(marked, [pa.RecordBatch.from_pylist([row] * 3, schema=marked)]))
     if way == 3:
         names = list(marked.names)
         rng.shuffle(names)
         other = batch.select(names)
-        return resealed(_written(other.schema, [other]))
+        return repacked(_written(other.schema, [other]))
     if way == 4:
         place = rng.randrange(len(marked))
         changed = [f.name if i != place else text(rng)[:50] for i, f in enumerate(marked)]
         changed = [name.encode(errors="replace").decode() for name in changed]
         other = batch.rename_columns(changed)
-        return resealed(_written(other.schema.with_metadata(marked.metadata), [other]))
+        return repacked(_written(other.schema.with_metadata(marked.metadata), [other]))
     place = rng.randrange(len(marked))
     kind = rng.choice(
         (pa.null(), pa.int8(), pa.large_string(), pa.dictionary(pa.int8(), pa.string()))
     )
     other = marked.set(place, pa.field(marked.names[place], kind))
     empty = [pa.nulls(1, f.type) if i == place else batch.column(i) for i, f in enumerate(other)]
-    return resealed(_written(other, [pa.record_batch(empty, schema=other)]))
+    return repacked(_written(other, [pa.record_batch(empty, schema=other)]))
 
 
 def _prepare(kind: str, home: Path) -> FuzzDrill:
@@ -238,7 +238,7 @@ def _prepare(kind: str, home: Path) -> FuzzDrill:
         if way < 0.05:
             return spoilt(rng, rng.choice(whole), others)
         if way < 0.5:
-            return resealed(spoilt(rng, rng.choice(bodies), others))
+            return repacked(spoilt(rng, rng.choice(bodies), others))
         if way < 0.93:
             return _by_field(rng, rng.choice(messages[kind]))
         return _by_schema(rng, rng.choice(messages[kind]))
@@ -249,11 +249,11 @@ def _prepare(kind: str, home: Path) -> FuzzDrill:
 def _feed(kind: Any, data: bytes) -> None:
     version_of(data)  # what the gate looks at before anybody has logged in
     message = decode(data, kind)
-    law(decode(encode(message), kind) == message, "decode(encode(m)) is not m")
+    distribution(decode(encode(message), kind) == message, "decode(encode(m)) is not m")
     if isinstance(message, Schema):
         for column in message.private():
             again = ColumnSchema(json.dumps(column_to_dict(column))).column()
-            law(repr(again) == repr(column), "a column's description says another column")
+            distribution(repr(again) == repr(column), "a column's description says another column")
             column.release_names()
     if isinstance(message, Welcome) and message.receipt:
         decode(message.receipt, Receipt)

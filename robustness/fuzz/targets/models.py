@@ -87,7 +87,7 @@ def _described(rng: Random, files: dict[str, bytes]) -> bytes:
     return zipped({**files, "estimator.json": spoilt_json(rng, files["estimator.json"])})
 
 
-def _laws(rng: Random, files: dict[str, bytes]) -> bytes:
+def _distributions(rng: Random, files: dict[str, bytes]) -> bytes:
     """The posterior with other arrays."""
     with np.load(io.BytesIO(files["posterior.npz"])) as known:
         arrays = dict(known)
@@ -208,7 +208,11 @@ TARGETS = [
         most=1_000,
     ),
     Target(
-        "model: posterior", "user", ERRORS, partial(_prepare, "xgboost", True, _laws), most=1_000
+        "model: posterior",
+        "user",
+        ERRORS,
+        partial(_prepare, "xgboost", True, _distributions),
+        most=1_000,
     ),
     *(
         Target(

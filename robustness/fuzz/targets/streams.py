@@ -38,7 +38,7 @@ from opboost.psi.row_keys import key_digests
 from opboost.storage import atomic_files
 from opboost.transport.label.receive_columns import check_column_file
 from robustness.fuzz.mutate import INTEGERS, number, spoilt, spoilt_json
-from robustness.fuzz.target import FuzzDrill, Target, law
+from robustness.fuzz.target import FuzzDrill, Target, distribution
 from robustness.fuzz.targets.messages import JOB, columns
 
 ROWS = 400
@@ -87,7 +87,7 @@ def _lists(home: Path) -> FuzzDrill:
         count, packed = parts(data)
         found = unpack_integers(packed, int.from_bytes(count, "big"))
         again = unpack_integers(pack_integers(found), len(found))
-        law(np.array_equal(found, again), "a packed list says other numbers")
+        distribution(np.array_equal(found, again), "a packed list says other numbers")
 
     return FuzzDrill(make, feed)
 
@@ -123,8 +123,10 @@ def _coded(home: Path) -> FuzzDrill:
         symbols, rows, table, words = parts(data)
         coder = Coder.unpacked(int.from_bytes(symbols, "big", signed=True), table)
         codes = coder.decode(words, int.from_bytes(rows, "big"))
-        law(not len(codes) or int(codes.max()) < coder.symbols, "a code lies beyond its table")
-        law(coder.encode(codes) == words, "codes are encoded in another way")
+        distribution(
+            not len(codes) or int(codes.max()) < coder.symbols, "a code lies beyond its table"
+        )
+        distribution(coder.encode(codes) == words, "codes are encoded in another way")
 
     return FuzzDrill(make, feed)
 
@@ -137,7 +139,7 @@ def _schema() -> Schema:
 def _files(home: Path) -> list[Path]:
     """Streams of released columns as a feature party writes them."""
     numbers = np.random.default_rng(0)
-    spool = OutgoingColumns(home)
+    outgoing = OutgoingColumns(home)
     gaps = numbers.random(ROWS) < 0.1
     made = []
     for private in columns():
@@ -146,8 +148,8 @@ def _files(home: Path) -> list[Path]:
             low = 0 if private.mapping is None else 1
             drawn = numbers.integers(low, top, ROWS)
             made.append(OutColumn(name, drawn, gaps if private.flagged() else None))
-    spool.add(made)
-    return spool.coded(withheld=[False] * len(made))
+    outgoing.add(made)
+    return outgoing.coded(withheld=[False] * len(made))
 
 
 def _stream(schema: pa.Schema, batches: list[pa.RecordBatch], **options: object) -> bytes:
@@ -243,11 +245,13 @@ def _prepare_files(check: bool, home: Path) -> FuzzDrill:
         atomic_files.add_checksum(target)
         read_head(target)
         head, column = read_column(target)
-        law(len(column.codes) == head.rows, "a column has other rows than its head")
+        distribution(len(column.codes) == head.rows, "a column has other rows than its head")
         again = ColumnHead.from_schema(head.to_schema())
-        law(again.to_schema().equals(head.to_schema(), check_metadata=True), "a head says other")
+        distribution(
+            again.to_schema().equals(head.to_schema(), check_metadata=True), "a head says other"
+        )
         if column.book is not None:
-            law(len(column.values) == head.rows, "codes have no values")
+            distribution(len(column.values) == head.rows, "codes have no values")
 
     return FuzzDrill(make, feed)
 
@@ -275,7 +279,7 @@ def _prepare_points(home: Path) -> FuzzDrill:
         Shown.of(JOB, [points], AlignRules(minimum_rows=1))
         check_on_curve(data)
         raised = secret.raised(data)
-        law(len(raised) == len(data), "raising changes the number of points")
+        distribution(len(raised) == len(data), "raising changes the number of points")
         distinct(raised)
 
     return FuzzDrill(make, feed)
@@ -291,9 +295,9 @@ def _prepare_common(home: Path) -> FuzzDrill:
 
     def feed(data: bytes) -> None:
         common = Common.from_bytes(data)
-        law(common.to_bytes() == data, "the common rows are written in another way")
+        distribution(common.to_bytes() == data, "the common rows are written in another way")
         rows = common.rows(digests)
-        law(len(rows) == common.size, "there are other common rows than it says")
+        distribution(len(rows) == common.size, "there are other common rows than it says")
         unpacked(data[40:], 50)
 
     return FuzzDrill(make, feed)
@@ -332,7 +336,9 @@ def _prepare_values(home: Path) -> FuzzDrill:
 
     def feed(data: bytes) -> None:
         file.with_suffix(".values").write_bytes(atomic_files.with_checksum(data))
-        law(read_values(file).astype("<i8").tobytes() == data, "values are written in another way")
+        distribution(
+            read_values(file).astype("<i8").tobytes() == data, "values are written in another way"
+        )
 
     return FuzzDrill(lambda rng: spoilt(rng, good), feed)
 

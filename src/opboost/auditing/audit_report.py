@@ -27,7 +27,7 @@ class PairAudit:
         return self.lower > self.promised
 
     @property
-    def beyond_law(self) -> bool:
+    def beyond_distribution(self) -> bool:
         """Whether the samples prove that they do not come from the law that was certified."""
         return self.lower > self.exact
 
@@ -75,7 +75,7 @@ class Audit:
                     f"The loss of {p.x} and {p.y} is at least {p.lower:.4g}; "
                     f"promised are {p.promised:.4g}."
                 )
-            elif p.beyond_law:
+            elif p.beyond_distribution:
                 found.append(
                     f"The loss of {p.x} and {p.y} is at least {p.lower:.4g}; the certified law "
                     f"has {p.exact:.4g}, so something else is sampled."

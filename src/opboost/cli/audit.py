@@ -112,9 +112,11 @@ def _print(names: list[str], one: Audit) -> None:
     )
     for title in ("pair", "promised", "exact", "at least", "of exact", "seen at"):
         table.add_column(title, justify="left" if title in ("pair", "seen at") else "right")
-    worst_first = sorted(one.pairs, key=lambda p: (not (p.broken or p.beyond_law), -p.reached))
+    worst_first = sorted(
+        one.pairs, key=lambda p: (not (p.broken or p.beyond_distribution), -p.reached)
+    )
     for p in worst_first[:_SHOWN]:
-        mark = " BROKEN" if p.broken else " NOT THE LAW" if p.beyond_law else ""
+        mark = " BROKEN" if p.broken else " NOT THE LAW" if p.beyond_distribution else ""
         table.add_row(
             f"{_value(p.x)}, {_value(p.y)}",
             _level(p.promised),

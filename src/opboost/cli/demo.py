@@ -70,14 +70,14 @@ def demo(
 
 
 def _print_federation(found: Demo) -> None:
-    houses = Table(title="Whom they have in common")
-    houses.add_column("known to")
-    houses.add_column("people", justify="right")
+    organisations = Table(title="Whom they have in common")
+    organisations.add_column("known to")
+    organisations.add_column("people", justify="right")
     for name, count in found.aligned.people.items():
-        houses.add_row(name, f"{count:,}")
-    houses.add_row("all of them", f"{found.aligned.common:,}")
-    houses.caption = f"by private set intersection, {found.aligned.seconds:.1f} s"
-    stdout().print(houses)
+        organisations.add_row(name, f"{count:,}")
+    organisations.add_row("all of them", f"{found.aligned.common:,}")
+    organisations.caption = f"by private set intersection, {found.aligned.seconds:.1f} s"
+    stdout().print(organisations)
     sent = Table(title=f"What left each laboratory: {found.rows} people, over mutual TLS")
     for title in ("party", "columns", "bytes", "ε a cell", "ε a person"):
         sent.add_column(title, justify="left" if title == "party" else "right")

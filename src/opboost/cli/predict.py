@@ -78,7 +78,7 @@ def _with_peers(
 
     console = stderr()
     with ExitStack() as stack:
-        gate = stack.enter_context(LabelServerProcess())  # it loads while this process does
+        label_server = stack.enter_context(LabelServerProcess())  # it loads while this process does
         from opboost.config.job_file import load_label
         from opboost.transport.label.run_over_network import predict_with_peers
 
@@ -87,7 +87,7 @@ def _with_peers(
         return predict_with_peers(
             found,
             model,
-            gate,
+            label_server,
             insecure_plaintext=plaintext,
             again=again,
             watch=board.update,

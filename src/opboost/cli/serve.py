@@ -49,7 +49,7 @@ def serve(
 
     console = stderr()
     with ExitStack() as stack:
-        gate = stack.enter_context(LabelServerProcess())  # it loads while this process does
+        label_server = stack.enter_context(LabelServerProcess())  # it loads while this process does
         from opboost.config.job_file import load_label
         from opboost.transport.label.job_metrics import serving_metrics
         from opboost.transport.label.run_over_network import serve as run
@@ -59,7 +59,7 @@ def serve(
         board = stack.enter_context(LiveView(console))
         manifest = run(
             found,
-            gate,
+            label_server,
             insecure_plaintext=insecure_plaintext_on_loopback,
             again=again,
             watch=board.update,

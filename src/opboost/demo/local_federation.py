@@ -44,7 +44,7 @@ class LocalFederation:
         return python_command("-m", "opboost", verb, "-c", config, "--format", "json", *more)
 
 
-def write_scene(
+def write_federation(
     folder: Path,
     label_table: pa.Table,
     label: str,
@@ -77,8 +77,8 @@ def write_scene(
         new_kit(name, folder / "certs")
         table = label_table if name == LABEL_PARTY else tables[name]
         pa.parquet.write_table(table, home / "table.parquet")
-    scene = LocalFederation(folder, names)
-    scene.config(LABEL_PARTY).write_text(
+    federation = LocalFederation(folder, names)
+    federation.config(LABEL_PARTY).write_text(
         _party(LABEL_PARTY, {"listen": listen}, limits or {})
         + f'[label]\ncolumn = "{label}"\n\n[booster]\nkind = "xgboost"\n'
         + f"params = {_inline(booster or {})}\n"
@@ -90,13 +90,13 @@ def write_scene(
             if c != "id"
         )
         caps = "".join(f"{key} = {value}\n" for key, value in (ledger or {}).items())
-        scene.config(name).write_text(
+        federation.config(name).write_text(
             _party(name, {"connect": "127.0.0.1:1", **(party or {})}, limits or {})
             + f'[ledger]\nfolder = "ledger"\nkey = "../keys/{name}.key"\n{caps}\n'
             + f"[grid]\nlower = 1\nupper = {cells}\n\n"
             + f'[mechanism]\nkind = "clamp-map"\nepsilon = {epsilon}\n\n{columns}'
         )
-    return scene
+    return federation
 
 
 def _party(name: str, settings: Mapping[str, str], limits: Mapping[str, int]) -> str:
@@ -123,26 +123,26 @@ Between = Callable[[str, str], str]
 """Given a party's name and the label party's address: where that party shall connect to."""
 
 
-def run_scene(
-    scene: LocalFederation,
+def run_federation(
+    federation: LocalFederation,
     *,
     timeout: float = 600.0,
     between: Between = lambda name, address: address,
 ) -> PartyOutcome:
     """Start every party as a process of its own and wait until the model is written."""
     port = free_port()
-    config = scene.config(LABEL_PARTY)
+    config = federation.config(LABEL_PARTY)
     text = config.read_text()
     config.write_text(re.sub(r"listen = .*", f'listen = "127.0.0.1:{port}"', text))
     started = time.perf_counter()
     with ExitStack() as stack:
-        serving = stack.enter_context(started_process(scene.command(LABEL_PARTY)))
+        serving = stack.enter_context(started_process(federation.command(LABEL_PARTY)))
         address = f"127.0.0.1:{port}"
         joining = {
             name: stack.enter_context(
-                started_process([*scene.command(name), "--connect", between(name, address)])
+                started_process([*federation.command(name), "--connect", between(name, address)])
             )
-            for name in scene.parties
+            for name in federation.parties
         }
         processes = {LABEL_PARTY: serving, **joining}
         try:

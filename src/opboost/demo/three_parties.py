@@ -21,7 +21,12 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 
 from opboost._typing import FloatArray, IntArray
-from opboost.demo.local_federation import LABEL_PARTY, PartyOutcome, run_scene, write_scene
+from opboost.demo.local_federation import (
+    LABEL_PARTY,
+    PartyOutcome,
+    run_federation,
+    write_federation,
+)
 from opboost.estimators import load
 
 OWN = ["smoothness error", "texture error", "symmetry error", "mean symmetry"]
@@ -117,7 +122,7 @@ def _federated(
     tables = {
         name: train.select([*columns, "id"]).take(known[name]) for name, columns in LABS.items()
     }
-    scene = write_scene(
+    federation = write_federation(
         folder,
         train.select([*OWN, "id", "ill"]).take(known[LABEL_PARTY]),
         "ill",
@@ -127,7 +132,7 @@ def _federated(
         cells=cells,
         booster=BOOSTER,
     )
-    return run_scene(scene)
+    return run_federation(federation)
 
 
 def _sent(name: str, manifest: dict[str, Any], epsilon: float) -> Sent:

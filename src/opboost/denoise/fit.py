@@ -62,7 +62,7 @@ class Denoiser:
         member = self.members[number % len(self.members)]
         return drawn(member, self.pairing, outputs, self.groups.place(y), number, seed)
 
-    def law(self) -> JointDistribution:
+    def distribution(self) -> JointDistribution:
         """What rows without a label tell about themselves."""
         return JointDistribution.of(self.members[0], self.pairing, self.groups)
 

@@ -24,14 +24,24 @@ class ClampedLaplace:
 
     def draw(self, x: IntArray, source: Source, start: int) -> IntArray:
         """A side, then a geometric distance along it; clamped."""
-        law = geometric_of(self.decay)
+        distribution = geometric_of(self.decay)
         n = len(x)
-        words = source.words(1 + law.levels, start, start + n)
+        words = source.words(1 + distribution.levels, start, start + n)
         out = np.empty(n, dtype=np.int64)
         undecided = np.empty(n, dtype=np.bool_)
         lower, upper = np.int64(self.outputs.L), np.int64(self.outputs.R)
         right = np.uint64(word_floor(self._right))
-        if draw_laplace(x, lower, upper, words, right, law.thresholds, law.guides, out, undecided):
+        if draw_laplace(
+            x,
+            lower,
+            upper,
+            words,
+            right,
+            distribution.thresholds,
+            distribution.guides,
+            out,
+            undecided,
+        ):
             for i in np.flatnonzero(undecided).tolist():
                 out[i] = self.exact(int(x[i]), words[:, i].tolist(), source.further(start + i))
         return out

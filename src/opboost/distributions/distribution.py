@@ -34,6 +34,6 @@ class Distribution(Protocol):
         ...
 
 
-def loss(law: Distribution, x: int, y: int) -> float:
+def loss(distribution: Distribution, x: int, y: int) -> float:
     """The worst log-ratio of the pair, either way, rounded up."""
-    return max(law.gain(x, y), law.gain(y, x))
+    return max(distribution.gain(x, y), distribution.gain(y, x))

@@ -67,27 +67,31 @@ def geometric_of(decay: Decay) -> Geometric:
     while decay.power(BASE**levels, 64)[1] > 1:
         levels += 1
     shape = (levels, BASE)
-    law = Geometric(
+    distribution = Geometric(
         decay,
         np.full(shape, 2**64 - 1, dtype=np.uint64),
         np.empty(shape, dtype=np.uint16),
         np.zeros(shape, dtype=np.uint64),
     )
     for level in range(levels):
-        _fill_level(law, level)
-    return law
+        _fill_level(distribution, level)
+    return distribution
 
 
-def _fill_level(law: Geometric, level: int) -> None:
-    last = level == law.levels - 1
+def _fill_level(distribution: Geometric, level: int) -> None:
+    last = level == distribution.levels - 1
     count = BASE if last else BASE - 1
     for d in range(count):
-        law.thresholds[level, d] = word_floor(
-            lambda bits, d=d: law.digit_cumulative(level, d, bits)  # type: ignore[misc]
+        distribution.thresholds[level, d] = word_floor(
+            lambda bits, d=d: distribution.digit_cumulative(level, d, bits)  # type: ignore[misc]
         )
-    law.powers[level, 0] = 2**64 - 1
+    distribution.powers[level, 0] = 2**64 - 1
     for d in range(1, BASE):
-        law.powers[level, d] = min(law.decay.power(d * BASE**level, 64)[0], 2**64 - 1)
+        distribution.powers[level, d] = min(
+            distribution.decay.power(d * BASE**level, 64)[0], 2**64 - 1
+        )
     starts = np.arange(BASE, dtype=np.uint64) << np.uint64(64 - DIGIT_BITS)
     # A word reaches as many digits as there are thresholds at or below it; the scan begins there.
-    law.guides[level] = np.searchsorted(law.thresholds[level, :count], starts, side="right")
+    distribution.guides[level] = np.searchsorted(
+        distribution.thresholds[level, :count], starts, side="right"
+    )

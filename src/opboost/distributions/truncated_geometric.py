@@ -71,13 +71,21 @@ def draw_within(
     decay: Decay, x: IntArray, lower: IntArray, upper: IntArray, source: Source, start: int
 ) -> IntArray:
     """One two-sided draw a value on ``lower[i]..upper[i]``; x is clamped to that range first."""
-    law = geometric_of(decay)
+    distribution = geometric_of(decay)
     n = len(x)
-    words = source.words(1 + law.levels, start, start + n)
+    words = source.words(1 + distribution.levels, start, start + n)
     out = np.empty(n, dtype=np.int64)
     undecided = np.empty(n, dtype=np.bool_)
     if draw_two_sided(
-        x, lower, upper, words, law.powers, law.thresholds, law.guides, out, undecided
+        x,
+        lower,
+        upper,
+        words,
+        distribution.powers,
+        distribution.thresholds,
+        distribution.guides,
+        out,
+        undecided,
     ):
         for i in np.flatnonzero(undecided).tolist():
             ends, more = (int(lower[i]), int(upper[i])), source.further(start + i)

@@ -49,9 +49,9 @@ def save(estimator: Any, path: str | Path) -> None:
         estimator.trained_.save(model)
         members = {"estimator.json": description.encode(), model.name: model.read_bytes()}
     if estimator._posterior is not None:
-        laws = io.BytesIO()
-        np.savez(laws, **estimator._posterior.arrays())
-        members[_POSTERIOR] = laws.getvalue()
+        distributions = io.BytesIO()
+        np.savez(distributions, **estimator._posterior.arrays())
+        members[_POSTERIOR] = distributions.getvalue()
     with atomic_files.placing(target, alone=True) as partial, atomic_files.naming(target):
         _zipped(members, partial)
 
@@ -134,8 +134,10 @@ def load(path: str | Path) -> OpBoostClassifier | OpBoostRegressor:
         made: OpBoostClassifier | OpBoostRegressor
         made = _rebuilt(description, module, name, members[name])
         if _POSTERIOR in members:
-            laws = read_inner_archive(members[_POSTERIOR])
-            arrays = {key.removesuffix(".npy"): read_array(data) for key, data in laws.items()}
+            distributions = read_inner_archive(members[_POSTERIOR])
+            arrays = {
+                key.removesuffix(".npy"): read_array(data) for key, data in distributions.items()
+            }
             made._posterior = Posterior.of_arrays(made._layout, arrays)
         return made
     except DataError:

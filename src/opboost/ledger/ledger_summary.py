@@ -112,18 +112,18 @@ class _Events:
         self._migrated = migrated
         self.lines: list[dict[str, Any]] = []
         self._releases: dict[int, dict[str, Any]] = {}
-        self._meetings: dict[str, dict[str, Any]] = {}
+        self._psi_sessions: dict[str, dict[str, Any]] = {}
         self._released: dict[str, dict[str, str]] = {}
 
     def add(self, entry: Entry) -> None:
         """Add an entry's line, or complete an earlier one."""
         body = entry.body
         if entry.kind == "aligned":
-            if body["job"] not in self._meetings:
+            if body["job"] not in self._psi_sessions:
                 raise entry.damaged()
-            meeting = self._meetings[body["job"]]
-            sizes = meeting["what"].removesuffix(UNFINISHED)
-            meeting["what"] = f"{sizes}: {body['common']:,} in common"
+            psi_session = self._psi_sessions[body["job"]]
+            sizes = psi_session["what"].removesuffix(UNFINISHED)
+            psi_session["what"] = f"{sizes}: {body['common']:,} in common"
             return
         if entry.kind in ("commit", "abort"):
             self._close(entry, body)
@@ -142,7 +142,7 @@ class _Events:
         elif entry.kind == "align":
             sizes = f"alignment of {body['rows']:,} rows with {body['theirs']:,}"
             line["what"] = sizes + UNFINISHED
-            self._meetings[body["job"]] = line
+            self._psi_sessions[body["job"]] = line
         else:
             line["columns"] = self._asked(body)
             line["what"] = f"split values: {sum(body['cuts'].values())} cuts"

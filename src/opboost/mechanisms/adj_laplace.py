@@ -52,7 +52,7 @@ class AdjLaplace(Mechanism):
         """Both levels multiplied by ``factor``."""
         return replace(self, eps_prt=self.eps_prt * factor, eps_ner=self.eps_ner * factor)
 
-    def _build_law(self) -> Distribution:
+    def _build_distribution(self) -> Distribution:
         return CellRuns(
             Partition(None, self.theta),
             Decay.of_rate(Fraction(self.eps_prt)),

@@ -147,7 +147,7 @@ class AdjMap(Mechanism):
         eps_prt = alpha * self.theta * epsilon / (alpha + self.theta / self.domain.span)
         return two_sided_printed(math.exp(-eps_prt / 2), distance // self.theta)
 
-    def _build_law(self) -> Distribution:
+    def _build_distribution(self) -> Distribution:
         whole = self.guarantee().total
         if not fits_table(self.domain.size, whole / self.domain.span):
             return CellRuns(

@@ -36,7 +36,7 @@ class ClampMap(OneLevel):
         """epsilon-dLDP."""
         return DLDP(self.epsilon, self.domain)
 
-    def _build_law(self) -> Distribution:
+    def _build_distribution(self) -> Distribution:
         rate = Fraction(self.epsilon)
         if not fits_table(self.domain.size, self.epsilon):
             return ClampedLaplace(self.domain, Decay.of_rate(rate))

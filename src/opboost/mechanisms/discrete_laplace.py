@@ -53,5 +53,5 @@ class DiscreteLaplace(Mechanism):
         """The level multiplied by ``factor``."""
         return replace(self, epsilon=self.epsilon * factor)
 
-    def _build_law(self) -> Distribution:
+    def _build_distribution(self) -> Distribution:
         return ClampedLaplace(OUTPUTS, Decay.of_rate(Fraction(self.epsilon)))

@@ -41,7 +41,7 @@ class GlobalMap(OneLevel):
     def _gamma_as_printed(self, distance: int) -> float:
         return self._gamma_bound(distance)
 
-    def _build_law(self) -> Distribution:
+    def _build_distribution(self) -> Distribution:
         cells, span = self.domain.size, self.domain.span
         rate = Fraction(self.epsilon) / 2
         if not fits_table(cells, self.epsilon):

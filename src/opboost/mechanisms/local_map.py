@@ -74,7 +74,7 @@ class LocalMap(Mechanism):
             return 1.0
         return two_sided_bound(math.exp(-self.epsilon / 2), distance - 1, self.domain.size)
 
-    def _build_law(self) -> Distribution:
+    def _build_distribution(self) -> Distribution:
         partition, rate = self.partition, Fraction(self.epsilon) / 2
         if not fits_table(self.domain.size, self.epsilon):
             return CellRuns(partition, None, Decay.of_rate(rate), self.domain)

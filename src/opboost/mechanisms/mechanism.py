@@ -62,7 +62,7 @@ class Mechanism(ABC):
         """The promise that a proof gives (docs/proofs)."""
 
     @abstractmethod
-    def _build_law(self) -> Distribution:
+    def _build_distribution(self) -> Distribution:
         """The exact law; built once for equal mechanisms."""
 
     @abstractmethod
@@ -114,23 +114,27 @@ class Mechanism(ABC):
         """
         values = checked_integers(x)
         self._check_inside(values, outside)
-        law = law_of(self)
-        _check_sampler(sampler, law)
+        distribution = distribution_of(self)
+        _check_sampler(sampler, distribution)
         generator = default_rng(rng)
         flat = np.clip(values, self.domain.L, self.domain.R).reshape(-1)
-        if not isinstance(law, IntegerTable):
+        if not isinstance(distribution, IntegerTable):
             flat = flat.astype(np.int64, copy=False)  # their sums and differences need the room
-        out = np.empty(flat.shape, dtype=np.promote_types(values.dtype, law.outputs.dtype()))
+        out = np.empty(
+            flat.shape, dtype=np.promote_types(values.dtype, distribution.outputs.dtype())
+        )
 
         def draw(begin: int, end: int) -> None:
             source = generator.open()
             for start in range(begin, end, CHUNK_VALUES):
                 piece = flat[start : min(start + CHUNK_VALUES, end)]
                 if sampler == "inverse":
-                    assert isinstance(law, IntegerTable)
-                    out[start : start + len(piece)] = law.draw_inverse(piece, source, start)
+                    assert isinstance(distribution, IntegerTable)
+                    out[start : start + len(piece)] = distribution.draw_inverse(
+                        piece, source, start
+                    )
                 else:
-                    out[start : start + len(piece)] = law.draw(piece, source, start)
+                    out[start : start + len(piece)] = distribution.draw(piece, source, start)
 
         _in_threads(draw, flat.size, _thread_count(threads, flat.size, generator))
         return out.reshape(values.shape)
@@ -155,12 +159,12 @@ class Mechanism(ABC):
     def pmf(self, x: int) -> FloatArray:
         """The probabilities of all outputs from ``x``, in the order of ``outputs``."""
         self._check_matrix(rows=1)
-        return law_of(self).mass(self.domain.clamp(x))
+        return distribution_of(self).mass(self.domain.clamp(x))
 
     @property
     def outputs(self) -> Domain:
         """Every output lies here: the grid, unless the mechanism says otherwise."""
-        return law_of(self).outputs
+        return distribution_of(self).outputs
 
     def transition_matrix(self) -> FloatArray:
         """``[x, y]`` is the probability of output y from x, both counted from the lower end.
@@ -168,8 +172,8 @@ class Mechanism(ABC):
         Cost: O(cells²) memory; grids above 4,096 cells are refused.
         """
         self._check_matrix()
-        law = law_of(self)
-        return np.array([law.mass(x) for x in range(self.domain.L, self.domain.R + 1)])
+        distribution = distribution_of(self)
+        return np.array([distribution.mass(x) for x in range(self.domain.L, self.domain.R + 1)])
 
     def _check_matrix(self, rows: int | None = None) -> None:
         entries = (rows or self.domain.size) * self.outputs.size
@@ -188,12 +192,12 @@ class Mechanism(ABC):
         >>> set(weights.sum(axis=1)) == {2**bits}
         True
         """
-        law = law_of(self)
-        if not isinstance(law, IntegerTable):
+        distribution = distribution_of(self)
+        if not isinstance(distribution, IntegerTable):
             raise ParameterError(
                 f"A law of {self.domain.size} cells is held in closed form, not as a table."
             )
-        return np.array(law.weights, dtype=object), law.bits
+        return np.array(distribution.weights, dtype=object), distribution.bits
 
     def loss(self, x: int, y: int) -> float:
         """The exact worst log-ratio for this pair over all outputs, rounded up to a float.
@@ -201,7 +205,7 @@ class Mechanism(ABC):
         Never above ``guarantee().bound(x, y)``.  A value outside the grid counts as the nearest
         end of it.
         """
-        return loss(law_of(self), self.domain.clamp(x), self.domain.clamp(y))
+        return loss(distribution_of(self), self.domain.clamp(x), self.domain.clamp(y))
 
     def exact_epsilon(self) -> float:
         """The worst loss per unit of distance, over all pairs, rounded up.
@@ -209,7 +213,7 @@ class Mechanism(ABC):
         Losses chain (the loss of a pair is at most the sum of the losses of the steps between
         them), so the worst pair is a pair of neighbours.
         """
-        return law_of(self).step_loss()
+        return distribution_of(self).step_loss()
 
     def gamma(self, distance: int, kind: GammaKind = "exact") -> float:
         """The chance that two values at this distance keep their order, at least.
@@ -294,8 +298,12 @@ def checked_integers(x: ArrayLike) -> IntArray:
     return values
 
 
-def _check_sampler(sampler: str, law: Distribution) -> None:
-    known = ("auto", "alias", "inverse") if isinstance(law, IntegerTable) else ("auto", "digits")
+def _check_sampler(sampler: str, distribution: Distribution) -> None:
+    known = (
+        ("auto", "alias", "inverse")
+        if isinstance(distribution, IntegerTable)
+        else ("auto", "digits")
+    )
     if sampler not in known:
         raise ParameterError(
             f"sampler must be one of {', '.join(map(repr, known))} for this law; got {sampler!r}. "
@@ -304,6 +312,6 @@ def _check_sampler(sampler: str, law: Distribution) -> None:
 
 
 @lru_cache(maxsize=64)
-def law_of(mechanism: Mechanism) -> Distribution:
+def distribution_of(mechanism: Mechanism) -> Distribution:
     """The law of a mechanism, built once for equal mechanisms."""
-    return mechanism._build_law()
+    return mechanism._build_distribution()

@@ -33,9 +33,9 @@ class Piecewise(OneLevel):
 
     def __post_init__(self) -> None:
         OneLevel.__post_init__(self)
-        law = self._law()
-        reach = max(abs(self.domain.L), abs(self.domain.R)) + law.window
-        if max(law.window * law.s, reach) >= 2**60:
+        distribution = self._distribution()
+        reach = max(abs(self.domain.L), abs(self.domain.R)) + distribution.window
+        if max(distribution.window * distribution.s, reach) >= 2**60:
             raise ParameterError(
                 f"Piecewise at epsilon={self.epsilon!r} spreads {self.domain.size} cells beyond "
                 "64 bits. Use a coarser grid or a larger epsilon."
@@ -45,16 +45,18 @@ class Piecewise(OneLevel):
         """epsilon-LDP."""
         return LDP(self.epsilon)
 
-    def _law(self) -> PiecewiseDensity:
+    def _distribution(self) -> PiecewiseDensity:
         return PiecewiseDensity(self.domain, ratio_below(Fraction(self.epsilon) / 2), self.clipped)
 
-    def _build_law(self) -> Distribution:
-        law = self._law()
+    def _build_distribution(self) -> Distribution:
+        distribution = self._distribution()
         if not (self.clipped and fits_table(self.domain.size, self.epsilon / self.domain.span)):
-            return law
+            return distribution
         cells = [int(v) for v in self.domain.values()]
-        masses = [[law.exact_mass(x, y) for y in cells] for x in cells]
-        common = 2 * (law.s.numerator**3) * (law.s.denominator**3) * self.domain.span
+        masses = [[distribution.exact_mass(x, y) for y in cells] for x in cells]
+        common = (
+            2 * (distribution.s.numerator**3) * (distribution.s.denominator**3) * self.domain.span
+        )
         scale = common << (RATIO_BITS + 256)
         rows = [[int(mass * scale) for mass in row] for row in masses]
         return table(self.domain, rows, self.epsilon, self.epsilon)

@@ -45,7 +45,7 @@ class RandomizedResponse(OneLevel):
         """As the paper's table has it: at one less than the distance."""
         return self._gamma_bound(distance - 1)
 
-    def _build_law(self) -> Distribution:
+    def _build_distribution(self) -> Distribution:
         cells, ratio = self.domain.size, ratio_below(Fraction(self.epsilon))
         if not fits_table(cells, self.epsilon / self.domain.span):
             return KeepOrRedraw(self.domain, ratio)

@@ -11,7 +11,7 @@ import numpy as np
 from opboost._typing import BoolArray, IntArray
 from opboost.distributions.uniform_kernel import draw_coins
 from opboost.errors import DataError, ParameterError
-from opboost.mechanisms.mechanism import CHUNK_VALUES, Mechanism, law_of
+from opboost.mechanisms.mechanism import CHUNK_VALUES, Mechanism, distribution_of
 from opboost.promises import Flagged, checked_epsilon
 from opboost.randomness.exact import SLACK, exp_bounds, float_above, log_ratio
 from opboost.randomness.streams import Rng, default_rng
@@ -103,9 +103,9 @@ class WithMissing:
         present = self.mechanism.domain.clamp(x if x is not None else y)  # type: ignore[arg-type]
         lie, bits = self.integer_flag()
         flag = log_ratio((1 << bits) - lie, lie)
-        law = law_of(self.mechanism)
-        for_present = law.gain(present, self.constant)
-        for_missing = law.gain(self.constant, present)
+        distribution = distribution_of(self.mechanism)
+        for_present = distribution.gain(present, self.constant)
+        for_missing = distribution.gain(self.constant, present)
         if np.isinf(max(for_present, for_missing)):
             return float("inf")
         return float_above(max(flag, flag + Fraction(for_present), Fraction(for_missing) - flag))

@@ -92,7 +92,7 @@ class Answering(Protocol):
         """The party's name."""
         ...
 
-    def meeting(self, welcome: Welcome) -> Meeting:
+    def psi_session(self, welcome: Welcome) -> PsiSession:
         """The party's side of an alignment."""
         ...
 
@@ -105,7 +105,7 @@ class Answering(Protocol):
         ...
 
 
-class Meeting(Protocol):
+class PsiSession(Protocol):
     """A feature party's side of an alignment."""
 
     def begin(self, theirs: Iterable[Points]) -> None:
@@ -163,25 +163,25 @@ class MemoryChannel:
 
     def offer(self, welcome: Welcome, side: PsiPeer) -> None:
         """Hand the label party's points over."""
-        self._meeting = self._party.meeting(decode(encode(welcome), Welcome))
+        self._psi_session = self._party.psi_session(decode(encode(welcome), Welcome))
         self._offered = [decode(encode(piece), Points) for piece in side.pieces()]
-        self._meeting.begin(self._offered)
+        self._psi_session.begin(self._offered)
 
     def met(self, side: PsiPeer) -> Match:
         """What the party's points have in common with the label party's."""
-        theirs = [decode(self._counted(encode(p)), Points) for p in self._meeting.pieces()]
+        theirs = [decode(self._counted(encode(p)), Points) for p in self._psi_session.pieces()]
         doubled = b"".join(at_once(side.doubled, theirs))
-        back = self._meeting.raised(self._offered)
+        back = self._psi_session.raised(self._offered)
         raised = b"".join(decode(self._counted(encode(p)), Points).points for p in back)
         return side.met(raised, doubled)
 
     def tell(self, aligned: Aligned, proof: RowProof) -> None:
         """Tell the party which rows are common; each proves that it knows them."""
         told = decode(encode(aligned), Aligned)
-        claim = decode(self._counted(encode(self._meeting.claim(told))), Claim)
+        claim = decode(self._counted(encode(self._psi_session.claim(told))), Claim)
         agreed = proof.answered(claim, aligned.count)
         answer = Proof(aligned.job, agreed.label)
-        self._meeting.finish(told, decode(encode(answer), Proof))
+        self._psi_session.finish(told, decode(encode(answer), Proof))
 
     def forget(self) -> None:
         """Let go of the label party's points."""

@@ -97,7 +97,7 @@ class RowSideFile:
             rows, people = (self._folder / kind.format(self._number) for kind in (ROWS, PEOPLE))
             self._rows = stack.enter_context(atomic_files.writing(rows, mode=0o600))
             if self._people:
-                self._sealed = stack.enter_context(atomic_files.writing(people, mode=0o600))
+                self._encrypted = stack.enter_context(atomic_files.writing(people, mode=0o600))
             self._files = stack.pop_all()
         return self
 
@@ -110,7 +110,7 @@ class RowSideFile:
                 writer.write_batch(pa.record_batch([ids], _PEOPLE))
             nonce, about = secrets.token_bytes(_NONCE), _about(self._number, self._pieces)
             sealed = self._box.encrypt(nonce, stream.getvalue().to_pybytes(), about)
-            self._sealed.write(framed([nonce + sealed]))
+            self._encrypted.write(framed([nonce + sealed]))
         self._pieces += 1
 
     def __exit__(self, *error: Any) -> None:

@@ -32,8 +32,8 @@ def beta(
     >>> round(beta(m, [1, 2, 2], [8, 9]), 4)
     0.983
     """
-    law = _Distributions(mechanism)
-    below, above = law.of(left), law.of(right)
+    distribution = _Distributions(mechanism)
+    below, above = distribution.of(left), distribution.of(right)
     with np.errstate(divide="ignore"):
         stays_right = np.exp(np.log1p(-np.minimum(above, 1)).sum(axis=0))
     if kind == "exact":

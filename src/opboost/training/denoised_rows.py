@@ -134,7 +134,13 @@ def learnable(
     found = Denoised(layout, sent, denoiser, cuts, seed)
     means = np.bincount(groups.of, y) / np.maximum(np.bincount(groups.of), 1)
     posterior = Posterior(
-        layout, sent, cuts, denoiser.law(), means if task == "regression" else None, "draws", seed
+        layout,
+        sent,
+        cuts,
+        denoiser.distribution(),
+        means if task == "regression" else None,
+        "draws",
+        seed,
     )
     verdict: Verdict | None = None
     best: Any = posterior.way
@@ -203,14 +209,14 @@ def _compared(
         drawn(model, denoiser.pairing, outputs[seen], group, k, found.seed) for k in range(draws)
     ]
     better = trained(as_release(layout, shown, sent, states), draws)
-    law = JointDistribution.of(model, denoiser.pairing, denoiser.groups)
-    chance = law.chances(outputs[held])
+    distribution = JointDistribution.of(model, denoiser.pairing, denoiser.groups)
+    chance = distribution.chances(outputs[held])
     many = np.repeat(held, DRAWS_PER_ROW)
     clean = as_release(
         layout,
         rows_of(released, many),
         sent,
-        [law.guesses(outputs[held], chance, DRAWS_PER_ROW, found.seed)],
+        [distribution.guesses(outputs[held], chance, DRAWS_PER_ROW, found.seed)],
     )
     guesses = better.predict(matrix(clean, many)).reshape(len(held), DRAWS_PER_ROW, -1)
     spread = guesses.var(axis=1, ddof=1)[:, 0] / DRAWS_PER_ROW

@@ -45,7 +45,7 @@ class Posterior:
     layout: Layout
     sent: float
     cuts: Cuts
-    law: JointDistribution
+    distribution: JointDistribution
     means: FloatArray | None
     way: Literal["draws", "groups"]
     seed: int
@@ -61,11 +61,11 @@ class Posterior:
 
     def _piece(self, trained: Trained, released: ReleasedColumns, own: Matrix) -> FloatArray:
         outputs: Outputs = outputs_in(self.layout, released, own, self.sent, self.cuts)
-        chance = self.law.chances(outputs)
+        chance = self.distribution.chances(outputs)
         if self.way == "groups":
             # A product of matrices would round a row's sum in a way that hangs on its neighbours.
             return chance if self.means is None else (chance * self.means).sum(axis=1)
-        guessed = self.law.guesses(outputs, chance, DRAWS_PER_ROW, self.seed)
+        guessed = self.distribution.guesses(outputs, chance, DRAWS_PER_ROW, self.seed)
         many = np.repeat(np.arange(len(own)), DRAWS_PER_ROW)
         clean = as_release(self.layout, rows_of(released, many), self.sent, [guessed])
         found = trained.predict(self.layout.values(clean, own[many]))
@@ -74,14 +74,14 @@ class Posterior:
 
     def arrays(self) -> dict[str, Any]:
         """All that :meth:`of_arrays` needs beside the layout."""
-        member = self.law.member
+        member = self.distribution.member
         found: dict[str, Any] = {
             "sent": self.sent,
             "seed": self.seed,
             "way": self.way,
-            "pairs": np.array(self.law.pairing.pairs, dtype=np.int64).reshape(-1, 2),
-            "alone": np.array(self.law.pairing.alone, dtype=np.int64),
-            "share": self.law.share,
+            "pairs": np.array(self.distribution.pairing.pairs, dtype=np.int64).reshape(-1, 2),
+            "alone": np.array(self.distribution.pairing.alone, dtype=np.int64),
+            "share": self.distribution.share,
             "constant": member.constant,
             "pi": member.pi,
             "P": member.P,
@@ -114,16 +114,16 @@ class Posterior:
         _fits(all(sizes[a] * sizes[b] <= MAX_PAIR_CELLS for a, b in pairs))
         pairing = Pairing(space, pairs, alone)
         index = pairing.paired_space().index()
-        law = _law(arrays, pairing, index)
-        groups = len(law.share)
+        distribution = _distribution(arrays, pairing, index)
+        groups = len(distribution.share)
         means = None
         if "means" in names:
             means = np.asarray(arrays["means"], dtype=np.float64)
             _fits(means.shape == (groups,))
-        return cls(layout, sent, cuts, law, means, way, seed)
+        return cls(layout, sent, cuts, distribution, means, way, seed)
 
 
-def _law(arrays: Mapping[str, Any], pairing: Pairing, index: Index) -> JointDistribution:
+def _distribution(arrays: Mapping[str, Any], pairing: Pairing, index: Index) -> JointDistribution:
     """The law of the arrays; compiled loops trust their shapes, so these are looked at here."""
     for name in ("constant", "pi", "P", "share"):
         _fits(arrays[name].dtype.kind == "f" and bool(np.isfinite(arrays[name]).all()))

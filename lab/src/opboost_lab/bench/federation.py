@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from opboost._typing import FloatArray, IntArray
-from opboost.demo.local_federation import LABEL_PARTY, run_scene, write_scene
+from opboost.demo.local_federation import LABEL_PARTY, run_federation, write_federation
 from opboost.estimators import load
 from opboost.runtime.child_processes import python_command
 from opboost_lab.counting_proxy import CountingProxy
@@ -78,7 +78,7 @@ def run(size: Size, epsilon: float = 0.64) -> Run:
             theirs = names[first : first + size.theirs]
             tables[f"party-{p + 1}"] = train.select(theirs).append_column("id", ids)
         own = train.select(names[: size.own]).append_column("id", ids)
-        scene = write_scene(
+        federation = write_federation(
             Path(folder),
             own.append_column("y", pa.array(y)),
             "y",
@@ -95,7 +95,7 @@ def run(size: Size, epsilon: float = 0.64) -> Run:
             return relays[name].address
 
         plain, training, plain_auc = _plain(Path(folder), train, y, X_test, y_test)
-        outcome = run_scene(scene, between=between)
+        outcome = run_federation(federation, between=between)
         model = load(Path(folder) / LABEL_PARTY / "model.opboost")
     test = pa.table(dict(zip(names, X_test.T, strict=True)))
     chances = model.predict_proba(test.select(list(model.feature_names_in_)))[:, 1]

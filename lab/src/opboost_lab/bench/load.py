@@ -33,13 +33,13 @@ from opboost.demo.local_federation import (
     free_port,
     started_process,
     wait_for_address,
-    write_scene,
+    write_federation,
 )
 from opboost.errors import OpBoostError
 from opboost.runtime.child_processes import python_command
 from opboost_lab.bench.process_usage import child_of, peak_mb
 
-GATE = "opboost.transport.label.label_server"
+LABEL_SERVER = "opboost.transport.label.label_server"
 LIMIT_MB = 1024
 """The gate's ``memory_mb``, which is the default."""
 
@@ -105,15 +105,15 @@ class Result:
 def run(load: Load) -> Result:
     """Prepare, send, train a few trees, and send the same bytes plainly."""
     with tempfile.TemporaryDirectory() as folder:
-        scene = _scene(Path(folder), load)
+        federation = _federation(Path(folder), load)
         started = time.perf_counter()
-        _prepared(scene)
+        _prepared(federation)
         preparing = time.perf_counter() - started
         files = sorted(Path(folder).glob("party-*/state/*/*.arrow"))
         streams = [file.read_bytes() for file in files]
-        gate_mb, label_mb, begun = _sent(scene)
-        ends = {name: _end(scene, name) for name in scene.parties}
-        (model,) = (scene.folder / LABEL_PARTY / "state").glob("*/manifest.json")
+        gate_mb, label_mb, begun = _sent(federation)
+        ends = {name: _end(federation, name) for name in federation.parties}
+        (model,) = (federation.folder / LABEL_PARTY / "state").glob("*/manifest.json")
         training = model.stat().st_mtime - max(ends.values())
         return Result(
             load,
@@ -128,7 +128,7 @@ def run(load: Load) -> Result:
         )
 
 
-def _scene(folder: Path, load: Load) -> LocalFederation:
+def _federation(folder: Path, load: Load) -> LocalFederation:
     rng = np.random.default_rng(0)
     ids = pa.array([f"p{i:08d}" for i in range(load.rows)])
     tables, score = {}, np.zeros(load.rows)
@@ -141,7 +141,7 @@ def _scene(folder: Path, load: Load) -> LocalFederation:
         )
     y = pa.array((score > 0).astype(np.int64))
     bounds = {n: (-4.0, 4.0) for table in tables.values() for n in table.column_names if n != "id"}
-    scene = write_scene(
+    federation = write_federation(
         folder,
         pa.table({"id": ids, "y": y}),
         "y",
@@ -151,55 +151,55 @@ def _scene(folder: Path, load: Load) -> LocalFederation:
         booster={"num_boost_round": 5, "max_depth": 3},
         align="given",
     )
-    config = scene.config(LABEL_PARTY)
+    config = federation.config(LABEL_PARTY)
     text = config.read_text().replace("[booster]", "[booster]\ndenoise = false")
     text = re.sub(r"listen = .*", f'listen = "127.0.0.1:{free_port()}"', text)
     config.write_text(text + f"\n[limits]\nmemory_mb = {LIMIT_MB}\n")
-    return scene
+    return federation
 
 
 @contextmanager
-def _serving(scene: LocalFederation) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    with started_process(scene.command(LABEL_PARTY)) as process:
+def _serving(federation: LocalFederation) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    with started_process(federation.command(LABEL_PARTY)) as process:
         try:
             yield process, wait_for_address(process)
         finally:
             process.kill()
 
 
-def _prepared(scene: LocalFederation) -> None:
+def _prepared(federation: LocalFederation) -> None:
     """Let all parties desensitise and send, two at a time, and forget what came."""
-    with _serving(scene) as (_, address):
-        for first in range(0, len(scene.parties), 2):
-            _joined(scene, scene.parties[first : first + 2], address, "--leave")
-    for parties in (scene.folder / LABEL_PARTY / "state").glob("*/parties"):
+    with _serving(federation) as (_, address):
+        for first in range(0, len(federation.parties), 2):
+            _joined(federation, federation.parties[first : first + 2], address, "--leave")
+    for parties in (federation.folder / LABEL_PARTY / "state").glob("*/parties"):
         shutil.rmtree(parties)
-    for trained in (scene.folder / LABEL_PARTY / "state").glob("*/trained-*"):
+    for trained in (federation.folder / LABEL_PARTY / "state").glob("*/trained-*"):
         shutil.rmtree(trained)
 
 
-def _sent(scene: LocalFederation) -> tuple[float, float, float]:
+def _sent(federation: LocalFederation) -> tuple[float, float, float]:
     """All send at once and the job ends: peak memory of gate and label party, when it began."""
-    with _serving(scene) as (process, address):
-        gate = child_of(process.pid, GATE) or 0
-        peaks, start = [0.0, 0.0], _Start(scene)
+    with _serving(federation) as (process, address):
+        label_server = child_of(process.pid, LABEL_SERVER) or 0
+        peaks, start = [0.0, 0.0], _Start(federation)
 
         def look(started: Mapping[str, subprocess.Popen[str]]) -> None:
             start.look(started)
             peaks[:] = [
                 max(known, peak_mb(number))
-                for known, number in zip(peaks, (gate, process.pid), strict=True)
+                for known, number in zip(peaks, (label_server, process.pid), strict=True)
             ]
 
-        _joined(scene, scene.parties, address, watch=look)
+        _joined(federation, federation.parties, address, watch=look)
         return peaks[0], peaks[1], start.at
 
 
 class _Start:
     """Stops each party whose schema has come, and lets all go when it has the last of them."""
 
-    def __init__(self, scene: LocalFederation) -> None:
-        (record,) = (scene.folder / LABEL_PARTY / "state").glob("*/job.json")
+    def __init__(self, federation: LocalFederation) -> None:
+        (record,) = (federation.folder / LABEL_PARTY / "state").glob("*/job.json")
         self._boxes = record.parent / "parties"
         self._stopped: set[str] = set()
         self.at = 0.0
@@ -218,7 +218,7 @@ class _Start:
 
 
 def _joined(
-    scene: LocalFederation,
+    federation: LocalFederation,
     parties: Sequence[str],
     address: str,
     *more: str,
@@ -228,7 +228,7 @@ def _joined(
     with ExitStack() as stack:
         started = {
             name: stack.enter_context(
-                started_process([*scene.command(name), "--connect", address, *more])
+                started_process([*federation.command(name), "--connect", address, *more])
             )
             for name in parties
         }
@@ -248,9 +248,9 @@ def _joined(
                 raise OpBoostError(f"Party {name!r} failed: {words.strip()}")
 
 
-def _end(scene: LocalFederation, party: str) -> float:
+def _end(federation: LocalFederation, party: str) -> float:
     """When a party last ended to send, as its log says; seconds since 1970."""
-    log = (scene.folder / party / "state" / "join.jsonl").read_text().splitlines()
+    log = (federation.folder / party / "state" / "join.jsonl").read_text().splitlines()
     line = [found for text in log if (found := json.loads(text))["event"] == "sent"][-1]
     return datetime.fromisoformat(line["at"]).timestamp()
 

@@ -30,7 +30,7 @@ from opboost.config.sections import Memory
 from opboost.errors import PeerError
 from opboost.grid import Domain, NumericMapping
 from opboost.mechanisms import ClampMap
-from opboost.parties.channel import Meeting, MemoryChannel
+from opboost.parties.channel import MemoryChannel, PsiSession
 from opboost.parties.feature.outgoing_columns import OutgoingColumns
 from opboost.parties.label.label_party import LabelParty
 from opboost.protocol.entropy_coding import warm_up
@@ -119,7 +119,7 @@ class InFolder:
         """What the folder holds."""
         return self._schema, sorted(self._folder.glob("*.arrow"))
 
-    def meeting(self, welcome: Welcome) -> Meeting:
+    def psi_session(self, welcome: Welcome) -> PsiSession:
         """Refused: rows are given."""
         raise PeerError(f"The rows of {self.name!r} are given; it aligns none.")
 
@@ -135,16 +135,16 @@ def release(point: Point, folder: Path) -> dict[str, Any]:
         private = point.private(party)
         home = folder / f"party-{party}"
         home.mkdir(parents=True)
-        spool = OutgoingColumns(home)
+        outgoing = OutgoingColumns(home)
         for start in range(0, point.rows, BLOCK):
             size = min(BLOCK, point.rows - start)
             table = {c.name: raw(start, int(str(c.name)[1:]), size) for c in private}
             with clock.on("desensitise"):
                 out = [c.release(c.prepare(pa.table(table), start))[0] for c in private]
             with clock.on("put aside"):
-                spool.add(out)
+                outgoing.add(out)
         with clock.on("code and write"):
-            spool.coded(withheld=[False] * len(private))
+            outgoing.coded(withheld=[False] * len(private))
     sent = sum(f.stat().st_size for f in folder.rglob("*.arrow"))
     return {"seconds": dict(clock.seconds), "bytes": sent}
 

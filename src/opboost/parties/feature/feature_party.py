@@ -144,7 +144,7 @@ class FeatureParty:
         """How far a job is here; None where nothing of it is known."""
         return self._jobs.phase(job)
 
-    def meeting(self, welcome: Welcome) -> FeaturePsi:
+    def psi_session(self, welcome: Welcome) -> FeaturePsi:
         """The alignment of a job with the label party's rows, from wherever it stands."""
         if self._rules is None:
             raise PeerError("The label party wants to align rows, which are given in this job.")
@@ -190,7 +190,7 @@ class FeatureParty:
         """The rows that are common to all parties; None where rows are given."""
         if self._rules is None:
             return None
-        return ChosenRows(self._digests, self.meeting(welcome).rows())
+        return ChosenRows(self._digests, self.psi_session(welcome).rows())
 
     def _stored(self, table: Any) -> StoredRelease | None:
         """The release that a folder holds; None where a table holds raw values."""

@@ -55,14 +55,14 @@ class ReleaseMaker:
         """Write the release of a job into its folder, of the chosen rows or of all; schema last."""
         for left in folder.glob("[0-9]*"):  # of a run that was cut short
             left.unlink()
-        spool = OutgoingColumns(folder)
-        ids = self._draw(welcome, spool, chosen)
-        self._code(spool, chosen)
+        outgoing = OutgoingColumns(folder)
+        ids = self._draw(welcome, outgoing, chosen)
+        self._code(outgoing, chosen)
         budget = self.plan.budget
         schema = Schema(
             self.shown.party,
             welcome.job,
-            spool.rows,
+            outgoing.rows,
             ids,
             self.shown.codebook,
             self.shown.units,
@@ -71,7 +71,9 @@ class ReleaseMaker:
         )
         atomic_files.write(folder / "schema", encode(schema))
 
-    def _draw(self, welcome: Welcome, spool: OutgoingColumns, chosen: ChosenRows | None) -> bytes:
+    def _draw(
+        self, welcome: Welcome, outgoing: OutgoingColumns, chosen: ChosenRows | None
+    ) -> bytes:
         """Draw the rows into ``spool``; returns the digest of their IDs under the job's nonce."""
         digest = hmac.new(welcome.nonce, digestmod="sha256")
         seen = 0
@@ -87,10 +89,10 @@ class ReleaseMaker:
                     rows, people = rows.where(here), people.filter(pa.array(here))
                 seen += len(piece)
                 if len(people):
-                    spool.add(rows.released(drawing, people))
+                    outgoing.add(rows.released(drawing, people))
                 self.progress("desensitised", done, total)
             self.progress("desensitised", 1, 1)
-            if not spool.rows:
+            if not outgoing.rows:
                 raise DataError("The table has no rows")
         return digest.digest() if chosen is None else chosen.ids(welcome.nonce)
 
@@ -106,13 +108,13 @@ class ReleaseMaker:
             people=self.charged.people,
         )
 
-    def _code(self, spool: OutgoingColumns, chosen: ChosenRows | None) -> None:
+    def _code(self, outgoing: OutgoingColumns, chosen: ChosenRows | None) -> None:
         withheld = [
             self.shown.codebook == "cuts" and c.has_order
             for c in self.plan.private
             for _ in c.release_names()
         ]
-        spool.coded(
+        outgoing.coded(
             withheld=withheld,
             order=None if chosen is None else chosen.order(),
             progress=lambda n: self.progress("coded", n, len(withheld)),

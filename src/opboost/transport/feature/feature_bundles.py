@@ -130,12 +130,12 @@ class _Visit:
         numbers = range(piece_count(first.total))
         bundle_steps.check_items(self._inside, ["welcome", *(f"{n:05d}.label" for n in numbers)])
         welcome = self._welcomed()
-        meeting = self._party.meeting(welcome)
-        meeting.begin(map(self._piece, numbers))
+        psi_session = self._party.psi_session(welcome)
+        psi_session.begin(map(self._piece, numbers))
         atomic_files.write(self._kept, encode(welcome))
-        raised = meeting.raised(map(self._piece, numbers))
+        raised = psi_session.raised(map(self._piece, numbers))
         both = chain(
-            self._told("IDs blinded", meeting.pieces()),
+            self._told("IDs blinded", psi_session.pieces()),
             self._told("IDs of the label party raised", raised),
         )
         made = self._inside / "made"
@@ -156,7 +156,9 @@ class _Visit:
         if self._bundle.header.number == 3:
             bundle_steps.check_items(self._inside, ["aligned"])
             welcome = decode(self._kept.read_bytes(), Welcome)
-            self.lock = self._party.meeting(welcome).lock(decode(self._read("aligned"), Aligned))
+            self.lock = self._party.psi_session(welcome).lock(
+                decode(self._read("aligned"), Aligned)
+            )
         else:
             bundle_steps.check_items(self._inside, ["welcome", "rows"])
             welcome = self._welcomed()
@@ -176,8 +178,8 @@ class _Visit:
         if query.job != self._job:
             raise PeerError("It holds a split query of another job.")
         if aligned:
-            meeting = self._party.meeting(decode(self._kept.read_bytes(), Welcome))
-            meeting.check_opened(decode(self._read("proof"), Proof))
+            psi_session = self._party.psi_session(decode(self._kept.read_bytes(), Welcome))
+            psi_session.check_opened(decode(self._read("proof"), Proof))
         return {"answer": encode(self._party.answer(query))}
 
     def _welcomed(self) -> Welcome:

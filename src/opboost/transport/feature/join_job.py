@@ -174,11 +174,11 @@ class _Visit:
         self._say(taken_up(job, phase, half_written, lost))
 
     def _align(self, welcome: Welcome) -> None:
-        meeting, job = self._party.meeting(welcome), welcome.job
-        if meeting.done:
+        psi_session, job = self._party.psi_session(welcome), welcome.job
+        if psi_session.done:
             return
         wait = self._config.limits.wait_seconds
-        found = PsiClient(meeting, job, self._asked, wait=wait, progress=self._progress).align()
+        found = PsiClient(psi_session, job, self._asked, wait=wait, progress=self._progress).align()
         self._log.write("aligned", job=job, rows=found.total, common=found.count)
         self._say(f"{found.count:,} of {found.total:,} rows are common to all parties.")
 

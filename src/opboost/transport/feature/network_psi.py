@@ -36,14 +36,14 @@ class PsiClient:
 
     def __init__(
         self,
-        meeting: FeaturePsi,
+        psi_session: FeaturePsi,
         job: str,
         ask: Ask,
         *,
         wait: float,
         progress: Callable[[str, int, int], None],
     ) -> None:
-        self._meeting, self._job, self._ask, self._progress = meeting, job, ask, progress
+        self._psi_session, self._job, self._ask, self._progress = psi_session, job, ask, progress
         self._end = time.monotonic() + wait
 
     def align(self) -> Aligned:
@@ -58,17 +58,17 @@ class PsiClient:
             asked = time.monotonic()
             said: object = self._ask("aligned", Poll(self._job), Aligned, Ack)
             if isinstance(said, Aligned):
-                claim = self._meeting.claim(said)
-                self._meeting.finish(said, self._ask("prove", claim, Proof))
+                claim = self._psi_session.claim(said)
+                self._psi_session.finish(said, self._ask("prove", claim, Proof))
                 return said
             assert isinstance(said, Ack)
             if not theirs:
-                self._meeting.begin(self._all_fetched(theirs))
+                self._psi_session.begin(self._all_fetched(theirs))
             if said.step == "feature":
-                self._show("IDs blinded", self._meeting.pieces(said.columns))
+                self._show("IDs blinded", self._psi_session.pieces(said.columns))
             elif said.step == "raised":
                 missing = [points for points in theirs if points.piece not in said.columns]
-                raised = self._meeting.raised(missing)
+                raised = self._psi_session.raised(missing)
                 self._show("IDs of the label party raised", raised)
             if said.step in asked_for:
                 rest(asked)

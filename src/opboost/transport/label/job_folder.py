@@ -246,8 +246,8 @@ class PartyFolder:
     def bytes(self) -> int:
         """Bytes of what the party sent."""
         sent = [f for f in self.folder.glob("[!.]*") if f.name not in _OWN]
-        seals = atomic_files.CHECKSUM_BYTES * len(self.columns())
-        size = sum(f.stat().st_size for f in sent) - seals
+        checksums = atomic_files.CHECKSUM_BYTES * len(self.columns())
+        size = sum(f.stat().st_size for f in sent) - checksums
         return size + int(self.points().get("bytes", 0))
 
     def phase(self) -> str:

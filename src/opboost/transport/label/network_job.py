@@ -74,11 +74,13 @@ class NetworkJob:
         )
         say(taken_up(self.record.job, phase, half_written, lost))
 
-    def open(self, gate: LabelServerProcess, config: LabelConfig, identity: Identity | None) -> str:
+    def open(
+        self, label_server: LabelServerProcess, config: LabelConfig, identity: Identity | None
+    ) -> str:
         """Let the parties in; returns the address."""
         record = self.record
         self.log.write("serving", job=record.job, rows=record.rows, parties=list(record.parties))
-        return gate.open(
+        return label_server.open(
             {
                 "job": str(self.folder),
                 "listen": config.party.listen,
@@ -90,7 +92,11 @@ class NetworkJob:
         )
 
     def goodbye(
-        self, gate: LabelServerProcess, config: LabelConfig, identity: Identity | None, say: Say
+        self,
+        label_server: LabelServerProcess,
+        config: LabelConfig,
+        identity: Identity | None,
+        say: Say,
     ) -> None:
         """Open the gate of a job that was killed when it was done, if nobody had the time to hear
         of that."""
@@ -99,7 +105,7 @@ class NetworkJob:
         names = ", ".join(self.unaware()) or "no party"
         say(f"Job {self.record.job} is done; {names} has still to hear of it.")
         if self.unaware():
-            self.open(gate, config, identity)
+            self.open(label_server, config, identity)
         self.end()
 
     def end(self) -> None:

@@ -37,7 +37,7 @@ class Listeners:
 
 def serve(
     config: LabelConfig,
-    gate: LabelServerProcess,
+    label_server: LabelServerProcess,
     *,
     insecure_plaintext: bool = False,
     again: bool = False,
@@ -53,13 +53,13 @@ def serve(
         )
     identity = checked_identity(config, insecure_plaintext=insecure_plaintext)
     told = Listeners(watch, opened, say)
-    return _run(config, TrainingGoal(config), gate, identity, told, again=again).manifest
+    return _run(config, TrainingGoal(config), label_server, identity, told, again=again).manifest
 
 
 def predict_with_peers(
     config: LabelConfig,
     model: Path,
-    gate: LabelServerProcess,
+    label_server: LabelServerProcess,
     *,
     insecure_plaintext: bool = False,
     again: bool = False,
@@ -81,14 +81,14 @@ def predict_with_peers(
     from opboost.estimators import load
 
     goal, told = PredictionGoal(load(model), model), Listeners(watch, opened, say)
-    reached = _run(config, goal, gate, identity, told, again=again)
+    reached = _run(config, goal, label_server, identity, told, again=again)
     return reached.predictions, reached.manifest
 
 
 def _run(
     config: LabelConfig,
     goal: Goal,
-    gate: LabelServerProcess,
+    label_server: LabelServerProcess,
     identity: Identity | None,
     told: Listeners,
     *,
@@ -99,7 +99,7 @@ def _run(
         started = time.monotonic()
         folder = None if again else known_job(config, "network")
         if folder is not None and (known := goal.known(folder)) is not None:
-            NetworkJob.of(config, folder).goodbye(gate, config, identity, told.say)
+            NetworkJob.of(config, folder).goodbye(label_server, config, identity, told.say)
             return known
         data = read_data(config)
         goal.check(data)
@@ -108,7 +108,7 @@ def _run(
             folder = new_job(config, data, receipts=identity is not None, way="network")
 
         def look(where: dict[str, Any]) -> None:
-            gate.check()
+            label_server.check()
             told.watch(where)
 
         job, repeated = NetworkJob.of(config, folder), goal.needs_nobody(folder)
@@ -118,12 +118,12 @@ def _run(
         if begun and not repeated:
             job.taken_up(half_written, told.say)
         if not repeated:
-            told.opened(job.open(gate, config, identity))
+            told.opened(job.open(label_server, config, identity))
             warm_up()
         reached = run.reach(goal)
         told.watch(status(folder))
         if repeated:
-            job.goodbye(gate, config, identity, told.say)
+            job.goodbye(label_server, config, identity, told.say)
         else:
             job.end()
         return reached

@@ -41,7 +41,7 @@ MARK = FAMILY + VERSION.encode() + b"\n"
 PIECE_BYTES = 2**24
 """Bytes that are encrypted at a time."""
 
-MOST_HEADER, MOST_SEAL = 2**22, 2**16
+MOST_HEADER, MAX_SIGNATURE_BYTES = 2**22, 2**16
 _ITEM = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _STEP = re.compile(r"[a-z-]{1,32}")
@@ -66,7 +66,7 @@ class Item:
             left -= PIECE_BYTES
         yield left
 
-    def sealed_size(self) -> int:
+    def bundle_size(self) -> int:
         """Its size in the file."""
         return self.size + OVERHEAD_BYTES * max(1, -(-self.size // PIECE_BYTES))
 
@@ -122,9 +122,9 @@ class Header:
         if not _CLAIM.fullmatch(self.claim):
             raise ValueError("claim")
 
-    def sealed_size(self) -> int:
+    def bundle_size(self) -> int:
         """The size of all items in the file."""
-        return sum(item.sealed_size() for item in self.items)
+        return sum(item.bundle_size() for item in self.items)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +231,7 @@ def _read(file: BinaryIO, path: Path) -> tuple[Header, bytes, bytes, bytes]:
         )
     header = _header(_sized(file, MOST_HEADER, path), path)
     start = _head(header)
-    whole, left = hashlib.sha256(start), header.sealed_size()
+    whole, left = hashlib.sha256(start), header.bundle_size()
     if len(start) + left + 8 > size:
         raise _cut(path)
     while left:
@@ -240,7 +240,10 @@ def _read(file: BinaryIO, path: Path) -> tuple[Header, bytes, bytes, bytes]:
             raise _cut(path)
         whole.update(part)
         left -= len(part)
-    certificate, signature = _sized(file, MOST_SEAL, path), _sized(file, MOST_SEAL, path)
+    certificate, signature = (
+        _sized(file, MAX_SIGNATURE_BYTES, path),
+        _sized(file, MAX_SIGNATURE_BYTES, path),
+    )
     if file.read(1):
         raise WireError(f"{path.name} goes on after its end: bytes were added to it.")
     return header, whole.digest(), certificate, signature

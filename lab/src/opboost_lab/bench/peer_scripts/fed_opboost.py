@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from loopback import answer, carried
 
-from opboost.demo.local_federation import LABEL_PARTY, run_scene, write_scene
+from opboost.demo.local_federation import LABEL_PARTY, run_federation, write_federation
 from opboost.estimators import load
 
 request = json.load(sys.stdin)
@@ -20,7 +20,7 @@ names = [f"x{j}" for j in range(X.shape[1])]
 table = pa.table(dict(zip(names, X.T, strict=True)))
 ids = pa.array([f"p{i:08d}" for i in range(len(y))])
 with tempfile.TemporaryDirectory() as folder:
-    scene = write_scene(
+    federation = write_federation(
         Path(folder),
         table.select(names[:own]).append_column("id", ids).append_column("y", pa.array(y)),
         "y",
@@ -31,7 +31,7 @@ with tempfile.TemporaryDirectory() as folder:
         align="given",
     )
     before = carried()
-    outcome = run_scene(scene)
+    outcome = run_federation(federation)
     model = load(Path(folder) / LABEL_PARTY / "model.opboost")
 test = pa.table(dict(zip(names, data["X_test"].T, strict=True)))
 np.save(request["out"], model.predict_proba(test.select(list(model.feature_names_in_)))[:, 1])

@@ -99,7 +99,7 @@ class Asked:
             **self._common(),
         )
 
-    def law_task(self, method: Method, epsilon: float, seed: int) -> Task:
+    def distribution_task(self, method: Method, epsilon: float, seed: int) -> Task:
         """Answers from the reconstructed law."""
         return Task.of(
             reconstructed,
@@ -123,7 +123,7 @@ class Asked:
         return [
             *(self.count_task(m, e) for m in methods for e in levels),
             *(
-                self.law_task(m, e, s)
+                self.distribution_task(m, e, s)
                 for m in _denoised(self.scope)
                 for e in levels
                 for s in _rebuilt(self.scope)
@@ -143,10 +143,10 @@ class Asked:
         """Exact expectations by ε."""
         return [self._of(self.count_task(method, e))["expected"] for e in epsilons(self.scope)]
 
-    def laws(self, method: Method) -> dict[float, list[float]]:
+    def distributions(self, method: Method) -> dict[float, list[float]]:
         """Errors of reconstructed laws by ε."""
         return {
-            e: [self._of(self.law_task(method, e, s))["mse"] for s in _rebuilt(self.scope)]
+            e: [self._of(self.distribution_task(method, e, s))["mse"] for s in _rebuilt(self.scope)]
             for e in epsilons(self.scope)
         }
 
@@ -174,7 +174,7 @@ def show(scope: Scope, results: Results, columns: list[Column], notes: tuple[Not
                 f"{e * DOMAIN.span:g} in all",
                 None,
                 statistics.fmean(first.counts(GLOBAL)[e]),
-                best=statistics.fmean(first.laws(CLAMP)[e]),
+                best=statistics.fmean(first.distributions(CLAMP)[e]),
                 plain=0.0,
                 on_grid=0.0,
                 better="lower",
@@ -222,7 +222,7 @@ def _panels(a: Asked) -> list[Panel]:
     panels = []
     for theta in THETAS:
         curves = [
-            _curve("Clamp-map, reconstructed", a.laws(CLAMP), "ours"),
+            _curve("Clamp-map, reconstructed", a.distributions(CLAMP), "ours"),
             _curve("Clamp-map", a.counts(CLAMP), "ours"),
             _curve("Global-map", a.counts(GLOBAL), "paper"),
             *(
@@ -234,7 +234,7 @@ def _panels(a: Asked) -> list[Panel]:
         ]
         panels.append(Panel(f"{name}, θ = {theta}", unit, mse, tuple(curves), True, True))
     exact = [
-        _curve("Clamp-map, reconstructed", a.laws(CLAMP), "ours"),
+        _curve("Clamp-map, reconstructed", a.distributions(CLAMP), "ours"),
         _curve("Clamp-map", a.counts(CLAMP), "ours"),
         *(
             _curve(m.label.replace(" (exact ε)", "").replace(f" θ={THETAS[0]}", ""),
@@ -245,7 +245,7 @@ def _panels(a: Asked) -> list[Panel]:
     title = f"{name}, equal exact ε, θ = {THETAS[0]}"
     panels.append(Panel(title, unit_axis(DOMAIN, "exact ε a unit"), mse, tuple(exact), True, True))
     whole = [
-        _curve("Clamp-map, reconstructed", a.laws(CLAMP), "ours", DOMAIN.span),
+        _curve("Clamp-map, reconstructed", a.distributions(CLAMP), "ours", DOMAIN.span),
         _curve("Clamp-map", a.counts(CLAMP), "ours", DOMAIN.span),
         _curve("Global-map", a.counts(GLOBAL), "paper", DOMAIN.span),
         *(_curve(label, a.ahead(w, sorted(_totals(a.scope))), "ldp") for w, label in AHEAD.items()),
@@ -267,7 +267,7 @@ def _table(a: Asked) -> Grid:
         if m in (CLAMP, GLOBAL):
             rows.append((f"{m.label}, expected", *a.expected(m)))
         if m in _denoised(a.scope):
-            line(f"{m.label}, reconstructed", a.laws(m))
+            line(f"{m.label}, reconstructed", a.distributions(m))
     for weights, label in AHEAD.items():
         line(f"{label}, ε", a.ahead(weights, levels))
         line(f"{label}, total ε", a.ahead(weights, [e * DOMAIN.span for e in levels]))
@@ -280,7 +280,7 @@ def _sentence(a: Asked) -> str:
     first = epsilons(a.scope)[0]
     total = first * DOMAIN.span
     mean = statistics.fmean
-    clamp, rebuilt = mean(a.counts(CLAMP)[first]), mean(a.laws(CLAMP)[first])
+    clamp, rebuilt = mean(a.counts(CLAMP)[first]), mean(a.distributions(CLAMP)[first])
     plain = mean(a.counts(GLOBAL)[first])
     best = min(mean(a.ahead(w, [total])[total]) for w in AHEAD)
     rival = f"AHEAD, at the same total, {best:.2g}"
@@ -298,7 +298,7 @@ def _others(a: Asked) -> str:
     ahead = []
     for e in epsilons(a.scope):
         best = min(mean(a.ahead(w, [e * DOMAIN.span])[e * DOMAIN.span]) for w in AHEAD)
-        if mean(a.laws(CLAMP)[e]) < best:
+        if mean(a.distributions(CLAMP)[e]) < best:
             ahead.append(e)
     if not ahead:
         return "AHEAD is ahead at every total tried."

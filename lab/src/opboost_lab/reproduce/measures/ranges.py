@@ -89,9 +89,9 @@ def reconstructed(
     asked = _Asked(values, grid, rows, queries)
     mechanism = Method(**method).mechanism(asked.domain, epsilon)
     noisy = mechanism.sample(asked.cells, rng=SeededRng(seed).child((method, epsilon)))
-    law = reconstruct(noisy, mechanism, seed=seed)
-    mse = asked.error(law.range(asked.queries + asked.domain.L))
-    return {"mse": mse, "steps": law.steps, "smoothing": law.smoothing}
+    distribution = reconstruct(noisy, mechanism, seed=seed)
+    mse = asked.error(distribution.range(asked.queries + asked.domain.L))
+    return {"mse": mse, "steps": distribution.steps, "smoothing": distribution.smoothing}
 
 
 def by_ahead(

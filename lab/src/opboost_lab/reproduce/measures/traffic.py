@@ -14,7 +14,7 @@ import pyarrow as pa
 from opboost._typing import IntArray
 from opboost.columns.codebook import CodedColumn
 from opboost.columns.private_column import PrivateColumn
-from opboost.demo.local_federation import run_scene, write_scene
+from opboost.demo.local_federation import run_federation, write_federation
 from opboost.grid import Domain, NumericMapping
 from opboost.parties.channel import MemoryChannel
 from opboost.parties.feature.feature_party import FeatureParty
@@ -129,7 +129,7 @@ def networked(name: str, epsilon: float, bundled: bool) -> Json:
     own = table.own if table.own is not None else pa.table({"id": ids})
     label = own if "id" in own.column_names else own.append_column("id", ids)
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        scene = write_scene(
+        federation = write_federation(
             Path(folder),
             label.append_column("y", pa.array(table.y)),
             "y",
@@ -145,5 +145,5 @@ def networked(name: str, epsilon: float, bundled: bool) -> Json:
             relays.append(stack.enter_context(CountingProxy(address)))
             return relays[0].address
 
-        run_scene(scene, between=between)
+        run_federation(federation, between=between)
         return {"a": relays[0].down, "b": relays[0].up}

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+SAVED = Path(__file__).parents[1] / "golden/0.1.0/estimators"
 WITHOUT = (
     "import sys; sys.modules.update(dict.fromkeys({packages!r}));"
     "sys.argv = ['opboost', *{words!r}]"
@@ -36,7 +38,7 @@ def without(extras, *words, cwd):
     """Run the command line in a process that can import no package of these extras."""
     packages = [package for extra in extras for package in EXTRAS[extra]]
     return subprocess.run(
-        [sys.executable, "-c", WITHOUT.format(packages=packages, words=words)],
+        [sys.executable, "-c", WITHOUT.format(packages=packages, words=[*map(str, words)])],
         capture_output=True,
         text=True,
         cwd=cwd,
@@ -61,6 +63,8 @@ def home(tmp_path):
         ("explore", ["explore", "--no-open"], "`opboost explore`"),
         ("plots", ["certify", "-c", "b.toml", "--png", "loss.png"], "A picture"),
         ("boost", ["demo"], "`opboost demo`"),
+        ("boost", ["predict", SAVED / "xgboost.opboost", "people.csv"], "This model"),
+        ("boost", ["predict", SAVED / "gbdt.opboost", "people.csv"], "This model"),
         (
             "boost",
             ["train", "people.csv", "-c", "label.toml", "--label", "paid", "-o", "m.opboost"],

@@ -10,10 +10,13 @@ import subprocess
 import sys
 import tarfile
 import time
+import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
+
+from opboost import __version__
 
 ROOT = Path(__file__).parents[2]
 MAKE = ["make", "--old-file", f"{sys.prefix}/.ready", f"VENV={sys.prefix}", "wheel"]
@@ -77,6 +80,15 @@ def test_the_laboratory_is_its_package_alone(built):
     wheel = next(built[0].glob("opboost_lab-*.whl"))
     check_wheel(wheel, "lab/src/opboost_lab", b"bench = opboost_lab.cli.bench_verb:bench")
     check_sdist(next(built[0].glob("opboost_lab-*.tar.gz")), "lab/src/opboost_lab", set())
+
+
+def test_the_laboratory_goes_with_the_product_of_its_version():
+    product, lab = (
+        tomllib.loads((ROOT / folder / "pyproject.toml").read_text())["project"]
+        for folder in (".", "lab")
+    )
+    assert lab["version"] == product["version"] == __version__
+    assert f"opboost[all]=={__version__}" in lab["dependencies"]
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from opboost.boosting import Trained
 from opboost.budgets.release_accounting import LOADED
 from opboost.budgets.release_terms import counted_from_list, counted_to_list
 from opboost.columns.column_specs import column_from_dict, column_to_dict
-from opboost.errors import DataError, OpBoostError, in_words
+from opboost.errors import DataError, MissingPackageError, OpBoostError, in_words
 from opboost.estimators.boosted import OpBoostClassifier, OpBoostRegressor
 from opboost.estimators.desensitizer import Desensitizer
 from opboost.randomness.streams import SecureRng
@@ -140,7 +140,7 @@ def load(path: str | Path) -> OpBoostClassifier | OpBoostRegressor:
             }
             made._posterior = Posterior.of_arrays(made._layout, arrays)
         return made
-    except DataError:
+    except (DataError, MissingPackageError):
         raise
     except Exception as e:  # whatever zip, numpy and the boosters' libraries make of a damaged file
         why = f"{type(e).__name__}: {in_words(e)}"

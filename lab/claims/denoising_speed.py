@@ -16,7 +16,7 @@ _SCRIPT = """
 import json, sys, time
 import numpy as np, xgboost
 import opboost as op
-from opboost.denoise import Groups, Outputs, Space, channel_of, fit
+from opboost.denoise import Groups, Outputs, Space, noise_matrix_of, fit
 rows, columns = map(int, sys.argv[1:3])
 generator = np.random.default_rng(0)
 X = generator.normal(size=(rows, columns))
@@ -34,7 +34,7 @@ def whole(n):
          booster_params={"n_estimators": 80, "max_depth": 3, "eta": 0.1}).fit(X[:n], y[:n])
 cells = np.clip(((X + 4) / 0.8).astype(int), 0, 9)
 codes = (m.sample(cells + 1) - 1).astype(np.uint8)
-space = Space((channel_of(m),) * columns, (10,) * columns)
+space = Space((noise_matrix_of(m),) * columns, (10,) * columns)
 def denoise(n):
     groups = Groups.classes(y[:n], 2) if binary else Groups.bins(y[:n])
     outputs = Outputs(codes[:n], np.zeros((n, 0), np.uint8))

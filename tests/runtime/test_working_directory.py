@@ -37,8 +37,8 @@ id = "id"
 TRIAL = """
 import time
 from pathlib import Path
-from opboost.explorer.trial_process import Background
-trial = Background()
+from opboost.explorer.trial_process import TrialProcess
+trial = TrialProcess()
 trial.start(Path("t.csv"), "y", "[mechanism]\\nepsilon = 1.5\\n[columns.a]\\nbounds = [0, 1]\\n")
 while trial.progress().state == "running":
     time.sleep(0.05)

@@ -80,7 +80,7 @@ def test_what_is_sealed_comes_out_whatever_its_size(certs, tmp_path_factory, ite
     folder = tmp_path_factory.mktemp("bundle")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bundle_file, "PIECE_BYTES", piece)
-        opened = open_bundle(certs.seal(folder / "b", items), certs.ca)
+        opened = open_bundle(certs.write_bundle(folder / "b", items), certs.ca)
         out = folder / "out"
         out.mkdir()
         opened.extract(certs.key("shop"), out)
@@ -91,7 +91,7 @@ def test_what_is_sealed_comes_out_whatever_its_size(certs, tmp_path_factory, ite
 @pytest.fixture(scope="module")
 def example(certs, tmp_path_factory):
     path = tmp_path_factory.mktemp("example") / "b.bundle"
-    certs.seal(path, {"welcome": b"first item, secret", "rows": b"second item, secret"})
+    certs.write_bundle(path, {"welcome": b"first item, secret", "rows": b"second item, secret"})
     return path.read_bytes()
 
 
@@ -196,7 +196,7 @@ def test_the_same_header_in_another_spelling_is_refused(change):
 
 def test_items_that_change_places_do_not_open(certs, tmp_path):
     """Not even when a thief of the signing key signs the swapped file anew."""
-    path = certs.seal(tmp_path / "b", {"first": b"12345678", "second": b"abcdefgh"})
+    path = certs.write_bundle(tmp_path / "b", {"first": b"12345678", "second": b"abcdefgh"})
     bundle = open_bundle(path, certs.ca)
     data = path.read_bytes()
     start = len(bundle_file._head(bundle.header))
@@ -213,7 +213,7 @@ def test_items_that_change_places_do_not_open(certs, tmp_path):
 
 def test_a_file_that_changes_between_check_and_use_is_refused(certs, tmp_path):
     """Anyone can encrypt to the recipient: the second pass compares the digest again."""
-    path = certs.seal(tmp_path / "b", {"first": b"honest"})
+    path = certs.write_bundle(tmp_path / "b", {"first": b"honest"})
     bundle = open_bundle(path, certs.ca)
     start = bundle_file._head(bundle.header)
     info = bundle_file._info(hashlib.sha256(start).digest(), 0, 0)
@@ -228,7 +228,7 @@ def test_a_file_that_changes_between_check_and_use_is_refused(certs, tmp_path):
 
 def test_only_the_recipient_can_read_it(certs, tmp_path):
     secret = b"what only the shop may read"
-    path = certs.seal(tmp_path / "b", {"first": secret})
+    path = certs.write_bundle(tmp_path / "b", {"first": secret})
     assert secret not in path.read_bytes()
     out = tmp_path / "out"
     out.mkdir()
@@ -251,7 +251,7 @@ def test_each_refusal_has_its_sentence(certs, tmp_path):
     here = tmp_path / "b"
 
     def words(**changes):
-        return refused_by(mine, certs.seal(here, items, **changes), certs)
+        return refused_by(mine, certs.write_bundle(here, items, **changes), certs)
 
     assert words(to="telco") == "b is for 'telco'; this party is 'shop'."
     assert words(by="telco") == "b is from 'telco'; one from 'bank' is expected."
@@ -308,7 +308,7 @@ def test_a_conversation_goes_on_by_one_step_at_a_time(certs, tmp_path):
     taken(shop, out, "export", 1)
     assert shop.written() == second
     # A second first step, however well signed, is refused.
-    forged = certs.seal(tmp_path / "forged", {"welcome": b"other"})
+    forged = certs.write_bundle(tmp_path / "forged", {"welcome": b"other"})
     assert "second bundle for step 1 (align)" in refused_by(shop, forged, certs)
 
     answer = taken(bank, second, "split-query", 4)
@@ -329,7 +329,7 @@ def test_a_conversation_goes_on_by_one_step_at_a_time(certs, tmp_path):
 def test_a_step_out_of_turn_is_refused(certs, tmp_path):
     bank = BundleChain(tmp_path / "bank", pair("bank", "shop"))
     bank.write({}, certs.identity("bank"), certs.public("shop"))
-    early = certs.seal(tmp_path / "b", {}, by="shop", to="bank", number=6, step="answer")
+    early = certs.write_bundle(tmp_path / "b", {}, by="shop", to="bank", number=6, step="answer")
     words = refused_by(bank, early, certs, "finish", 6)
     assert words == "b is step 6 (answer), out of turn: step 4 (export) is due."
 
@@ -411,10 +411,10 @@ SEALING = """
 import sys
 from pathlib import Path
 from tests.transport.test_bundle_file import Certs, pair
-from opboost.transport.shared.bundle_chain import Conversation
+from opboost.transport.shared.bundle_chain import BundleChain
 certs, state = Certs(Path(sys.argv[1])), Path(sys.argv[2])
 sys.stdout.write("ready\\n"); sys.stdout.flush()
-chain = Conversation(state, pair("bank", "shop"))
+chain = BundleChain(state, pair("bank", "shop"))
 if chain.written() is None:
     items = {"welcome": b"w", "codes": bytes(2**26)}
     chain.write(items, certs.identity("bank"), certs.public("shop"))

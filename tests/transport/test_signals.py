@@ -9,9 +9,9 @@ import pytest
 
 LOST = """
 import os, signal, sys, time, weakref
-from opboost.cli.signals import heed
+from opboost.cli.signals import exit_on_signals
 
-heed()
+exit_on_signals()
 
 def asked(*_):
     os.kill(os.getpid(), signal.{which})
@@ -49,7 +49,7 @@ def test_an_end_that_a_callback_swallows_comes_again(which, status, place, held)
 
 def test_other_exceptions_in_a_finaliser_are_told_as_ever():
     code = (
-        "from opboost.cli.signals import heed\nheed()\n"
+        "from opboost.cli.signals import exit_on_signals\nheed()\n"
         "class Thing:\n    def __del__(self):\n        raise SystemExit(9)\n"
         "thing = Thing()\ndel thing\nprint('goes on')"
     )

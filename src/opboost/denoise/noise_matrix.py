@@ -91,7 +91,10 @@ def noise_matrix_of(
 
     >>> import opboost as op
     >>> m = op.ClampMap(op.Domain(1, 10), epsilon=0.64)
-    >>> channel_of(m).matrix.shape, channel_of(op.WithMissing(m, 1.0, constant=5)).matrix.shape
+    >>> (
+    ...     noise_matrix_of(m).matrix.shape,
+    ...     noise_matrix_of(op.WithMissing(m, 1.0, constant=5)).matrix.shape,
+    ... )
     ((10, 10), (11, 11))
     """
     plain = mechanism.mechanism if isinstance(mechanism, WithMissing) else mechanism

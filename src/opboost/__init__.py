@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         Piecewise,
         RandomizedResponse,
         UnaryEncoding,
+        WindowMap,
         WithMissing,
     )
     from opboost.metrics import random_queries, range_query_mse, weighted_kendall
@@ -48,7 +49,16 @@ if TYPE_CHECKING:
     from opboost.parties.feature.feature_party import FeatureParty
     from opboost.parties.label.label_party import LabelParty
     from opboost.parties.label.predictions import Predicted
-    from opboost.promises import DLDP, LDP, Flagged, Joint, LocalDLDP, NoGuarantee, PartitionDLDP
+    from opboost.promises import (
+        DLDP,
+        LDP,
+        CappedDLDP,
+        Flagged,
+        Joint,
+        LocalDLDP,
+        NoGuarantee,
+        PartitionDLDP,
+    )
     from opboost.psi.align_rules import AlignRules
     from opboost.psi.row_keys import Normalisation
     from opboost.randomness.streams import SecureRng, SeededRng
@@ -63,6 +73,7 @@ __all__ = [
     "AlignRules",
     "Audit",
     "Budget",
+    "CappedDLDP",
     "Caps",
     "Certificate",
     "ClampMap",
@@ -108,6 +119,7 @@ __all__ = [
     "SecureRng",
     "SeededRng",
     "UnaryEncoding",
+    "WindowMap",
     "WireError",
     "WithMissing",
     "audit",
@@ -128,6 +140,7 @@ _LATER = {
     "Budget": "opboost.budgets.budget",
     "Caps": "opboost.ledger",
     "Certificate": "opboost.mechanisms",
+    "CappedDLDP": "opboost.promises",
     "ClampMap": "opboost.mechanisms",
     "ColumnError": "opboost.errors",
     "ConfigError": "opboost.errors",
@@ -179,6 +192,7 @@ _LATER = {
     "theory": "opboost.theory",
     "UnaryEncoding": "opboost.mechanisms",
     "weighted_kendall": "opboost.metrics",
+    "WindowMap": "opboost.mechanisms",
     "WireError": "opboost.errors",
     "WithMissing": "opboost.mechanisms",
 }

@@ -56,15 +56,15 @@ def test_a_swapped_row_is_caught(m):
 @pytest.mark.parametrize("step", [-1, 1])
 def test_an_off_by_one_threshold_is_caught(m, step):
     distribution = distribution_of(m)
-    share = 1 << (distribution.bits - distribution._alias.column_bits)
-    thresholds = [list(row) for row in distribution._alias.thresholds]
+    share = 1 << (distribution.bits - distribution.alias.column_bits)
+    thresholds = [list(row) for row in distribution.alias.thresholds]
     i, j = next(
         (i, j) for i, row in enumerate(thresholds) for j, t in enumerate(row) if 0 < t < share
     )
     thresholds[i][j] += step
     broken = with_weights(distribution, distribution.weights)
-    alias = dataclasses.replace(broken._alias, thresholds=tuple(map(tuple, thresholds)))
-    object.__setattr__(broken, "_alias", alias)
+    alias = dataclasses.replace(broken.alias, thresholds=tuple(map(tuple, thresholds)))
+    object.__setattr__(broken, "alias", alias)
     with pytest.raises(AssertionError):
         run_all_checks(m, broken)
 
@@ -73,9 +73,9 @@ def test_an_off_by_one_threshold_is_caught(m, step):
 def test_an_off_by_one_packed_threshold_is_caught(m):
     distribution = distribution_of(m)
     broken = with_weights(distribution, distribution.weights)
-    packed = broken._alias.packed.copy()
+    packed = broken.alias.packed.copy()
     packed[3] += np.uint64(1 << 16)
-    object.__setattr__(broken, "_alias", dataclasses.replace(broken._alias, packed=packed))
+    object.__setattr__(broken, "alias", dataclasses.replace(broken.alias, packed=packed))
     with pytest.raises(AssertionError):
         run_all_checks(m, broken)
 

@@ -15,8 +15,9 @@ from opboost.distributions import (
     KeepOrRedraw,
     PiecewiseDensity,
     TruncatedGeometric,
+    Window,
 )
-from opboost.mechanisms import mechanism
+from opboost.mechanisms import mechanism, window_map
 from opboost.mechanisms.mechanism import distribution_of
 from tests.support.checks import assert_promise_kept, assert_rows_sum_to_a_power_of_two
 from tests.support.strategies import domains, levels, mechanisms
@@ -86,10 +87,12 @@ def test_a_closed_form_agrees_with_the_table_of_the_same_mechanism(data):
     m = data.draw(mechanisms(data.draw(domains(smallest=3))))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(mechanism, "TABLE_CELLS", 1)
+        patch.setattr(window_map, "TABLE_CELLS", 1)
         closed = m._build_distribution()
     table = distribution_of(m)
     assert isinstance(
-        closed, TruncatedGeometric | ClampedLaplace | CellRuns | KeepOrRedraw | PiecewiseDensity
+        closed,
+        TruncatedGeometric | ClampedLaplace | CellRuns | KeepOrRedraw | PiecewiseDensity | Window,
     )
     for x in m.domain.values().tolist():
         assert closed.mass(x) == pytest.approx(table.mass(x), abs=1e-12)

@@ -51,7 +51,7 @@ def test_which_columns_a_row_releases_takes_as_many_words_whatever_it_holds():
 def test_the_slow_path_of_a_table_is_as_likely_from_every_cell(name):
     """Of the 2**48 coins of a cell and column exactly one is undecided, whatever the cell."""
     distribution = TABLES[name]
-    alias, up = distribution._alias, distribution._alias.column_bits
+    alias, up = distribution.alias, distribution.alias.column_bits
     columns, cells = 1 << up, distribution.inputs.size
     entries = alias.packed.reshape(cells, columns)
     thresholds = [[int(e) >> (64 - THRESHOLD_BITS) for e in row] for row in entries]

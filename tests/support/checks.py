@@ -34,7 +34,7 @@ def assert_promise_kept(weights, guarantee, lower):
 
 def assert_alias_table_is_the_distribution(distribution):
     """The table that is sampled gives each output exactly its integer weight."""
-    alias = distribution._alias
+    alias = distribution.alias
     share = 1 << (distribution.bits - alias.column_bits)
     drop = distribution.bits - alias.column_bits - THRESHOLD_BITS
     columns = 1 << alias.column_bits

@@ -33,12 +33,22 @@ def adj_maps(draw, domain):
 
 
 @st.composite
+def window_maps(draw, domain):
+    total = draw(levels)
+    near = draw(st.none() | st.floats(0.05, 1.0).map(lambda share: max(share * total, 0.001)))
+    width = draw(st.none() | st.integers(0, domain.span))
+    return op.WindowMap(domain, total, near, width, clipped=draw(st.booleans()))
+
+
+@st.composite
 def mechanisms(draw, domain=None):
     """Any mechanism on a grid, uneven partitions included."""
     grid = draw(domains()) if domain is None else domain
-    kind = draw(st.sampled_from(["global", "clamp", "local", "adj", "grr", "piecewise"]))
+    kind = draw(st.sampled_from(["global", "clamp", "local", "adj", "grr", "piecewise", "window"]))
     if kind == "adj":
         return draw(adj_maps(grid))
+    if kind == "window":
+        return draw(window_maps(grid))
     if kind == "local":
         return op.LocalMap(grid, epsilon=draw(levels), theta=draw(thetas(grid)))
     plain = {

@@ -16,6 +16,7 @@ from opboost.distributions.integer_table import IntegerTable, rounded_rows
 from opboost.distributions.keep_or_redraw import KeepOrRedraw
 from opboost.distributions.piecewise_density import PiecewiseDensity
 from opboost.distributions.truncated_geometric import TruncatedGeometric
+from opboost.distributions.window import Window
 
 __all__ = [
     "CellRuns",
@@ -25,6 +26,7 @@ __all__ = [
     "KeepOrRedraw",
     "PiecewiseDensity",
     "TruncatedGeometric",
+    "Window",
     "loss",
     "rounded_rows",
 ]

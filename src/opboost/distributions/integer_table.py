@@ -54,11 +54,11 @@ class IntegerTable:
     outputs: Domain
     weights: tuple[tuple[int, ...], ...]
     bits: int
-    _alias: _AliasTable = field(init=False, repr=False)
+    alias: _AliasTable = field(init=False, repr=False)
     _logs: FloatArray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_alias", _AliasTable.of(self.weights, self.bits))
+        object.__setattr__(self, "alias", _AliasTable.of(self.weights, self.bits))
         logs = [[math.log2(w) if w else -math.inf for w in row] for row in self.weights]
         object.__setattr__(self, "_logs", np.array(logs))
 
@@ -66,7 +66,7 @@ class IntegerTable:
         """One word a value; the few that land on a threshold take as many bits as the table has."""
         words = source.words(1, start, start + len(x))[0]
         out = np.empty(len(x), dtype=self.outputs.dtype())
-        alias = self._alias
+        alias = self.alias
         lower = self.inputs.L
         if draw_alias(x, lower, self.outputs.L, alias.packed, alias.column_bits, words, out):
             for i in flagged_rows(x, lower, alias.packed, alias.column_bits, words):
@@ -75,7 +75,7 @@ class IntegerTable:
 
     def exact(self, x: int, word: int, source: Bits) -> int:
         """The draw that this word begins, decided by all bits of the table."""
-        alias = self._alias
+        alias = self.alias
         column = word >> (64 - alias.column_bits)
         coin = (word >> (64 - alias.column_bits - THRESHOLD_BITS)) & ((1 << THRESHOLD_BITS) - 1)
         more = self.bits - alias.column_bits - THRESHOLD_BITS

@@ -16,6 +16,7 @@ from opboost.mechanisms.ope import OrderPreservingEncryption
 from opboost.mechanisms.piecewise import Piecewise
 from opboost.mechanisms.randomized_response import RandomizedResponse
 from opboost.mechanisms.unary_encoding import UnaryEncoding
+from opboost.mechanisms.window_map import WindowMap
 from opboost.mechanisms.with_missing import WithMissing
 
 __all__ = [
@@ -31,5 +32,6 @@ __all__ = [
     "Piecewise",
     "RandomizedResponse",
     "UnaryEncoding",
+    "WindowMap",
     "WithMissing",
 ]

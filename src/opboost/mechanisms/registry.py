@@ -20,6 +20,7 @@ from opboost.mechanisms.mechanism import Mechanism
 from opboost.mechanisms.piecewise import Piecewise
 from opboost.mechanisms.randomized_response import RandomizedResponse
 from opboost.mechanisms.unary_encoding import UnaryEncoding
+from opboost.mechanisms.window_map import WindowMap
 
 REQUIRED = object()
 """The default of a parameter that has none."""
@@ -141,6 +142,18 @@ ENTRIES = (
         "Piecewise",
         Piecewise,
         (_EPSILON, Parameter("clipped", None, True)),
+    ),
+    MechanismEntry(
+        "window-map",
+        "WindowMap",
+        "Window-map",
+        WindowMap,
+        (
+            Parameter("total", float, example=4.0),
+            Parameter("near", float, None, 0.5),
+            Parameter("width", int, None, 1),
+            Parameter("clipped", bool, True),
+        ),
     ),
     MechanismEntry(
         "unary-encoding",

@@ -2,11 +2,20 @@
 (``composition.py``)."""
 
 from opboost.promises.composition import Guarantee, Joint, NoGuarantee, Sum
-from opboost.promises.forms import DLDP, LDP, Flagged, LocalDLDP, PartitionDLDP, checked_epsilon
+from opboost.promises.forms import (
+    DLDP,
+    LDP,
+    CappedDLDP,
+    Flagged,
+    LocalDLDP,
+    PartitionDLDP,
+    checked_epsilon,
+)
 
 __all__ = [
     "DLDP",
     "LDP",
+    "CappedDLDP",
     "Flagged",
     "Guarantee",
     "Joint",

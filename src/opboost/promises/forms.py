@@ -106,6 +106,55 @@ class LDP(Guarantee):
 
 
 @dataclass(frozen=True, slots=True)
+class CappedDLDP(Guarantee):
+    """Distance-based up to a cap: ``bound(x, y) = min(near * |x − y|, cap)``.
+
+    Near values cost proportionally less than distant ones, and no pair costs more than ``cap``.
+
+    >>> g = CappedDLDP(near=0.5, cap=4.0, domain=Domain(0, 31))
+    >>> g.bound(3, 5), g.bound(3, 30), g.total
+    (1.0, 4.0, 4.0)
+    """
+
+    near: float
+    cap: float
+    domain: Domain | None = None
+
+    def bound(self, x: int, y: int) -> float:
+        """``near`` times the distance, and never more than ``cap``."""
+        return min(_times(self.near, abs(int(x) - int(y))), self.cap)
+
+    @property
+    def total(self) -> float:
+        """The bound across the grid."""
+        if self.domain is None:
+            return self.cap
+        return min(_times(self.near, self.domain.span), self.cap)
+
+    def reach(self, x: int) -> float:
+        """The bound to the farther end of the grid."""
+        if self.domain is None:
+            return self.cap
+        return max(self.bound(x, self.domain.L), self.bound(x, self.domain.R))
+
+    def _merged(self, other: Guarantee) -> Guarantee | None:
+        """Two promises whose caps begin at the same distance add up; others stay side by side."""
+        if not isinstance(other, CappedDLDP) or other.domain != self.domain:
+            return None
+        if Fraction(self.near) * Fraction(other.cap) != Fraction(other.near) * Fraction(self.cap):
+            return None
+        return CappedDLDP(self.near + other.near, self.cap + other.cap, self.domain)
+
+    @property
+    def brief(self) -> str:
+        """The levels in a few words."""
+        return f"{self.near:.3g} per cell up to {self.cap:.3g}"
+
+    def __str__(self) -> str:
+        return f"{self.near:g}-dLDP per cell, and at most {self.total:g} for any pair"
+
+
+@dataclass(frozen=True, slots=True)
 class PartitionDLDP(Guarantee):
     """Partition-dLDP: ``borders(x, y) * eps_prt + min(|x − y|, widest − 1) * eps_ner``.
 

@@ -1,0 +1,227 @@
+"""Window-map: a window around the value at full weight, a slope, and a floor everywhere else."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+
+from opboost._typing import FloatArray
+from opboost.distributions import Distribution, IntegerTable, Window, rounded_rows
+from opboost.distributions.window import FLOOR_BITS
+from opboost.errors import ParameterError
+from opboost.grid import Domain, checked_domain
+from opboost.mechanisms.integer_weights import Rows, scale_bits
+from opboost.mechanisms.mechanism import TABLE_BITS, TABLE_CELLS, Mechanism
+from opboost.promises import LDP, CappedDLDP, checked_epsilon
+from opboost.randomness.exact import Decay
+
+MAX_REACH = 2**15 - 1
+"""Cells that a window may reach beyond the grid: an offset has 16 bits."""
+
+_WIDTH_CELLS = 512
+"""The width of a larger grid is that of a grid of this size, scaled."""
+
+
+@dataclass(frozen=True, slots=True)
+class WindowMap(Mechanism):
+    """``P[o | x]`` proportional to ``exp(−min(near · max(|x − o| − width, 0), total))``.
+
+    Two cells at distance d differ in log-probability by at most ``min(near · d, total)``.
+    ``near=None`` is plain LDP at ``total``: every pair is protected alike.  Outputs reach beyond
+    both ends of the grid, so that every value has its whole window and all rows have the same sum;
+    ``clipped`` moves them to the nearest end, which is post-processing.  A receiver who denoises
+    wants them unclipped.
+
+    ``width=None`` is the width that tells most about a uniform column; it follows from the number
+    of cells, ``total`` and ``near`` alone.
+
+    With ``near >= total`` and a width above zero this is the square wave mechanism (Li et al.,
+    SIGMOD 2020) on a grid; with width zero it is randomised response.
+
+    Cost: one word per value up to 256 cells, two beyond.  Proof: docs/proofs/window-map.md.
+
+    >>> m = WindowMap(Domain(0, 15), total=4.0)
+    >>> m.window, m.guarantee().total, m.exact_epsilon() <= 4.0
+    (0, 4.0, True)
+    >>> WindowMap(Domain(0, 15), total=1.0, clipped=False).outputs
+    Domain(L=-2, R=17)
+    """
+
+    domain: Domain
+    total: float
+    near: float | None = None
+    width: int | None = None
+    clipped: bool = True
+
+    def __post_init__(self) -> None:
+        checked_domain(self.domain)
+        object.__setattr__(self, "total", checked_epsilon("total", self.total))
+        if self.near is not None:
+            near = checked_epsilon("near", self.near)
+            if near > self.total:
+                raise ParameterError(
+                    f"near must not exceed total, which is {self.total:g}; got {self.near!r}. "
+                    "Leave near out for plain LDP."
+                )
+            object.__setattr__(self, "near", near)
+        if self.width is not None and not (
+            isinstance(self.width, int | np.integer)
+            and not isinstance(self.width, bool)
+            and 0 <= self.width < self.domain.size
+        ):
+            raise ParameterError(
+                f"width must be a whole number of cells from 0 to {self.domain.span}; "
+                f"got {self.width!r}. Leave it out to have it chosen."
+            )
+        if self.reach > MAX_REACH:
+            raise ParameterError(
+                f"The window of {self.domain.size} cells at total={self.total:g} reaches "
+                f"{self.reach} cells beyond the grid, above the limit of {MAX_REACH}. "
+                "Use a coarser grid or a larger near."
+            )
+
+    @property
+    def slope(self) -> float:
+        """The level per cell on the slope of the window: ``near``, or ``total``."""
+        return self.total if self.near is None else self.near
+
+    @property
+    def window(self) -> int:
+        """How many cells on either side of the value have the full weight."""
+        if self.width is not None:
+            return int(self.width)
+        return best_width(self.domain.size, self.total, self.slope)
+
+    @property
+    def steps(self) -> int:
+        """The distance from the window at which the floor begins: ``⌈total / near⌉``."""
+        return math.ceil(Fraction(self.total) / Fraction(self.slope))
+
+    @property
+    def reach(self) -> int:
+        """How many cells an output may lie beyond the grid."""
+        return self.window + self.steps - 1
+
+    def guarantee(self) -> LDP | CappedDLDP:
+        """total-LDP, or ``min(near · distance, total)``."""
+        if self.near is None or self.near >= self.total:
+            return LDP(self.total)
+        return CappedDLDP(self.near, self.total, self.domain)
+
+    def nominal_epsilon(self) -> float:
+        """The total, which a nominal column takes over."""
+        return self.total
+
+    def on(self, domain: Domain) -> WindowMap:
+        """The same levels on another grid."""
+        return replace(self, domain=domain)
+
+    def scaled(self, factor: float) -> WindowMap:
+        """Both levels multiplied by ``factor``."""
+        near = None if self.near is None else self.near * factor
+        return replace(self, total=self.total * factor, near=near)
+
+    def profile(self) -> tuple[list[int], int]:
+        """Return the weights by distance up to ``reach``, and the floor, as integers of one scale.
+
+        No weight falls faster than the promise allows: each rate is slowed by the slack of all
+        rates, and the floor is the decay of one step of ``total``.
+        """
+        bits = scale_bits(self.total, 1)
+        slope = Decay.of_rate(Fraction(self.slope))
+        floor = Decay.of_rate(Fraction(self.total)).power(1, bits)[1]
+        falling = [max(slope.power(d, bits)[0], floor) for d in range(self.steps)]
+        return [falling[0]] * self.window + falling, floor
+
+    def _build_distribution(self) -> Distribution:
+        profile, floor = self.profile()
+        outputs = self.domain.size + 2 * self.reach
+        bits = self.total * 1.4427 + 192
+        if self.domain.size <= TABLE_CELLS and self.domain.size * outputs * bits <= TABLE_BITS:
+            return self._table(profile, floor)
+        return self._closed_form(profile, floor)
+
+    def _table(self, profile: list[int], floor: int) -> IntegerTable:
+        rows = self.weight_rows(profile, floor)
+        outputs = self.domain
+        if not self.clipped:
+            outputs = Domain(self.domain.L - self.reach, self.domain.R + self.reach)
+        weights, bits = rounded_rows(rows, *table_bits(self))
+        return IntegerTable(self.domain, outputs, weights, bits)
+
+    def weight_rows(self, profile: list[int], floor: int) -> Rows:
+        """Return the weights of all outputs, one row per cell; flanks are added up if clipped."""
+        cells, reach = self.domain.size, self.reach
+        rows = []
+        for x in range(cells):
+            distances = (abs(x - o) for o in range(-reach, cells + reach))
+            row = [profile[d] if d <= reach else floor for d in distances]
+            if self.clipped and reach:
+                row = [
+                    sum(row[: reach + 1]),
+                    *row[reach + 1 : -reach - 1],
+                    sum(row[-reach - 1 :]),
+                ]
+            rows.append(row)
+        return rows
+
+    def _closed_form(self, profile: list[int], floor: int) -> Window:
+        excess = [weight - floor for weight in profile]
+        row = [*excess[:0:-1], *excess] if self.reach else [0, *excess, 0]
+        (weights,), bits = rounded_rows([row], *table_bits(self))
+        reach = len(row) // 2
+        outputs = self.domain.size + 2 * reach
+        # A grid has two cells at least; both rows of the offsets' table are the same.
+        offsets = IntegerTable(Domain(0, 1), Domain(-reach, reach), (weights, weights), bits)
+        share = Fraction(floor * outputs, floor * outputs + sum(row))
+        # Rounded up: a larger floor only lowers the loss.
+        floor_weight = math.ceil(share * (1 << FLOOR_BITS))
+        return Window(self.domain, floor_weight, offsets, self.clipped)
+
+
+def table_bits(m: WindowMap) -> tuple[int, int]:
+    """Bits beyond the size of a weight that keep the promise exact, and the least width.
+
+    As in :func:`opboost.mechanisms.integer_weights.table`.
+    """
+    guard = 64 + 40 + 24 + max(0, math.ceil(-math.log2(m.slope)))
+    return guard, math.ceil(m.total * 1.4427) + 64
+
+
+@lru_cache(maxsize=4096)
+def best_width(cells: int, total: float, near: float) -> int:
+    """The width with the largest mutual information for a uniform column.
+
+    >>> [best_width(16, total, total) for total in (1.0, 2.0, 4.0)]
+    [2, 1, 0]
+    >>> [best_width(32, total, total) for total in (1.0, 2.0, 4.0)]
+    [5, 3, 1]
+    """
+    if cells > _WIDTH_CELLS:
+        scale = cells / _WIDTH_CELLS
+        return round(best_width(_WIDTH_CELLS, total, min(near * scale, total)) * scale)
+    told = [mutual_information(cells, total, near, w) for w in range((cells + 1) // 2)]
+    return int(np.argmax(told))
+
+
+def mutual_information(cells: int, total: float, near: float, width: int) -> float:
+    """What one output tells about a uniform column, in nats."""
+    steps = math.ceil(total / near)
+    distance = np.arange(width + steps)
+    falling = np.exp(-np.minimum(near * np.maximum(distance - width, 0), total)) - math.exp(-total)
+    excess = np.concatenate([falling[:0:-1], falling])
+    outputs = cells + 2 * (width + steps - 1)
+    floor = np.full(outputs, math.exp(-total))
+    whole = floor.sum() + excess.sum()
+    column = (np.convolve(np.full(cells, 1 / cells), excess) + floor) / whole
+    row = floor / whole
+    row[: len(excess)] += excess / whole
+    return _entropy(column) - _entropy(row)
+
+
+def _entropy(p: FloatArray) -> float:
+    return float(-(p * np.log(p)).sum())

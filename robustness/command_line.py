@@ -10,7 +10,7 @@ from opboost import cli
 from opboost.errors import OpBoostError
 
 # Typer builds all verbs anew for every call, which takes longer than most verbs do.
-typer.testing._get_command = lru_cache(maxsize=1)(typer.main.get_command)
+typer.testing._get_command = lru_cache(maxsize=1)(typer.main.get_command)  # type: ignore[attr-defined]
 
 
 def run(*arguments):

@@ -125,8 +125,8 @@ def identity_of(made, party):
     from opboost.config.job_file import Tls
 
     kit = made.folder / "certs" / party
-    files = (kit / name for name in ("ca.pem", "cert.pem", "key.pem", "encryption.key"))
-    return read_identity(Tls(*files, {}), party)
+    ca, cert, key = (kit / name for name in ("ca.pem", "cert.pem", "key.pem"))
+    return read_identity(Tls(ca, cert, key, kit / "encryption.key", {}), party)
 
 
 def shaken_hands(made, address, identity, party=None, job=None):

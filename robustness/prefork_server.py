@@ -147,7 +147,7 @@ def _become(order: dict[str, object]) -> None:
         os.dup2(handle, number)
     if order["folder"]:
         os.chdir(str(order["folder"]))
-    sys.argv = ["opboost", *order["arguments"]]  # type: ignore[misc]
+    sys.argv = ["opboost", *order["arguments"]]
     status = 1
     try:
         main()
@@ -170,7 +170,7 @@ def _run() -> None:
     while True:
         ready, _, _ = select.select([0], [], [], 0.002)
         if ready:
-            line = sys.stdin.buffer.raw.readline()  # type: ignore[attr-defined]
+            line = sys.stdin.buffer.raw.readline()  # type: ignore[union-attr]
             if not line:
                 return
             pid = os.fork()

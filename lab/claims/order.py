@@ -16,10 +16,8 @@ KINDS = {"printed": "as_printed", "bound": "bound", "exact": "exact"}
 def stated() -> dict[str, list[float]]:
     """The rows of the table, as they stand in the document."""
     text = ERRATA.read_text()
-    return {
-        row: [float(v) for v in re.findall(r"\.\d{4}", re.search(rf"\| {row} \|.*", text).group())]
-        for row in KINDS
-    }
+    lines = {row: re.findall(rf"\| {row} \|.*", text)[0] for row in KINDS}
+    return {row: [float(v) for v in re.findall(r"\.\d{4}", line)] for row, line in lines.items()}
 
 
 def gamma(distance: int, kind: str) -> float:

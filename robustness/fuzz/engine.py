@@ -17,7 +17,7 @@ import struct
 import tempfile
 import time
 import warnings
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
@@ -159,7 +159,7 @@ class _Crew:
         self._context = multiprocessing.get_context("spawn")
         self._count = 0
         self._cases: Counter[str] = Counter()
-        self._seconds: Counter[str] = Counter()
+        self._seconds: defaultdict[str, float] = defaultdict(float)
         self._crashes: list[Crash] = []
 
     def through(self, chunks: list[_Chunk], workers: int) -> Result:

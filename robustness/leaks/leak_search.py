@@ -138,7 +138,7 @@ def federation_of(folder: Path, tables: Tables, **settings: object) -> LocalFede
         epsilon=2.0,
         booster={"num_boost_round": 5, "max_depth": 3, "nthread": 1},
         limits={"minimum_rows": 50},
-        **settings,  # type: ignore[arg-type]
+        **settings,
     )
 
 
@@ -457,8 +457,8 @@ def run_one(name: str, seed: int, *, plain: bool = True, captured: bool = False)
             with Job(federation, plain=plain, captured=captured) as job:
                 (plays.get(name) or refused(*FAILURES[name]))(job)
             places = job.places
-            ended = places.ended.values()
-            as_meant = min(ended) > 0 if name in FAILURES else not any(ended)
+            statuses = places.ended.values()
+            as_meant = min(statuses) > 0 if name in FAILURES else not any(statuses)
         found = search_places(places, tables)
         if name == "classes":  # the label party's own words in its own model
             found = [f for f in found if not f.where.startswith(f"{LABEL_PARTY}/model")]

@@ -84,7 +84,7 @@ def samples() -> dict[str, list[Any]]:
     receipt = Receipt("shop", JOB, 3, bytes(32), b"-----BEGIN", b"signed")
     described = tuple(ColumnSchema.of(c, str(c.name), "raw") for c in columns())
     hidden = tuple(ColumnSchema.of(c, str(c.name), "grid") for c in columns())
-    found = [
+    found: list[Any] = [
         Hello("shop", bytes(32)),
         Challenge(bytes(32), b"-----BEGIN"),
         Login(b"-----BEGIN", b"signed"),

@@ -7,6 +7,7 @@ import io
 import json
 import tempfile
 import zipfile
+from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache, partial
 from pathlib import Path
@@ -30,6 +31,8 @@ BOOSTERS = {
     "hist-gbdt": {"max_iter": 3, "max_leaf_nodes": 4},
 }
 ERRORS = (DataError,)
+
+Change = Callable[[Random, dict[str, bytes]], bytes]
 
 
 def _table() -> tuple[pd.DataFrame, np.ndarray]:
@@ -144,7 +147,7 @@ def _spoilt_text(rng: Random, data: bytes) -> bytes:
     return "\n".join(lines).encode()
 
 
-def _prepare(booster: str, denoise: bool, change: object, home: Path) -> FuzzDrill:
+def _prepare(booster: str, denoise: bool, change: Change, home: Path) -> FuzzDrill:
     files = saved(booster, denoise)
     file = home / "model.opboost"
     X, _ = _table()

@@ -8,6 +8,7 @@ import zlib
 from functools import partial
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -308,7 +309,7 @@ def _prepare_answer(home: Path) -> FuzzDrill:
     query = SplitQuery(JOB, True, (Cuts(0, (1, 3, 7)), Cuts(2, (2, 4))))
     digest = hashlib.sha256(encode(query)).digest()
     files = _files(home)
-    books = {c.column: read_head(files[c.column]).codebook for c in query.columns}
+    books: dict[int, Any] = {c.column: read_head(files[c.column]).codebook for c in query.columns}
     cells = {c.column: [float(books[c.column].values[k]) for k in c.codes] for c in query.columns}
 
     def make(rng: Random) -> bytes:

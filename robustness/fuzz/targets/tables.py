@@ -45,7 +45,7 @@ ordered = true
 public = ["ok"]
 drop = ["id"]
 """
-GOOD = {
+GOOD: dict[str, Any] = {
     "id": ["a1", "b2", "c3", "d4"],
     "age": [23, 71, 40, 18],
     "pay": [2.5, None, 999.0, 1e3],

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opboost.columns import duplicate_ids
-from opboost.columns.duplicate_ids import DuplicateIds
+from opboost.columns.duplicate_ids import MAX_BYTES_IN_MEMORY, DuplicateIds
 
 pieces = st.lists(st.lists(st.tuples(st.integers(0, 2**64 - 1), st.integers(0, 3)), max_size=20))
 
@@ -21,11 +20,10 @@ def test_repeats_are_those_of_a_set(pieces):
         assert names.repeats() == len(everything) - len(set(everything))
 
 
-@pytest.mark.parametrize("small", [1, duplicate_ids.MAX_IDS_IN_MEMORY])
-def test_a_name_that_comes_back_much_later_is_found_in_a_file_too(tmp_path, small, monkeypatch):
-    monkeypatch.setattr(duplicate_ids, "MAX_IDS_IN_MEMORY", small)
+@pytest.mark.parametrize("max_bytes", [1, MAX_BYTES_IN_MEMORY])
+def test_a_name_that_comes_back_much_later_is_found_in_a_file_too(tmp_path, max_bytes):
     rng = np.random.default_rng(0)
-    with DuplicateIds(tmp_path) as names:
+    with DuplicateIds(tmp_path, max_bytes=max_bytes) as names:
         first = rng.integers(0, 2**64, (1000, 2), dtype=np.uint64)
         names.add(first)
         for _ in range(30):

@@ -334,7 +334,7 @@ def test_an_id_of_several_parts_is_given_part_by_part(tmp_path):
     rows = pd.DataFrame({"branch": ["a", "b"], "number": [1, 1], "age": [10.0, 20.0]})
     party = op.FeatureParty(rows, [AGE], ids=["branch", "number"], ledger=opened(tmp_path))
     party.release(WELCOME)
-    ledger = party._ledger
+    ledger = party.ledger
     with pytest.raises(ConfigError, match=r"has 2 parts \(branch, number\); got 1"):
         forget(ledger, ["a"], ["branch", "number"])
     assert forget(ledger, ["b", "1"], ["branch", "number"]).records == 1
@@ -670,9 +670,9 @@ def test_a_job_goes_on_without_a_forgotten_person(tmp_path, align, denoise):
     assert set(range(len(frame))) - set(found.rows.tolist()) == {42}
     assert np.mean(found.prediction == y[found.rows]) > 0.55
     if align == "psi":  # the bank does not learn that the shop has a row about this person
-        common = [e.body["common"] for e in shop._ledger.entries("aligned")]
+        common = [e.body["common"] for e in shop.ledger.entries("aligned")]
         assert common == [len(frame) - 1] * 2
-    shop._ledger.close()
+    shop.ledger.close()
 
 
 @pytest.mark.parametrize("align", ["psi", "given"])
@@ -688,7 +688,7 @@ def test_a_job_from_disk_goes_on_without_a_forgotten_person(tmp_path, align):
         trees.append(model.trained_.native.get_dump(with_stats=True))
     assert model.n_features_in_ == 3
     assert trees[0] == trees[1]
-    shop._ledger.close()
+    shop.ledger.close()
 
 
 def test_rows_of_forgotten_people_are_found_a_block_of_rows_at_a_time(tmp_path, monkeypatch):
@@ -712,4 +712,4 @@ def test_gaps_in_some_columns_of_a_row_are_refused(tmp_path):
     with pytest.raises(PeerError, match=r"sent gaps in some columns of a row"):
         sent_by_all([offer], mixed)
     assert len(whole["age"][0].codes) == 599
-    shop._ledger.close()
+    shop.ledger.close()

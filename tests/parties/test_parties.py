@@ -293,7 +293,7 @@ def test_one_split_query_is_answered_a_job():
     (p.folder(JOB) / "answer").unlink()  # the ledger remembers, too
     with pytest.raises(PrivacyError, match=r"a second, different split query"):
         p.answer(asked((0, (1, 3))))
-    assert [e.body["cuts"] for e in p._ledger.entries("answer")] == [{"0": 2}]
+    assert [e.body["cuts"] for e in p.ledger.entries("answer")] == [{"0": 2}]
 
 
 @pytest.mark.parametrize("cuts", [(9, (1,)), (0, (99,))])

@@ -82,7 +82,7 @@ def test_every_party_has_the_common_rows_in_one_order(kind):
     aligned.train(channels, welcome=WELCOME)
     for channel, shift in zip(channels, (0, 2), strict=True):
         assert channel.values.tolist() == [value_of(i, shift) for i in order]
-        ledger = channel._party._ledger
+        ledger = channel._party.ledger
         entries = [(e.kind, e.body) for e in ledger.entries()]
         kinds = [k for k, _ in entries]
         assert kinds == ["open", "align", "aligned", "reserve", "commit", "answer"]
@@ -164,7 +164,7 @@ def test_too_few_common_rows_are_refused_before_anything_is_released():
         party = shop(ids[:250], align=stern)
         with pytest.raises(PrivacyError, match=r"100 rows in common; with fewer than 101"):
             bank(ids[150:], align=rules).train([op.MemoryChannel(party)])
-        assert [e.kind for e in party._ledger.entries()] == ["open", "align"]
+        assert [e.kind for e in party.ledger.entries()] == ["open", "align"]
     party = shop(ids[:250], align=op.AlignRules(minimum_rows=100))
     bank(ids[150:], align=op.AlignRules(minimum_rows=100)).train([op.MemoryChannel(party)])
 
@@ -299,7 +299,7 @@ def test_a_table_that_changes_between_alignment_and_drawing_is_refused(tmp_path)
     pa.parquet.write_table(table.take(list(range(199, -1, -1))), file)
     with pytest.raises(DataError, match="changed while it was read"):
         label.train([channel], welcome=WELCOME)
-    assert [e.kind for e in party._ledger.entries()][-1] == "abort"
+    assert [e.kind for e in party.ledger.entries()][-1] == "abort"
 
 
 def test_bad_settings_of_an_alignment_say_what_to_do():
@@ -326,7 +326,7 @@ def test_a_label_that_is_constant_in_the_common_rows_is_refused_before_a_release
     party = shop(ids[:150])
     with pytest.raises(DataError, match="one value only in the rows that all parties have"):
         op.LabelParty(None, y, ids=ids, align="psi").train([op.MemoryChannel(party)])
-    assert [e.kind for e in party._ledger.entries()] == ["open", "align"]
+    assert [e.kind for e in party.ledger.entries()] == ["open", "align"]
 
 
 def test_the_file_of_a_column_holds_common_rows_alone(tmp_path):

@@ -400,9 +400,8 @@ def test_the_public_half_lies_beside_the_kit_however_the_kit_is_named(tmp_path, 
     assert not list(kit.glob("*.public"))
 
 
-def test_an_authority_that_has_expired_vouches_for_nobody(tmp_path, monkeypatch):
-    monkeypatch.setattr("opboost.transport.shared.development_certificates.AUTHORITY_DAYS", -1)
-    kit = new_kit("shop", tmp_path)
+def test_an_authority_that_has_expired_vouches_for_nobody(tmp_path):
+    kit = new_kit("shop", tmp_path, authority_days=-1)
     with pytest.raises(op.PeerError, match=r"the authority's certificate .* not today"):
         read_public(tmp_path / "shop.public", "shop", (kit / "ca.pem").read_bytes())
 

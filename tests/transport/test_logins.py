@@ -12,7 +12,6 @@ from opboost.demo.local_federation import LABEL_PARTY
 from opboost.errors import PeerError
 from opboost.protocol.messages import Ack, Challenge, Hello, Login, Poll, Welcome
 from opboost.transport.feature.label_connection import Connection
-from opboost.transport.label import logins
 from opboost.transport.label.logins import Logins, NotLoggedInError
 from opboost.transport.shared.development_certificates import new_kit
 from opboost.transport.shared.tls import alternative_names, check_login, check_named, issued_by
@@ -87,10 +86,8 @@ def test_a_nonce_is_good_once_over_the_connection_that_it_was_given_to():
     assert known.challenged("ipv4:1:1", HELLO) != nonce
 
 
-def test_a_session_is_one_partys_and_those_that_nobody_uses_go(monkeypatch):
-    monkeypatch.setattr(logins, "MAX_SESSIONS", 2)
-    monkeypatch.setattr(logins, "MAX_CHALLENGES", 2)
-    known = Logins()
+def test_a_session_is_one_partys_and_those_that_nobody_uses_go():
+    known = Logins(max_challenges=2, max_sessions=2)
     first, second = (known.opened("shop").hex() for _ in range(2))
     assert known.is_open(first, "shop")
     third = known.opened("shop").hex()

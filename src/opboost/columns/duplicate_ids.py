@@ -12,7 +12,7 @@ from opboost._typing import IntArray, Words
 BUCKETS = 256
 """Names are compared within a bucket, so a 256th of them is in memory at a time."""
 
-MAX_IDS_IN_MEMORY = 1 << 23
+MAX_BYTES_IN_MEMORY = 1 << 23
 """Bytes that are kept in memory before a file is made."""
 
 _NAME = 16
@@ -33,9 +33,9 @@ class DuplicateIds:
     (1, (1, 2))
     """
 
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(self, folder: Path | None = None, *, max_bytes: int = MAX_BYTES_IN_MEMORY) -> None:
         place = None if folder is None else str(folder)
-        self._file = tempfile.SpooledTemporaryFile(MAX_IDS_IN_MEMORY, dir=place)  # noqa: SIM115
+        self._file = tempfile.SpooledTemporaryFile(max_bytes, dir=place)  # noqa: SIM115
         self._borders: list[IntArray] = []
         self._size = 0
 

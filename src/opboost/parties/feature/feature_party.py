@@ -132,6 +132,11 @@ class FeatureParty:
             self._progress,
         )
 
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger that remembers and charges what this party releases."""
+        return self._ledger
+
     def guarantee(self) -> Joint:
         """What is promised about one person's record."""
         return self._promise

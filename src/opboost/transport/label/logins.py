@@ -29,7 +29,10 @@ class NotLoggedInError(PeerError):
 class Logins:
     """The challenges and sessions of one gate; they end with its process."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self, *, max_challenges: int = MAX_CHALLENGES, max_sessions: int = MAX_SESSIONS
+    ) -> None:
+        self._max_challenges, self._max_sessions = max_challenges, max_sessions
         self._lock = threading.Lock()
         self._challenges: OrderedDict[str, tuple[Hello, bytes]] = OrderedDict()
         self._sessions: dict[str, OrderedDict[bytes, None]] = {}
@@ -40,7 +43,7 @@ class Logins:
         with self._lock:
             self._challenges[peer] = hello, nonce
             self._challenges.move_to_end(peer)
-            while len(self._challenges) > MAX_CHALLENGES:
+            while len(self._challenges) > self._max_challenges:
                 self._challenges.popitem(last=False)
         return nonce
 
@@ -58,7 +61,7 @@ class Logins:
         with self._lock:
             own = self._sessions.setdefault(party, OrderedDict())
             own[_digest(session.hex())] = None
-            while len(own) > MAX_SESSIONS:
+            while len(own) > self._max_sessions:
                 own.popitem(last=False)
         return session
 

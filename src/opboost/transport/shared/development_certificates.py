@@ -28,7 +28,9 @@ AUTHORITY_DAYS = 3650
 """Days for which the authority's is."""
 
 
-def new_kit(name: str, folder: Path, *, days: float = VALID_DAYS) -> Path:
+def new_kit(
+    name: str, folder: Path, *, days: float = VALID_DAYS, authority_days: float = AUTHORITY_DAYS
+) -> Path:
     """Certificates for a party, signed by the authority in ``folder``, which is made if need be.
 
     Returns the kit's folder: ``ca.pem``, ``cert.pem`` and ``key.pem``, and for bundles
@@ -41,7 +43,7 @@ def new_kit(name: str, folder: Path, *, days: float = VALID_DAYS) -> Path:
     kit = folder / name
     if (kit / "cert.pem").exists():
         raise ConfigError(f"{kit} holds a certificate already. Remove it to make a new one.")
-    authority, authority_key = _authority(folder / "ca")
+    authority, authority_key = _authority(folder / "ca", authority_days)
     key = ec.generate_private_key(ec.SECP256R1())
     usages = [ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH]
     certificate = (
@@ -90,7 +92,7 @@ def _certify(tls: Tls, identity: Identity) -> Path:
     return target
 
 
-def _authority(folder: Path) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
+def _authority(folder: Path, days: float) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
     if (folder / "ca.pem").exists():
         key = serialization.load_pem_private_key((folder / "ca.key").read_bytes(), None)
         assert isinstance(key, ec.EllipticCurvePrivateKey)
@@ -98,7 +100,7 @@ def _authority(folder: Path) -> tuple[x509.Certificate, ec.EllipticCurvePrivateK
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "OpBoost development authority")])
     certificate = (
-        _builder("", subject, key.public_key(), AUTHORITY_DAYS, subject)
+        _builder("", subject, key.public_key(), days, subject)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(
             x509.KeyUsage(False, False, False, False, False, True, True, False, False),

@@ -18,12 +18,12 @@ import opboost as op
 from opboost.columns.row_ids import id_bytes
 from opboost.errors import ConfigError, DataError, PrivacyError
 from opboost.ledger import Drawing
-from opboost.ledger.answers import about_person
 from opboost.ledger.compaction import MAX_ALIKE_RUNS
 from opboost.ledger.forget_person import erase
 from opboost.ledger.ledger_summary import summary
 from opboost.ledger.lookup import spent
 from opboost.ledger.open_ledger import declared_person
+from opboost.ledger.person_answers import about_person
 from opboost.ledger.renewal import renew
 from opboost.ledger.store import UNITS_PER_EPSILON
 from opboost.ledger.verify_ledger import verify

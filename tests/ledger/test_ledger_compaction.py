@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from opboost.ledger import members
+from opboost.ledger import release_members
 from opboost.ledger.compaction import MAX_ALIKE_RUNS
 from opboost.ledger.ledger_summary import summary
 from opboost.ledger.verify_ledger import verify
@@ -30,7 +30,7 @@ def included(ledger, number):
         if run.committed == number and not run.merged:
             found |= set(map(bytes, file.handles))
         told = ledger.members().get(number)
-        bits = {} if told is None else members.read(ledger.runs_folder, told)
+        bits = {} if told is None else release_members.read(ledger.runs_folder, told)
         if run.file in bits:
             found |= set(map(bytes, file.handles[bits[run.file]]))
     return found

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from opboost.columns.row_ids import id_bytes
 from opboost.errors import ConfigError, DataError, PrivacyError
-from opboost.ledger import Drawing, Ledger, chain_witness, members
+from opboost.ledger import Drawing, Ledger, chain_witness, release_members
 from opboost.ledger.verify_ledger import verify
 from robustness.command_line import run
 from tests.support.ledger import AGE, FINER, LEVEL, opened, release, table, values
@@ -154,7 +154,7 @@ def test_one_bit_changed_in_a_run_is_found_and_nobody_is_drawn_anew(home):
 
 def members_of(ledger):
     (told,) = ledger.members().values()
-    return members.read(ledger.runs_folder, told)
+    return release_members.read(ledger.runs_folder, told)
 
 
 def test_who_was_sent_again_is_remembered(home):

@@ -10,7 +10,7 @@ import pytest
 from opboost.columns.row_ids import id_bytes
 from opboost.errors import DataError
 from opboost.ledger import Drawing
-from opboost.ledger.handles import Handles, rough_order
+from opboost.ledger.handle_index import Handles, rough_order
 from opboost.ledger.lookup import _whole
 from opboost.ledger.search_kernel import recall
 from tests.support.ledger import AGE, CITY, opened, release, table

@@ -17,9 +17,9 @@ import pytest
 from opboost.columns.column_specs import column_to_dict
 from opboost.errors import PrivacyError
 from opboost.ledger import Caps, Ledger
-from opboost.ledger.answers import about_person
 from opboost.ledger.ledger_summary import summary
 from opboost.ledger.lookup import spent
+from opboost.ledger.person_answers import about_person
 from opboost.ledger.verify_ledger import holds, verify
 from opboost.ledger.wanted_columns import identity
 from robustness.command_line import run

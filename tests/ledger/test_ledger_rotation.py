@@ -9,7 +9,7 @@ import pytest
 
 from opboost.columns.row_ids import id_bytes
 from opboost.errors import PrivacyError
-from opboost.ledger import members
+from opboost.ledger import release_members
 from opboost.ledger.drawing import Drawing
 from opboost.ledger.forget_person import erase
 from opboost.ledger.ledger_summary import summary
@@ -67,7 +67,7 @@ def members_by_person(ledger, people):
     found = {}
     for number, told in ledger.members().items():
         here = np.zeros(len(people), dtype=bool)
-        for name, bits in members.read(ledger.runs_folder, told).items():
+        for name, bits in release_members.read(ledger.runs_folder, told).items():
             places = runs[name].places(handles)
             here |= (places >= 0) & bits[np.maximum(places, 0)]
         found[number] = here.tolist()

@@ -18,8 +18,8 @@ from opboost.demo.local_federation import LABEL_PARTY, started_process
 from opboost.errors import ColumnError, DataError, PrivacyError
 from opboost.files.stored_release import read_manifest
 from opboost.ledger import Drawing
-from opboost.ledger.answers import about_person
 from opboost.ledger.ledger_summary import summary
+from opboost.ledger.person_answers import about_person
 from opboost.ledger.renewal import renew
 from opboost.ledger.verify_ledger import verify
 from opboost.protocol.messages import Welcome

@@ -61,9 +61,9 @@ def show(
       opboost ledger show -c shop.toml --person C00017
     """
     from opboost.cli import ledger_text as text
-    from opboost.ledger.answers import about_person
     from opboost.ledger.ledger_summary import summary
     from opboost.ledger.open_ledger import declared_person
+    from opboost.ledger.person_answers import about_person
 
     with _opened(config) as opened:
         if person:

@@ -16,7 +16,7 @@ from opboost.cli.common import stdout
 from opboost.errors import shown
 
 if TYPE_CHECKING:
-    from opboost.ledger.answers import Answer, Cell
+    from opboost.ledger.person_answers import Answer, Cell
 
 _INDENT = 7 * " "
 _RELEASES = ("entry", "at", "closed", "closed_at", "kind", "what", "recipient", "job", "columns")

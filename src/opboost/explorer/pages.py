@@ -174,12 +174,12 @@ def choice_of(form: Form) -> Choice:
 
 def run_page(run: JobRun) -> Markup:
     """A job's whole page."""
-    return filled("run.html", page="run", has_job=True, run=run, part=run_part(run))
+    return filled("job.html", page="run", has_job=True, run=run, part=run_part(run))
 
 
 def run_part(run: JobRun) -> Markup:
     """What changes while a job goes on."""
-    return filled("run_part.html", run=run, left=_left(run), chart=_learnt(run))
+    return filled("job_part.html", run=run, left=_left(run), chart=_learnt(run))
 
 
 def _left(run: JobRun) -> str:

@@ -22,7 +22,7 @@ from opboost.columns.dataframes import OutColumn, hidden
 from opboost.columns.private_column import Prepared, PrivateColumn
 from opboost.columns.row_ids import Spelling
 from opboost.errors import DataError, OpBoostError, PrivacyError
-from opboost.ledger import members
+from opboost.ledger import release_members
 from opboost.ledger.chain import Entry
 from opboost.ledger.compaction import merge_runs
 from opboost.ledger.lookup import Known, Lookup
@@ -216,7 +216,7 @@ class Drawing:
             number = self._ledger.head().number + 1
             run, told = self._run.finish(number), []
             if self._memory.members:
-                kept = members.write(self._run.next_path, self._memory.members)
+                kept = release_members.write(self._run.next_path, self._memory.members)
                 told.append([number, kept.as_json()])
             self.entry: Entry = self._reservation.commit(
                 rows=self.rows,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from opboost._typing import BoolArray, IntArray, Words
-from opboost.ledger.handles import Handles, rough_order
+from opboost.ledger.handle_index import Handles, rough_order
 from opboost.ledger.packed_draws import Draws
 from opboost.ledger.run_files import Run, RunColumn, RunFile
 from opboost.ledger.search_kernel import recall

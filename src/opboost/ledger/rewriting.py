@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from opboost._typing import BoolArray, IntArray, Words
-from opboost.ledger import members
+from opboost.ledger import release_members
 from opboost.ledger.chain import Entry
 from opboost.ledger.run_files import Run, RunFile, RunWriter
 from opboost.ledger.store import Ledger
@@ -93,14 +93,14 @@ class Rewriting:
         ledger.clear(wipe=wipe)
         return entry
 
-    def _members(self) -> dict[int, members.Members]:
+    def _members(self) -> dict[int, release_members.Members]:
         """Whom each release was about, in the terms of the new runs."""
         told = self.ledger.members()
-        found = {n: members.read(self.ledger.runs_folder, m) for n, m in told.items()}
+        found = {n: release_members.read(self.ledger.runs_folder, m) for n, m in told.items()}
         for run in self._own:
             found.setdefault(run.committed, {})[run.file] = np.ones(run.count, dtype=np.bool_)
         return {
-            number: members.write(self.ledger.new_run_path(), self._moved_bits(bits))
+            number: release_members.write(self.ledger.new_run_path(), self._moved_bits(bits))
             for number, bits in found.items()
         }
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from opboost._typing import BoolArray, IntArray, Words
 from opboost.errors import DataError
-from opboost.ledger.handles import Handles
+from opboost.ledger.handle_index import Handles
 from opboost.ledger.key_file import HANDLE_BYTES
 from opboost.ledger.packed_draws import Draws
 from opboost.storage import atomic_files

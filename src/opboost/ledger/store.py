@@ -20,7 +20,7 @@ from opboost.ledger import chain_witness
 from opboost.ledger.chain import Chain, Entry
 from opboost.ledger.database import is_read_only
 from opboost.ledger.key_file import Key, KeyFile
-from opboost.ledger.members import Members
+from opboost.ledger.release_members import Members
 from opboost.ledger.run_files import Run, RunFile, clear
 from opboost.storage import atomic_files
 

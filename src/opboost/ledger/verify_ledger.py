@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from opboost.errors import DataError, PrivacyError
-from opboost.ledger import members
+from opboost.ledger import release_members
 from opboost.ledger.chain import Entry, entry_hash
 from opboost.ledger.key_file import Key
 from opboost.ledger.run_files import RunFile
@@ -104,7 +104,7 @@ def _files(ledger: Ledger) -> list[LedgerFinding]:
             findings.append(LedgerFinding(run.committed, error.rule))
     for number, told in ledger.members().items():
         try:
-            members.read(ledger.runs_folder, told)
+            release_members.read(ledger.runs_folder, told)
         except DataError as error:
             findings.append(LedgerFinding(number, error.rule))
     return findings

@@ -15,7 +15,7 @@ from opboost.columns.column_specs import column_from_dict
 from opboost.columns.private_column import PrivateColumn
 from opboost.errors import DataError
 from opboost.grid import NumericMapping, OrdinalMapping
-from opboost.ledger import members
+from opboost.ledger import release_members
 from opboost.ledger.chain import Entry
 from opboost.ledger.ledger_summary import ALL, events, level, spent_line
 from opboost.ledger.lookup import spent
@@ -227,7 +227,7 @@ def _records(ledger: Ledger, handle: Words) -> list[_Record]:
     places = {f.run.file: p for f in files if (p := int(f.places(handle)[0])) >= 0}
     again: dict[str, set[int]] = {name: set() for name in places}
     for number, told in ledger.members().items():
-        bits = members.read(ledger.runs_folder, told)
+        bits = release_members.read(ledger.runs_folder, told)
         for name, place in places.items():
             if name in bits and bits[name][place]:
                 again[name].add(number)

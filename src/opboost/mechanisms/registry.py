@@ -180,8 +180,8 @@ DEFAULT_NOMINAL_KIND = "unary-encoding"
 
 
 def on_grids() -> tuple[MechanismEntry, ...]:
-    """The entries of mechanisms on a grid, the default one first."""
-    found = [entry for entry in ENTRIES if entry.takes == "grid"]
+    """The entries of mechanisms on a grid with a level per cell or pair, the default one first."""
+    found = [entry for entry in ENTRIES if entry.takes == "grid" and entry.has("epsilon")]
     return tuple(sorted(found, key=lambda entry: entry.kind != DEFAULT_KIND))
 
 

@@ -2,7 +2,7 @@
 
     begin    a folder beside the target, a secret in it
     check    people whom the ledger would refuse in the end are refused before anything is drawn
-    write    parts, by any number of workers, each as often as the scheduler likes (block.py)
+    write    parts, by any number of workers, each as often as the scheduler likes (part_writer.py)
     commit   all parts there, no ID twice -> people charged -> manifest -> secret destroyed
              -> the parts take the target's name
 

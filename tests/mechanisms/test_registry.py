@@ -35,6 +35,17 @@ STORED = [
         op.UnaryEncoding(["a", "b"], 1.0, "sue"),
         {"kind": "UnaryEncoding", "categories": ["a", "b"], "epsilon": 1.0, "encoding": "sue"},
     ),
+    (
+        op.WindowMap(GRID, 4.0, near=0.5, width=1, clipped=False),
+        {
+            "kind": "WindowMap",
+            "grid": [1, 10],
+            "total": 4.0,
+            "near": 0.5,
+            "width": 1,
+            "clipped": False,
+        },
+    ),
 ]
 
 
@@ -66,8 +77,8 @@ def test_a_parameter_that_is_needed_is_named():
 def test_a_file_must_hold_every_parameter_that_is_always_written():
     with pytest.raises(KeyError, match="clipped"):
         registry.from_dict({"kind": "Piecewise", "grid": [1, 10], "epsilon": 1.0})
-    with pytest.raises(op.DataError, match="No mechanism is called 'WindowMap'"):
-        registry.from_dict({"kind": "WindowMap"})
+    with pytest.raises(op.DataError, match="No mechanism is called 'Unheard'"):
+        registry.from_dict({"kind": "Unheard"})
 
 
 def test_a_mechanism_without_an_entry_is_not_stored():

@@ -3,7 +3,7 @@
     handles    16 bytes a person: who, encrypted (key_file.py)
     decided    one bit a column: this record says whether the column was sent, and what
     sent       one bit a column: it was sent, and is charged
-    draws      a few bytes a column: what was sent (packing.py)
+    draws      a few bytes a column: what was sent (packed_draws.py)
 
 Each of the four is stored for all people in a row, so that a look-up touches handles only.  Charges
 follow from ``sent`` and the amounts that the run's entry in the chain states; the entry also

@@ -85,7 +85,7 @@ class ReleaseInParts:
     ... )
     >>> with tempfile.TemporaryDirectory() as place:
     ...     target = Path(place) / "out"
-    ...     with Release(target, plan, ["id"], parts=1, source="doc") as release:
+    ...     with ReleaseInParts(target, plan, ["id"], parts=1, source="doc") as release:
     ...         _ = release.block.write(0, [pa.table({"id": [1, 2], "age": [30, 60]})])
     ...         release.commit().rows
     2

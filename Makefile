@@ -23,8 +23,8 @@ help: ## list the verbs
 demo: $(READY) ## a first look, on bundled data
 	$(BIN)/opboost demo
 
-test: $(READY) ## the whole test suite, doctests included
-	$(BIN)/pytest -n $(WORKERS)
+test: $(READY) ## the whole test suite, doctests included, with branch coverage
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal --cov --cov-report=term:skip-covered
 
 check: $(READY) ## lint, format, types, layers and known vulnerabilities
 	$(BIN)/ruff check .

@@ -396,3 +396,34 @@ def test_a_restart_puts_the_values_of_the_first_run_into_its_model(tmp_path):
     (folder / "books.json").unlink()  # killed between the two files: train anew
     third = bank.train([channel], welcome=welcome, state=tmp_path)
     assert np.array_equal(first.predict_proba(X[names]), third.predict_proba(X[names]))
+
+
+@pytest.mark.parametrize("units", ["raw", "grid"])
+@pytest.mark.parametrize("codebook", ["full", "cuts"])
+@pytest.mark.parametrize("denoise", [True, False])
+def test_outputs_beyond_the_grid_travel_and_splits_among_them_are_placed_at_the_bound(
+    tmp_path, units, codebook, denoise
+):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0, 100, 600)
+    mechanism = op.WindowMap(op.Domain(0, 15), 8.0, near=0.5, clipped=False)
+    assert mechanism.outputs.size > 40
+    column = op.PrivateColumn("x", op.NumericMapping(mechanism.domain, (0, 100)), mechanism)
+    table = pd.DataFrame({"id": np.arange(600).astype(str), "x": x})
+    ledger = op.Ledger(tmp_path / "ledger", tmp_path / "key")
+    party = op.FeatureParty(
+        table, [column], ids="id", ledger=ledger, units=units, codebook=codebook
+    )
+    label = LabelParty(None, (x > 50).astype(int), ids=table["id"], random_state=0, denoise=denoise)
+    model = label.train([op.MemoryChannel(party)])
+    rows = pd.DataFrame({model.feature_names_in_[0]: [2.0, 30.0, 70.0, 98.0]})
+    if units == "grid":
+        rows = pd.DataFrame({model.feature_names_in_[0]: [0, 4, 11, 15]})
+    assert model.predict(rows).tolist() == [0, 0, 1, 1]
+    assert model.guarantee_.total == 7.5
+    again = op.FeatureParty(
+        table, [column], ids="id", ledger=ledger, units=units, codebook=codebook
+    )
+    label.train([op.MemoryChannel(again)])
+    commits = [e.body for e in ledger.entries("commit")]
+    assert [b["new_cells"] for b in commits] == [600, 0]

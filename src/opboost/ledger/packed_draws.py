@@ -23,7 +23,7 @@ def width_of(column: PrivateColumn) -> int:
     """Bytes of one draw."""
     if isinstance(column.mechanism, UnaryEncoding):
         return -(-len(column.mechanism.categories) // 8)
-    return -(-(column.mechanism.domain.size + 1).bit_length() // 8)
+    return -(-(column.mechanism.outputs.size + 1).bit_length() // 8)
 
 
 def to_bytes(column: PrivateColumn, out: list[OutColumn], width: int) -> Draws:
@@ -31,7 +31,7 @@ def to_bytes(column: PrivateColumn, out: list[OutColumn], width: int) -> Draws:
     if isinstance(column.mechanism, UnaryEncoding):
         bits = np.column_stack([c.values for c in out]).astype(np.bool_)
         return np.packbits(bits, axis=1)
-    below = column.mechanism.domain.L - 1
+    below = column.mechanism.outputs.L - 1
     steps: IntArray
     if width == 1:  # modulo 256, which the result fits
         steps = out[0].values.astype(np.uint8) - np.uint8(below % 256)
@@ -50,14 +50,18 @@ def from_bytes(column: PrivateColumn, drawn: Draws) -> list[OutColumn]:
     if isinstance(column.mechanism, UnaryEncoding):
         bits = np.unpackbits(drawn, axis=1, count=len(column.mechanism.categories))
         return [OutColumn(n, bits[:, k]) for k, n in enumerate(column.release_names())]
-    domain = column.mechanism.domain
+    outputs = column.mechanism.outputs
+    kind = outputs.dtype()
+    steps: IntArray
     if drawn.shape[1] == 1:
         steps = drawn[:, 0]
-        # Modulo the type's size, which the result fits; no draw at all becomes the lowest cell.
-        values = np.maximum(steps, 1).astype(domain.dtype()) + domain.dtype().type(domain.L - 1)
     else:
         whole = np.zeros((len(drawn), 8), dtype=np.uint8)
         whole[:, : drawn.shape[1]] = drawn
         steps = whole.view("<i8").reshape(-1)
-        values = (np.maximum(steps, 1) + (domain.L - 1)).astype(domain.dtype())
+    # No draw at all becomes the lowest output.
+    if drawn.shape[1] == kind.itemsize == 1:  # modulo 256, which the result fits
+        values = (np.maximum(steps, 1) + np.uint8((outputs.L - 1) % 256)).view(kind)
+    else:
+        values = (np.maximum(steps, 1).astype(np.int64) + (outputs.L - 1)).astype(kind)
     return [OutColumn(column.name, values, steps == 0 if column.flagged() else None)]

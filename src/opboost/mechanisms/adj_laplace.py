@@ -40,6 +40,11 @@ class AdjLaplace(Mechanism):
         """All integers that may come in."""
         return INPUTS
 
+    @property
+    def outputs(self) -> Domain:
+        """All outputs, which are clamped to 2**61."""
+        return OUTPUTS
+
     def guarantee(self) -> PartitionDLDP:
         """``borders · eps_prt + min(distance, theta − 1) · eps_ner``."""
         return PartitionDLDP(self.eps_prt, self.eps_ner, Partition(None, self.theta))

@@ -39,6 +39,11 @@ class DiscreteLaplace(Mechanism):
         """All integers that may come in."""
         return INPUTS
 
+    @property
+    def outputs(self) -> Domain:
+        """All outputs, which are clamped to 2**61."""
+        return OUTPUTS
+
     def guarantee(self) -> DLDP:
         """epsilon-dLDP at any distance."""
         return DLDP(self.epsilon)

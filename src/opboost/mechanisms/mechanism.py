@@ -164,7 +164,7 @@ class Mechanism(ABC):
     @property
     def outputs(self) -> Domain:
         """Every output lies here: the grid, unless the mechanism says otherwise."""
-        return distribution_of(self).outputs
+        return self.domain
 
     def transition_matrix(self) -> FloatArray:
         """``[x, y]`` is the probability of output y from x, both counted from the lower end.

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from opboost.distributions import Distribution, PiecewiseDensity
 from opboost.errors import ParameterError
+from opboost.grid import Domain
 from opboost.mechanisms.integer_weights import table
 from opboost.mechanisms.mechanism import fits_table
 from opboost.mechanisms.one_level import OneLevel
@@ -40,6 +41,11 @@ class Piecewise(OneLevel):
                 f"Piecewise at epsilon={self.epsilon!r} spreads {self.domain.size} cells beyond "
                 "64 bits. Use a coarser grid or a larger epsilon."
             )
+
+    @property
+    def outputs(self) -> Domain:
+        """The grid, or all cells that the line reaches."""
+        return self._distribution().outputs
 
     def guarantee(self) -> LDP:
         """epsilon-LDP."""

@@ -10,7 +10,13 @@ from functools import lru_cache
 import numpy as np
 
 from opboost._typing import FloatArray
-from opboost.distributions import Distribution, IntegerTable, Window, rounded_rows
+from opboost.distributions import (
+    Distribution,
+    IntegerTable,
+    KeepOrRedraw,
+    Window,
+    rounded_rows,
+)
 from opboost.distributions.window import FLOOR_BITS
 from opboost.errors import ParameterError
 from opboost.grid import Domain, checked_domain
@@ -106,6 +112,12 @@ class WindowMap(Mechanism):
         """How many cells an output may lie beyond the grid."""
         return self.window + self.steps - 1
 
+    @property
+    def outputs(self) -> Domain:
+        """The grid, and without clipping ``reach`` cells more on either side."""
+        beyond = 0 if self.clipped else self.reach
+        return Domain(self.domain.L - beyond, self.domain.R + beyond)
+
     def guarantee(self) -> LDP | CappedDLDP:
         """total-LDP, or ``min(near · distance, total)``."""
         if self.near is None or self.near >= self.total:
@@ -147,11 +159,8 @@ class WindowMap(Mechanism):
 
     def _table(self, profile: list[int], floor: int) -> IntegerTable:
         rows = self.weight_rows(profile, floor)
-        outputs = self.domain
-        if not self.clipped:
-            outputs = Domain(self.domain.L - self.reach, self.domain.R + self.reach)
         weights, bits = rounded_rows(rows, *table_bits(self))
-        return IntegerTable(self.domain, outputs, weights, bits)
+        return IntegerTable(self.domain, self.outputs, weights, bits)
 
     def weight_rows(self, profile: list[int], floor: int) -> Rows:
         """Return the weights of all outputs, one row per cell; flanks are added up if clipped."""
@@ -169,11 +178,13 @@ class WindowMap(Mechanism):
             rows.append(row)
         return rows
 
-    def _closed_form(self, profile: list[int], floor: int) -> Window:
+    def _closed_form(self, profile: list[int], floor: int) -> Distribution:
+        if not self.reach:
+            return KeepOrRedraw(self.domain, Fraction(profile[0], floor))
         excess = [weight - floor for weight in profile]
-        row = [*excess[:0:-1], *excess] if self.reach else [0, *excess, 0]
+        row = [*excess[:0:-1], *excess]
         (weights,), bits = rounded_rows([row], *table_bits(self))
-        reach = len(row) // 2
+        reach = self.reach
         outputs = self.domain.size + 2 * reach
         # A grid has two cells at least; both rows of the offsets' table are the same.
         offsets = IntegerTable(Domain(0, 1), Domain(-reach, reach), (weights, weights), bits)

@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from opboost.columns.codebook import Codebook
 from opboost.columns.private_column import MAX_FLOAT32_INTEGER, PrivateColumn
 from opboost.errors import PeerError
 from opboost.grid import NumericMapping
+from opboost.mechanisms import Mechanism
 from opboost.protocol.column_streams import ColumnHead
 from opboost.protocol.messages import Rows, Schema, SplitQuery, SplitValues, encode
 
@@ -76,12 +78,17 @@ def check_answer(
         if len(values.values) != len(cuts.codes):
             raise PeerError(f"The answer has some cuts of column {number} only.")
         cells = [_cell(column, values.units, v) for v in values.values]
-        lower, upper = ends(column)
-        if any(not lower <= c <= upper for c in cells) or any(np.diff(cells) <= 0):
+        lower, upper = ends(column) if values.units == "grid" else _grid(column)
+        inside = all(lower <= c <= upper for c in cells)
+        # In raw units a split among outputs beyond the grid is placed at the bound.
+        rises = all(a < b or a == b in (lower, upper) for a, b in pairwise(cells))
+        if not inside or not rises:
             raise PeerError(f"The values of column {number} do not rise on its grid.")
         book = books[number]
-        if book is not None and cells != book.values[list(cuts.codes)].tolist():
-            raise PeerError(f"The values of column {number} are not what its codebook says.")
+        if book is not None:
+            known = np.clip(book.values[list(cuts.codes)], lower, upper).tolist()
+            if cells != known or (values.units == "grid" and len(set(cells)) < len(cells)):
+                raise PeerError(f"The values of column {number} are not what its codebook says.")
         found[number] = cells
     return found
 
@@ -98,12 +105,15 @@ def _cell(column: PrivateColumn, units: str, value: float) -> float:
 
 
 def most_symbols(private: Sequence[PrivateColumn], number: int) -> int:
-    """How many symbols a released column's stream has at most: its cells, and one for gaps."""
+    """How many symbols a released column's stream has at most: its outputs, and one for gaps."""
     released = [c for c in private for _ in c.release_names()]
     if number >= len(released):
         raise PeerError(f"Column {number} came, and {len(released)} are announced.")
-    mapping = released[number].mapping
-    return 3 if mapping is None else mapping.domain.size + 1
+    column = released[number]
+    if column.mapping is None:
+        return 3
+    lower, upper = ends(column)
+    return upper - lower + 2
 
 
 def check_head(
@@ -129,6 +139,11 @@ def check_head(
 
 
 def ends(column: PrivateColumn) -> tuple[int, int]:
-    """The first and the last cell of a column's grid."""
+    """The lowest and the highest output of a column on a grid."""
+    assert isinstance(column.mechanism, Mechanism)
+    return column.mechanism.outputs.L, column.mechanism.outputs.R
+
+
+def _grid(column: PrivateColumn) -> tuple[int, int]:
     assert column.mapping is not None
     return column.mapping.domain.L, column.mapping.domain.R

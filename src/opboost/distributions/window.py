@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from opboost._typing import FloatArray, IntArray
+from opboost.distributions.distribution import loss
 from opboost.distributions.integer_table import IntegerTable
 from opboost.distributions.lazy_uniform import LazyUniform
 from opboost.distributions.window_kernel import draw_window
@@ -129,6 +130,12 @@ class Window:
                 yield sum(self.weight(o - x) for o in flank), sum(self.weight(o - y) for o in flank)
 
     def step_loss(self) -> float:
-        """The gain of two neighbours in the middle, where nothing is clipped away."""
+        """The gain of two neighbours in the middle, or the worst of all where ends come near.
+
+        Clipping only lowers a gain, and no output of the middle pair's windows is clipped where
+        the window is narrower than half the grid.
+        """
         middle = self.domain.L + self.domain.span // 2
-        return max(self.gain(middle, middle + 1), self.gain(self.domain.L, self.domain.L + 1))
+        if not self.clipped or self.reach + 1 < self.domain.span // 2:
+            return self.gain(middle, middle + 1)
+        return max(loss(self, x, x + 1) for x in range(self.domain.L, self.domain.R))

@@ -29,7 +29,7 @@ from opboost.denoise.mixture_kernel import UNSENT
 from opboost.denoise.model_selection import Base, best_base, blank, one_class, seeded, tally
 from opboost.denoise.reconstruct import deconvolve
 from opboost.denoise.whether_to_denoise import losses
-from opboost.training.denoised_rows import LARGE_TABLE_ROWS, _judges
+from opboost.training.denoised_rows import LARGE_TABLE_ROWS, judges
 
 GRID = op.Domain(1, 10)
 
@@ -449,7 +449,7 @@ def test_where_rows_as_they_came_tell_much_draws_must_be_better():
 def test_of_large_tables_more_rows_decide():
     part = np.full(LARGE_TABLE_ROWS + 1, 2, dtype=np.uint8)
     part[:8000], part[8000:10_000] = 1, 0
-    seen, held = _judges(part)
+    seen, held = judges(part)
     assert len(seen) > LARGE_TABLE_ROWS // 4
     assert len(held) > 5000
     assert not set(seen) & set(held)

@@ -13,7 +13,7 @@ from sklearn.metrics import roc_auc_score
 import opboost as op
 from opboost.config.columns_file import parse
 from opboost.errors import ColumnError, DataError
-from opboost.explorer.trial import FACTORS, TREES, _sample, tried
+from opboost.explorer.trial import FACTORS, TREES, sample_rows, tried
 from opboost.explorer.trial_process import TrialProcess
 
 TOML = "[mechanism]\nepsilon = 1.5\n[columns.a]\nbounds = [0, 1]\n[columns.b]\nbounds = [0, 1]\n"
@@ -48,7 +48,7 @@ def test_models_are_measured_without_noise_with_it_and_denoised(tmp_path, measur
 def test_naive_and_denoised_are_what_the_estimator_makes_of_the_same_noise(tmp_path):
     file, plan = written(tmp_path, LABELS["AUC"]), parse(TOML, "b.toml")
     _, naive, denoised = islice(tried(file, plan, "y"), 3)
-    sample = _sample(file, plan, "y", 0)
+    sample = sample_rows(file, plan, "y", 0)
     y = np.array(sample.column("y").to_pylist())
     columns = tuple(c.scaled(FACTORS[0]) for c in plan.private)
     for result, denoise in ((naive, False), (denoised, True)):

@@ -52,7 +52,7 @@ def test_a_peer_that_takes_too_long_is_ended_with_its_children(tmp_path):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Family, "end", watched)
-        _, _, problem = federated_peers._watched([sys.executable, "-c", code], "", 1.5, tmp_path)
+        _, _, problem = federated_peers.watched([sys.executable, "-c", code], "", 1.5, tmp_path)
     assert "did not finish" in problem
     family, members = seen[0]
     assert members == 2

@@ -229,7 +229,7 @@ def test_what_was_fetched_to_the_cache_is_found_without_the_variable(server, tmp
     (tmp_path / "cache" / "people_test.csv.gz").unlink()
     assert not datasets.available()
     with pytest.raises(DataError, match="Run opboost data fetch people"):
-        datasets._read("people_test")
+        datasets.read_table("people_test")
 
 
 @pytest.mark.parametrize(

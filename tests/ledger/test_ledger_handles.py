@@ -11,7 +11,7 @@ from opboost.columns.row_ids import id_bytes
 from opboost.errors import DataError
 from opboost.ledger import Drawing
 from opboost.ledger.handle_index import Handles, rough_order
-from opboost.ledger.lookup import _whole
+from opboost.ledger.lookup import whole_rows
 from opboost.ledger.search_kernel import recall
 from tests.support.ledger import AGE, CITY, opened, release, table
 
@@ -56,7 +56,7 @@ def recalled(rng_seed, *, whole, width=20, people=400, rows=700):
         draws = rng.integers(1, 255, size=(people, width), dtype=np.uint8)
         records = (np.packbits(says, axis=1), np.packbits(sent, axis=1), draws)
         places = rng.integers(-1, people, size=rows)
-        bits, spans = _whole(run, columns)
+        bits, spans = whole_rows(run, columns)
         fast = (bits if whole else bits[:0], spans)
         members = np.zeros(people, dtype=np.bool_)
         order = rng.permutation(rows)
@@ -80,8 +80,8 @@ def test_two_columns_of_a_run_that_answer_for_one_are_read_one_by_one():
     once = np.array([(0, 0, 0, 0, 1, -1), (1, 1, 1, 1, 1, -1)], dtype=np.int64)
     twice = np.array([(0, 0, 0, 0, 1, -1), (0, 1, 1, 0, 1, -1)], dtype=np.int64)
     tagged = np.array([(0, 0, 0, 0, 1, 1), (1, 1, 9, 1, 1, 10)], dtype=np.int64)
-    assert [len(_whole(run, columns)[0]) for columns in (once, twice, tagged)] == [1, 0, 0]
-    assert _whole(run, once)[1].tolist() == [[0, 0, 2]]
+    assert [len(whole_rows(run, columns)[0]) for columns in (once, twice, tagged)] == [1, 0, 0]
+    assert whole_rows(run, once)[1].tolist() == [[0, 0, 2]]
 
 
 @pytest.mark.parametrize("apart", [True, False])

@@ -170,10 +170,10 @@ def test_a_ledger_that_is_damaged_draws_nothing(tmp_path):
 
 
 def test_a_full_disk_is_told_with_folder_and_next_step(tmp_path):
-    from opboost.cli import _told
+    from opboost.cli import system_words
 
-    words = _told(OSError(28, "No space left on device", str(tmp_path / "schema")))
+    words = system_words(OSError(28, "No space left on device", str(tmp_path / "schema")))
     assert words.startswith(f"The disk is full (No space left on device): {tmp_path} takes")
     assert "run the same command again" in words
     other = OSError(13, "Permission denied", "x")
-    assert _told(other) == str(other)
+    assert system_words(other) == str(other)

@@ -37,14 +37,14 @@ from opboost.transport.label.label_job import read_manifest
 from opboost.transport.label.receive_columns import check_column_file
 from opboost.transport.shared.bundle_chain import STEPS, BundleChain, Pair
 from opboost.transport.shared.bundle_keys import read_public
-from opboost.transport.shared.development_certificates import _tls, new_kit
+from opboost.transport.shared.development_certificates import kit_files, new_kit
 from opboost.transport.shared.tls import Identity, check_receipt, read_identity
 from robustness.fuzz.engine import planned, rng_of, run
 from robustness.fuzz.target import FuzzDrill, judged
 from robustness.fuzz.targets import TARGETS
-from robustness.fuzz.targets.config import _der, _pem
-from robustness.fuzz.targets.messages import JOB, _written, columns, repacked
-from robustness.fuzz.targets.streams import _files
+from robustness.fuzz.targets.config import der_of, pem_of
+from robustness.fuzz.targets.messages import JOB, columns, repacked, written
+from robustness.fuzz.targets.streams import column_files
 from tests.support.fuzz_targets import bloats, dies, hangs, raises, sound, target
 
 PLAN = "[mechanism]\nepsilon = 1.0\n[columns.age]\nbounds = [0, 100]\n"
@@ -107,12 +107,12 @@ def test_a_short_run_over_every_decoder():
 def test_a_message_without_its_list_is_refused():
     marked = Ack.ARROW.with_metadata({"kind": "ack", "version": "2"})
     row = {"job": JOB, "step": "schema", "columns": None}
-    data = repacked(_written(marked, [pa.RecordBatch.from_pylist([row], schema=marked)]))
+    data = repacked(written(marked, [pa.RecordBatch.from_pylist([row], schema=marked)]))
     with pytest.raises(WireError, match="lacks a field"):
         decode(data, Ack)
     marked = SplitQuery.ARROW.with_metadata({"kind": "split query", "version": "2"})
     row = {"job": JOB, "left_up_to": True, "columns": None}
-    data = repacked(_written(marked, [pa.RecordBatch.from_pylist([row], schema=marked)]))
+    data = repacked(written(marked, [pa.RecordBatch.from_pylist([row], schema=marked)]))
     with pytest.raises(WireError, match="lacks a field"):
         decode(data, SplitQuery)
 
@@ -122,7 +122,7 @@ def test_a_peers_words_in_an_error_are_few(note):
     notes = {"kind": "hello", "version": "2", note: "x" * 9000}
     row = {"party": "shop", "job_hash": bytes(32)}
     marked = Hello.ARROW.with_metadata(notes)
-    data = repacked(_written(marked, [pa.RecordBatch.from_pylist([row], schema=marked)]))
+    data = repacked(written(marked, [pa.RecordBatch.from_pylist([row], schema=marked)]))
     with pytest.raises(WireError) as refused:
         decode(data, Hello)
     assert len(str(refused.value)) < 300
@@ -151,7 +151,7 @@ def test_a_damaged_columns_file_has_no_head(tmp_path):
 
 def test_a_codebook_that_would_fill_the_memory_is_not_unpacked(tmp_path):
     """Half a megabyte stands for half a gigabyte; a grid of ten cells has ten values."""
-    file = _files(tmp_path)[0]
+    file = column_files(tmp_path)[0]
     with pa.OSFile(str(file)) as source, pa.ipc.open_stream(source) as stream:
         notes, rows = dict(stream.schema.metadata), list(stream)
         head = ColumnHead.from_schema(stream.schema)
@@ -249,9 +249,9 @@ def test_a_certificate_of_an_unknown_kind_is_a_configuration_error(tmp_path):
     )
     curve = bytes.fromhex("06082a8648ce3d030107")
     assert curve in der
-    (kit / "key.pem").write_bytes(_pem("PRIVATE KEY", der.replace(curve, curve[:-1] + b"\x7f")))
+    (kit / "key.pem").write_bytes(pem_of("PRIVATE KEY", der.replace(curve, curve[:-1] + b"\x7f")))
     with pytest.raises(ConfigError, match="cannot be read"):
-        read_identity(_tls(kit), "bank")
+        read_identity(kit_files(kit), "bank")
 
 
 def test_a_certificate_of_an_unknown_version_is_refused(tmp_path):
@@ -259,11 +259,11 @@ def test_a_certificate_of_an_unknown_version_is_refused(tmp_path):
     kit = new_kit("shop", tmp_path)
     ca, cert, key = ((kit / f"{part}.pem").read_bytes() for part in ("ca", "cert", "key"))
     receipt = Identity("shop", ca, cert, key).sign(JOB, 3, bytes(32))
-    label, der = _der(cert)
+    label, der = der_of(cert)
     other = der.replace(bytes.fromhex("a003020102"), bytes.fromhex("a003020106"))
     assert other != der
     with pytest.raises(PeerError, match="not signed as it should be"):
-        check_receipt(replace(receipt, certificate=_pem(label, other)), "shop", ca)
+        check_receipt(replace(receipt, certificate=pem_of(label, other)), "shop", ca)
 
 
 @pytest.mark.parametrize(

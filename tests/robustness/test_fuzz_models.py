@@ -101,11 +101,11 @@ def test_trees_in_circles_are_refused(saved, tmp_path):
 def test_a_tree_that_leads_scikit_learn_astray_is_refused(saved, tmp_path, booster):
     import skops.io as sio
 
-    from opboost.boosting.sklearn_backend import TREE_TYPES, _trees
+    from opboost.boosting.sklearn_backend import TREE_TYPES, trees_of
 
     files = saved[booster]
     model = sio.loads(files["model.skops"], trusted=list(TREE_TYPES))
-    _, _, inner = next(_trees(model))
+    _, _, inner = next(trees_of(model))
     node = int(np.flatnonzero(inner)[0])
     if booster == "gbdt":
         model.estimators_[0, 0].tree_.children_left[node] = 10**6

@@ -64,10 +64,10 @@ BESIDE = """
 from pathlib import Path
 import numpy as np
 import pyarrow as pa
-from opboost_lab.bench.federation import _plain
+from opboost_lab.bench.federation import plain_program
 X = np.arange(40.0).reshape(-1, 1)
 y = np.arange(40) % 2
-assert _plain(Path("."), pa.table({"x": X[:, 0]}), y, X, y)[0] > 0
+assert plain_program(Path("."), pa.table({"x": X[:, 0]}), y, X, y)[0] > 0
 """
 
 TRAINING = """
@@ -84,8 +84,8 @@ assert played("release", Point(300, 2, trees=2), Path("points"))["bytes"]
 """
 
 LOAD = """
-from opboost_lab.bench.load import _by_socket
-assert _by_socket([b"some bytes"]) > 0
+from opboost_lab.bench.load import by_socket
+assert by_socket([b"some bytes"]) > 0
 """
 
 

@@ -241,4 +241,4 @@ def test_what_a_text_takes_when_parsed_is_never_put_too_low(value):
     finally:
         tracemalloc.stop()
     assert parsed == value
-    assert taken <= archives._parsed("x.json", text)
+    assert taken <= archives.parsed_bytes("x.json", text)

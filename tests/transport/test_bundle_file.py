@@ -199,12 +199,14 @@ def test_items_that_change_places_do_not_open(certs, tmp_path):
     path = certs.write_bundle(tmp_path / "b", {"first": b"12345678", "second": b"abcdefgh"})
     bundle = open_bundle(path, certs.ca)
     data = path.read_bytes()
-    start = len(bundle_file._head(bundle.header))
+    start = len(bundle_file.header_bytes(bundle.header))
     first, second = (data[start + 56 * i : start + 56 * (i + 1)] for i in (0, 1))
     swapped = data[:start] + second + first
     bank = certs.identity("bank")
-    signature = bank.signature(bundle_file._signed(hashlib.sha256(swapped).digest(), bank.cert))
-    path.write_bytes(swapped + bundle_file._measured(bank.cert) + bundle_file._measured(signature))
+    signature = bank.signature(bundle_file.signed_text(hashlib.sha256(swapped).digest(), bank.cert))
+    path.write_bytes(
+        swapped + bundle_file.with_length(bank.cert) + bundle_file.with_length(signature)
+    )
     out = tmp_path / "out"
     out.mkdir()
     with pytest.raises(op.PeerError, match="encrypted to another key"):
@@ -215,8 +217,8 @@ def test_a_file_that_changes_between_check_and_use_is_refused(certs, tmp_path):
     """Anyone can encrypt to the recipient: the second pass compares the digest again."""
     path = certs.write_bundle(tmp_path / "b", {"first": b"honest"})
     bundle = open_bundle(path, certs.ca)
-    start = bundle_file._head(bundle.header)
-    info = bundle_file._info(hashlib.sha256(start).digest(), 0, 0)
+    start = bundle_file.header_bytes(bundle.header)
+    info = bundle_file.piece_info(hashlib.sha256(start).digest(), 0, 0)
     forged = certs.public("shop").encrypt(b"forged", info)
     data = path.read_bytes()
     path.write_bytes(start + forged + data[len(start) + len(forged) :])

@@ -22,7 +22,7 @@ from opboost.protocol.messages import Receipt, SplitQuery, decode
 from opboost.transport.feature import feature_bundles
 from opboost.transport.label import label_bundles
 from opboost.transport.shared.bundle_chain import BundleChain
-from opboost.transport.shared.bundle_file import MARK, Header, _measured, _signed, open_bundle
+from opboost.transport.shared.bundle_file import MARK, Header, open_bundle, signed_text, with_length
 from opboost.transport.shared.bundle_steps import Tools, check_items, check_sizes, pair_of
 from opboost.transport.shared.tls import Identity, check_certificate, check_receipt, read_identity
 from robustness.fuzz.mutate import spoilt, spoilt_json
@@ -69,10 +69,10 @@ def _shared(home: Path) -> tuple[Path, dict[int, Path]]:
 
 def _resigned(header: bytes, items: bytes, identity: Identity) -> bytes:
     """A bundle of this header and these items, signed as its sender would."""
-    start = MARK + _measured(header)
+    start = MARK + with_length(header)
     digest = hashlib.sha256(start + items).digest()
-    signature = identity.signature(_signed(digest, identity.cert))
-    return start + items + _measured(identity.cert) + _measured(signature)
+    signature = identity.signature(signed_text(digest, identity.cert))
+    return start + items + with_length(identity.cert) + with_length(signature)
 
 
 def _cut(data: bytes) -> tuple[bytes, bytes]:

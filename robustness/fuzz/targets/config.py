@@ -212,12 +212,12 @@ def _prepare_public(home: Path) -> FuzzDrill:
 
 def _prepare_kit(home: Path) -> FuzzDrill:
     """Certificate, authority and key of one's own: PEM files of whatever content."""
-    from opboost.transport.shared.development_certificates import _tls
+    from opboost.transport.shared.development_certificates import kit_files
 
     kit = new_kit("bank", home / "certs")
     names = ("ca.pem", "cert.pem", "key.pem", "encryption.key")
     good = [(kit / name).read_bytes() for name in names]
-    ders = [_der(pem) for pem in good]
+    ders = [der_of(pem) for pem in good]
 
     def make(rng: Random) -> bytes:
         place = rng.randrange(4)
@@ -225,7 +225,7 @@ def _prepare_kit(home: Path) -> FuzzDrill:
             data = spoilt(rng, good[place], good)
         else:
             label, der = ders[place]
-            data = _pem(label, spoilt(rng, der, [d for _, d in ders]))
+            data = pem_of(label, spoilt(rng, der, [d for _, d in ders]))
         return bytes([place]) + data
 
     def feed(data: bytes) -> None:
@@ -233,7 +233,7 @@ def _prepare_kit(home: Path) -> FuzzDrill:
         file = kit / names[place]
         file.write_bytes(data[1:])
         try:
-            tls = _tls(kit)
+            tls = kit_files(kit)
             if place == 3:
                 read_key(tls.encryption).public("bank")
                 return
@@ -246,14 +246,14 @@ def _prepare_kit(home: Path) -> FuzzDrill:
     return FuzzDrill(make, feed)
 
 
-def _der(pem: bytes) -> tuple[str, bytes]:
+def der_of(pem: bytes) -> tuple[str, bytes]:
     import base64
 
     lines = pem.decode().strip().splitlines()
     return lines[0].strip("-").removeprefix("BEGIN "), base64.b64decode("".join(lines[1:-1]))
 
 
-def _pem(label: str, der: bytes) -> bytes:
+def pem_of(label: str, der: bytes) -> bytes:
     import base64
 
     text = base64.encodebytes(der).decode()

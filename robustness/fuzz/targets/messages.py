@@ -172,7 +172,7 @@ def _struct(rng: Random, kind: Any, row: dict[str, Any]) -> dict[str, Any]:
     return {**row, name: _field(rng, fields[name], row.get(name))}
 
 
-def _written(marked: pa.Schema, batches: list[pa.RecordBatch], **options: Any) -> bytes:
+def written(marked: pa.Schema, batches: list[pa.RecordBatch], **options: Any) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, marked, options=pa.ipc.IpcWriteOptions(**options)) as writer:
         for batch in batches:
@@ -186,7 +186,7 @@ def _by_field(rng: Random, message: Any) -> bytes:
     for _ in range(rng.choice((1, 1, 2))):
         row = _struct(rng, message.ARROW, row)
     marked = _marked(rng, message)
-    return repacked(_written(marked, [pa.RecordBatch.from_pylist([row], schema=marked)]))
+    return repacked(written(marked, [pa.RecordBatch.from_pylist([row], schema=marked)]))
 
 
 def _marked(rng: Random, message: Any) -> pa.Schema:
@@ -202,29 +202,29 @@ def _by_schema(rng: Random, message: Any) -> bytes:
     batch = pa.RecordBatch.from_pylist([row], schema=marked)
     way = rng.randrange(6)
     if way == 0:
-        return repacked(_written(marked, [batch], compression=rng.choice(("zstd", "lz4"))))
+        return repacked(written(marked, [batch], compression=rng.choice(("zstd", "lz4"))))
     if way == 1:
-        return repacked(_written(marked, [batch] * rng.choice((0, 2, 9))))
+        return repacked(written(marked, [batch] * rng.choice((0, 2, 9))))
     if way == 2:
-        return repacked(_written(marked, [pa.RecordBatch.from_pylist([row] * 3, schema=marked)]))
+        return repacked(written(marked, [pa.RecordBatch.from_pylist([row] * 3, schema=marked)]))
     if way == 3:
         names = list(marked.names)
         rng.shuffle(names)
         other = batch.select(names)
-        return repacked(_written(other.schema, [other]))
+        return repacked(written(other.schema, [other]))
     if way == 4:
         place = rng.randrange(len(marked))
         changed = [f.name if i != place else text(rng)[:50] for i, f in enumerate(marked)]
         changed = [name.encode(errors="replace").decode() for name in changed]
         other = batch.rename_columns(changed)
-        return repacked(_written(other.schema.with_metadata(marked.metadata), [other]))
+        return repacked(written(other.schema.with_metadata(marked.metadata), [other]))
     place = rng.randrange(len(marked))
     kind = rng.choice(
         (pa.null(), pa.int8(), pa.large_string(), pa.dictionary(pa.int8(), pa.string()))
     )
     other = marked.set(place, pa.field(marked.names[place], kind))
     empty = [pa.nulls(1, f.type) if i == place else batch.column(i) for i, f in enumerate(other)]
-    return repacked(_written(other, [pa.record_batch(empty, schema=other)]))
+    return repacked(written(other, [pa.record_batch(empty, schema=other)]))
 
 
 def _prepare(kind: str, home: Path) -> FuzzDrill:

@@ -137,7 +137,7 @@ def _schema() -> Schema:
     return Schema("shop", JOB, ROWS, bytes(32), "full", "raw", described, 0)
 
 
-def _files(home: Path) -> list[Path]:
+def column_files(home: Path) -> list[Path]:
     """Streams of released columns as a feature party writes them."""
     numbers = np.random.default_rng(0)
     outgoing = OutgoingColumns(home)
@@ -232,7 +232,7 @@ def _redigested(schema: pa.Schema, piece: bytes, batches: list[pa.RecordBatch]) 
 
 
 def _prepare_files(check: bool, home: Path) -> FuzzDrill:
-    files = _files(home)
+    files = column_files(home)
     streams = [file.read_bytes() for file in files]
     target, schema = home / "case.arrow", _schema()
 
@@ -308,7 +308,7 @@ def _prepare_answer(home: Path) -> FuzzDrill:
     private = columns()
     query = SplitQuery(JOB, True, (Cuts(0, (1, 3, 7)), Cuts(2, (2, 4))))
     digest = hashlib.sha256(encode(query)).digest()
-    files = _files(home)
+    files = column_files(home)
     books: dict[int, Any] = {c.column: read_head(files[c.column]).codebook for c in query.columns}
     cells = {c.column: [float(books[c.column].values[k]) for k in c.codes] for c in query.columns}
 
@@ -332,7 +332,7 @@ def _prepare_answer(home: Path) -> FuzzDrill:
 
 
 def _prepare_values(home: Path) -> FuzzDrill:
-    file = _files(home)[0]
+    file = column_files(home)[0]
     good = atomic_files.read_checked(file.with_suffix(".values"), "")
 
     def feed(data: bytes) -> None:

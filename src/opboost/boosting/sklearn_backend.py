@@ -103,7 +103,7 @@ class TrainedSklearn:
     def replaced(self, by: Mapping[int, Replace]) -> TrainedSklearn:
         """A copy with other thresholds."""
         model = copy.deepcopy(self.native)
-        for tree in _trees(model):
+        for tree in trees_of(model):
             features, thresholds, inner = tree
             for node in np.flatnonzero(inner):
                 replace = by.get(int(features[node]))
@@ -225,7 +225,7 @@ def _check_nodes(predictor: Any, features: int) -> None:
 Tree = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]
 
 
-def _trees(model: Any) -> Iterator[Tree]:
+def trees_of(model: Any) -> Iterator[Tree]:
     """Of every tree: features, thresholds (to be written to), and its numeric splits."""
     if hasattr(model, "estimators_"):
         for tree in (t.tree_ for t in model.estimators_.ravel()):
@@ -238,7 +238,7 @@ def _trees(model: Any) -> Iterator[Tree]:
 
 
 def _splits(model: Any) -> Iterator[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]:
-    for features, thresholds, inner in _trees(model):
+    for features, thresholds, inner in trees_of(model):
         yield features[inner], thresholds[inner]
 
 

@@ -80,7 +80,7 @@ def main() -> None:
         typer.echo(f"opboost: {words_of(error, at_terminal=sys.stderr.isatty())}", err=True)
         sys.exit(exit_status(error))
     except OSError as error:
-        typer.echo(f"opboost: {_told(error)}", err=True)
+        typer.echo(f"opboost: {system_words(error)}", err=True)
         sys.exit(1)
     except Exception as error:
         if sys.stderr.isatty():
@@ -105,7 +105,7 @@ def without_message(error: Exception) -> str:
     )
 
 
-def _told(error: OSError) -> str:
+def system_words(error: OSError) -> str:
     """What the system refused; where the disk takes nothing more, also what to do."""
     if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return str(error)

@@ -51,7 +51,7 @@ TREES: dict[str, dict[str, Any]] = {
 def tried(source: Path, plan: Plan, label: str, *, seed: int = 0) -> Iterator[TrialResult]:
     """Train and measure, one model at a time; scores are of plain rows that were kept out."""
     private = [c for c in plan.private if c.name != label]
-    sample = _sample(source, plan, label, seed)
+    sample = sample_rows(source, plan, label, seed)
     y, names = label_of(sample, label), [str(c.name) for c in private]
     kind = kind_for(y, "auto")
     classes = np.unique(y) if kind is OpBoostClassifier else np.zeros(0)
@@ -103,7 +103,8 @@ def _level(column: PrivateColumn) -> float:
     return 1.0 if nominal is None else nominal
 
 
-def _sample(source: Path, plan: Plan, label: str, seed: int) -> pa.Table:
+def sample_rows(source: Path, plan: Plan, label: str, seed: int) -> pa.Table:
+    """Draw the rows of a trial from a table in files."""
     names = column_names(table_files(source)[0])
     wanted = [*(str(c.name) for c in plan.private if c.name != label), label]
     for name in wanted:

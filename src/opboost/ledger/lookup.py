@@ -99,7 +99,7 @@ class Lookup:
             if not (places >= 0).any():
                 continue
             before = sent.copy() if file.run.stored else sent
-            asked = (columns, _whole(file.run, columns), marks, self._members_of(file.run))
+            asked = (columns, whole_rows(file.run, columns), marks, self._members_of(file.run))
             found = (recorded, decided, sent, draws)
             repeats, _ = recall(order, places, file.records, *asked, *found)
             self.repeats += repeats
@@ -140,7 +140,7 @@ class Lookup:
         return spent(self._files, handles, attribute)
 
 
-def _whole(run: Run, columns: IntArray) -> tuple[Draws, IntArray]:
+def whole_rows(run: Run, columns: IntArray) -> tuple[Draws, IntArray]:
     """The bits of some columns of a run, and their draws in as few spans as possible.
 
     No bits where records have to be read column by column: where a column has tags, by which each

@@ -35,10 +35,13 @@ def allowance(size: int) -> int:
 def fits(size: int, members: Mapping[str, bytes]) -> bool:
     """Return whether a file of ``size`` bytes may hold these members, unpacked and parsed."""
     within = sum(map(len, members.values())) <= allowance(size)
-    return within and sum(_parsed(*m) for m in members.items()) <= _PARSED_RATIO * allowance(size)
+    return within and sum(parsed_bytes(*m) for m in members.items()) <= _PARSED_RATIO * allowance(
+        size
+    )
 
 
-def _parsed(name: str, data: bytes) -> int:
+def parsed_bytes(name: str, data: bytes) -> int:
+    """Return the most memory that parsing a member takes, inner archives included."""
     if Path(name).suffix in _ARCHIVES:
         return sum(_parsed_text(*member) for member in read_inner_archive(data).items())
     return _parsed_text(name, data)

@@ -188,7 +188,7 @@ def _compared(
     """
     layout, sent, denoiser = found.layout, found.sent, found.denoiser
     trial = denoiser.trial
-    seen, held = _judges(trial.part)
+    seen, held = judges(trial.part)
     if task != "regression" and len(np.unique(y[seen])) < classes:
         # A class is too rare to be left out.
         return Verdict(0.0, 0.0, np.inf), "draws"
@@ -241,7 +241,7 @@ def _compared(
     return verdict, best
 
 
-def _judges(part: Any) -> tuple[IntArray, IntArray]:
+def judges(part: Any) -> tuple[IntArray, IntArray]:
     """The rows that both ways are trained on, and those that decide.
 
     Of large tables more than the trial's model was fitted to: with more rows, rows as they came

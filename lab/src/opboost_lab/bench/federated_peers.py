@@ -139,7 +139,7 @@ def _one(
     }
     scripts = resources.files("opboost_lab.bench") / "peer_scripts"
     command = [str(python), str(scripts / "loopback.py"), str(scripts / peer.script)]
-    said, memory, problem = _watched(command, json.dumps(request), run_limit, table.parent)
+    said, memory, problem = watched(command, json.dumps(request), run_limit, table.parent)
     if problem:
         return Ran(peer, problem=_short(problem))
     try:
@@ -152,7 +152,7 @@ def _one(
     )
 
 
-def _watched(command: list[str], request: str, limit: float, home: Path) -> tuple[str, float, str]:
+def watched(command: list[str], request: str, limit: float, home: Path) -> tuple[str, float, str]:
     """What a command says, the most memory its processes had together, and what went wrong.
 
     It runs in ``home``, so that Python processes of its own keep off this one's folder.

@@ -77,7 +77,8 @@ def has(name: str) -> bool:
     return ((_named() or sources.cache()) / f"{name}.csv.gz").is_file()
 
 
-def _read(name: str) -> pa.Table:
+def read_table(name: str) -> pa.Table:
+    """Read a data set's table; one that is not there is named, with how to get it."""
     path = folder() / f"{name}.csv.gz"
     if not path.exists():
         raise DataError(
@@ -108,7 +109,9 @@ def adult() -> DataSet:
         "capital-gain": (0.0, 99_999.0),
         "hours-per-week": (1.0, 99.0),
     }
-    parts = [_read(f"adult_{half}").drop_columns(["capital-loss"]) for half in ("train", "test")]
+    parts = [
+        read_table(f"adult_{half}").drop_columns(["capital-loss"]) for half in ("train", "test")
+    ]
     return DataSet("Adult", "binary", bounds, parts[0], parts[1], "income")
 
 
@@ -119,8 +122,8 @@ def pendigits() -> DataSet:
         "Pen-digits",
         "multiclass",
         bounds,
-        _read("pendigits_train"),
-        _read("pendigits_test"),
+        read_table("pendigits_train"),
+        read_table("pendigits_test"),
         "class",
     )
 
@@ -128,7 +131,7 @@ def pendigits() -> DataSet:
 def powerplant() -> DataSet:
     """Output of a power plant from four measurements, all private."""
     bounds = {"AT": (1.8, 37.2), "V": (25.0, 82.0), "AP": (992.0, 1034.0), "RH": (25.0, 101.0)}
-    return DataSet("Powerplant", "regression", bounds, *halves(_read("ccpp")), "PE")
+    return DataSet("Powerplant", "regression", bounds, *halves(read_table("ccpp")), "PE")
 
 
 def casp() -> DataSet:
@@ -144,7 +147,7 @@ def casp() -> DataSet:
         "F8": (0.0, 350.0),
         "F9": (15.2, 55.4),
     }
-    return DataSet("CASP", "regression", bounds, *halves(_read("casp")), "RMSD")
+    return DataSet("CASP", "regression", bounds, *halves(read_table("casp")), "RMSD")
 
 
 def industrial() -> DataSet:
@@ -176,7 +179,7 @@ def industrial() -> DataSet:
         "month", "weekday", "carrier", "origin", "dest", "plane_type", "plane_manufacturer",
         "plane_engine",
     )  # fmt: skip
-    table = _read("industrial_standin_nycflights13")
+    table = read_table("industrial_standin_nycflights13")
     table = table.filter(pa.compute.is_valid(table["arr_delay"]))
     columns: dict[str, Any] = {
         name: pa.compute.fill_null(table[name].cast(pa.float64()), sum(ends) / 2)
@@ -191,7 +194,7 @@ def industrial() -> DataSet:
 
 def salaries() -> np.ndarray[Any, Any]:
     """Total pay of San Francisco's employees, 2011 to 2014: one column, for range queries."""
-    return np.asarray(_read("sf_salaries_noname")["TotalPay"].to_numpy())
+    return np.asarray(read_table("sf_salaries_noname")["TotalPay"].to_numpy())
 
 
 ALL: dict[str, Callable[[], DataSet]] = {

@@ -141,7 +141,7 @@ class Bundle:
         ``lock`` is the key under which a bundle with a claim is locked.
         """
         header = self.header
-        start = _head(header)
+        start = header_bytes(header)
         whole, binding = hashlib.sha256(start), hashlib.sha256(start).digest()
         with self.path.open("rb") as file:
             file.seek(len(start))
@@ -151,7 +151,7 @@ class Bundle:
                         sealed = file.read(size + OVERHEAD_BYTES)
                         whole.update(sealed)
                         out.write(
-                            self._decrypted(key, sealed, _info(binding, number, place) + lock)
+                            self._decrypted(key, sealed, piece_info(binding, number, place) + lock)
                         )
         if whole.hexdigest() != self.digest:
             raise WireError(f"{self.path.name} changed while it was read.")
@@ -184,17 +184,17 @@ def write_bundle(
     items = tuple(Item(name, _size(source)) for name, source in sources.items())
     header = replace(header, items=items)
     header._check()
-    start = _head(header)
+    start = header_bytes(header)
     whole, binding = hashlib.sha256(start), hashlib.sha256(start).digest()
     with atomic_files.writing(path) as out:
         out.write(start)
         for number, (item, source) in enumerate(zip(items, sources.values(), strict=True)):
             for place, piece in enumerate(_pieces(item, source)):
-                sealed = recipient.encrypt(piece, _info(binding, number, place) + lock)
+                sealed = recipient.encrypt(piece, piece_info(binding, number, place) + lock)
                 whole.update(sealed)
                 out.write(sealed)
-        signature = identity.signature(_signed(whole.digest(), identity.cert))
-        out.write(_measured(identity.cert) + _measured(signature))
+        signature = identity.signature(signed_text(whole.digest(), identity.cert))
+        out.write(with_length(identity.cert) + with_length(signature))
     return whole.hexdigest()
 
 
@@ -207,7 +207,7 @@ def open_bundle(path: Path, ca: bytes) -> Bundle:
         raise ConfigError(f"The bundle {path} cannot be read: {error.strerror}.") from None
     signer = check_certificate(certificate, path.name, ca)
     try:
-        verify(signer, signature, _signed(digest, certificate))
+        verify(signer, signature, signed_text(digest, certificate))
     except InvalidSignature:
         raise WireError(
             f"{path.name} was altered after it was signed: its signature does not fit."
@@ -230,7 +230,7 @@ def _read(file: BinaryIO, path: Path) -> tuple[Header, bytes, bytes, bytes]:
             f"{VERSION!r}. Let both parties run the same release, and begin a new run (--again)."
         )
     header = _header(_sized(file, MOST_HEADER, path), path)
-    start = _head(header)
+    start = header_bytes(header)
     whole, left = hashlib.sha256(start), header.bundle_size()
     if len(start) + left + 8 > size:
         raise _cut(path)
@@ -279,20 +279,23 @@ def _cut(path: Path) -> WireError:
     return WireError(f"{path.name} is cut short. Ask for it again.")
 
 
-def _head(header: Header) -> bytes:
-    return MARK + _measured(header.to_bytes())
+def header_bytes(header: Header) -> bytes:
+    """Return the beginning of a bundle: its mark and its header."""
+    return MARK + with_length(header.to_bytes())
 
 
-def _measured(data: bytes) -> bytes:
+def with_length(data: bytes) -> bytes:
+    """Return data behind its length in eight bytes."""
     return len(data).to_bytes(8, "big") + data
 
 
-def _info(binding: bytes, item: int, piece: int) -> bytes:
+def piece_info(binding: bytes, item: int, piece: int) -> bytes:
     """Where a piece belongs: the bundle's header, the item, the piece."""
     return b"opboost bundle 2\n" + binding + item.to_bytes(8, "big") + piece.to_bytes(8, "big")
 
 
-def _signed(digest: bytes, certificate: bytes) -> bytes:
+def signed_text(digest: bytes, certificate: bytes) -> bytes:
+    """Return what a sender signs: the digest of all before it, bound to the certificate."""
     return b"opboost bundle 2\n" + digest + hashlib.sha256(certificate).digest()
 
 

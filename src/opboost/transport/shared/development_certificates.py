@@ -57,7 +57,7 @@ def new_kit(
     atomic_files.write(kit / "key.pem", _private(key), mode=0o600)
     atomic_files.write(kit / "ca.pem", authority.public_bytes(serialization.Encoding.PEM))
     atomic_files.write(kit / "cert.pem", certificate.public_bytes(serialization.Encoding.PEM))
-    tls = _tls(kit)
+    tls = kit_files(kit)
     _certify(tls, Identity(name, *(f.read_bytes() for f in (tls.ca, tls.cert, tls.key))))
     return kit
 
@@ -67,7 +67,7 @@ def add_encryption(kit: Path, own: Path | None = None) -> Path:
 
     ``own`` is where the key was moved to: that one is certified, and none is made.
     """
-    tls = _tls(kit, own)
+    tls = kit_files(kit, own)
     identity = read_identity(tls, named_in(tls.cert))
     if own is None and not tls.encryption.exists() and tls.public_of(identity.name).exists():
         raise ConfigError(
@@ -80,7 +80,8 @@ def add_encryption(kit: Path, own: Path | None = None) -> Path:
     return _certify(tls, identity)
 
 
-def _tls(kit: Path, own: Path | None = None) -> Tls:
+def kit_files(kit: Path, own: Path | None = None) -> Tls:
+    """Return the files of a kit; ``own`` is another place of the encryption key."""
     ca, cert, key = (kit / f"{part}.pem" for part in PARTS)
     return Tls(ca, cert, key, own or kit / "encryption.key", {})
 

@@ -49,7 +49,7 @@ def optimal_loss(
     k = domain.size
     if k > MAX_LP_CELLS:
         raise ParameterError(f"optimal_loss solves grids up to {MAX_LP_CELLS} cells; got {k}.")
-    weights = _checked_prior(prior, k)
+    weights = checked_prior(prior, k)
     cells = np.arange(k, dtype=np.float64)
     cost = np.asarray(loss(cells[:, None] - cells[None, :]), dtype=np.float64)
     clamp = ClampMap(domain, epsilon).transition_matrix()
@@ -63,7 +63,8 @@ def optimal_loss(
     )
 
 
-def _checked_prior(prior: ArrayLike | None, cells: int) -> FloatArray:
+def checked_prior(prior: ArrayLike | None, cells: int) -> FloatArray:
+    """Return the weights of all cells, summing to one; uniform where none are given."""
     if prior is None:
         return np.full(cells, 1 / cells)
     weights = np.asarray(prior, dtype=np.float64)

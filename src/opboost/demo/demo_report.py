@@ -33,8 +33,8 @@ def _accuracy(found: Demo) -> SvgBars:
 
 def _page(found: Demo, chart: str) -> str:
     facts = {
+        "ε per person, at most": f"{found.per_person:g}",
         "people in common": f"{found.aligned.common:,}",
-        "ε a person, at most": f"{found.per_person:g}",
         "AUC, federated": f"{found.auc['federated']:.3f}",
         "from start to model": f"{found.seconds:.1f}\u00a0s",
     }

@@ -10,6 +10,7 @@ from opboost.config.job_file import load_job
 from opboost.demo.local_federation import LABEL_PARTY
 from opboost.transport.shared.bundle_steps import steps_of
 from robustness.command_line import run
+from robustness.party_processes import Party
 
 
 def tree(folder):
@@ -45,7 +46,9 @@ class Office:
         """A command that may fail, as a process of its own or in this one."""
         command = self.command(party, verb, *given, to=to)
         if self.processes:
-            return subprocess.run(command, capture_output=True, text=True, timeout=120)
+            process = Party(command)
+            out, said = process.communicate()
+            return subprocess.CompletedProcess(command, process.returncode, out, said)
         return subprocess.CompletedProcess(command, *run(*command[3:]))
 
     def written(self, party, verb, *given, to=None):

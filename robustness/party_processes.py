@@ -49,7 +49,7 @@ def federation(folder, parties=("shop", "telco"), **settings):
 
 
 class Party:
-    """The process of a feature party, as ``subprocess.Popen`` has it.
+    """The process of a party, as ``subprocess.Popen`` has it.
 
     It is forked from a process that has loaded the program, which takes seconds; from the first
     argument on it is the command (robustness/prefork_server.py).
@@ -60,7 +60,7 @@ class Party:
         self._said, self._data = self._folder / "said", self._folder / "data"
         arguments = [str(word) for word in command[command.index("opboost") + 1 :]]
         self._process = prefork_server().start(arguments, self._said, data=self._data)
-        self.wait = self._process.wait
+        self.wait, self.kill = self._process.wait, self._process.kill
 
     @property
     def returncode(self):

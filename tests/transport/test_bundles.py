@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 import opboost as op
-from opboost.demo.local_federation import LABEL_PARTY, run_federation, started_process
+from opboost.demo.local_federation import LABEL_PARTY, run_federation
 from opboost.transport.shared.development_certificates import new_kit
 from robustness.bundle_office import Office, refused
 from robustness.command_line import run
-from robustness.party_processes import ROWS, federation, serving
+from robustness.party_processes import ROWS, Party, federation, serving
 
 
 @pytest.fixture
@@ -78,8 +78,8 @@ def test_a_party_that_is_killed_at_any_moment_repeats_its_command(tmp_path, alig
     office = Office(federation(tmp_path, ("shop",), align=align), processes=True)
 
     def killed(party, verb, *given):
-        for pause in (0.6, 1.1, 1.6):
-            victim = started_process(office.command(party, verb, *given))
+        for pause in (0.05, 0.2, 0.6):
+            victim = Party(office.command(party, verb, *given))
             time.sleep(pause)
             victim.kill()
             victim.communicate()

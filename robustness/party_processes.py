@@ -55,11 +55,11 @@ class Party:
     argument on it is the command (robustness/prefork_server.py).
     """
 
-    def __init__(self, command):
+    def __init__(self, command, folder=None):
         self._folder = Path(tempfile.mkdtemp(prefix="opboost-party-"))
         self._said, self._data = self._folder / "said", self._folder / "data"
         arguments = [str(word) for word in command[command.index("opboost") + 1 :]]
-        self._process = prefork_server().start(arguments, self._said, data=self._data)
+        self._process = prefork_server().start(arguments, self._said, folder, data=self._data)
         self.wait, self.kill = self._process.wait, self._process.kill
 
     @property

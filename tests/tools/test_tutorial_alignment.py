@@ -21,7 +21,7 @@ import pytest
 
 import opboost as op
 from opboost.demo.local_federation import started_process, wait_for_address
-from robustness.party_processes import BOUNDS, DATA, NAMES
+from robustness.party_processes import BOUNDS, DATA, NAMES, Party
 from tests.transport.test_bundles import tree_of_model
 
 BANK, SHOP, BOTH = range(430), range(110, 569), range(110, 430)
@@ -139,8 +139,9 @@ def clients(shop, twice=()):
 
 
 def opboost(folder, *words):
-    command = [sys.executable, "-m", "opboost", *map(str, words)]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
+    process = Party(["opboost", *words], folder)
+    out, said = process.communicate()
+    return subprocess.CompletedProcess(words, process.returncode, out, said)
 
 
 def bundle(folder, verb, *given):

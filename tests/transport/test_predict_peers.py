@@ -32,7 +32,7 @@ from opboost.transport.label.job_folder import JobRecord, PartyFolder
 from opboost.transport.label.receive_columns import taken_schema
 from robustness.bundle_office import Office
 from robustness.command_line import run
-from robustness.party_processes import BOUNDS, DATA, NAMES, federation, stop, wait_for
+from robustness.party_processes import BOUNDS, DATA, NAMES, Party, federation, stop, wait_for
 
 TRAINED = np.arange(400)
 OWN = NAMES[:2]
@@ -95,7 +95,7 @@ class Prediction:
     def join(self, name, address, *more):
         config = str(self.config(name))
         command = [sys.executable, "-m", "opboost", "join", "-c", config, "--format", "json"]
-        return started_process([*command, "--connect", address, *more])
+        return Party([*command, "--connect", address, *more])
 
     def predicted(self, *more):
         """What the label party's process said, after all parties' came to a good end."""

@@ -13,7 +13,10 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from opboost.config.job_file import load_feature
 from opboost.demo.local_federation import LABEL_PARTY
+from opboost.ledger.open_ledger import open_ledger
+from opboost.ledger.verify_ledger import verify
 from robustness.faults.faults_harness import ALL, FaultsHarness, staged
 from robustness.tally import Tally, by_hand, counted
 
@@ -45,8 +48,10 @@ def run(count: int | None, seed: int) -> Tally:
             with staged() as harness:
                 shutil.copytree(Path(place) / point, harness.folder, dirs_exist_ok=True)
                 harness.listen()
-                where = _damage(harness.folder / name, how, rng)
-                cases[f"{point}: {name} {where}"] = _outcome(harness, harness.folder / name)
+                file = harness.folder / name
+                whole = file.read_bytes()
+                where = _damage(file, how, rng)
+                cases[f"{point}: {name} {where}"] = _outcome(harness, file, whole)
     return counted("damaged file", cases)
 
 
@@ -86,13 +91,13 @@ def _damage(file: Path, how: str, rng: random.Random) -> str:
     return f"flipped at {place}.{bit}"
 
 
-def _outcome(harness: FaultsHarness, file: Path) -> list[str]:
+def _outcome(harness: FaultsHarness, file: Path, whole: bytes) -> list[str]:
     for party in ALL:
         harness.start(party)
     ended = harness.finished(60)
     model = harness.home(LABEL_PARTY) / "model.opboost"
     if not ended:
-        return harness.complaints()
+        return [*_unread_run(harness, file, whole), *harness.complaints()]
     complaints = [f"{p} showed a traceback" for p in ALL if "Traceback" in harness.said(p)]
     refused = [p for p in ALL if harness.processes[p].poll() not in (None, 0)]
     words = " ".join(harness.said(p) for p in refused)
@@ -103,6 +108,20 @@ def _outcome(harness: FaultsHarness, file: Path) -> list[str]:
     if model.exists() and not _needs_nothing_of(harness, file):
         complaints.append("there is a model all the same")
     return complaints
+
+
+def _unread_run(harness: FaultsHarness, file: Path, whole: bytes) -> list[str]:
+    """A run of the ledger is checked when it is read; unread, ``verify`` must name it.
+
+    It is brought back afterwards, so that all else can be looked at.
+    """
+    if file.parent.name != "runs":
+        return []
+    config = load_feature(harness.federation.config(file.parents[2].name))
+    with open_ledger(config.ledger) as ledger:
+        named = any(file.name in finding.words for finding in verify(ledger))
+    file.write_bytes(whole)
+    return [] if named else [f"verify does not name {file.name}"]
 
 
 def _needs_nothing_of(harness: FaultsHarness, file: Path) -> bool:

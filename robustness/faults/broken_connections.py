@@ -123,7 +123,7 @@ def half_open(count: int, seed: int) -> Tally:
 def _harmed(kind: str, count: int, seed: int, a_link: int, *, silent: bool) -> Tally:
     rng = random.Random(f"{kind} {seed}")
     tally = Tally(kind, 0, 0)
-    for _ in range(2 * count):
+    for _ in range(4 * count):
         if tally.tried >= count:
             break
         places = {p: [rng.randrange(1, ENOUGH) for _ in range(a_link)] for p in PARTIES}

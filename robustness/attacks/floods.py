@@ -71,8 +71,9 @@ def a_reader_that_does_not_read(harness: AttackHarness) -> str:
     kit = harness.made.folder / "certs" / "shop"
     with http2_frames.connected(harness.address, kit, buffer=4096) as end:
         end.sendall(http2_frames.opening(window=0))
-        for number in range(300):
-            end.sendall(http2_frames.action(1 + 2 * number, "aligned", job, session))
+        with contextlib.suppress(OSError):  # the server may cut it off before all are sent
+            for number in range(300):
+                end.sendall(http2_frames.action(1 + 2 * number, "aligned", job, session))
         time.sleep(2.0)
     return "(16 calls wait, the others were refused)"
 

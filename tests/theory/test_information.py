@@ -55,8 +55,11 @@ def test_no_window_tells_more_than_the_best(total, steps):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((1, 1.0), "two cells or more"),
-        ((5, 0.0), "positive total"),
+        ((1, 1.0), "two or more"),
+        ((5.5, 1.0), "whole number of cells"),
+        ((5, 0.0), "positive, finite total"),
+        ((5, float("inf")), "positive, finite total"),
+        ((5, 1.0, -1.0), "whole multiple of near"),
         ((5, 1.0, 0.3), "whole multiple of near"),
         ((40, 1.0), "Use fewer cells"),
         ((5, 1.0, None, [1, 2]), "prior must be 5 weights"),
@@ -65,3 +68,9 @@ def test_no_window_tells_more_than_the_best(total, steps):
 def test_bad_parameters_get_one_sentence(arguments, words):
     with pytest.raises(op.ParameterError, match=words):
         optimal_information(*arguments)
+
+
+@pytest.mark.parametrize("matrix", [[[1, 2], [3]], [0.5, 0.5], [], [["a"]], [[-1.0, 2.0]]])
+def test_what_is_no_matrix_of_chances_is_refused(matrix):
+    with pytest.raises(op.ParameterError, match="one row per cell"):
+        mutual_information(matrix)

@@ -24,7 +24,15 @@ def mutual_information(matrix: ArrayLike, prior: ArrayLike | None = None) -> flo
     >>> round(mutual_information(m.transition_matrix()), 4)
     0.468
     """
-    rows = np.asarray(matrix, dtype=np.float64)
+    try:
+        rows = np.asarray(matrix, dtype=np.float64)
+    except (TypeError, ValueError):
+        rows = np.empty(0)
+    if rows.ndim != 2 or not rows.size or (rows < 0).any():
+        raise ParameterError(
+            "mutual_information takes a matrix of chances, one row per cell; "
+            "mechanism.transition_matrix() is one."
+        )
     weights = checked_prior(prior, len(rows))
     column = weights @ rows
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -49,10 +57,10 @@ def optimal_information(
     >>> round(best, 4) == round(clamp, 4)
     True
     """
-    if cells < 2 or not total > 0:
+    if not isinstance(cells, int | np.integer) or cells < 2 or not 0 < total < math.inf:
         raise ParameterError(
-            f"optimal_information needs two cells or more and a positive total; got {cells} cells "
-            f"and total={total!r}."
+            "optimal_information needs a whole number of cells, two or more, and a positive, "
+            f"finite total; got {cells!r} cells and total={total!r}."
         )
     step = total if near is None else near
     steps = round(total / step) if step > 0 else 0

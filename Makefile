@@ -20,7 +20,7 @@ EPOCH = SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct)
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(READY) ## a first look, on bundled data
+demo: $(READY) ## a first look, on made-up people
 	$(BIN)/opboost demo
 
 test: $(READY) ## the whole test suite, doctests included, with branch coverage
@@ -48,7 +48,7 @@ notebooks: $(DOCS) ## run docs/notebooks/ anew, and keep what they print
 	$(BIN)/python -m tools.manual.notebooks
 
 screenshots: $(READY) ## the pictures of docs/howto/explore.md, from the tests that look at the pages
-	OPBOOST_SCREENSHOTS=docs/pictures $(BIN)/pytest -n 0 tests/explorer/test_explorer_page.py tests/explorer/test_explorer_run.py
+	OPBOOST_SCREENSHOTS=docs/pictures $(BIN)/pytest -n 0 tests/explorer/test_record_page.py tests/explorer/test_explorer_page.py tests/explorer/test_explorer_run.py
 
 lock: $(READY) ## renew requirements/, with hashes; UPGRADE= keeps versions
 	$(BIN)/pip install --quiet uv==$(UV)
@@ -73,10 +73,10 @@ clean: ## remove what the other verbs made
 $(READY): requirements/dev.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "OpBoost needs Python 3.11 or newer; set PYTHON=...")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r requirements/dev.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --require-hashes --only-binary :all: -r requirements/dev.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable . --editable lab
 	@touch $@
 
 $(DOCS): $(READY) requirements/docs.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r requirements/docs.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --require-hashes --only-binary :all: -r requirements/docs.txt
 	@touch $@

@@ -60,14 +60,21 @@ class Office:
         """The first step: a bundle for each feature party."""
         return self.written(LABEL_PARTY, "align", *more)
 
+    def queries(self, sent):
+        """The releases, after the pilots of parties that have one; the split queries for them."""
+        while sent:
+            exports = [self.written(p, "export", sent[p])[LABEL_PARTY] for p in sent]
+            written = self.run(LABEL_PARTY, "split-query", *exports)["written"]
+            sent = {w["for"]: w["path"] for w in written if w["next"] == "export"}
+        return {w["for"]: w["path"] for w in written}
+
     def model(self, *more):
         """The whole job, by bundles; where the model is."""
         sent = self.begun(*more)
         if len(steps_of(load_job(self.made.folder / LABEL_PARTY / "job.toml"))) > 4:
             met = [self.written(p, "align", sent[p])[LABEL_PARTY] for p in self.made.parties]
             sent = self.written(LABEL_PARTY, "align", *met)
-        exports = [self.written(p, "export", sent[p])[LABEL_PARTY] for p in self.made.parties]
-        queries = self.written(LABEL_PARTY, "split-query", *exports)
+        queries = self.queries(sent)
         answers = [self.written(p, "answer", queries[p])[LABEL_PARTY] for p in self.made.parties]
         self.run(LABEL_PARTY, "finish", *answers)
         return self.made.folder / LABEL_PARTY / "model.opboost"

@@ -7,7 +7,7 @@ from functools import lru_cache
 import typer.testing
 
 from opboost import cli
-from opboost.errors import OpBoostError
+from opboost.errors import OpBoostError, exit_status
 
 # Typer builds all verbs anew for every call, which takes longer than most verbs do.
 typer.testing._get_command = lru_cache(maxsize=1)(typer.main.get_command)  # type: ignore[attr-defined]
@@ -17,7 +17,7 @@ def run(*arguments):
     """The command line in this process: its output, and its exit status."""
     result = typer.testing.CliRunner().invoke(cli.app, list(map(str, arguments)))
     if isinstance(result.exception, OpBoostError):
-        return cli.exit_status(result.exception), "", str(result.exception)
+        return exit_status(result.exception), result.stdout, str(result.exception)
     if result.exception and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result.exit_code, result.stdout, result.stderr

@@ -63,7 +63,8 @@ def posterior_gains(data: str, epsilon: float) -> list[float]:
             noise_rng=SeededRng(seed),
             random_state=seed,
         ).fit(X, y)
-        direct = model.trained_.predict(model.model_matrix(X_test, desensitize=True))
+        released = model.model_matrix(X_test, units="grid", desensitize=True)
+        direct = model.stock_model(units="grid").inplace_predict(released)
         ours = model.predict(X_test, desensitize=True)
         found.append(r2_score(y_test, ours) - r2_score(y_test, direct))
     return found

@@ -28,8 +28,14 @@ SOUND = {
     "randomised response, 1,000 cells": op.RandomizedResponse(op.Domain(1, 1000), 4.0),
     "piecewise, clipped": op.Piecewise(GRID, 1.0),
     "piecewise": op.Piecewise(GRID, 1.0, clipped=False),
+    "Window-map, 16 cells": op.WindowMap(op.Domain(0, 15), 2.0, near=0.5),
+    "Window-map, 1,000 cells, unclipped": op.WindowMap(
+        op.Domain(1, 1000), 2.0, near=0.05, clipped=False
+    ),
     "unary encoding, optimised": op.UnaryEncoding(["north", "south", "east"], 1.0),
     "unary encoding, symmetric, 20 categories": op.UnaryEncoding(range(20), 2.0, "sue"),
+    "subset selection, 10 categories": op.SubsetSelection(range(10), 1.0),
+    "Window-map with missing values": op.WindowWithMissing(op.WindowMap(GRID, 1.0)),
     "with missing values": op.WithMissing(op.ClampMap(GRID, 0.64), 1.0, 5),
     "two of three columns a row": op.Record(
         {

@@ -10,6 +10,7 @@ from statistics import median
 import numpy as np
 
 import opboost as op
+from opboost.mechanisms import GapMechanism, NominalMechanism
 from opboost.randomness.streams import Bits
 from robustness.audits.auditor_trial import SOUND
 
@@ -43,11 +44,11 @@ class CountedRng:
 def columns_of(mechanism: object, rows: int) -> dict[str, tuple]:
     """Columns that differ in every way in which data can: what ``sample`` is called with."""
     rng = np.random.default_rng(0)
-    if isinstance(mechanism, op.UnaryEncoding):
+    if isinstance(mechanism, NominalMechanism):
         names = mechanism.categories
         mixed = [names[i] for i in rng.integers(0, len(names), rows)]
         return {"first": ([names[0]] * rows,), "last": ([names[-1]] * rows,), "mixed": (mixed,)}
-    if isinstance(mechanism, op.WithMissing):
+    if isinstance(mechanism, GapMechanism):
         present = columns_of(mechanism.mechanism, rows)
         gone = {
             "none": np.zeros(rows, bool),
@@ -92,7 +93,7 @@ ALONE = {name: m for name, m in SOUND.items() if not isinstance(m, op.Record)}
 def main() -> None:
     argparse.ArgumentParser(description=__doc__).parse_args()
     for name, mechanism in ALONE.items():
-        if isinstance(mechanism, op.UnaryEncoding):
+        if isinstance(mechanism, NominalMechanism):
             continue  # most of its time goes into looking categories up
         shown = ", ".join(f"{k} {v:.2f}" for k, v in nanoseconds(mechanism).items())
         print(f"{name}: ns a value: {shown}")

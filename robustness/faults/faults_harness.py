@@ -217,6 +217,7 @@ class FaultsHarness:
             finally:
                 for ledger in ledgers:
                     ledger.close()
+            estimator.label_column_ = config.label.column
             estimator.save(Path(place) / "model.opboost")
             return content(Path(place) / "model.opboost")
 

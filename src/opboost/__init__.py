@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from opboost import theory
     from opboost.auditing import Audit, Record, audit
     from opboost.budgets.budget import Budget
+    from opboost.budgets.record_plan import RecordPlan
     from opboost.columns.private_column import Flag, PrivateColumn
     from opboost.denoise.reconstruct import Reconstruction, reconstruct
     from opboost.errors import (
@@ -25,8 +26,23 @@ if TYPE_CHECKING:
         PrivacyError,
         WireError,
     )
-    from opboost.estimators import Desensitizer, OpBoostClassifier, OpBoostRegressor, load
-    from opboost.grid import Domain, NumericMapping, Ordered, OrdinalMapping, Partition
+    from opboost.estimators import (
+        Desensitizer,
+        Importances,
+        OpBoostClassifier,
+        OpBoostRegressor,
+        importances,
+        load,
+    )
+    from opboost.grid import (
+        Dates,
+        Domain,
+        Integers,
+        NumericMapping,
+        Ordered,
+        OrdinalMapping,
+        Partition,
+    )
     from opboost.ledger import Caps, Ledger
     from opboost.mechanisms import (
         AdjLaplace,
@@ -40,8 +56,10 @@ if TYPE_CHECKING:
         OrderPreservingEncryption,
         Piecewise,
         RandomizedResponse,
+        SubsetSelection,
         UnaryEncoding,
         WindowMap,
+        WindowWithMissing,
         WithMissing,
     )
     from opboost.metrics import random_queries, range_query_mse, weighted_kendall
@@ -62,6 +80,7 @@ if TYPE_CHECKING:
     from opboost.psi.align_rules import AlignRules
     from opboost.psi.row_keys import Normalisation
     from opboost.randomness.streams import SecureRng, SeededRng
+    from opboost.scores.score_budget import ScoreBudget
 
 __version__ = "0.2.0.dev0"
 
@@ -80,6 +99,7 @@ __all__ = [
     "ColumnError",
     "ConfigError",
     "DataError",
+    "Dates",
     "Desensitizer",
     "DiscreteLaplace",
     "Domain",
@@ -88,7 +108,9 @@ __all__ = [
     "Flag",
     "Flagged",
     "GlobalMap",
+    "Importances",
     "InferredBoundsWarning",
+    "Integers",
     "Joint",
     "LabelParty",
     "Ledger",
@@ -116,13 +138,18 @@ __all__ = [
     "RandomizedResponse",
     "Reconstruction",
     "Record",
+    "RecordPlan",
+    "ScoreBudget",
     "SecureRng",
     "SeededRng",
+    "SubsetSelection",
     "UnaryEncoding",
     "WindowMap",
+    "WindowWithMissing",
     "WireError",
     "WithMissing",
     "audit",
+    "importances",
     "load",
     "random_queries",
     "range_query_mse",
@@ -154,7 +181,11 @@ _LATER = {
     "Flag": "opboost.columns.private_column",
     "Flagged": "opboost.promises",
     "GlobalMap": "opboost.mechanisms",
+    "importances": "opboost.estimators",
+    "Importances": "opboost.estimators",
     "InferredBoundsWarning": "opboost.errors",
+    "Integers": "opboost.grid",
+    "Dates": "opboost.grid",
     "Joint": "opboost.promises",
     "LabelParty": "opboost.parties.label.label_party",
     "LDP": "opboost.promises",
@@ -187,13 +218,17 @@ _LATER = {
     "reconstruct": "opboost.denoise.reconstruct",
     "Reconstruction": "opboost.denoise.reconstruct",
     "Record": "opboost.auditing",
+    "RecordPlan": "opboost.budgets.record_plan",
+    "ScoreBudget": "opboost.scores.score_budget",
     "SecureRng": "opboost.randomness.streams",
     "SeededRng": "opboost.randomness.streams",
     "theory": "opboost.theory",
+    "SubsetSelection": "opboost.mechanisms",
     "UnaryEncoding": "opboost.mechanisms",
     "weighted_kendall": "opboost.metrics",
     "WindowMap": "opboost.mechanisms",
     "WireError": "opboost.errors",
+    "WindowWithMissing": "opboost.mechanisms",
     "WithMissing": "opboost.mechanisms",
 }
 

@@ -22,12 +22,18 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal
 
 _BLANK = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
     "\U000e0100-\U000e01ef]"
 )
 """Characters that Python calls printable and that draw nothing: fillers and variation selectors."""
+
+Refusal = Literal["cap", "declaration", "rows"]
+"""The kind of reason for which a feature party refuses a release: all that a peer learns of it."""
 
 
 class OpBoostError(Exception):
@@ -36,6 +42,9 @@ class OpBoostError(Exception):
     >>> str(OpBoostError("A name is \\x1b[31m red.\\n"))
     'A name is \\\\x1b[31m red.'
     """
+
+    refusal: Refusal | None = None
+    """What a peer may learn of a refused release; None: nothing."""
 
     def __str__(self) -> str:
         return shown(super().__str__())
@@ -166,9 +175,42 @@ def shown(text: object, most: int = 2000) -> str:
     return line if len(line) <= most else f"{line[: most - 4]} ..."
 
 
+def exit_status(error: OpBoostError) -> int:
+    """Return the exit status with which a command ends that raises this error.
+
+    >>> exit_status(PrivacyError("no")), exit_status(DataError("no")), exit_status(PeerError("no"))
+    (3, 5, 4)
+    """
+    if isinstance(error, ParameterError):
+        return 2
+    if isinstance(error, PrivacyError):
+        return 3
+    if isinstance(error, PeerError):
+        return 4
+    return 5 if isinstance(error, DataError) else 1
+
+
 def in_words(error: BaseException) -> str:
     """What another program's error says, as the end of a sentence without its full stop."""
     return shown(error, 300).rstrip(".")
+
+
+@contextmanager
+def refusing(kind: Refusal) -> Iterator[None]:
+    """Mark an error of ours that is raised inside with the kind of reason that a peer may learn.
+
+    >>> try:
+    ...     with refusing("rows"):
+    ...         raise DataError("NaN has no cell")
+    ... except DataError as error:
+    ...     error.refusal
+    'rows'
+    """
+    try:
+        yield
+    except OpBoostError as error:
+        error.refusal = error.refusal or kind
+        raise
 
 
 class PrivacyError(OpBoostError):

@@ -134,14 +134,39 @@ def test_the_command_prints_promise_exact_and_bound(tmp_path):
     assert status == 0
     assert "age, pay" in out
     assert "a whole record" in out
+    assert out.splitlines()[-1].startswith("One person's record: at most ")
     asked = ("audit", "-c", config, "--samples", 20_000, "--pairs", 3, "--format", "json")
     status, out, _ = run(*asked)
     said = json.loads(out)
     assert status == 0
     assert said["sound"] is True
+    assert said["total"] > 0
     assert all(
         p["lower"] <= p["exact"] <= p["promised"] for a in said["audits"] for p in a["pairs"]
     )
+
+
+def test_windows_gaps_and_sets_are_audited_and_certified(tmp_path):
+    config = tmp_path / "b.toml"
+    config.write_text(
+        '[mechanism]\nkind = "window-map"\ntotal = 1.0\nnear = 0.25\n'
+        '[columns.age]\nbounds = [17, 90]\nmissing = "symbol"\n'
+        "[columns.pay]\nbounds = [0, 9]\n"
+        'mechanism = { kind = "window-map", total = 2.0, clipped = false }\n'
+        '[columns.city]\ncategories = ["n", "s", "e"]\n'
+        'mechanism = { kind = "subset-selection", epsilon = 0.5 }\n'
+    )
+    asked = ("audit", "-c", config, "--samples", 20_000, "--pairs", 4, "--format", "json")
+    status, out, _ = run(*asked)
+    said = json.loads(out)
+    assert (status, said["sound"]) == (0, True)
+    pairs = [p for a in said["audits"] for p in a["pairs"]]
+    assert any(None in (p["x"], p["y"]) for p in pairs)
+    assert all(p["lower"] <= p["exact"] <= p["promised"] for p in pairs)
+    status, out, _ = run("certify", "-c", config, "--format", "json")
+    said = json.loads(out)
+    assert (status, said["covered"], said["total"]) == (0, True, 3.5)
+    assert [c["exact_epsilon"] for c in said["columns"]] == pytest.approx([0.25, 2.0, 0.5])
 
 
 def test_the_command_refuses_a_broken_mechanism(tmp_path, monkeypatch):

@@ -196,3 +196,11 @@ def test_unknown_boosters_are_refused_and_own_ones_taken():
 
     own = Own()
     assert make_booster(own) is own
+
+
+def test_a_gap_in_a_row_that_gradient_boosting_predicts_is_refused():
+    X = np.random.default_rng(0).normal(size=(80, 2))
+    model = make_booster("gbdt", {"n_estimators": 3}).train(Problem(X, X[:, 0], "regression"))
+    X[3, 1] = np.nan
+    with pytest.raises(op.DataError, match="A row has a gap, and scikit-learn's GradientBoosting"):
+        model.predict(X)

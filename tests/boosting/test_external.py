@@ -86,14 +86,15 @@ def cuts(model):
     return trees[["Tree", "Node", "Feature", "Split"]].fillna(-1).values.tolist()
 
 
-def test_automatic_denoising_says_that_it_does_not_denoise(capfd):
-    model = trained(shop(), "two", memory="external", denoise="auto")
+def test_withheld_codebooks_are_not_denoised_from_disk_either(capfd):
+    model = trained(shop(codebook="cuts"), "two", memory="external", denoise="auto")
     assert not model.denoised_
-    assert "denoising is off, because rows stay on disk" in capfd.readouterr().err
+    assert "denoising is off, because a party withholds its codebook" in capfd.readouterr().err
 
 
-def test_nothing_is_left_on_disk(tmp_path):
-    bank = op.LabelParty(OWN, LABELS["two"], booster_params=PARAMS, denoise=False,
+@pytest.mark.parametrize("denoise", [False, True])
+def test_nothing_is_left_on_disk(tmp_path, denoise):
+    bank = op.LabelParty(OWN, LABELS["two"], booster_params=PARAMS, denoise=denoise,
                          memory="external", random_state=0)  # fmt: skip
     bank.train([op.MemoryChannel(shop())], welcome=WELCOME, state=tmp_path)
     assert [f.name for f in tmp_path.iterdir() if f.name.startswith(".")] == []
@@ -104,7 +105,6 @@ def test_nothing_is_left_on_disk(tmp_path):
     ("settings", "words"),
     [
         ({"booster": "lightgbm"}, "needs booster 'xgboost'"),
-        ({"denoise": True}, "rows as they came"),
         ({"memory": "disk"}, "'internal' or 'external'"),
         ({"booster_params": {"tree_method": "exact"}}, "tree_method='hist'"),
     ],
@@ -140,12 +140,14 @@ def test_an_altered_stream_is_not_unpacked(tmp_path):
 def test_a_served_job_trains_from_disk(tmp_path):
     made = federation(tmp_path, ("shop",), align="given")
     config = made.config(LABEL_PARTY)
-    config.write_text(config.read_text().replace("[booster]", '[booster]\nmemory = "external"'))
+    section = '[booster]\nmemory = "external"\ndenoise = true'
+    config.write_text(config.read_text().replace("[booster]", section))
     with serving(made) as (process, address):
         joined(made, address)
         said = process.communicate(timeout=60)[1]
-    assert "denoising is off, because rows stay on disk" in said
+    assert "denoising is off" not in said
     model = op.load(tmp_path / LABEL_PARTY / "model.opboost")
+    assert model._model.posterior is not None
     assert model.model_.num_boosted_rounds() == 10
     config.write_text(config.read_text().replace('"xgboost"', '"lightgbm"'))
     with pytest.raises(ConfigError, match="needs booster 'xgboost'"):

@@ -58,11 +58,12 @@ def assert_released(made, times, *notes):
     """The total, the caveats and the printed form speak of so many releases, and of no others."""
     guarantee = made.guarantee_
     assert guarantee.total == pytest.approx(times * ONE)
-    added = f"equal rows were released {times} times; the levels are added up as for one person"
-    expected = [added] * (times > 1) + list(notes)
-    assert list(guarantee.caveats) == expected
-    printed = [line for line in str(guarantee).splitlines() if line.startswith("not covered: ")]
-    assert printed == [f"not covered: {note}" for note in expected]
+    added = f"all {times} releases of equal rows, added up as if each row were one person"
+    assert list(guarantee.covers) == [added] * (times > 1)
+    assert list(guarantee.caveats) == list(notes)
+    said = [line for line in str(guarantee).splitlines() if "covered: " in line]
+    covered = [f"covered: {what}" for what in guarantee.covers]
+    assert said == covered + [f"not covered: {note}" for note in notes]
 
 
 # The same table object is drawn once.
@@ -85,10 +86,10 @@ def test_the_training_table_is_drawn_once_in_eval_set_and_prediction(kind):
     clf = classifier(op.ClampMap(GRID, 0.1), booster=booster, booster_params=None, bounds=bounds)
     clf.fit(X, y, eval_set=(X, y))
     assert np.array_equal(booster.held[0], booster.seen)
-    drawn = clf.model_matrix(X, desensitize=True)
-    codes = np.column_stack([np.unique(c, return_inverse=True)[1] for c in drawn.T])
+    drawn = clf.model_matrix(X, units="grid", desensitize=True)
+    codes = np.column_stack([np.unique(c, return_inverse=True)[1] for c in np.asarray(drawn).T])
     assert np.array_equal(codes, booster.seen)
-    assert np.array_equal(clf.model_matrix(X, desensitize=True), drawn)
+    assert np.array_equal(clf.model_matrix(X, units="grid", desensitize=True), drawn)
     clf.predict(X, desensitize=True)
     assert clf.releases_ == 1
     assert clf.guarantee_.total == pytest.approx(2 * 0.9)
@@ -105,11 +106,13 @@ def test_columns_of_each_row_are_chosen_once():
     X, y = people(300)
     clf = classifier(budget=op.Budget.sampled(1), booster="hist-gbdt", booster_params=None)
     clf.fit(X, y)
-    first = clf.model_matrix(X, desensitize=True)
-    assert np.array_equal(np.isnan(first), np.isnan(clf.model_matrix(X, desensitize=True)))
+    first = clf.model_matrix(X, units="grid", desensitize=True)
+    assert np.array_equal(
+        np.isnan(first), np.isnan(clf.model_matrix(X, units="grid", desensitize=True))
+    )
     assert clf.releases_ == 1
     assert clf.guarantee_.columns_per_row == 1
-    clf.model_matrix(X.copy(), desensitize=True)
+    clf.model_matrix(X.copy(), units="grid", desensitize=True)
     assert clf.guarantee_.columns_per_row is None  # both columns of a row may be known now
 
 
@@ -160,7 +163,7 @@ def test_the_same_rows_in_another_form_are_the_same_rows(change):
     again = desensitizer(missing=flag)
     again.fit_transform(change(X))
     assert again.guarantee_.total == pytest.approx(2 * once.total)
-    assert "released 2 times" in str(again.guarantee_)
+    assert "covered: all 2 releases of equal rows" in str(again.guarantee_)
 
 
 def test_rows_without_names_and_categories_in_another_order_are_the_same_rows():
@@ -313,7 +316,7 @@ def test_child_processes_report_and_say_what_they_cannot_know(start):
     child.join()
     assert all(f"not covered: {CHILD}" in words for words in told)
     known = 1 if start == "fork" else 0  # a forked child knows what its parent had released
-    assert f"released {2 + known} times" in told[1]
+    assert f"covered: all {2 + known} releases of equal rows" in told[1]
     assert_released(before, 3, *[SENT] * (start == "spawn"))
     assert_released(classifier().fit(X, y), 4, *[SENT] * (start == "spawn"))
 

@@ -126,6 +126,7 @@ def test_a_manifest_that_an_older_release_wrote_forges_no_line(tmp_path):
         "finished": "2026-01-01",
         "seconds": 1.0,
         "guarantee": "pay\x1b[1A\x1b[2K: 2-dLDP\none person's record: at most 18",
+        "total": 18.0,
         "parties": {"shop": {"columns": 2, "bytes": 10}},
     }
     (folder / "manifest.json").write_text(json.dumps(manifest))
@@ -133,11 +134,12 @@ def test_a_manifest_that_an_older_release_wrote_forges_no_line(tmp_path):
     config.model.touch()
     status, out, _ = run("serve", "-c", made.config(LABEL_PARTY))
     assert (status, out.splitlines()[0]) == (0, r"pay\x1b[1A\x1b[2K: 2-dLDP")
+    assert out.splitlines()[-1] == "One person's record: at most 18."
 
 
 def test_a_page_spells_out_what_a_browser_would_obey():
     text = "a\u202e<b>x</b>\u200b"
-    party = Party("shop", "asked", 1, 1, 10, 1.0, (AskedColumn(text, 3, False),))
+    party = Party("shop", "asked", "", 1, 1, 10, 1.0, 4.0, (AskedColumn(text, 3, False),))
     page = str(run_page(JobRun("job", text, 3, (party,), 0.5, None, None, (), None, ())))
     assert r"a\u202e&lt;b&gt;x&lt;/b&gt;\u200b" in page
     assert not unseen(page.replace("\n", ""))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
 import opboost as op
@@ -174,3 +175,30 @@ def test_undeclared_and_absent_columns_are_refused():
         plan.check_names(["age", "net pay"])
     with pytest.raises(op.ColumnError, match=r"'age' of b.toml is not in the table.*mean 'Age'"):
         plan.check_names(["Age"])
+
+
+@pytest.mark.parametrize("missing", ["flag", "symbol"])
+@pytest.mark.parametrize("head", ["[budget]\nrecord = 1.0", "[mechanism]\nepsilon = 1.0"])
+def test_a_gap_of_categories_without_an_order_is_one_more_category(missing, head):
+    text = f"{head}\n[columns.city]\ncategories = ['north', 'south']\nmissing = '{missing}'\n"
+    (city,) = parse(text, "b.toml").private
+    assert city.feature_names() == ["city=north", "city=south", "city=None"]
+    assert city.guarantee().total == pytest.approx(1.0)
+    prepared = city.prepare(pa.table({"city": ["south", None, "north"]}))
+    assert (prepared.cells - prepared.cells.min()).tolist() == [1, 2, 0]
+    with pytest.raises(op.ConfigError, match=r"columns.city"):
+        parse(
+            text.replace("'symbol'", "'flag'") + "eps_missing = 1.0\nmissing_constant = 'north'",
+            "b",
+        )
+
+
+def test_a_flag_serves_all_columns_of_a_table():
+    table = pa.table({"age": [20.0, None], "city": ["north", None]})
+    d = op.Desensitizer(
+        op.ClampMap(op.Domain(1, 10), 1.0),
+        bounds={"age": (0, 90)},
+        categories={"city": ["north", "south"]},
+        missing={"age": op.Flag(1.0, 40), "city": op.Flag(1.0, "north")},
+    )
+    assert d.fit_transform(table).column_names[1:] == ["city=north", "city=south", "city=None"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -30,6 +28,7 @@ from opboost.denoise.model_selection import Base, best_base, blank, one_class, s
 from opboost.denoise.reconstruct import deconvolve
 from opboost.denoise.whether_to_denoise import losses
 from opboost.training.denoised_rows import LARGE_TABLE_ROWS, judges
+from opboost.training.released_columns import from_sample, rows_of
 
 GRID = op.Domain(1, 10)
 
@@ -120,7 +119,7 @@ def test_a_step_of_the_mixture_keeps_pmfs_and_rarely_loses_likelihood(seed, clas
     space, groups, outputs, _, _ = world(seed % 7, 600, epsilon)
     rows = EncodedRows.of(outputs.codes, outputs.bits, groups.of, 2)
     counts = tally(rows, space.index())
-    one = one_class(space, counts, Base(0, 20), groups)
+    one = one_class(space, counts, Base.alike(len(space.channels), 0, 20), groups)
     rng = np.random.default_rng(seed)
     model = seeded(one, rows, classes, np.eye(2, dtype=np.float32), groups, rng)
     scores = []
@@ -141,7 +140,7 @@ def test_the_compiled_likelihood_is_the_sum_over_classes():
     rows = EncodedRows.of(outputs.codes, outputs.bits, groups.of, 2)
     counts = tally(rows, space.index())
     assert counts[:, :10].sum() == 300
-    one = one_class(space, counts, Base(0, 20), groups)
+    one = one_class(space, counts, Base.alike(len(space.channels), 0, 20), groups)
     model = seeded(one, rows, 3, np.eye(2, dtype=np.float32), groups, np.random.default_rng(0))
     model, _ = model.stepped(rows)
     slow = []
@@ -243,9 +242,9 @@ def test_noisier_columns_are_smoothed_more_over_labels():
         groups = Groups.bins(target)
         rows = EncodedRows.of(noisy(clean, m, 1)[:, None], no_bits(6000), groups.of, groups.count)
         space = Space((noise_matrix_of(m),), (10,))
-        part = rng.random(6000) < 0.2
-        counts = [tally(rows.where(p), space.index()) for p in (~part, part)]
-        widths.append(best_base(space, groups, *counts).near)
+        fold = rng.integers(0, 4, 6000)
+        folds = [tally(rows.where(fold == f), space.index()) for f in range(4)]
+        widths.append(best_base(space, groups, folds).near)
     assert widths[0] > widths[1]
 
 
@@ -365,17 +364,19 @@ def test_desensitised_rows_are_predicted_through_the_posterior(tmp_path, epsilon
     reg = op.OpBoostRegressor(
         op.ClampMap(GRID, epsilon), bounds=(0, 1), random_state=0, noise_rng=op.SeededRng(5)
     ).fit(X[:5000], y[:5000])
-    table, released = reg.desensitizer_.release(X[5000:])
-    direct = reg.trained_.predict(reg._layout.released_values(table, released))
-    ours = reg._of_released(table, released)
+    table, values = reg.desensitizer_.release(X[5000:])
+    released = from_sample(reg.private_columns_, values, sent=1.0)
+    model = reg.trained_model_
+    direct = reg.trained_.predict(model.layout.values(released, np.empty((len(table), 0))))
+    ours = model.of_released(table, released)
     var = y[5000:].var()
     assert ((ours - y[5000:]) ** 2).mean() < ((direct - y[5000:]) ** 2).mean() - 0.03 * var
     assert ((ours - y[5000:]) ** 2).mean() < var
-    few = {k: [replace(c, values=c.values[::-7]) for c in v] for k, v in released.items()}
-    elsewhere = reg._of_released(table[::-7], few)
+    elsewhere = model.of_released(table[::-7], rows_of(released, slice(None, None, -7)))
     assert np.allclose(elsewhere, ours[::-7], rtol=1e-9)  # wherever a row stands
     reg.save(tmp_path / "model.opboost")
-    assert (op.load(tmp_path / "model.opboost")._of_released(table, released) == ours).all()
+    again = op.load(tmp_path / "model.opboost").trained_model_
+    assert (again.of_released(table, released) == ours).all()
 
 
 def test_an_estimator_denoises_every_kind_of_column_and_stays_a_stock_model(tmp_path):
@@ -404,10 +405,11 @@ def test_an_estimator_denoises_every_kind_of_column_and_stays_a_stock_model(tmp_
     clf.save(tmp_path / "model.opboost")
     again = op.load(tmp_path / "model.opboost")
     assert (again.predict_proba(X) == first).all()
-    table, released = clf.desensitizer_.release(X)
-    chances = clf._of_released(table, released)
+    table, values = clf.desensitizer_.release(X)
+    released = from_sample(clf.private_columns_, values, sent=1.0)
+    chances = clf.trained_model_.of_released(table, released)
     assert np.allclose(chances.sum(axis=1), 1)
-    assert (again._of_released(table, released) == chances).all()
+    assert (again.trained_model_.of_released(table, released) == chances).all()
 
 
 def test_sampled_columns_and_large_grids_are_served_too():
@@ -466,7 +468,7 @@ def test_shares_of_many_categories_and_few_rows_are_drawn_together():
             clean = np.where(rng.random(rows) < 0.5, group, clean)
         bits = kinds.sample_positions(clean, op.SeededRng(1))
         counts = np.array([[(group == g).sum(), *bits[group == g].sum(axis=0)] for g in range(20)])
-        found = BitTally.of(counts, 0, 60, BitNoise.of(kinds).odds)
+        found = BitTally.of(counts, 0, 60, BitNoise.of(kinds).rates)
         shares = found.groups(np.eye(20, dtype=np.float32))
         assert shares.sum(axis=1) == pytest.approx(np.ones(20))
         if tells:

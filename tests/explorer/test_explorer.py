@@ -25,6 +25,8 @@ from opboost.explorer.equal_loss import level, matched
 from opboost.explorer.log_distributions import log_rows
 from opboost.explorer.mechanism_figures import figures, person
 from opboost.explorer.server import Site
+from opboost.explorer.trial_process import TrialProgress
+from opboost.mechanisms import registry
 from opboost.mechanisms.mechanism import distribution_of
 from opboost.mechanisms.one_level import OneLevel
 from opboost.plots.svg import draw
@@ -52,6 +54,9 @@ def mechanisms(grid, epsilon):
         op.LocalMap(grid, epsilon=epsilon, theta=4),
         op.RandomizedResponse(grid, epsilon),
         op.Piecewise(grid, epsilon),
+        op.WindowMap(grid, epsilon),
+        op.WindowMap(grid, epsilon, near=epsilon / 2.5, width=1),
+        op.WindowMap(grid, epsilon, width=4),
         OwnMechanism(grid, epsilon),
     ]
 
@@ -104,7 +109,10 @@ def test_a_credible_interval_is_the_shortest_that_holds_its_share(which, cell, s
     mechanism = ALL[which]
     seen = person(mechanism, cell, share)
     distribution = mechanism.transition_matrix()
-    output = int(distribution[cell - GRID.L].argmax())
+    row = distribution[cell - GRID.L]
+    ties = np.flatnonzero(np.isclose(row, row.max(), rtol=1e-9))
+    output = min(ties, key=lambda y: abs(y - (cell - GRID.L)))
+    assert seen.arrived == GRID.L + output
     belief = distribution[:, output] / distribution[:, output].sum()
     np.testing.assert_allclose(seen.belief, belief, atol=1e-9)
     first, last = (c - GRID.L for c in seen.interval)
@@ -128,6 +136,13 @@ BOUNDS = [("age", "17", "90")]
         ({"kind": "magic"}, BOUNDS, "kind", "kind must be one of"),
         ({"kind": "adj-map", "theta": "11"}, BOUNDS, "theta", "between 1 and 10"),
         ({"kind": "adj-map", "alpha": "0"}, BOUNDS, "alpha", "alpha must lie between"),
+        ({"kind": "window-map", "total": "x"}, BOUNDS, "total", "total must be a number; got 'x'"),
+        ({"kind": "window-map", "total": ""}, BOUNDS, "total", "total must be a number; got ''"),
+        ({"kind": "window-map", "total": "51"}, BOUNDS, "total", "up to 50"),
+        ({"kind": "window-map", "near": "5"}, BOUNDS, "near", "must not exceed total"),
+        ({"kind": "window-map", "near": "x"}, BOUNDS, "near", "near must be a number"),
+        ({"kind": "window-map", "width": "10"}, BOUNDS, "width", "from 0 to 9"),
+        ({"kind": "window-map", "width": "1.5"}, BOUNDS, "width", "must be a whole number"),
         ({"value": "91"}, BOUNDS, "value", "between the bounds 17 and 90; got 91"),
         ({"match": "x"}, BOUNDS, "match", "'cell' or 'whole'"),
         ({"look": "x"}, BOUNDS, "look", "whole number"),
@@ -143,13 +158,55 @@ def test_a_wrong_input_is_told_beside_its_control(fields, columns, control, word
     choice, problems = chosen(Form.of(fields, columns))
     assert choice is None
     assert words in problems[control]
-    part = pages.part(Form.of(fields, columns))
+    part = pages.mechanism_part(Form.of(fields, columns))
     assert part.html is None
     assert part.summary.startswith("Not drawn: ")
 
 
 def test_what_has_no_meaning_for_a_mechanism_is_not_looked_at():
-    assert chosen(Form.of({"kind": "clamp-map", "theta": "x", "alpha": "y"}, BOUNDS))[1] == {}
+    without = {"theta": "x", "alpha": "y", "total": "z", "near": "z", "width": "z"}
+    assert chosen(Form.of({"kind": "clamp-map", **without}, BOUNDS))[1] == {}
+    assert chosen(Form.of({"kind": "window-map", "epsilon": "x", "theta": "x"}, BOUNDS))[1] == {}
+
+
+@pytest.mark.parametrize("near", ["", "0.5"])
+@pytest.mark.parametrize("width", ["", "0", "2"])
+def test_a_window_map_is_chosen_by_total_near_and_width(near, width):
+    fields = {"kind": "window-map", "cells": "16", "total": "2", "near": near, "width": width}
+    choice, problems = chosen(Form.of(fields, BOUNDS))
+    assert not problems
+    expected = op.WindowMap(
+        op.Domain(1, 16), 2.0, float(near) if near else None, int(width) if width else None
+    )
+    assert choice.mechanism == expected
+    assert choice.guarantee().total == 2.0
+    text = as_toml(choice)
+    assert ("near" in text, "width" in text) == (bool(near), bool(width))
+    assert parse(text, "b.toml").private[0].mechanism == expected
+    shown = view(choice)
+    assert {r.kind for r in shown.rivals if r.figures is not None} == set(KINDS)
+
+
+def test_every_parameter_of_every_kind_has_a_control():
+    asked = {p.name for e in registry.on_grids() for p in e.toml_parameters()}
+    assert asked - {"eps_prt", "eps_ner", "clipped"} <= set(DEFAULTS)
+    page = pages.mechanism_page(
+        Form.of({}, BOUNDS),
+        ledger=None,
+        table="",
+        names=[],
+        sample=1,
+        progress=TrialProgress(),
+        has_job=False,
+    )
+    shown = dict(re.findall(r'data-only="([^"]*)">\s*<label for="(\w+)"', page))
+    assert {name: kinds for kinds, name in shown.items()}["theta"] == "adj-map local-map"
+    window = [
+        name
+        for kinds, name in re.findall(r'data-only="([^"]*)">\s*<label for="(\w+)"', page)
+        if kinds == "window-map"
+    ]
+    assert window == ["total", "near", "width"]
 
 
 names = st.text(min_size=1, max_size=12).filter(lambda n: n.isprintable() and n == n.strip())
@@ -181,7 +238,7 @@ def test_toml_says_what_was_chosen(kind, epsilon, columns, lower, width):
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_every_mechanism_is_drawn_on_every_size_of_grid(kind, cells):
     form = Form.of({"kind": kind, "cells": cells, "epsilon": "0.3"}, BOUNDS)
-    part = pages.part(form)
+    part = pages.mechanism_part(form)
     assert part.html.count("<svg viewBox") >= 5
     assert "nan" not in part.html
     assert "inf" not in re.sub(r"<[^>]*>|in figures|infinite", "", part.html)
@@ -189,7 +246,7 @@ def test_every_mechanism_is_drawn_on_every_size_of_grid(kind, cells):
 
 def test_text_from_a_form_cannot_become_markup():
     form = Form.of({}, [("<script>x</script>", "1", "2")])
-    part = pages.part(form)
+    part = pages.mechanism_part(form)
     assert "<script>" not in part.html
     assert "&lt;script&gt;" in part.html
     choice, _ = chosen(form)
@@ -217,7 +274,7 @@ def test_only_the_whole_address_opens_the_page(address):
     path = urlsplit(address).path
     answer, body = ask(address)
     assert answer.status == 200
-    assert "Choose a mechanism" in body
+    assert "Start with one number" in body
     for wrong in (
         "/",
         "/x/",
@@ -242,7 +299,14 @@ def test_another_host_name_is_refused(address):
 
 def test_every_answer_forbids_what_is_not_ours(address):
     path = urlsplit(address).path
-    for where in ("", f"{path}part", f"{path}static/explorer.css", f"{path}nothing", "/x/"):
+    for where in (
+        "",
+        f"{path}mechanism/part",
+        f"{path}record/part",
+        f"{path}static/explorer.css",
+        f"{path}nothing",
+        "/x/",
+    ):
         headers = ask(address, where)[0].headers
         assert headers["content-security-policy"].startswith("default-src 'self';")
         assert headers["referrer-policy"] == "no-referrer"
@@ -265,9 +329,9 @@ def test_a_page_of_another_site_cannot_start_anything(address):
 def test_strange_requests_get_a_sentence_and_no_defect(address):
     path = urlsplit(address).path
     many = urlencode([("column", "c")] * 6000)
-    assert ask(address, f"{path}part?{many}")[0].status in (400, 431)
+    assert ask(address, f"{path}mechanism/part?{many}")[0].status in (400, 431)
     for query in ("epsilon=%FF&cells=%00", "column=%0a&lower=1&upper=2", "look=-5", "a[]=1&&=;"):
-        answer, body = ask(address, f"{path}part?{query}")
+        answer, body = ask(address, f"{path}mechanism/part?{query}")
         assert answer.status == 200, query
         json.loads(body)
     assert ask(address, f"{path}static/..%2f__init__.py")[0].status == 404
@@ -283,19 +347,23 @@ def test_what_cannot_be_served_is_told_before_a_page_opens(tmp_path):
 
 
 def test_the_verb_prints_an_address_that_answers_and_ends_when_told(tmp_path):
+    (tmp_path / "b.toml").write_text("[columns.age]\nbounds = [17, 90]\n")
     command = [sys.executable, "-m", "opboost", "explore", "--no-open", "--format", "json"]
+    command += ["-c", "b.toml"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=tmp_path) as process:
         try:
             told = "".join(process.stdout.readline() for _ in range(3))
             address = json.loads(told)["address"]
             assert re.fullmatch(r"http://127\.0\.0\.1:\d+/[\w-]{32}/", address)
-            assert ask(address)[0].status == 200
+            answer, body = ask(address)
+            assert answer.status == 200
+            assert "<b>b.toml</b> declares one column" in body
         finally:
             process.terminate()
         assert process.wait(timeout=20) in (0, 143, -15)
 
 
 def test_defaults_of_the_form_are_all_its_fields(address):
-    _, body = ask(address)
+    _, body = ask(address, f"{urlsplit(address).path}mechanism")
     found = set(re.findall(r'<(?:input|select)[^>]* name="(\w+)"', body))
     assert found == {*DEFAULTS, "column", "lower", "upper"}

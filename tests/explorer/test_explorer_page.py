@@ -15,7 +15,15 @@ from opboost.explorer.choice import KINDS
 from opboost.explorer.server import Site
 from robustness.command_line import run
 from tests.support.ledger import opened, release, table
-from tests.support.pages import PICTURES, browsing, live, page_of, photographed
+from tests.support.pages import (
+    CUT_OFF,
+    PICTURES,
+    browsing,
+    in_first_screen,
+    live,
+    page_of,
+    photographed,
+)
 
 COLUMNS = {"mean radius": ("5", "30"), "mean texture": ("5", "45")}
 
@@ -49,9 +57,14 @@ def address():
 
 
 @pytest.fixture(scope="module")
+def mechanism(address):
+    return f"{address}mechanism"
+
+
+@pytest.fixture(scope="module")
 def of_table(site):
     with live(site) as found:
-        yield found
+        yield f"{found}mechanism"
 
 
 def redrawn(page, change):
@@ -76,8 +89,8 @@ def toml(page):
     return tomllib.loads(page.locator("#toml").text_content())
 
 
-def test_every_control_changes_what_is_shown(browser, address):
-    with page_of(browser, address) as page:
+def test_every_control_changes_what_is_shown(browser, mechanism):
+    with page_of(browser, mechanism) as page:
         before = page.locator("#results").inner_html()
 
         def changed():
@@ -123,8 +136,30 @@ def test_every_control_changes_what_is_shown(browser, address):
         assert page.locator("#results").inner_html().strip() == before.strip()
 
 
-def test_columns_are_added_looked_at_and_taken_away_by_keyboard(browser, address):
-    with page_of(browser, address) as page:
+def test_a_window_map_has_controls_of_its_own(browser, mechanism):
+    with page_of(browser, mechanism) as page:
+        for name in ("total", "near", "width"):
+            assert not page.locator(f"#{name}").is_visible()
+        choose(page, "kind", "window-map")
+        assert not page.locator("#epsilon").is_visible()
+        assert toml(page)["mechanism"] == {"kind": "window-map", "total": 4.0}
+        assert page.locator("#person-total").text_content() == "4"
+        redrawn(page, lambda: page.locator("#total-slider").fill("0"))
+        assert page.locator("#total").input_value() == "1"
+        fill(page, "near", "0.25")
+        fill(page, "width", "1")
+        told = {"kind": "window-map", "total": 1.0, "near": 0.25, "width": 1}
+        assert toml(page)["mechanism"] == told
+        assert page.locator("#person-total").text_content() == "1"
+        fill(page, "near", "")
+        page.locator("#near").fill("2")
+        page.wait_for_function("() => !document.getElementById('problem-near').hidden")
+        assert "must not exceed total" in page.locator("#problem-near").text_content()
+        assert page.locator("#near").get_attribute("aria-invalid") == "true"
+
+
+def test_columns_are_added_looked_at_and_taken_away_by_keyboard(browser, mechanism):
+    with page_of(browser, mechanism) as page:
         page.locator("#add-column").focus()
         page.keyboard.press("Enter")
         assert page.evaluate("document.activeElement.id") == "column-1"
@@ -133,7 +168,9 @@ def test_columns_are_added_looked_at_and_taken_away_by_keyboard(browser, address
         page.keyboard.type("0")
         page.keyboard.press("Tab")
         redrawn(page, lambda: page.keyboard.type("20000"))
-        page.wait_for_function("() => document.getElementById('total').textContent === '11.52'")
+        page.wait_for_function(
+            "() => document.getElementById('person-total').textContent === '11.52'"
+        )
         assert toml(page)["columns"] == {
             "age": {"bounds": [17, 90]},
             "income": {"bounds": [0, 20000]},
@@ -147,8 +184,8 @@ def test_columns_are_added_looked_at_and_taken_away_by_keyboard(browser, address
         assert page.locator("#column-0").input_value() == "income"
 
 
-def test_a_wrong_input_is_told_beside_the_control_and_to_a_screen_reader(browser, address):
-    with page_of(browser, address) as page:
+def test_a_wrong_input_is_told_beside_the_control_and_to_a_screen_reader(browser, mechanism):
+    with page_of(browser, mechanism) as page:
         fill(page, "epsilon", "lots")
         said = page.locator("#problem-epsilon")
         assert said.is_visible()
@@ -159,7 +196,6 @@ def test_a_wrong_input_is_told_beside_the_control_and_to_a_screen_reader(browser
         status = page.get_by_role("status").first
         assert status.text_content().startswith("Not drawn: epsilon must be a number")
         assert "stale" in page.locator("#results").get_attribute("class")
-        photographed(page, "explorer-wrong-input", "#choice fieldset >> nth=1")
         fill(page, "epsilon", "0.5")
         assert said.is_hidden()
         assert control.get_attribute("aria-invalid") is None
@@ -167,15 +203,15 @@ def test_a_wrong_input_is_told_beside_the_control_and_to_a_screen_reader(browser
         assert "stale" not in (page.locator("#results").get_attribute("class") or "")
 
 
-def test_the_toml_that_is_copied_is_certified(browser, address, tmp_path):
+def test_the_toml_that_is_copied_is_certified(browser, mechanism, tmp_path):
     permissions = ["clipboard-read", "clipboard-write"]
-    with page_of(browser, address, permissions=permissions) as page:
+    with page_of(browser, mechanism, permissions=permissions) as page:
         choose(page, "kind", "global-map")
         fill(page, "epsilon", "0.4")
         page.locator("#copy").click()
         page.wait_for_function("() => document.getElementById('copied').textContent === 'Copied.'")
         text = page.evaluate("navigator.clipboard.readText()")
-        promised = page.locator("#total").text_content()
+        promised = page.locator("#person-total").text_content()
         exact = page.locator("#people tbody td").nth(1).text_content()
     (tmp_path / "b.toml").write_text(text)
     status, out, _ = run("certify", "-c", tmp_path / "b.toml", "--format", "json")
@@ -197,38 +233,56 @@ def test_a_wrong_token_shows_no_page(browser, address):
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (390, "dark")])
-def test_every_width_and_scheme_fits_and_is_readable(browser, address, width, scheme):
-    with page_of(browser, address, width=width, scheme=scheme) as page:
+def test_every_width_and_scheme_fits_and_is_readable(browser, mechanism, width, scheme):
+    with page_of(browser, mechanism, width=width, scheme=scheme) as page:
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         assert page.evaluate(LOW_CONTRAST) == []
         assert page.evaluate(WITHOUT_NAME) == []
         assert page.evaluate(WITHOUT_WORDS) == []
-        if (width, scheme) != (1280, "dark"):
-            photographed(page, f"explorer-{width}")
+        if (width, scheme) == (1280, "light"):
+            photographed(page, "explorer-mechanism")
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_total_comes_first_and_the_controls_stay_in_view(browser, mechanism, width):
+    with page_of(browser, mechanism, width=width) as page:
+        total = page.locator("#summary strong")
+        assert total.text_content() == "One person's record: at most 5.76."
+        assert in_first_screen(page, "#summary strong")
+        assert page.evaluate(CUT_OFF) == []
+        page.evaluate("scrollTo(0, document.body.scrollHeight)")
+        if width == 390:
+            assert not page.locator("#epsilon").is_visible()
+            assert in_first_screen(page, ".controls > summary")
+            page.locator(".controls > summary").click()
+        page.locator("#cells").scroll_into_view_if_needed()
+        assert in_first_screen(page, "#cells")
+        choose(page, "kind", "local-map")
+        assert total.text_content() == "One person's record: nothing is promised."
 
 
 def test_a_page_whose_server_has_ended_says_so(browser):
     with live(Site()) as address:
         context = browser.new_context()
         page = context.new_page()
-        page.goto(address)
+        page.goto(f"{address}mechanism")
     page.locator("#epsilon").fill("0.1")
     page.wait_for_selector("#results.stale")
     assert "Is opboost explore still running?" in page.locator("#summary").text_content()
     context.close()
 
 
-def test_the_page_works_without_scripts(browser, address):
-    with page_of(browser, address, java_script_enabled=False) as page:
+def test_the_page_works_without_scripts(browser, mechanism):
+    with page_of(browser, mechanism, java_script_enabled=False) as page:
         page.locator("#epsilon").fill("0.1")
         page.get_by_role("button", name="Show").click()
         assert "epsilon = 0.1" in page.locator("#toml").text_content()
 
 
 @pytest.mark.parametrize(("cells", "most"), [("10", 1000), ("1024", 3000)])
-def test_a_change_is_redrawn_while_one_looks(browser, address, cells, most, record_property):
+def test_a_change_is_redrawn_while_one_looks(browser, mechanism, cells, most, record_property):
     """Speed is for people at a quiet machine, and is told; here it must only not be absurd."""
-    with page_of(browser, f"{address}?cells={cells}") as page:
+    with page_of(browser, f"{mechanism}?cells={cells}") as page:
         times = []
         for level in ("0.11", "0.22", "0.33", "0.44", "0.55"):
             fill(page, "epsilon", level)

@@ -16,7 +16,7 @@ from opboost.explorer.job_view import RunView, eta
 from opboost.explorer.remaining_budget import LedgerView
 from opboost.explorer.server import Site
 from robustness.party_processes import NAMES, ROWS, federation, joined, serving, wait_for
-from tests.support.pages import browsing, live, page_of, photographed
+from tests.support.pages import CUT_OFF, browsing, in_first_screen, live, page_of, photographed
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +52,8 @@ def test_a_job_under_way_says_who_is_missing(job):
     assert shop.bytes > 0
     assert early.share == 0.5
     assert early.curve is None
+    assert early.total is None
+    assert early.meaning.startswith("One person's record: not every feature party has said its")
 
 
 def test_a_finished_job_shows_its_curve_its_questions_and_the_ledger(job):
@@ -59,7 +61,13 @@ def test_a_finished_job_shows_its_curve_its_questions_and_the_ledger(job):
     run = view.look()
     assert (run.phase, run.over, run.share) == ("done", True, 1.0)
     assert run.curve.rounds[-1] == 10
+    assert run.total == run.manifest["total"] == sum(party.total for party in run.parties)
+    assert run.meaning == f"One person's record: at most {run.total:.4g}. The job is done."
     assert run.curve.loss[-1] < run.curve.loss[0]
+    assert [r for r, _ in run.curve.held_out] == list(run.curve.rounds)
+    assert run.curve.held_out[-1][1] < run.curve.held_out[0][1]
+    assert run.manifest["score"]["names"] == ["shop", "telco"]
+    assert run.manifest["score_line"].startswith("AUC on ")
     for party, names in zip(run.parties, (NAMES[3:5], NAMES[5:7]), strict=True):
         assert {q.column for q in party.questions} <= set(names)
         assert all(q.cuts > 0 and q.answered for q in party.questions)
@@ -67,7 +75,15 @@ def test_a_finished_job_shows_its_curve_its_questions_and_the_ledger(job):
     assert run.entries[0]["job"] == run.job
     assert {"release"} <= {e["what"] for e in run.entries}
     words = pages.run_page(run)
-    for text in (run.job, "Training curve", "Split query and answer", "Ledger entries", "telco"):
+    assert run.manifest["score_line"] in words
+    for text in (
+        run.job,
+        "held-out rows",
+        "Training curve",
+        "Split query and answer",
+        "Ledger entries",
+        "telco",
+    ):
         assert text in words
     assert made.folder.name not in words  # no path of this machine
 
@@ -113,12 +129,15 @@ def test_a_browser_shows_a_finished_job_at_any_width(job, browser, width):
         page_of(browser, address, width=width, scheme=scheme) as page,
     ):
         assert page.evaluate("document.documentElement.scrollWidth") <= width
-        assert page.locator("#curve svg").is_visible()
+        assert in_first_screen(page, "#summary strong")
+        assert in_first_screen(page, "#person-total")
+        assert page.evaluate(CUT_OFF) == []
+        assert page.locator("#curve svg.chart").is_visible()
         assert page.locator("#questions tbody tr").count() >= 1
         if width == 1280:
             photographed(page, "run")
-        page.get_by_role("link", name="Explorer").click()
-        assert page.get_by_role("heading", name="Choose a mechanism by looking").is_visible()
+        page.get_by_role("link", name="Record total").click()
+        assert page.get_by_role("heading", name="Start with one number").is_visible()
 
 
 def test_a_page_follows_a_job_to_its_end(job, browser, tmp_path):
@@ -127,14 +146,15 @@ def test_a_page_follows_a_job_to_its_end(job, browser, tmp_path):
     shutil.copytree(view.job(), copy)
     (copy / "manifest.json").rename(tmp_path / "manifest.json")
     with live(Site(run=RunView.of(copy))) as address, page_of(browser, address) as page:
-        phase = page.locator("#phase-said")
-        assert phase.text_content() == "The model waits for the values behind its cuts."
+        phase = page.locator("#summary")
+        assert "The model waits for the values behind its cuts." in phase.text_content()
         page.locator("#curve summary").click()
         (tmp_path / "manifest.json").rename(copy / "manifest.json")
         page.wait_for_function(
-            "() => document.getElementById('phase-said').textContent === 'The job is done.'"
+            "() => document.getElementById('summary').textContent.endsWith('The job is done.')"
         )
-        assert page.locator("#run dd").first.text_content() == "done"
+        assert page.locator("#run dd").nth(1).text_content() == "done"
+        assert page.locator("#summary strong").text_content().startswith("One person's record: at")
         assert page.locator("#curve details").get_attribute("open") is not None  # stays open
 
 

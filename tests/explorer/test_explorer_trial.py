@@ -45,6 +45,14 @@ def test_models_are_measured_without_noise_with_it_and_denoised(tmp_path, measur
     assert plain.score > naive.score + 0.03
 
 
+def test_a_window_map_is_tried_at_multiples_of_its_total(tmp_path):
+    window = TOML.replace("epsilon = 1.5", 'kind = "window-map"\ntotal = 4.0')
+    file = written(tmp_path, LABELS["AUC"])
+    _, naive, denoised = islice(tried(file, parse(window, "b.toml"), "y"), 3)
+    assert naive.epsilon == denoised.epsilon == 4.0 * FACTORS[0]
+    assert 0 <= denoised.score <= 1
+
+
 def test_naive_and_denoised_are_what_the_estimator_makes_of_the_same_noise(tmp_path):
     file, plan = written(tmp_path, LABELS["AUC"]), parse(TOML, "b.toml")
     _, naive, denoised = islice(tried(file, plan, "y"), 3)

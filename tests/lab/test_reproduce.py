@@ -218,3 +218,9 @@ def test_wrong_arguments_say_what_is_right(tmp_path):
     assert status == 2
     assert "--label" in said
     assert "tab:comp_perform" in run("reproduce", "list")[1].split()
+    lines = {
+        line["label"]: line for line in json.loads(run("reproduce", "list", "--format", "json")[1])
+    }
+    assert len(lines) == len(MODULES | STATEMENTS)
+    assert lines["fig:adult_class"]["data"] == ["Adult"]
+    assert all(line["title"] and line["quick_seconds"] >= 0 for line in lines.values())

@@ -14,11 +14,12 @@ import pytest
 from opboost_lab.reproduce import artefact
 from opboost_lab.reproduce.artefacts.regularisation import Pair, surely
 from opboost_lab.reproduce.artefacts.tab_opxgboost import kept, line_of, printed
-from opboost_lab.reproduce.learning_figure import CLAMP, EXACT, GLOBAL, LOCALS, PIECEWISE
+from opboost_lab.reproduce.learning_figure import CLAMP, EXACT, GLOBAL, LOCALS, PIECEWISE, TOTAL
 from opboost_lab.reproduce.measures.federated import federated
 from opboost_lab.reproduce.measures.missing_zero import zeros_missing
 from opboost_lab.reproduce.methods import Method
 from opboost_lab.reproduce.printed import OPXGBOOST
+from opboost_lab.reproduce.report import title
 from opboost_lab.reproduce.scope import OwnTable, Scope
 from opboost_lab.reproduce.source import QUICK_ROWS, Source, sources
 from opboost_lab.reproduce.study import BEST, Line, Study
@@ -192,6 +193,28 @@ def test_summaries_follow_the_numbers():
     assert "rises so in 0" in said
     said = artefact("regularisation").show(Scope(), _all("regularisation")).summary
     assert "0 have a mean above plain and 0 surely so" in said
+
+
+@pytest.mark.parametrize("label", LABELS[:4])
+@pytest.mark.parametrize("scope", [Scope(), Scope(quick=True), BUNDLED], ids=["full", "q", "b"])
+def test_a_sentence_states_the_scores_of_its_table(label, scope):
+    found = artefact(label)
+    finding = found.show(scope, {t: fake(t) for t in found.tasks(scope)})
+    table = dict(finding.grids[0].rows)
+    local = [line.label for line in TOTAL]
+    for line in ("plain, raw", GLOBAL.label, EXACT[0].label, CLAMP.label, BEST.label, *local):
+        assert f"{table[line]:.4g}" in finding.summary, line
+    for line in ("plain, raw", GLOBAL.label, BEST.label):
+        assert f"{table[line]:.3g}" in finding.short, line
+    (head,) = finding.headlines
+    assert (head.ours, head.best) == (table[GLOBAL.label], table[BEST.label])
+    assert (head.plain, head.on_grid) == (table["plain, raw"], table["plain, on the grid"])
+
+
+def test_a_title_says_that_other_data_stand_in_for_the_papers():
+    assert title(Scope(quick=True, bundled=True)) == "the paper, reproduced, on stand-in data"
+    for scope in (Scope(), Scope(quick=True)):
+        assert title(scope) == "the paper, reproduced"
 
 
 @pytest.fixture

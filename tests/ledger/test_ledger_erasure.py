@@ -707,9 +707,12 @@ def test_gaps_in_some_columns_of_a_row_are_refused(tmp_path):
     released = offer.received()
     there = sent_by_all([offer], released)
     assert np.flatnonzero(~there).tolist() == [42]
-    whole = {name: [c.where(there) for c in columns] for name, columns in released.items()}
-    mixed = {**released, "pay": [dataclasses.replace(released["pay"][0], missing=None)]}
+    mixed = [
+        dataclasses.replace(c, parts=[dataclasses.replace(p, missing=None) for p in c.parts])
+        if c.private.name == "pay"
+        else c
+        for c in released
+    ]
     with pytest.raises(PeerError, match=r"sent gaps in some columns of a row"):
         sent_by_all([offer], mixed)
-    assert len(whole["age"][0].codes) == 599
     shop.ledger.close()

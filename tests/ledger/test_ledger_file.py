@@ -389,3 +389,10 @@ def test_a_damaged_length_is_passed_over_place_by_place(home):
     file.write_bytes(b"")
     assert chain_witness.noted(file) is None
     opened(home).close()
+
+
+def test_an_empty_key_file_is_named_with_the_next_step(tmp_path):
+    Ledger(tmp_path / "ledger", tmp_path / "ledger.key").close()
+    (tmp_path / "ledger.key").write_bytes(b"")
+    with pytest.raises(ConfigError, match=r"ledger\.key is empty: .* Bring the key back\."):
+        Ledger(tmp_path / "ledger", tmp_path / "ledger.key")

@@ -3,7 +3,7 @@ import json
 import pytest
 
 import opboost as op
-from opboost.config.columns_file import MechanismSection
+from opboost.config.column_sections import MechanismSection
 from opboost.mechanisms import registry
 
 GRID = op.Domain(1, 10)
@@ -34,6 +34,10 @@ STORED = [
     (
         op.UnaryEncoding(["a", "b"], 1.0, "sue"),
         {"kind": "UnaryEncoding", "categories": ["a", "b"], "epsilon": 1.0, "encoding": "sue"},
+    ),
+    (
+        op.SubsetSelection(["a", "b", "c"], 1.0, 2),
+        {"kind": "SubsetSelection", "categories": ["a", "b", "c"], "epsilon": 1.0, "size": 2},
     ),
     (
         op.WindowMap(GRID, 4.0, near=0.5, width=1, clipped=False),

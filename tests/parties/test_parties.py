@@ -11,11 +11,18 @@ from sklearn.datasets import load_breast_cancer
 
 import opboost as op
 from opboost.budgets.release_accounting import LOADED
+from opboost.columns.dataframes import OutColumn
 from opboost.columns.row_ids import id_bytes
 from opboost.errors import ColumnError, ParameterError, PeerError, PrivacyError
 from opboost.parties.feature.feature_party import FeatureParty
+from opboost.parties.label import split_query
 from opboost.parties.label.label_party import LabelParty
 from opboost.protocol.messages import Cuts, SplitQuery, SplitValues, Values, Welcome, encode
+from opboost.training.feature_matrix import OwnTable
+from opboost.training.released_columns import from_sample
+from opboost.training.targets import Target
+from opboost.training.train_model import train_model
+from opboost.training.training_settings import TrainingSettings
 
 X, Y = load_breast_cancer(return_X_y=True, as_frame=True)
 COLUMNS = [c for c in X.columns if c.startswith(("mean", "worst"))][:16]
@@ -68,19 +75,19 @@ def test_the_model_is_the_one_that_the_released_values_give(count, booster):
     parties = [party(names, f"party-{i}") for i, names in enumerate(split(count))]
     model = label(booster=booster).train([op.MemoryChannel(p) for p in parties])
     values = released(parties)
-    # The same training, on values instead of codes, by the stock estimator alone.
+    # The same training, on the values that came, without parties.
     own = X[["mean radius"]]
-    stock = op.OpBoostClassifier(
-        {c: op.ClampMap(GRID, 0.64) for c in values}, booster=booster, random_state=0
-    )
     columns = tuple(c for p in parties for c in p.plan.private)
-    from opboost.columns.codebook import CodedColumn
-    from opboost.columns.codebook import encode as ranks
-
-    coded = {c.name: [CodedColumn(*ranks(values[c.name].to_numpy()))] for c in columns}
-    stock.fit_released(Y, own, columns, coded, model.guarantee_)
+    sample = {c.name: [OutColumn(c.name, values[c.name].to_numpy())] for c in columns}
+    stock = train_model(
+        from_sample(columns, sample, sent=1.0),
+        OwnTable.of(own),
+        Target.of_classes(Y),
+        TrainingSettings.of(booster, None, "auto", 0),
+    )
     table = pd.concat([own, X[values.columns]], axis=1)
-    assert np.array_equal(model.predict_proba(table), stock.predict_proba(table))
+    rows = stock.layout.plain_values(*model.desensitizer_.prepare(table), stock.trained.floats)
+    assert np.array_equal(model.predict_proba(table), stock.trained.predict(rows))
     assert model.guarantee_.total == pytest.approx(12 * 5.76)
     assert (model.predict(table) == Y).mean() > 0.9
 
@@ -95,10 +102,10 @@ def test_withheld_codebooks_and_grid_units_give_the_same_model(booster, tmp_path
             p = party(names, codebook=codebook, units=units, ledger=ledger)
             bank = label(booster=booster, denoise=False)
             models.append((units, bank.train([op.MemoryChannel(p)])))
-    raw = pd.concat([X[["mean radius"]], X[names]], axis=1)
+    raw = pd.concat([X[["mean radius"]], X[names]], axis=1).astype(np.float32)
     cells = raw.copy()
     for n in names:
-        cells[n] = column(n).mapping.to_grid(X[n].to_numpy())
+        cells[n] = column(n).mapping.to_grid(raw[n].to_numpy())
     reference = models[0][1].predict_proba(raw)
     for units, model in models:
         given = raw if units == "raw" else cells
@@ -114,7 +121,7 @@ def test_the_saved_model_predicts_and_knows_its_promise(tmp_path):
     table = X[["mean radius", *COLUMNS[4:9]]]
     assert np.array_equal(model.predict_proba(table), again.predict_proba(table))
     assert str(again.guarantee_) == f"{model.guarantee_}\nnot covered: {LOADED}"
-    model.save_model(tmp_path / "raw.json", units="raw")
+    model.save_model(tmp_path / "raw.json")
 
 
 def test_a_label_party_without_features_and_a_regression():
@@ -174,6 +181,23 @@ def test_sampled_columns_travel_as_gaps():
     model = LabelParty(None, Y).train([channel])
     assert model.guarantee_.columns_per_row == 2
     assert model.guarantee_.total == pytest.approx(2 * 9 * 1.5)
+
+
+def test_totals_of_parties_with_record_budgets_add_up(tmp_path):
+    from opboost.config import parse
+
+    def plan(names, total):
+        lines = "".join(f'[columns."{n}"]\nbounds = {list(BOUNDS[n])}\n' for n in names)
+        return parse(f"[budget]\nrecord = {total}\n{lines}", "b.toml")
+
+    channels = [
+        op.MemoryChannel(FeatureParty(X[names], plan(names, total), name=name))
+        for names, total, name in ((COLUMNS[4:9], 4.0, "shop"), (COLUMNS[9:12], 2.0, "telco"))
+    ]
+    model = LabelParty(None, Y).train(channels)
+    assert model.guarantee_.total == 6
+    model.save(tmp_path / "m.opboost")
+    assert op.load(tmp_path / "m.opboost").guarantee_.total == 6
 
 
 def test_parties_may_have_columns_of_one_name():
@@ -339,6 +363,55 @@ def test_the_query_holds_cuts_and_nothing_of_trees():
         assert len(cuts.codes) < GRID.size
         assert list(cuts.codes) == sorted(set(cuts.codes))
     assert honest(query).query == hashlib.sha256(encode(query)).digest()
+
+
+def queries_of(p, y, **settings):
+    """The columns of the split query that a party is asked when labels are ``y``."""
+    seen, honest = [], p.answer
+    p.answer = lambda query: (seen.append(query), honest(query))[1]
+    ids = id_bytes([IDS], ["id"])
+    params = {"num_boost_round": 3, "max_depth": 2}
+    model = LabelParty(None, y, ids=ids, random_state=0, booster_params=params, **settings).train(
+        [op.MemoryChannel(p)]
+    )
+    p.answer = honest
+    (query,) = seen
+    return query.columns, model
+
+
+def test_a_query_for_all_values_follows_from_the_release_alone():
+    other = np.random.default_rng(3).permutation(Y)
+    p = party(COLUMNS[4:8])
+    used, used_otherwise = (queries_of(p, y, ask="used")[0] for y in (Y, other))
+    assert used != used_otherwise  # it reveals something about the labels
+    for settings in ({"ask": "all"}, {}):
+        asked_all, model = queries_of(p, Y, **settings)
+        assert queries_of(p, other, **settings)[0] == asked_all
+        assert [c.column for c in asked_all] == [0, 1, 2, 3]
+        assert all(c.codes == tuple(range(1, c.codes[-1] + 1)) for c in asked_all)
+        table = X[COLUMNS[4:8]]
+        same = queries_of(p, Y, ask="used")[1]
+        assert np.array_equal(model.predict_proba(table), same.predict_proba(table))
+
+
+def test_a_party_that_withholds_values_is_asked_for_those_used_unless_all_are_wanted():
+    p = party(COLUMNS[4:8], codebook="cuts")
+    used, model = queries_of(p, Y)
+    assert used == queries_of(p, Y, ask="always")[0]
+    asked_all, same = queries_of(p, Y, ask="all")
+    cuts = {c.column: set(c.codes) for c in asked_all}
+    assert all(set(c.codes) <= cuts[c.column] for c in used)
+    assert sum(map(len, cuts.values())) > sum(len(c.codes) for c in used)
+    table = X[COLUMNS[4:8]]
+    assert np.array_equal(model.predict_proba(table), same.predict_proba(table))
+
+
+def test_large_grids_are_asked_for_the_values_used(monkeypatch):
+    monkeypatch.setattr(split_query, "MAX_VALUES_ASKED", GRID.size - 1)
+    p = party(COLUMNS[4:8])
+    assert queries_of(p, Y)[0] == queries_of(p, Y, ask="used")[0]
+    with pytest.raises(ParameterError, match=r"ask must be one of 'auto', 'all'.*got 'none'"):
+        label(ask="none")
 
 
 def test_no_query_is_sent_where_none_is_needed():

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 import opboost as op
-from opboost.promises import Sum
+from opboost.promises import Choice, Sum
 from tests.support.strategies import domains, mechanisms
 
 GRID = op.Domain(1, 10)
@@ -77,7 +77,19 @@ def test_a_few_columns_a_row_cost_the_largest_few_bounds():
     sampled = op.Joint(parts, columns_per_row=2)
     assert sampled.total == 6
     assert sampled.bound({"a": 1, "b": 1, "c": 1}, {"a": 0, "b": 0, "c": 1}) == 3
+    of_parties = op.Joint(parts, choices=(Choice(1, ("a", "b")), Choice(1, ("c",))))
+    assert of_parties.total == max(parts["a"].total, parts["b"].total) + parts["c"].total
     assert (sampled + sampled).total == 14  # two draws of columns may cover every column
+
+
+def test_parties_that_sample_add_the_largest_few_bounds_of_each():
+    parts = {"a": op.LDP(1.0), "b": op.LDP(2.0), "c": op.LDP(4.0), "d": op.LDP(8.0)}
+    joint = op.Joint(parts, choices=(Choice(1, ("a", "b")), Choice(1, ("c",))))
+    assert joint.total == 2 + 4 + 8
+    zero, one = dict.fromkeys(parts, 0), {"a": 1, "b": 1, "c": 0, "d": 0}
+    assert joint.bound(zero, one) == 2
+    assert "a row releases 1 of a, b, chosen at random" in str(joint)
+    assert (joint + joint).total == 30
 
 
 def test_nothing_plus_something_is_nothing():

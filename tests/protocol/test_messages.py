@@ -47,9 +47,11 @@ from opboost.protocol.messages import (
     Receipt,
     Rows,
     Schema,
+    ScoreTask,
     SplitQuery,
     SplitValues,
     Values,
+    Weights,
     Welcome,
     decode,
     decode_receipt,
@@ -69,14 +71,17 @@ finite = st.floats(allow_nan=False)
 names = st.text(min_size=1, max_size=20).filter(lambda text: not unseen(text))
 
 
+totals = st.floats(min_value=0, allow_infinity=False, allow_nan=False)
+
+
 @st.composite
 def messages(draw):
     kind = draw(st.sampled_from(sorted(KINDS)))
     if kind == "hello":
-        return Hello(draw(parties), draw(digests))
+        return Hello(draw(parties), draw(digests), draw(totals))
     if kind == "welcome":
         session = draw(st.sampled_from([b"", bytes(32)]))
-        return Welcome(JOB, draw(digests), draw(st.binary(max_size=99)), session)
+        return Welcome(JOB, draw(digests), draw(st.binary(max_size=99)), session, draw(totals))
     if kind == "points query":
         return PointsQuery(JOB, draw(numbers))
     if kind == "points":
@@ -120,6 +125,10 @@ def messages(draw):
         return SplitValues(JOB, draw(digests), answers)
     if kind == "ack":
         return Ack(JOB, draw(st.text(max_size=9)), tuple(columns))
+    if kind == "score task":
+        return ScoreTask(JOB, draw(st.binary(max_size=99)))
+    if kind == "weights":
+        return Weights(JOB, tuple(draw(st.lists(st.integers(0, 3), max_size=40))))
     return {"poll": Poll, "farewell": Farewell}[kind](JOB)
 
 
@@ -229,6 +238,21 @@ def test_a_job_number_of_another_form_is_refused(job):
             make()
 
 
+@pytest.mark.parametrize("total", [-1.0, float("inf"), float("nan")])
+def test_totals_that_are_no_finite_number_from_zero_are_refused(total):
+    for make in (
+        lambda: Hello("shop", bytes(32), total),
+        lambda: Welcome(JOB, bytes(32), b"", record=total),
+    ):
+        with pytest.raises(WireError, match=r"finite number from 0"):
+            make()
+
+
+def test_a_login_signs_the_total_that_was_said():
+    signed = {Login.signed(Hello("shop", bytes(32), t), "bank", bytes(32)) for t in (0.0, 4.0, 8.0)}
+    assert len(signed) == 3
+
+
 @pytest.mark.parametrize(
     "spec",
     ["{}", "[]", "null", "x", '{"name": 1}', "[" * 5000, '{"name": "a", "mechanism": null}'],
@@ -246,7 +270,10 @@ def test_grid_units_share_neither_bounds_nor_categories():
         op.ClampMap(op.Domain(1, 2), 1.0),
     )
     gaps = dataclasses.replace(AGE, missing=op.Flag(1.0, 40))
-    for column in (city, size, gaps):
+    symbol = dataclasses.replace(
+        AGE, mechanism=op.WindowMap(AGE.mechanism.domain, 4.0, near=0.5), missing="symbol"
+    )
+    for column in (city, size, gaps, symbol):
         shared = ColumnSchema.of(column, "x", "grid")
         assert not any(word in shared.spec for word in ("north", "small", "90", "40"))
         known = shared.column()

@@ -269,12 +269,13 @@ def test_a_certificate_of_an_unknown_version_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (b"\xff\xfe,age\n1,2\n", "not UTF-8"),
+        (b"\xff\xfe,age\n1,2\n", "UTF-16"),
+        (b"\xe9,age\n1,2\n", "not UTF-8"),
         (b"age,age\n1,2\n", "stands twice"),
         (b"age\n1_000\n", "must hold numbers"),
-        (b"age\n\x00\x1b,2\n", "not a CSV table"),
+        (b"age\n\x00\x1b,2\n", "binary file"),
     ],
-    ids=["names", "twice", "underscore", "control"],
+    ids=["wide", "names", "twice", "underscore", "control"],
 )
 def test_csv_that_is_none_is_a_data_error(tmp_path, data, words):
     file = tmp_path / "a.csv"

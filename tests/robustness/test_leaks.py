@@ -162,3 +162,21 @@ def test_a_defect_does_not_print_what_it_was_about():
     assert done.returncode == 1
     assert "ValueError, a defect of OpBoost" in done.stderr
     assert ODD_TEXT not in done.stderr
+
+
+def test_a_defect_is_json_where_json_was_asked_for():
+    script = (
+        "import sys\n"
+        "import opboost.cli as cli\n"
+        f"def broken(**settings): raise ValueError({json.dumps(ODD_TEXT)} + '!')\n"
+        "cli.app = broken\n"
+        "sys.argv = ['opboost', 'describe', '--format', 'json']\n"
+        "cli.main()\n"
+    )
+    done = subprocess.run([sys.executable, "-"], input=script, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "")
+    told = json.loads(done.stderr)
+    assert told["error"].startswith("ValueError, a defect of OpBoost")
+    assert told["status"] == 1
+    assert any("in broken" in frame for frame in told["trace"])
+    assert ODD_TEXT not in done.stderr

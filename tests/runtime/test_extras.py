@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from opboost.demo.tutorial_files import write_tutorial
+from opboost.transport.shared.development_certificates import new_kit
+
 SAVED = Path(__file__).parents[1] / "golden/0.1.0/estimators"
 WITHOUT = (
     "import sys; sys.modules.update(dict.fromkeys({packages!r}));"
@@ -82,9 +85,36 @@ def test_a_missing_extra_is_one_sentence_and_a_usage_error(home, extra, words, w
 
 
 @pytest.mark.parametrize(
+    ("kind", "who"),
+    [
+        ("xgboost", "booster='xgboost' needs the package xgboost"),
+        ("lightgbm", "booster='lightgbm' needs the package lightgbm"),
+        ("gbdt", "A file of this model needs the package skops"),
+    ],
+)
+@pytest.mark.parametrize("words", [["serve"], ["bundle", "align", "--to", "out"]], ids=" ".join)
+def test_a_label_party_learns_before_it_listens_that_a_booster_is_missing(
+    tmp_path, words, kind, who
+):
+    write_tutorial(tmp_path / "credit")
+    for name in ("bank", "shop"):
+        new_kit(name, tmp_path / "credit/certs")
+    bank = tmp_path / "credit/bank"
+    text = (bank / "bank.toml").read_text().replace(":8815", ":0")
+    start, _ = text.split("[booster]")
+    (bank / "bank.toml").write_text(f'{start}[booster]\nkind = "{kind}"\n')
+    done = without(EXTRAS, *words, "-c", "bank.toml", cwd=bank)
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    (said,) = done.stderr.splitlines()
+    assert said == f"opboost: {who}, which is not installed: run pip install 'opboost[boost]'."
+
+
+@pytest.mark.parametrize(
     "words",
     [
         ["--help"],
+        ["tutorial", "credit"],
+        ["demo", "--write-tables", "tables"],
         ["certify", "-c", "b.toml"],
         ["desensitize", "people.csv", "-c", "b.toml", "-o", "out.csv"],
         ["ledger", "report", "-c", "b.toml", "-o", "ledger.html"],

@@ -178,7 +178,8 @@ def test_interpreters_are_started_in_known_places_only():
         "opboost/auditing/independence.py",  # a fork, which imports nothing
         "opboost/budgets/release_counts.py",  # asks whether this is a child, and starts none
         "opboost/runtime/child_processes.py",
-        "opboost/scale/clusters.py",  # told to Spark, with PYTHONSAFEPATH
+        "opboost/scale/cluster_booster.py",  # told to Spark, with PYTHONSAFEPATH
+        "opboost/scale/clusters.py",  # the same
         "opboost_lab/bench/federated_peers.py",  # a script by its path
         "opboost_lab/bench/peer_scripts/fed_xgboost.py",  # forks
         "opboost_lab/bench/peer_scripts/loopback.py",  # a script by its path

@@ -7,10 +7,11 @@ import pandas as pd
 import pytest
 
 import opboost as op
+from opboost.denoise import row_blocks
 from opboost.errors import ParameterError
 from opboost.protocol.messages import Welcome
 from opboost.scale.clusters import dask_client
-from opboost.scale.dask_training import DaskXGBoost
+from opboost.scale.dask_training import DaskBlocks, DaskXGBoost
 
 ROWS = 6000
 GRID = op.Domain(1, 10)
@@ -80,3 +81,25 @@ def test_rows_go_from_disk_to_both_workers_as_bytes(shop, client, monkeypatch):
 def test_a_tree_method_that_does_not_bin_is_refused(shop, client):
     with pytest.raises(ParameterError, match="tree_method"):
         trained(shop, "two", DaskXGBoost(client, {"tree_method": "exact"}))
+
+
+@pytest.mark.parametrize("memory", ["internal", "external"])
+def test_workers_pass_over_their_rows_in_each_step_of_em(shop, client, monkeypatch, memory):
+    monkeypatch.setattr(row_blocks, "BLOCK_ROWS", 1100)
+    alone = trained(shop, "two", "xgboost", booster_params=PARAMS, denoise=True)
+    passes, mapped = [], DaskBlocks.map
+
+    def seen(blocks, work, *each):
+        passes.append(len(blocks.futures))
+        return mapped(blocks, work, *each)
+
+    monkeypatch.setattr(DaskBlocks, "map", seen)
+    ours = trained(shop, "two", DaskXGBoost(client, PARAMS), denoise=True, memory=memory)
+    assert ours.denoised_
+    assert set(passes) == {6}
+    assert len(passes) > 1
+    mine, theirs = (m._model.posterior.distribution.member.P for m in (alone, ours))
+    assert np.allclose(mine, theirs, atol=2e-3)
+    rows = OWN.join(TABLE)
+    both = [m.predict_proba(rows)[:, 1] for m in (alone, ours)]
+    assert np.corrcoef(*both)[0, 1] > 0.999

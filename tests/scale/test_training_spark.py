@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 import opboost as op
+from opboost.denoise import row_blocks
 from opboost.errors import ParameterError
 from opboost.protocol.messages import Welcome
 
@@ -92,3 +93,22 @@ def test_held_out_rows_are_refused(session):
     clf = op.OpBoostClassifier(m, bounds=(0, 1), booster=SparkXGBoost(session), denoise=False)
     with pytest.raises(ParameterError, match="eval_set"):
         clf.fit(TABLE, LABELS["two"], eval_set=(TABLE, LABELS["two"]))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("memory", ["internal", "external"])
+def test_executors_pass_over_the_rows_in_each_step_of_em(
+    shop, session, monkeypatch, tmp_path, memory
+):
+    from opboost.scale.spark_training import SparkXGBoost
+
+    monkeypatch.setattr(row_blocks, "BLOCK_ROWS", 700)
+    alone = trained(shop, "two", "xgboost", booster_params=PARAMS, denoise=True)
+    booster = SparkXGBoost(session, PARAMS, folder=tmp_path)
+    ours = trained(shop, "two", booster, denoise=True, memory=memory)
+    assert ours.denoised_
+    assert list(tmp_path.iterdir()) == []
+    mine, theirs = (m._model.posterior.distribution.member.P for m in (alone, ours))
+    assert np.allclose(mine, theirs, atol=2e-3)
+    both = [m.predict_proba(TABLE)[:, 1] for m in (alone, ours)]
+    assert np.corrcoef(*both)[0, 1] > 0.999

@@ -70,6 +70,24 @@ def page_of(opened, address, *, width=1280, scheme="light", **more):
     assert not errors
 
 
+CUT_OFF = """() => [...document.querySelectorAll(".scroll")]
+  .filter((box) => box.checkVisibility() && box.scrollWidth > box.clientWidth + 1)
+  .map((box) => box.getAttribute("aria-label"))"""
+"""The tables that a reader would have to scroll sideways, by their names."""
+
+
+def in_first_screen(page, part):
+    """Whether a part of the page is seen whole, without scrolling."""
+    box = page.locator(part).first.bounding_box()
+    size = page.viewport_size
+    return (
+        box["x"] >= 0
+        and box["x"] + box["width"] <= size["width"]
+        and box["y"] >= 0
+        and box["y"] + box["height"] <= size["height"]
+    )
+
+
 def photographed(page, name, part=None):
     """A picture for the docs, of the page or a part of it, if they are asked for."""
     if PICTURES:

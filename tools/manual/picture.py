@@ -1,4 +1,4 @@
-"""The README's picture of accuracy against ε, from the table of figures in docs/denoising.md.
+"""The README's picture of accuracy against the record total, from docs/record-budgets.md.
 
 python -m tools.manual.picture
 """
@@ -6,20 +6,19 @@ python -m tools.manual.picture
 from __future__ import annotations
 
 import hashlib
-import re
 from dataclasses import dataclass
 
 from opboost.plots import figures
 from tools.manual.blocks import DOCS
+from tools.manual.record_figures import HEAD, PAGE
 
 TARGET = DOCS / "img" / "accuracy.svg"
-CELLS = 10
-_HEAD = "| data | ε | plain, on the grid | Global-map as it came |"
 _LINES = {
-    "plain": ("plain, on the same grid", "#555555", ":"),
-    "paper": ("the paper's Global-map", "#c0504d", "-"),
-    "clamp": ("Clamp-map, the same promise", "#8faadc", "-"),
-    "ours": ("Clamp-map, denoised (the default)", "#1f4e79", "-"),
+    "plain": ("plain training, nothing hidden", "#555555", ":"),
+    "ours": ("OpBoost, a record budget", "#1f4e79", "-"),
+    "piecewise": ("Piecewise, even split", "#8faadc", "-"),
+    "clamp": ("Clamp-map, even split", "#b7a26a", "-"),
+    "paper": ("the paper's Global-map, even split", "#c0504d", "-"),
 }
 
 
@@ -28,27 +27,28 @@ class Point:
     """One row of the table."""
 
     data: str
-    epsilon: float
+    total: float
     plain: float
-    paper: float
-    clamp: float
     ours: float
+    released: float
+    piecewise: float
+    clamp: float
+    paper: float
 
 
 def table() -> str:
     """The rows of the table as they stand in the page."""
-    text = (DOCS / "denoising.md").read_text()
-    begun = text[text.index(_HEAD) :]
+    text = PAGE.read_text()
+    begun = text[text.index(HEAD) :]
     return begun[: begun.index("\n\n")]
 
 
 def points(rows: str) -> list[Point]:
-    """The figures; of a cell with a range, its first number."""
+    """The figures."""
     found = []
     for line in rows.split("\n")[2:]:
-        data, *cells = (cell.strip() for cell in line.strip("|").split("|"))
-        numbers = [float(re.match(r"[\d.]+", cell).group()) for cell in cells[:5]]  # type: ignore[union-attr]
-        found.append(Point(data, *numbers))
+        data, *cells = (cell.strip(" *") for cell in line.strip("|").split("|"))
+        found.append(Point(data, *map(float, cells)))
     return found
 
 
@@ -58,7 +58,7 @@ def digest(rows: str) -> str:
 
 
 def draw() -> None:
-    """A panel a data set: ε a cell below, ε from end to end of a column above."""
+    """A panel for each data set, the total for a whole record below."""
     rows = table()
     found = points(rows)
     names = list(dict.fromkeys(p.data for p in found))
@@ -69,17 +69,20 @@ def draw() -> None:
         for key, (label, colour, style) in _LINES.items():
             values = [getattr(p, key) for p in here]
             mark = None if key == "plain" else "o"
-            axes.plot(at, values, style, color=colour, marker=mark, label=label)
-        axes.set_title(name, fontsize=11)
-        axes.set_xticks(at, [f"{p.epsilon:g}" for p in here])
-        axes.set_xlabel("ε a cell")
-        total = axes.secondary_xaxis("top")
-        total.set_xticks(at, [f"{p.epsilon * (CELLS - 1):.2f}" for p in here], fontsize=8)
-        total.set_xlabel("ε a column, in all", fontsize=8)
+            width = 2.4 if key == "ours" else 1.4
+            axes.plot(
+                at, values, style, color=colour, marker=mark, label=label, linewidth=width,
+                markersize=4,
+            )  # fmt: skip
+        data, _, measure = name.partition(", ")
+        axes.set_title(data, fontsize=11)
+        axes.set_ylabel(measure)
+        axes.set_xticks(at, [f"{p.total:g}" for p in here])
+        axes.set_xlabel("total for one person's record")
         axes.grid(alpha=0.25)
         axes.margins(x=0.12)
     handles, labels = chart.axes[0][0].get_legend_handles_labels()
-    chart.figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
+    chart.figure.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False)
     figures.save(chart, TARGET, about=digest(rows))
 
 

@@ -1,8 +1,9 @@
 """A page's blocks, done in order: files are written, commands run, and what is shown is compared.
 
 In a ``console`` block a line that begins with ``$ `` is a command, run in the page's folder;
-``bank$ `` runs it in the folder ``bank``. ``&`` at the end lets it go on, until ``wait``. Lines
-below a command are its output, with ``...`` for what may differ; with none, only success counts.
+``bank$ `` runs it in the folder ``bank``, and ``cd`` goes into another for the rest of the page.
+``&`` at the end lets it go on, until ``wait``. Lines below a command are its output, with ``...``
+for what may differ; with none, only success counts.
 """
 
 from __future__ import annotations
@@ -111,6 +112,10 @@ class Session:
     def _run(self, command: Command, page: Path) -> None:
         if command.words == "wait":
             self._wait(page)
+            return
+        if command.words.startswith("cd "):
+            self.folder = self.folder / command.words.removeprefix("cd ")
+            assert self.folder.is_dir(), f"{page.name}:{command.line}: {command.words}: not there"
             return
         running = self._start(command)
         if command.words.endswith("&"):

@@ -10,6 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 import opboost as op
@@ -34,9 +35,11 @@ from opboost.protocol.messages import (
     Receipt,
     Rows,
     Schema,
+    ScoreTask,
     SplitQuery,
     SplitValues,
     Values,
+    Weights,
     Welcome,
     _row,
     decode,
@@ -44,6 +47,8 @@ from opboost.protocol.messages import (
 )
 from opboost.psi.blinding import Secret
 from opboost.psi.row_keys import key_digests
+from opboost.scores.flat_trees import FlatTrees, Tree
+from opboost.scores.score_model import ScoreModel
 from robustness.fuzz.mutate import INTEGERS, plain, spoilt, spoilt_json, text
 from robustness.fuzz.target import FuzzDrill, Target, distribution
 
@@ -78,6 +83,15 @@ def columns() -> list[op.PrivateColumn]:
     ]
 
 
+def _stumps(groups: int) -> FlatTrees:
+    """A stump over the first column for each sum."""
+    left, right = [1, -1, -1], [2, -1, -1]
+    return FlatTrees.of(
+        [Tree(k, [0] * 3, [5, 0, 0], left, right, [1, 0, 0], [0, -9, 9]) for k in range(groups)],
+        groups,
+    )
+
+
 def samples() -> dict[str, list[Any]]:
     """Messages as our own parties send them, by kind."""
     points = Secret.fresh().blinded(key_digests([b"ann", b"bob", b"cid"]))
@@ -86,10 +100,12 @@ def samples() -> dict[str, list[Any]]:
     hidden = tuple(ColumnSchema.of(c, str(c.name), "grid") for c in columns())
     found: list[Any] = [
         Hello("shop", bytes(32)),
+        Hello("shop", bytes(32), 4.0),
         Challenge(bytes(32), b"-----BEGIN"),
         Login(b"-----BEGIN", b"signed"),
         Welcome(JOB, bytes(32), b""),
         Welcome(JOB, bytes(32), encode(receipt), bytes(32)),
+        Welcome(JOB, bytes(32), b"", bytes(32), 8.0),
         PointsQuery(JOB, 0),
         Points(JOB, "label", bytes(16), 3, 0, points),
         Aligned(JOB, bytes(16), 11, 3, b"\xc0\x20", points[:33]),
@@ -99,6 +115,10 @@ def samples() -> dict[str, list[Any]]:
         Schema("shop", JOB, 100, bytes(32), "full", "raw", described, 0),
         Schema("shop", JOB, 100, bytes(32), "cuts", "grid", hidden, 2),
         receipt,
+        Weights(JOB, (0, 1, 3, 2)),
+        Weights(JOB, ()),
+        ScoreTask.of(JOB, ScoreModel(_stumps(1), cuts=(-3, 0, 9))),
+        ScoreTask.of(JOB, ScoreModel(_stumps(3), books=(np.eye(3, dtype=np.int64),))),
         SplitQuery(JOB, True, (Cuts(0, (1, 3, 7)), Cuts(4, (2,)))),
         SplitQuery(JOB, False, ()),
         SplitValues(JOB, bytes(32), (Values(0, "raw", (1.5, 2.5)), Values(4, "grid", (3.0,)))),
@@ -255,6 +275,10 @@ def _feed(kind: Any, data: bytes) -> None:
             again = ColumnSchema(json.dumps(column_to_dict(column))).column()
             distribution(repr(again) == repr(column), "a column's description says another column")
             column.release_names()
+    if isinstance(message, ScoreTask):
+        model = message.score_model()
+        same = ScoreTask.of(message.job, model).score_model()
+        distribution(same.to_plain() == model.to_plain(), "a score's model says another model")
     if isinstance(message, Welcome) and message.receipt:
         decode(message.receipt, Receipt)
 

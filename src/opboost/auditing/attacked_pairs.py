@@ -34,7 +34,7 @@ def _candidates(target: AuditTarget, rng: random.Random) -> Iterator[tuple[Any, 
         yield from combinations(categories[:_SMALL], 2)
     elif isinstance(target, WithGaps):
         inner = target.mechanism.mechanism
-        for cell in (target.mechanism.constant, inner.domain.L, inner.domain.R):
+        for cell in (target.mechanism.stand_in, inner.domain.L, inner.domain.R):
             yield (None, cell)
         yield from _on_grid(inner, rng)
     elif isinstance(target, Record):

@@ -12,7 +12,7 @@ import numpy as np
 from opboost._typing import IntArray
 from opboost.budgets.budget import Budget
 from opboost.errors import ParameterError
-from opboost.mechanisms import Mechanism, UnaryEncoding, WithMissing
+from opboost.mechanisms import GapMechanism, Mechanism, NominalMechanism
 from opboost.promises import Joint
 from opboost.promises.composition import plus
 
@@ -156,7 +156,7 @@ class Pattern:
 class InBits:
     """Unary encoding: values are categories, outcomes rows of bits."""
 
-    mechanism: UnaryEncoding
+    mechanism: NominalMechanism
 
     def draw(self, value: Any, count: int) -> Any:
         """A column that holds one category throughout."""
@@ -203,9 +203,9 @@ class CellsOrMissing:
 
 @dataclass(frozen=True, slots=True)
 class WithGaps:
-    """A mechanism with a flag; ``None`` is a missing value."""
+    """A mechanism with gaps; ``None`` is a missing value."""
 
-    mechanism: WithMissing
+    mechanism: GapMechanism
 
     @property
     def _inner(self) -> OnGrid:
@@ -220,7 +220,7 @@ class WithGaps:
 
     def coding(self, x: int | None, y: int | None) -> CellsOrMissing:
         """Cells, and one number for the report that a value is missing."""
-        known = [self.mechanism.constant if v is None else v for v in (x, y)]
+        known = [self.mechanism.stand_in if v is None else v for v in (x, y)]
         return CellsOrMissing(self._inner.coding(*known))
 
     def promised(self, x: int | None, y: int | None) -> float:
@@ -325,9 +325,9 @@ def target_of(mechanism: object) -> AuditTarget:
     """How the thing is attacked."""
     if isinstance(mechanism, Mechanism):
         return OnGrid(mechanism)
-    if isinstance(mechanism, UnaryEncoding):
+    if isinstance(mechanism, NominalMechanism):
         return InBits(mechanism)
-    if isinstance(mechanism, WithMissing):
+    if isinstance(mechanism, GapMechanism):
         return WithGaps(mechanism)
     if isinstance(mechanism, Record):
         return mechanism

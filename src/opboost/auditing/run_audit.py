@@ -44,7 +44,7 @@ def audit(
     is shared by the checks that rows, calls, threads and forked children draw independently.
 
     Args:
-        mechanism: Any mechanism, ``WithMissing``, ``UnaryEncoding``, or ``op.Record``.
+        mechanism: Any mechanism, also one with gaps or categories, or ``op.Record``.
         samples: How many are drawn for each value.
         pairs: Which pairs of values (``None`` is a missing one), or how many at most.
         confidence: The probability that nothing is said against a sound mechanism.

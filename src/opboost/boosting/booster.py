@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
 from opboost._typing import FloatArray
-from opboost.errors import ParameterError
+from opboost.errors import OpBoostError, ParameterError
 from opboost.runtime.extras import needs_extra
+from opboost.runtime.threads import threads_limited
+from opboost.scores.flat_trees import AdditiveModel
 
 Matrix = np.ndarray[Any, Any]
 Task = Literal["binary", "multiclass", "regression"]
@@ -60,6 +62,10 @@ class Problem:
     early_stopping: int | None = None
     feature_names: list[str] = field(default_factory=list)
     seed: int | None = None
+    continue_from: Trained | None = None
+    """A model in the units of ``X`` to which trees are added."""
+    groups: tuple[tuple[int, ...], ...] | None = None
+    """Features that may stand in one tree together; None where all may."""
 
     def rows(self, here: slice) -> Matrix:
         """Some rows, wherever they are."""
@@ -73,6 +79,24 @@ class Problem:
                 "This booster holds all rows in memory. memory='external' needs booster='xgboost'."
             )
         return self.X
+
+
+@dataclass(frozen=True, slots=True)
+class StockFeature:
+    """One feature of a model that leaves us.
+
+    Attributes:
+        name: What the stock library calls it.
+        place: Where it stands in the trained model; None for one that no tree uses.
+        cut: What becomes of its cuts; None where they stay.
+        gap: The value, in the trained model's units, that a missing one counts as; None where a
+            missing value goes the way that training gave it.
+    """
+
+    name: str
+    place: int | None
+    cut: Replace | None = None
+    gap: float | None = None
 
 
 class Trained(Protocol):
@@ -107,6 +131,36 @@ class Trained(Protocol):
         ...
 
 
+@runtime_checkable
+class Exportable(Trained, Protocol):
+    """A trained model that can leave us with other features; our own boosters' can."""
+
+    checks_names: ClassVar[bool]
+    """Whether the stock library refuses a table whose columns have other names."""
+
+    @property
+    def floats(self) -> type[np.floating[Any]]:
+        """The type in which the stock library compares values."""
+        ...
+
+    def spelled(self, name: str) -> str:
+        """The name as the stock library can hold it."""
+        ...
+
+    def exported(self, features: Sequence[StockFeature], *, named: bool) -> Trained:
+        """The same trees over these features; ``named`` stores what they are called."""
+        ...
+
+
+@runtime_checkable
+class Additive(Protocol):
+    """A trained model that also shows its trees; those of stock boosters by party do."""
+
+    def additive(self) -> AdditiveModel:
+        """Its trees as flat arrays, with what is made of their sums."""
+        ...
+
+
 class Booster(Protocol):
     """Something that trains."""
 
@@ -115,12 +169,78 @@ class Booster(Protocol):
         ...
 
 
+def places_of(features: Sequence[StockFeature]) -> dict[int, int]:
+    """Where each feature of a trained model stands among those of the one that leaves."""
+    return {f.place: k for k, f in enumerate(features) if f.place is not None}
+
+
 _BACKENDS = {
     "xgboost": ("opboost.boosting.xgboost_backend", "XGBoost"),
     "lightgbm": ("opboost.boosting.lightgbm_backend", "LightGBM"),
     "gbdt": ("opboost.boosting.sklearn_backend", "GradientBoosting"),
     "hist-gbdt": ("opboost.boosting.sklearn_backend", "HistGradientBoosting"),
 }
+
+
+def takes_gaps(booster: Booster) -> bool:
+    """Whether a booster trains on rows with missing values; one that does not says so.
+
+    >>> takes_gaps(make_booster("gbdt")), takes_gaps(make_booster("hist-gbdt"))
+    (False, True)
+    """
+    return getattr(booster, "TAKES_GAPS", True)
+
+
+def check_continues(booster: Booster, earlier: Trained) -> None:
+    """Refuse a booster that cannot add trees to a model.
+
+    A booster says by ``CONTINUES`` which kind of model it adds trees to.
+    """
+    kind = getattr(booster, "CONTINUES", None)
+    if kind is None:
+        raise ParameterError(
+            f"{type(booster).__name__} cannot add trees to a model of other rows. Continue a "
+            "model of booster='xgboost' or 'lightgbm', or train a new one."
+        )
+    if type(earlier).__name__ != kind:
+        raise ParameterError(
+            f"The model is of another booster ({type(earlier).__name__.removeprefix('Trained')}) "
+            f"than the one that is to continue it ({type(booster).__name__}). Use the same one."
+        )
+
+
+BY_PARTY = ("xgboost", "lightgbm", "hist-gbdt")
+"""The stock boosters that keep a tree to one group of features."""
+
+
+def check_by_party(booster: str | Booster) -> None:
+    """Refuse a booster that cannot keep each tree to the columns of one party.
+
+    >>> check_by_party("xgboost")
+    """
+    kept = booster in BY_PARTY if isinstance(booster, str) else takes_groups(booster)
+    if not kept:
+        name = repr(booster) if isinstance(booster, str) else type(booster).__name__
+        raise ParameterError(
+            "structure='by-party' keeps each tree to the columns of one party, which booster "
+            f"{name} cannot do. Use 'xgboost', 'lightgbm' or 'hist-gbdt'."
+        )
+
+
+def takes_groups(booster: Booster) -> bool:
+    """Whether a booster keeps trees to ``Problem.groups``; one that does says so."""
+    return getattr(booster, "TAKES_GROUPS", False)
+
+
+def constrained(params: Mapping[str, Any], name: str, groups: Any) -> dict[str, Any]:
+    """A library's parameters with its interaction constraints; constraints of a user's clash."""
+    if groups is None:
+        return dict(params)
+    if params.get(name) is not None:
+        raise ParameterError(
+            f"structure='by-party' sets {name} itself. Leave it out of booster_params."
+        )
+    return {**params, name: groups}
 
 
 def make_booster(booster: str | Booster, params: Mapping[str, Any] | None = None) -> Booster:
@@ -136,3 +256,18 @@ def make_booster(booster: str | Booster, params: Mapping[str, Any] | None = None
     with needs_extra("boost", f"booster={booster!r}"):
         made: Booster = getattr(import_module(module), name)(dict(params or {}))
     return made
+
+
+def fit_booster(booster: Booster, problem: Problem) -> Trained:
+    """Train; what the booster's library refuses becomes a sentence of ours, with its words."""
+    rows, features = problem.X.shape
+    if problem.groups is not None and not takes_groups(booster):
+        check_by_party(booster)
+    try:
+        with threads_limited(rows * features):
+            return booster.train(problem)
+    except OpBoostError:
+        raise
+    except (TypeError, ValueError) as error:
+        words = " ".join(str(error).split())[:300]
+        raise ParameterError(f"The booster refused: {words}. Check booster_params.") from error

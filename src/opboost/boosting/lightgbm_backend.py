@@ -6,14 +6,24 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import lightgbm as lgb
 import numpy as np
 
 from opboost._typing import FloatArray
-from opboost.boosting.booster import Matrix, Problem, Replace, Task
+from opboost.boosting.booster import (
+    Matrix,
+    Problem,
+    Replace,
+    StockFeature,
+    Task,
+    constrained,
+    places_of,
+)
 from opboost.boosting.model_validation import check_tree, real_numbers, unsound, whole_numbers
+from opboost.errors import ParameterError
+from opboost.scores.flat_trees import LEAF, AdditiveModel, FlatTrees, Tree
 
 _OBJECTIVES: dict[Task, str] = {
     "binary": "binary",
@@ -29,15 +39,24 @@ class LightGBM:
     """``lightgbm.train``; every parameter passes through (``n_estimators``, default 80)."""
 
     params: dict[str, Any]
+    CONTINUES: ClassVar = "TrainedLightGBM"
+    TAKES_GROUPS: ClassVar = True
 
     def train(self, problem: Problem) -> TrainedLightGBM:
         """Train on a binned data set."""
         params = {"objective": _OBJECTIVES[problem.task], "verbosity": -1, **self.params}
+        if params.get("zero_as_missing"):
+            raise ParameterError(
+                "zero_as_missing=True does not fit codes, of which 0 is a column's lowest value. "
+                "Leave it out of booster_params."
+            )
         rounds = int(params.pop("n_estimators", params.pop("num_iterations", 80)))
         if problem.task == "multiclass":
             params.setdefault("num_class", problem.classes)
         if problem.seed is not None:
             params.setdefault("seed", problem.seed)
+        groups = None if problem.groups is None else [list(g) for g in problem.groups]
+        params = constrained(params, "interaction_constraints", groups)
         data = lgb.Dataset(_dense(problem.matrix), problem.y, weight=problem.weight, params=params)
         valid: list[lgb.Dataset] = []
         callbacks: list[Any] = []
@@ -47,7 +66,14 @@ class LightGBM:
             if problem.early_stopping is not None:
                 callbacks = [lgb.early_stopping(problem.early_stopping, verbose=False)]
         try:
-            booster = lgb.train(params, data, rounds, valid_sets=valid, callbacks=callbacks)
+            booster = lgb.train(
+                params,
+                data,
+                rounds,
+                valid_sets=valid,
+                init_model=None if problem.continue_from is None else problem.continue_from.native,
+                callbacks=callbacks,
+            )
         except lgb.basic.LightGBMError as error:
             raise ValueError(str(error)) from error
         text = booster.model_to_string(num_iteration=booster.best_iteration or -1)
@@ -61,6 +87,8 @@ class TrainedLightGBM:
     native: lgb.Booster
     task: Task
     left_up_to = True
+    checks_names: ClassVar = False
+    floats: ClassVar = np.float64
 
     def cuts(self) -> dict[int, list[float]]:
         """The distinct thresholds of numeric splits."""
@@ -82,6 +110,15 @@ class TrainedLightGBM:
 
         text = _edited(self.native.model_to_string(), swap)
         return TrainedLightGBM(lgb.Booster(model_str=_without_ranges(text, by)), self.task)
+
+    def spelled(self, name: str) -> str:
+        """LightGBM parts names by spaces, and takes no signs of JSON in them."""
+        return _NOT_IN_NAMES.sub("_", name) or "_"
+
+    def exported(self, features: Sequence[StockFeature], *, named: bool) -> TrainedLightGBM:
+        """The same text with other features, loaded again; names are stored in any case."""
+        text = _with_features(self.native.model_to_string(), features, named=named)
+        return TrainedLightGBM(lgb.Booster(model_str=text), self.task)
 
     def predict(self, X: Matrix) -> FloatArray:
         """Probabilities or values."""
@@ -105,6 +142,19 @@ class TrainedLightGBM:
         gain = np.asarray(self.native.feature_importance("gain"), dtype=np.float64)
         return gain / gain.sum() if gain.sum() else gain
 
+    def additive(self) -> AdditiveModel:
+        """The trees as flat arrays: splits first, then leaves."""
+        body = self.native.model_to_string().partition("\nend of trees\n")[0]
+        blocks = [b for b in body.split("\n\n") if b.strip("\n")]
+        head = _fields(blocks[0].removeprefix("tree\n"), _HEAD)
+        groups = int(head["num_tree_per_iteration"])
+        found = [_flat(_fields(b, None), k % groups) for k, b in enumerate(blocks[1:])]
+        trees = FlatTrees.of(found, groups)
+        nothing = np.zeros((1, self.native.num_feature()))
+        start = np.asarray(self.native.predict(nothing, raw_score=True), dtype=np.float64)
+        base = start.reshape(-1) - trees.sums(nothing)[0]
+        return AdditiveModel(trees, base, _link(head.get("objective", "custom")))
+
     def save(self, path: Path, *, strip: bool = False) -> None:
         """LightGBM's text; ``strip`` zeroes counts and weights of nodes."""
         text = self.native.model_to_string()
@@ -119,6 +169,60 @@ class TrainedLightGBM:
             return cls(lgb.Booster(model_str=text), task)
         except (UnicodeDecodeError, KeyError, lgb.basic.LightGBMError) as error:
             raise unsound(f"it is no model of LightGBM ({type(error).__name__})") from None
+
+
+_LINKS = {
+    "binary sigmoid:1": "logistic",
+    "multiclass": "softmax",
+    **dict.fromkeys(("poisson", "gamma", "tweedie"), "exp"),
+    **dict.fromkeys(("regression", "regression_l1", "huber", "fair"), "identity"),
+}
+
+
+def _link(objective: str) -> str:
+    first = objective.split(" ")[0]
+    found = _LINKS.get(objective) or _LINKS.get(first)
+    if found is None or " sqrt" in objective:
+        raise ParameterError(
+            f"The objective {objective!r} is none whose sums of leaves can be taken apart by "
+            f"party. Those are {', '.join(_LINKS)}."
+        )
+    return found
+
+
+_MISSING_IS_NAN = 8
+"""The bits of ``decision_type`` of a split where a gap goes the default way."""
+
+
+def _flat(tree: dict[str, str], group: int) -> Tree:
+    """A tree of the text; leaf k, which is child -k-1 there, stands behind the splits."""
+    leaves = [float(v) for v in tree["leaf_value"].split()]
+    if len(leaves) == 1:
+        return Tree(group, [0], [0.0], [LEAF], [LEAF], [False], leaves)
+    splits = len(leaves) - 1
+    kinds = np.array(tree["decision_type"].split(), dtype=np.int64)
+    if (kinds & _CATEGORICAL).any() or ((kinds & 12) == 4).any():
+        raise ParameterError("Trees that split by category, or at zeros, are not taken apart.")
+    cuts = np.array(tree["threshold"].split(), dtype=np.float64)
+    # A gap that training did not see counts as a zero.
+    gap_left = np.where((kinds & 12) == _MISSING_IS_NAN, (kinds & 2) > 0, cuts >= 0)
+    children = (
+        [c if c >= 0 else splits - 1 - c for c in map(int, tree[side].split())]
+        for side in ("left_child", "right_child")
+    )
+    left, right = ([*side, *[LEAF] * len(leaves)] for side in children)
+    below = np.concatenate(
+        [np.nextafter(cuts, np.inf), np.zeros(len(leaves))]
+    )  # goes left up to it
+    return Tree(
+        group,
+        [*map(int, tree["split_feature"].split()), *[0] * len(leaves)],
+        below,
+        left,
+        right,
+        [*gap_left.tolist(), *[False] * len(leaves)],
+        [*[0.0] * splits, *leaves],
+    )
 
 
 def _dense(X: Matrix) -> Matrix:
@@ -155,6 +259,55 @@ def _number(value: float) -> str:
     return repr(min(max(value, -largest), largest))
 
 
+_NOT_IN_NAMES = re.compile(r"[\s\[\]{}\",:]")
+_DEFAULT_LEFT, _MISSING_IS_NAN = 2, 8
+"""Bits of ``decision_type``: where a missing value goes, and that NaN is one."""
+
+
+def _with_features(text: str, features: Sequence[StockFeature], *, named: bool) -> str:
+    """The model over other features.
+
+    Every numeric split says where NaN goes: without that LightGBM takes it for zero.
+    """
+    places, lines = places_of(features), text.split("\n")
+    back = [f.place for f in features]
+    split: list[int] = []
+    for i, line in enumerate(lines):
+        key, _, rest = line.partition("=")
+        if key == "max_feature_idx":
+            lines[i] = f"{key}={len(features) - 1}"
+        elif key == "feature_names":
+            names = [f.name if named else f"Column_{k}" for k, f in enumerate(features)]
+            lines[i] = f"{key}={' '.join(names)}"
+        elif key in ("feature_infos", "monotone_constraints"):
+            told, none = rest.split(" "), "none" if key == "feature_infos" else "0"
+            lines[i] = f"{key}={' '.join(none if p is None else told[p] for p in back)}"
+        elif key == "split_feature":
+            split = [places[int(v)] for v in rest.split()]
+            lines[i] = f"{key}={' '.join(map(str, split))}"
+        elif key == "decision_type":
+            cuts = [float(v) for v in lines[i - 1].removeprefix("threshold=").split()]
+            kinds = [
+                _nan_told(int(kind), cut, features[f].gap)
+                for f, cut, kind in zip(split, cuts, rest.split(), strict=True)
+            ]
+            lines[i] = f"{key}={' '.join(map(str, kinds))}"
+    by = {k: f.cut for k, f in enumerate(features) if f.cut is not None}
+    changed = _edited("\n".join(lines), lambda f, cut: by[f](cut) if f in by else cut)
+    return _without_ranges(changed, by)
+
+
+def _nan_told(kind: int, cut: float, gap: float | None) -> int:
+    """A numeric split's ``decision_type`` that sends NaN where it went, or where ``gap`` goes."""
+    if gap is not None:
+        left = gap <= cut
+    elif kind & _MISSING_IS_NAN:
+        left = bool(kind & _DEFAULT_LEFT)
+    else:
+        left = cut >= 0  # LightGBM took NaN for zero
+    return _MISSING_IS_NAN | (_DEFAULT_LEFT if left else 0)
+
+
 _HEAD = (
     *("version", "num_class", "num_tree_per_iteration", "label_index", "max_feature_idx"),
     *("objective", "average_output", "feature_names", "monotone_constraints", "feature_infos"),
@@ -163,7 +316,9 @@ _HEAD = (
 _PER_SPLIT = ("split_gain", "threshold", "internal_value", "internal_weight", "internal_count")
 _PER_LEAF = ("leaf_value", "leaf_weight", "leaf_count")
 _OBJECTIVE = re.compile(r"[a-z0-9_]+( [a-z0-9_]+(:\S+)?)*")
-_PARAMETER = re.compile(r"\[[a-z0-9_]+: [^\[\]]*\]")
+_PARAMETER = re.compile(
+    r"\[[a-z0-9_]+: [^\[\]]*\]|\[interaction_constraints: \[[0-9,]*\](,\[[0-9,]*\])*\]"
+)
 
 
 def _check(text: str, features: int) -> None:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.ensemble import (
@@ -19,10 +19,19 @@ from sklearn.ensemble import (
 from sklearn.ensemble._hist_gradient_boosting.common import PREDICTOR_RECORD_DTYPE
 
 from opboost._typing import FloatArray
-from opboost.boosting.booster import Matrix, Problem, Replace, Task
+from opboost.boosting.booster import (
+    Matrix,
+    Problem,
+    Replace,
+    StockFeature,
+    Task,
+    constrained,
+    places_of,
+)
 from opboost.boosting.model_validation import check_tree, unsound
-from opboost.errors import DataError
+from opboost.errors import DataError, ParameterError
 from opboost.runtime.extras import needs_extra
+from opboost.scores.flat_trees import LEAF, AdditiveModel, FlatTrees, Tree
 from opboost.storage.archives import read_array, read_inner_archive
 
 TREE_TYPES = (
@@ -32,11 +41,16 @@ TREE_TYPES = (
 """What a saved booster holds beyond the types that skops trusts by itself."""
 
 
+_WITHOUT_GAPS = (GradientBoostingClassifier, GradientBoostingRegressor)
+"""Stock estimators that take no missing values."""
+
+
 @dataclass(frozen=True, slots=True)
 class GradientBoosting:
     """``GradientBoostingClassifier`` / ``Regressor``, by default 80 trees of depth 3."""
 
     params: dict[str, Any]
+    TAKES_GAPS: ClassVar = False
 
     def train(self, problem: Problem) -> TrainedSklearn:
         """Fit; missing values are refused, as the stock estimator refuses them."""
@@ -63,6 +77,7 @@ class HistGradientBoosting:
     """``HistGradientBoostingClassifier`` / ``Regressor``, by default 80 rounds."""
 
     params: dict[str, Any]
+    TAKES_GROUPS: ClassVar = True
 
     def train(self, problem: Problem) -> TrainedSklearn:
         """Fit; missing values are welcome."""
@@ -73,6 +88,8 @@ class HistGradientBoosting:
         )
         params = {"max_iter": 80, "random_state": problem.seed, "early_stopping": False}
         params |= self.params
+        groups = None if problem.groups is None else [set(g) for g in problem.groups]
+        params = constrained(params, "interaction_cst", groups)
         held_out: dict[str, Any] = {}
         if problem.early_stopping is not None and problem.eval_set is not None:
             params |= {"early_stopping": True, "n_iter_no_change": problem.early_stopping}
@@ -91,6 +108,7 @@ class TrainedSklearn:
     native: Any
     task: Task
     left_up_to = True
+    checks_names: ClassVar = True
 
     def cuts(self) -> dict[int, list[float]]:
         """The distinct thresholds of numeric splits."""
@@ -111,9 +129,39 @@ class TrainedSklearn:
                     thresholds[node] = replace(float(thresholds[node]))
         return TrainedSklearn(model, self.task)
 
+    @property
+    def floats(self) -> type[np.floating[Any]]:
+        """GradientBoosting rounds rows to 32 bits; its histogram cousin does not."""
+        return np.float32 if hasattr(self.native, "estimators_") else np.float64
+
+    def spelled(self, name: str) -> str:
+        """scikit-learn takes any name."""
+        return name
+
+    def exported(self, features: Sequence[StockFeature], *, named: bool) -> TrainedSklearn:
+        """A copy over other features; GradientBoosting itself refuses gaps."""
+        model, places = copy.deepcopy(self.native), places_of(features)
+        for used, thresholds, inner, gaps_left in _nodes_of(model):
+            for node in np.flatnonzero(inner):
+                place, cut = places[int(used[node])], float(thresholds[node])
+                feature, used[node] = features[place], place
+                if feature.gap is not None and gaps_left is not None:
+                    gaps_left[node] = feature.gap <= cut
+                if feature.cut is not None:
+                    thresholds[node] = feature.cut(cut)
+        model.n_features_in_ = len(features)
+        if named:
+            model.feature_names_in_ = np.array([f.name for f in features], dtype=object)
+        return TrainedSklearn(model, self.task)
+
     def predict(self, X: Matrix) -> FloatArray:
         """Probabilities or values."""
         data = X if X.dtype.kind == "f" else X.astype(np.float32)
+        if isinstance(self.native, _WITHOUT_GAPS) and np.isnan(data).any():
+            raise DataError(
+                "A row has a gap, and scikit-learn's GradientBoosting takes no missing values",
+                hint="Fill the gaps, or train with booster='hist-gbdt', 'xgboost' or 'lightgbm'.",
+            )
         if self.task == "regression":
             return np.asarray(self.native.predict(data), dtype=np.float64)
         return np.asarray(self.native.predict_proba(data), dtype=np.float64)
@@ -133,14 +181,31 @@ class TrainedSklearn:
                 yield np.asarray(found, dtype=np.float64)
 
     def importance(self) -> FloatArray:
-        """The stock importances; how often a feature is used where the estimator has none."""
+        """The stock importances; total gain by feature where the estimator has none."""
         stock = getattr(self.native, "feature_importances_", None)
         if stock is not None:
             return np.asarray(stock, dtype=np.float64)
-        counts = np.zeros(self.native.n_features_in_)
-        for features, _ in _splits(self.native):
-            np.add.at(counts, features.astype(int), 1)
-        return counts / counts.sum() if counts.sum() else counts
+        gain = np.zeros(self.native.n_features_in_)
+        for predictor in (p for rounds in self.native._predictors for p in rounds):
+            splits = predictor.nodes[predictor.nodes["is_leaf"] == 0]
+            np.add.at(gain, splits["feature_idx"].astype(int), splits["gain"])
+        return gain / gain.sum() if gain.sum() else gain
+
+    def additive(self) -> AdditiveModel:
+        """The trees of ``HistGradientBoosting`` as flat arrays."""
+        if not hasattr(self.native, "_predictors"):
+            raise ParameterError(
+                "Trees of scikit-learn's GradientBoosting are not taken apart by party. Use "
+                "booster='hist-gbdt', 'xgboost' or 'lightgbm'."
+            )
+        rounds = self.native._predictors
+        groups = len(rounds[0]) if rounds else 1
+        found = [_flat(p.nodes, k) for predictors in rounds for k, p in enumerate(predictors)]
+        base = np.asarray(self.native._baseline_prediction, dtype=np.float64).reshape(-1)
+        link = {"binary": "logistic", "multiclass": "softmax"}.get(self.task, "identity")
+        if self.task == "regression" and self.native.loss in ("poisson", "gamma"):
+            link = "exp"
+        return AdditiveModel(FlatTrees.of(found, groups), base, link)
 
     def save(self, path: Path, *, strip: bool = False) -> None:
         """skops' file: no code is run when it is loaded."""
@@ -222,19 +287,43 @@ def _check_nodes(predictor: Any, features: int) -> None:
     check_tree(left, right, nodes["feature_idx"].astype(np.int64), features)
 
 
-Tree = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]
+def _flat(nodes: Any, group: int) -> Tree:
+    """A tree of ``HistGradientBoosting``, which goes left up to its thresholds."""
+    leaf = nodes["is_leaf"].astype(bool)
+    return Tree(
+        group,
+        nodes["feature_idx"].astype(np.int64),
+        np.nextafter(nodes["num_threshold"].astype(np.float64), np.inf),
+        np.where(leaf, LEAF, nodes["left"].astype(np.int64)),
+        np.where(leaf, LEAF, nodes["right"].astype(np.int64)),
+        nodes["missing_go_to_left"].astype(bool),
+        nodes["value"].astype(np.float64),
+    )
 
 
-def trees_of(model: Any) -> Iterator[Tree]:
+Array = np.ndarray[Any, Any]
+SklearnTree = tuple[Array, Array, Array]
+
+
+Nodes = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]
+
+
+def trees_of(model: Any) -> Iterator[Nodes]:
     """Of every tree: features, thresholds (to be written to), and its numeric splits."""
+    return (nodes[:3] for nodes in _nodes_of(model))
+
+
+def _nodes_of(model: Any) -> Iterator[tuple[Array, Array, Array, Array | None]]:
+    """The same with the nodes that send gaps left, where a model takes gaps."""
     if hasattr(model, "estimators_"):
         for tree in (t.tree_ for t in model.estimators_.ravel()):
-            yield tree.feature, tree.threshold, tree.children_left != -1
+            yield tree.feature, tree.threshold, tree.children_left != -1, None
         return
     for predictor in (p for rounds in model._predictors for p in rounds):
         nodes = predictor.nodes
         inner = (nodes["is_leaf"] == 0) & (nodes["is_categorical"] == 0)
-        yield nodes["feature_idx"], nodes["num_threshold"], inner
+        gaps_left = nodes["missing_go_to_left"]
+        yield nodes["feature_idx"], nodes["num_threshold"], inner, gaps_left
 
 
 def _splits(model: Any) -> Iterator[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]:

@@ -34,11 +34,16 @@ class Staged(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """The loss on rows that were learnt from, by round."""
+    """The loss on rows that were learnt from, by round.
+
+    ``held_out`` is that of a model of fewer rows on those that it did not learn from (its rounds
+    and losses); empty where no row was held out.
+    """
 
     measure: str
     rounds: tuple[int, ...]
     loss: tuple[float, ...]
+    held_out: tuple[tuple[int, float], ...] = ()
 
     def save(self, path: Path) -> None:
         """Write it as JSON, whole or not at all."""
@@ -67,10 +72,25 @@ def curve(trained: Trained, problem: Problem) -> Curve | None:
     count = len(problem.y)
     here = slice(0, min(ROWS, count)) if on_disk else slice(None, None, -(-count // ROWS))
     X, y = problem.rows(here), problem.y[here]
-    rounds = sorted({int(r) for r in np.linspace(1, trained.rounds, POINTS)})
-    losses = [_loss(problem.task, predicted, y) for predicted in trained.staged(X, rounds)]
+    found = losses_by_round(trained, X, 1, y, problem.task)
     measure = "squared error" if problem.task == "regression" else "log loss"
-    return Curve(measure, tuple(rounds), tuple(losses))
+    return Curve(measure, tuple(found), tuple(found.values()))
+
+
+def losses_by_round(
+    trained: Trained, X: Matrix, draws: int, y: np.ndarray[Any, Any], task: str
+) -> dict[int, float]:
+    """The loss after some rounds; rows that stand ``draws`` times each are predicted by the mean.
+
+    Empty for a model that cannot predict with its first rounds only.
+    """
+    if not isinstance(trained, Staged) or trained.rounds < 1:
+        return {}
+    rounds = sorted({int(r) for r in np.linspace(1, trained.rounds, POINTS)})
+    return {
+        r: _loss(task, found.reshape(len(y), draws, *found.shape[1:]).mean(axis=1), y)
+        for r, found in zip(rounds, trained.staged(X, rounds), strict=True)
+    }
 
 
 def _loss(task: str, predicted: FloatArray, y: np.ndarray[Any, Any]) -> float:

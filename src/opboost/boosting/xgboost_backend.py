@@ -6,16 +6,26 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import xgboost as xgb
 
 from opboost._typing import FloatArray
-from opboost.boosting.booster import Blocks, Matrix, Problem, Replace, Task
+from opboost.boosting.booster import (
+    Blocks,
+    Matrix,
+    Problem,
+    Replace,
+    StockFeature,
+    Task,
+    constrained,
+    places_of,
+)
 from opboost.boosting.external_memory import ROWS_A_TREE, train_external
 from opboost.boosting.model_validation import check_tree, unsound
 from opboost.errors import DataError, ParameterError
+from opboost.scores.flat_trees import AdditiveModel, FlatTrees, Tree
 
 _OBJECTIVES: dict[Task, str] = {
     "binary": "binary:logistic",
@@ -33,6 +43,8 @@ class XGBoost:
     """
 
     params: dict[str, Any]
+    CONTINUES: ClassVar = "TrainedXGBoost"
+    TAKES_GROUPS: ClassVar = True
 
     def train(self, problem: Problem) -> TrainedXGBoost:
         """Train on a quantile matrix where the tree method bins, on plain rows where not."""
@@ -54,6 +66,7 @@ class XGBoost:
             evals=evals,
             early_stopping_rounds=problem.early_stopping,
             verbose_eval=False,
+            xgb_model=None if problem.continue_from is None else problem.continue_from.native,
         )
         if problem.early_stopping is not None:
             booster = booster[: booster.best_iteration + 1]
@@ -76,7 +89,8 @@ def settings(problem: Problem, params: Mapping[str, Any]) -> tuple[dict[str, Any
         found.setdefault("num_class", problem.classes)
     if problem.seed is not None:
         found.setdefault("seed", problem.seed)
-    return found, rounds
+    groups = None if problem.groups is None else json.dumps(problem.groups)  # numbers, not names
+    return constrained(found, "interaction_constraints", groups), rounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +101,8 @@ class TrainedXGBoost:
     task: Task
     features: int
     left_up_to = False
+    checks_names: ClassVar = True
+    floats: ClassVar = np.float32
 
     def _document(self) -> dict[str, Any]:
         document: dict[str, Any] = json.loads(self.native.save_raw("json"))
@@ -109,6 +125,27 @@ class TrainedXGBoost:
                 value = replace(tree["split_conditions"][node])
                 tree["split_conditions"][node] = _json_number(value)
         return TrainedXGBoost(_loaded(document), self.task, self.features)
+
+    def spelled(self, name: str) -> str:
+        """XGBoost allows no brackets and no ``<`` in names."""
+        return name.translate(_UNDERSCORES)
+
+    def exported(self, features: Sequence[StockFeature], *, named: bool) -> TrainedXGBoost:
+        """The same document with other features; ``default_left`` is where gaps go."""
+        document, places = self._document(), places_of(features)
+        for tree, node in _splits(document):
+            place = places[tree["split_indices"][node]]
+            feature, cut = features[place], tree["split_conditions"][node]
+            tree["split_indices"][node] = place
+            if feature.gap is not None:
+                tree["default_left"][node] = int(feature.gap < cut)
+            if feature.cut is not None:
+                tree["split_conditions"][node] = _json_number(feature.cut(cut))
+        learner = document["learner"]
+        learner["feature_names"] = [f.name for f in features] if named else []
+        learner["feature_types"] = []
+        learner["learner_model_param"]["num_feature"] = str(len(features))
+        return TrainedXGBoost(_loaded(document), self.task, len(features))
 
     def predict(self, X: Matrix) -> FloatArray:
         """Probabilities or values."""
@@ -139,6 +176,33 @@ class TrainedXGBoost:
         score = self.native.get_score(importance_type="total_gain")
         return _normalised([float(np.sum(score.get(name, 0.0))) for name in names])
 
+    def additive(self) -> AdditiveModel:
+        """The trees as flat arrays; a node's value stands among its cuts where it is a leaf."""
+        document = self._document()
+        learner = document["learner"]
+        booster = learner["gradient_booster"]
+        inner = booster.get("gbtree", booster)["model"]
+        weights = booster.get("weight_drop") or [1.0] * len(inner["trees"])
+        found = [
+            Tree(
+                group,
+                tree["split_indices"],
+                np.float32(tree["split_conditions"]),
+                tree["left_children"],
+                tree["right_children"],
+                tree["default_left"],
+                np.float32(tree["split_conditions"]) * np.float64(weight),
+            )
+            for tree, group, weight in zip(inner["trees"], inner["tree_info"], weights, strict=True)
+        ]
+        if any(int(tree["tree_param"]["size_leaf_vector"]) > 1 for tree in inner["trees"]):
+            raise ParameterError("Trees with a vector in a leaf are no sum over parties.")
+        trees = FlatTrees.of(found, max(1, int(learner["learner_model_param"]["num_class"])))
+        nothing = np.zeros((1, self.features), dtype=np.float32)
+        start = self.native.inplace_predict(nothing, validate_features=False, predict_type="margin")
+        base = np.asarray(start, dtype=np.float64).reshape(-1) - trees.sums(nothing)[0]
+        return AdditiveModel(trees, base, _link(learner["objective"]["name"]))
+
     def save(self, path: Path, *, strip: bool = False) -> None:
         """XGBoost's JSON; ``strip`` zeroes ``sum_hessian``, which tells a node's rows."""
         booster = self.native
@@ -161,6 +225,25 @@ class TrainedXGBoost:
             if isinstance(error, DataError):
                 raise
             raise unsound(f"it is no model of XGBoost ({type(error).__name__})") from None
+
+
+_UNDERSCORES = str.maketrans(dict.fromkeys("[]<", "_"))
+
+_LINKS = {
+    **dict.fromkeys(("binary:logistic", "reg:logistic"), "logistic"),
+    "multi:softprob": "softmax",
+    **dict.fromkeys(("count:poisson", "reg:gamma", "reg:tweedie"), "exp"),
+    **dict.fromkeys(("reg:squarederror", "reg:absoluteerror", "reg:pseudohubererror"), "identity"),
+}
+
+
+def _link(objective: str) -> str:
+    if objective not in _LINKS:
+        raise ParameterError(
+            f"The objective {objective!r} is none whose sums of leaves can be taken apart by "
+            f"party. Those are {', '.join(_LINKS)}."
+        )
+    return _LINKS[objective]
 
 
 def _trees(document: dict[str, Any]) -> list[dict[str, Any]]:
@@ -253,7 +336,7 @@ def _splits(document: dict[str, Any]) -> Iterator[tuple[dict[str, Any], int]]:
 
 def _loaded(document: dict[str, Any]) -> xgb.Booster:
     booster = xgb.Booster()
-    booster.load_model(bytearray(json.dumps(document).encode()))
+    booster.load_model(bytearray(json.dumps(document, ensure_ascii=False).encode()))
     return booster
 
 

@@ -1,22 +1,30 @@
-"""How a level is split over the columns of a record."""
+"""What may be spent on one person's record, and how it is split over the columns."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from opboost._typing import BoolArray, Words
+from opboost._typing import BoolArray, FloatArray, Words
 from opboost.errors import ParameterError
 from opboost.randomness.streams import Rng, default_rng
+
+Task = Literal["classify", "regress"]
+
+MIN_PILOT_ROWS = 1_000
+"""A pilot of fewer people tells next to nothing about columns."""
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Shares of a mechanism's level, so that the whole record spends no more than one column would.
+    """What one person's record may spend, or how a mechanism's level is split over the columns.
 
+    * ``Budget.record(4)`` states the most that is revealed about one person; mechanisms, grids and
+      the number of columns per row follow from it;
     * ``Budget.even()`` gives each of r columns 1/r of the level;
     * ``Budget.weighted({"age": 2, "income": 1})`` gives 2/3 and 1/3;
     * ``Budget.sampled(k)`` releases k columns of each row, drawn at random without a look at the
@@ -43,6 +51,47 @@ class Budget:
             raise ParameterError(
                 f"columns_per_row must be a whole number from 1; got {self.columns_per_row!r}."
             )
+
+    @staticmethod
+    def record(
+        total: float,
+        radius: float | Mapping[Any, float] | None = None,
+        *,
+        rows: int | None = None,
+        columns_per_row: int | None = None,
+        cells: int | Mapping[Any, int] | None = None,
+        weights: Mapping[Any, float] | None = None,
+        task: Task | None = None,
+        pilot: float = 0.0,
+    ) -> RecordBudget:
+        """The most that is revealed about one person, over all columns, gaps included.
+
+        Args:
+            total: Whatever is sent is at most e**total times likelier under one record than under
+                another.
+            radius: Values within this distance cost proportionally less: a share of each column's
+                declared range, or a dict by column in raw units.  None is plain LDP.
+            rows: How many people the table has, as declared; never counted.
+            columns_per_row: How many columns a person sends; chosen where it is not given.
+            cells: The cells of columns of numbers, one number or a dict; chosen if not given.
+            weights: How likely each column is to be among those that a person sends.
+            task: ``"classify"`` or ``"regress"``, where it is known.
+            pilot: The share of people who release first, so that the others send the columns that
+                tell most.
+
+        >>> Budget.record(4, radius={"age": 10}).total
+        4.0
+        """
+        return RecordBudget(
+            weights=None if weights is None else dict(weights),
+            columns_per_row=columns_per_row,
+            total=total,
+            radius=dict(radius) if isinstance(radius, Mapping) else radius,
+            cells=dict(cells) if isinstance(cells, Mapping) else cells,
+            rows=rows,
+            task=task,
+            pilot=pilot,
+        )
 
     @classmethod
     def even(cls) -> Budget:
@@ -86,19 +135,189 @@ class Budget:
         return np.ones((rows, columns), dtype=np.bool_) if sent is None else sent
 
 
-def columns_sent(budget: Budget | None, words: Callable[[], Words]) -> BoolArray | None:
+@dataclass(frozen=True, slots=True)
+class RecordBudget(Budget):
+    """The most that one party reveals about one person; made by :meth:`Budget.record`.
+
+    ``columns_per_row`` and ``cells`` are chosen by the plan where they are not given.  ``weights``
+    say how likely columns are to be among those that a person sends.
+    """
+
+    total: float = math.nan
+    radius: float | Mapping[Any, float] | None = None
+    cells: int | Mapping[Any, int] | None = None
+    rows: int | None = None
+    task: Task | None = None
+    pilot: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "total", checked_total(self.total))
+        if self.rows is not None and not _is_count(self.rows):
+            raise ParameterError(
+                f"rows must be a whole number from 1, the declared size of the table; "
+                f"got {self.rows!r}."
+            )
+        if self.task not in (None, "classify", "regress"):
+            raise ParameterError(f"task must be 'classify' or 'regress'; got {self.task!r}.")
+        if self.columns_per_row is not None and not _is_count(self.columns_per_row):
+            raise ParameterError(
+                f"columns_per_row must be a whole number from 1; got {self.columns_per_row!r}."
+            )
+        for name, cells in self._by_column(self.cells):
+            if not _is_count(cells) or cells < 2:
+                of = "" if name is None else f" of {name!r}"
+                raise ParameterError(
+                    f"cells{of} must be a whole number from 2; got {cells!r}. Leave it out to have "
+                    "it chosen."
+                )
+        for name, weight in (self.weights or {}).items():
+            if not _is_positive(weight):
+                raise ParameterError(f"The weight of {name!r} must be above zero; got {weight!r}.")
+        self._check_radius()
+        self._check_pilot()
+
+    def _check_radius(self) -> None:
+        for name, radius in self._by_column(self.radius):
+            of = "" if name is None else f" of {name!r}"
+            if not _is_positive(radius):
+                raise ParameterError(
+                    f"radius{of} must be above zero; got {radius!r}. Leave it out for plain LDP."
+                )
+            if name is None and radius > 1:
+                raise ParameterError(
+                    f"radius is a share of each column's declared range, at most 1; got "
+                    f"{radius!r}. In raw units write radius={{'age': 10}}."
+                )
+
+    def _check_pilot(self) -> None:
+        if isinstance(self.pilot, bool) or not isinstance(self.pilot, int | float):
+            raise ParameterError(f"pilot must be a share from 0 to below 1; got {self.pilot!r}.")
+        if not 0 <= self.pilot < 1:
+            raise ParameterError(
+                f"pilot is the share of people who release first, from 0 to below 1; "
+                f"got {self.pilot!r}."
+            )
+        if self.rows is not None:
+            self.check_pilot_rows(self.rows)
+
+    def check_pilot_rows(self, rows: int) -> None:
+        """Refuse a pilot of a table with so many people that would tell next to nothing."""
+        if self.pilot and self.pilot * rows < MIN_PILOT_ROWS:
+            raise ParameterError(
+                f"A pilot of {self.pilot:g} of {rows:,} people has "
+                f"{self.pilot * rows:,.0f}, too few to tell columns apart; it needs "
+                f"{MIN_PILOT_ROWS:,}. Leave pilot out, or make it larger."
+            )
+
+    def __hash__(self) -> int:
+        return hash((self.total, self.columns_per_row, self.rows, self.task, self.pilot))
+
+    @staticmethod
+    def _by_column(value: Any) -> list[tuple[Hashable, Any]]:
+        if value is None:
+            return []
+        return list(value.items()) if isinstance(value, Mapping) else [(None, value)]
+
+    def check_names(self, columns: Sequence[Hashable]) -> None:
+        """Refuse settings about columns that are not there."""
+        for setting in ("radius", "cells", "weights"):
+            value = getattr(self, setting)
+            for name in value if isinstance(value, Mapping) else ():
+                if name not in columns:
+                    raise ParameterError(
+                        f"{setting} of the record budget speaks of {name!r}, which is no private "
+                        "column."
+                    )
+        for name in columns:
+            if self.weights is not None and name not in self.weights:
+                raise ParameterError(
+                    f"Column {name!r} has no weight. Add it to weights of the record budget."
+                )
+
+    @property
+    def awaits_weights(self) -> bool:
+        """Whether a pilot is to release first, and has not told the weights of columns yet."""
+        return self.pilot > 0 and self.weights is None
+
+    def shares(self, columns: Sequence[Hashable]) -> dict[Hashable, float]:
+        """A record budget has no shares of a mechanism's level: its plan chooses mechanisms."""
+        raise ParameterError(
+            "A record budget chooses the mechanisms itself. Leave the mechanism out, or use "
+            "Budget.even() with it."
+        )
+
+
+def checked_total(total: object) -> float:
+    """A record total: a positive, finite number."""
+    if isinstance(total, bool) or not isinstance(total, int | float) or not _is_positive(total):
+        raise ParameterError(
+            f"A record total must be a positive, finite number; got {total!r}. Totals of 1 to 8 "
+            "are usual: write Budget.record(4)."
+        )
+    return float(total)
+
+
+def _is_positive(value: Any) -> bool:
+    if isinstance(value, bool):
+        return False
+    try:
+        return bool(0 < value < math.inf)
+    except TypeError:
+        return False
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def check_no_pilot(budget: object, why: str) -> None:
+    """Refuse a pilot where nobody tells weights; ``why`` goes on after "needs labels"."""
+    if isinstance(budget, RecordBudget) and budget.awaits_weights:
+        raise ParameterError(
+            f"A pilot of {budget.pilot:g} needs labels, {why}. Leave pilot out, or give the "
+            "weights of columns that a pilot told."
+        )
+
+
+def columns_sent(
+    budget: Budget | None,
+    words: Callable[[], Words],
+    columns: Sequence[Hashable] = (),
+    pilot: Callable[[], BoolArray] | None = None,
+) -> BoolArray | None:
     """Return which columns of each row are sent; None where every row sends all of them.
 
     ``words`` returns a uniform word for each cell.  The columns with the smallest words are sent:
-    a column that is added or left out changes as few choices as possible.
+    a column that is added or left out changes as few choices as possible.  Weights of a record
+    budget, by the names of ``columns``, draw without replacement: a word u in (0, 1) becomes the
+    key -log(1 - u) / weight, and the smallest keys are sent.  A larger weight of one column
+    therefore only adds that column to rows.  Rows that ``pilot`` marks ignore the weights.
     """
     if budget is None or budget.columns_per_row is None:
         return None
-    found = words()
+    drawn = words()
+    found: Words | FloatArray = drawn
+    if budget.weights is not None:
+        found = _keys(drawn, np.array([budget.weights[name] for name in columns]), pilot)
     sent = np.zeros(found.shape, dtype=np.bool_)
     nearest = np.argpartition(found, budget.columns_per_row - 1, axis=1)
     np.put_along_axis(sent, nearest[:, : budget.columns_per_row], True, axis=1)
     return sent
+
+
+def _keys(words: Words, weights: FloatArray, pilot: Callable[[], BoolArray] | None) -> FloatArray:
+    """Exponential variates with these rates; with rate one in the pilot's rows."""
+    exponential: FloatArray = -np.log1p(-np.minimum((words + 0.5) / 2.0**64, 1 - 2.0**-53))
+    keys = exponential / weights
+    if pilot is not None:
+        first = pilot()
+        keys[first] = exponential[first]
+    return keys
+
+
+def below_share(words: Words, share: float) -> BoolArray:
+    """Which uniform words are below ``share`` of their range: these people are the pilot."""
+    return np.asarray(words < np.uint64(min(int(share * 2**64), 2**64 - 1)))
 
 
 def cell_words(rows: int, columns: int, rng: Rng | None) -> Words:

@@ -7,8 +7,8 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from opboost.columns.private_column import Flag, PrivateColumn
-from opboost.mechanisms import Mechanism, UnaryEncoding
+from opboost.columns.private_column import PrivateColumn
+from opboost.mechanisms import Mechanism, NominalMechanism
 from opboost.mechanisms.mechanism import MATRIX_CELLS
 from opboost.mechanisms.order_kept import exact_gamma
 from opboost.plots.figures import figure, save
@@ -43,13 +43,13 @@ class ColumnCertificate:
 def certify(columns: Iterable[PrivateColumn]) -> Iterator[ColumnCertificate]:
     """Return the certificate of each private column, one at a time."""
     for column in columns:
-        if isinstance(column.mechanism, UnaryEncoding):
-            yield _of_unary(column, column.mechanism)
+        if isinstance(column.mechanism, NominalMechanism):
+            yield _of_nominal(column, column.mechanism)
         else:
             yield _of_grid(column, column.mechanism)
 
 
-def _of_unary(column: PrivateColumn, mechanism: UnaryEncoding) -> ColumnCertificate:
+def _of_nominal(column: PrivateColumn, mechanism: NominalMechanism) -> ColumnCertificate:
     guarantee, exact = column.guarantee(), mechanism.exact_epsilon()
     count = len(mechanism.categories)
     return ColumnCertificate(
@@ -95,7 +95,7 @@ def _of_grid(column: PrivateColumn, mechanism: Mechanism) -> ColumnCertificate:
 
 def _missing_covered(column: PrivateColumn, mechanism: Mechanism) -> bool:
     flagged = column.flagged()
-    if not isinstance(column.missing, Flag) or flagged is None:
+    if flagged is None:
         return True
     guarantee, grid = flagged.guarantee(), mechanism.domain
     cells = range(grid.L, grid.R + 1) if grid.size <= MATRIX_CELLS else (grid.L, grid.R)

@@ -13,7 +13,7 @@ from opboost.budgets.release_counts import register
 from opboost.budgets.release_terms import Counted, Terms, added_up
 from opboost.columns.private_column import Prepared, PrivateColumn
 from opboost.grid import NumericMapping, OrdinalMapping
-from opboost.mechanisms import UnaryEncoding
+from opboost.mechanisms import NominalMechanism
 from opboost.promises import Joint, NoGuarantee
 from opboost.randomness.splitmix64 import add_hashes
 
@@ -70,7 +70,7 @@ def _word(category: Any) -> Any:
 def _categories(column: PrivateColumn) -> tuple[Any, ...]:
     if isinstance(column.mapping, OrdinalMapping):
         return column.mapping.order.categories
-    assert isinstance(column.mechanism, UnaryEncoding)
+    assert isinstance(column.mechanism, NominalMechanism)
     return column.mechanism.categories
 
 
@@ -88,6 +88,11 @@ class Account:
     def add(self, sums: RowSums) -> None:
         """Count one release, before it leaves."""
         self._rows.append(register().note(self.terms, sums.total))
+
+    def add_earlier(self, counted: Counted) -> None:
+        """Count what was released for a model that is continued: a person may be in both."""
+        for terms, times in counted.items():
+            self._brought[terms] = self._brought.get(terms, 0) + times
 
     def counted(self) -> dict[Terms, int]:
         """How often any of the rows was released under each terms, by now and by anyone."""

@@ -12,7 +12,7 @@ from typing import Any
 from opboost.columns.column_specs import column_from_dict, column_to_dict
 from opboost.columns.private_column import PrivateColumn
 from opboost.errors import DataError
-from opboost.promises import Joint, NoGuarantee
+from opboost.promises import Choice, Joint, NoGuarantee
 
 MAX_RELEASES = 10**6
 """Releases of the same rows that a file may state."""
@@ -26,6 +26,7 @@ class Terms:
     columns_per_row: int | None = None
     caveats: tuple[str, ...] = ()
     lacking: str = ""
+    choices: tuple[Choice, ...] = ()
 
     @property
     def names(self) -> frozenset[str]:
@@ -37,7 +38,10 @@ class Terms:
         if self.lacking:
             return NoGuarantee(self.lacking)
         return Joint(
-            {c.name: c.guarantee() for c in self.columns}, self.columns_per_row, self.caveats
+            {c.name: c.guarantee() for c in self.columns},
+            self.columns_per_row,
+            self.caveats,
+            self.choices,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -47,6 +51,7 @@ class Terms:
             "columns_per_row": self.columns_per_row,
             "caveats": list(self.caveats),
             "lacking": self.lacking,
+            "choices": [[choice.count, list(choice.columns)] for choice in self.choices],
         }
 
     @classmethod
@@ -57,7 +62,20 @@ class Terms:
         if not (whole and isinstance(lacking, str) and all(isinstance(c, str) for c in caveats)):
             raise DataError("The terms of a release cannot be read")
         columns = tuple(column_from_dict(c) for c in spec["columns"])
-        return cls(columns, per_row, tuple(caveats), lacking)
+        choices = _choices(spec.get("choices", []), columns)
+        return cls(columns, per_row, tuple(caveats), lacking, choices)
+
+
+def _choices(spec: Any, columns: tuple[PrivateColumn, ...]) -> tuple[Choice, ...]:
+    """The choices that a list describes: whole numbers of columns that are there, each in one."""
+    left = {c.name for c in columns}
+    found = []
+    for count, names in spec:
+        if type(count) is not int or not 0 < count <= len(names) or not left.issuperset(names):
+            raise DataError("The terms of a release cannot be read")
+        left -= set(names)
+        found.append(Choice(count, tuple(names)))
+    return tuple(found)
 
 
 Counted = Mapping[Terms, int]
@@ -95,11 +113,13 @@ def added_up(counted: Counted, notes: Iterable[str] = ()) -> Joint | NoGuarantee
     if bad := [f"{times} times, {why}" for why, times in lacking.items() if why]:
         return NoGuarantee(f"equal rows were also released {'; '.join(bad)}")
     whole: Joint = reduce(operator.add, (_times(t.promise(), n) for t, n in counted.items()))
-    said, releases = list(notes), sum(counted.values())
-    if releases > 1:
-        levels = "the levels are added up as for one person"
-        said.insert(0, f"equal rows were released {releases} times; {levels}")
-    return replace(whole, caveats=tuple(dict.fromkeys((*whole.caveats, *said))))
+    releases = sum(counted.values())
+    covers = (f"all {releases} releases of equal rows, added up as if each row were one person",)
+    return replace(
+        whole,
+        caveats=tuple(dict.fromkeys((*whole.caveats, *notes))),
+        covers=covers if releases > 1 else (),
+    )
 
 
 def _times(promise: Any, times: int) -> Any:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import errno
 import sys
 import traceback
+from itertools import pairwise
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -18,21 +19,25 @@ from opboost.cli.audit import audit
 from opboost.cli.bundle import bundle
 from opboost.cli.certify import certify
 from opboost.cli.certs import certs
+from opboost.cli.common import json_text
 from opboost.cli.demo import demo
 from opboost.cli.describe import describe
 from opboost.cli.desensitize import desensitize
 from opboost.cli.doctor import doctor
 from opboost.cli.explore import explore
+from opboost.cli.init import init
 from opboost.cli.join import join
 from opboost.cli.lab_verbs import add_lab_verbs
 from opboost.cli.ledger import ledger
 from opboost.cli.ledger_change import abort, forget, renew
 from opboost.cli.ledger_migrate import migrate
+from opboost.cli.plan import plan
 from opboost.cli.predict import predict
 from opboost.cli.serve import serve
 from opboost.cli.signals import exit_on_signals
 from opboost.cli.train import train
-from opboost.errors import DataError, OpBoostError, ParameterError, PeerError, PrivacyError
+from opboost.cli.tutorial import tutorial
+from opboost.errors import DataError, OpBoostError, exit_status, shown
 
 app = typer.Typer(
     name="opboost",
@@ -42,7 +47,8 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 _verbs = (
-    demo, explore, describe, desensitize, certify, audit, train, predict, serve, join, doctor,
+    demo, tutorial, explore, init, describe, plan, desensitize, certify, audit, train, predict,
+    serve, join, doctor,
 )  # fmt: skip
 for verb in _verbs:
     app.command()(verb)
@@ -71,22 +77,49 @@ def opboost(
     """Vertical federated gradient boosting by order-preserving desensitization."""
 
 
+_UsageError: Any = typer.BadParameter.__mro__[2]
+"""click's ``ClickException``, which newer versions of typer bundle: a wrong option or argument."""
+
+
 def main() -> None:
     """Run the command line and turn an error into a sentence and an exit status."""
     exit_on_signals()
     try:
+        if _wants_json():
+            sys.exit(app(standalone_mode=False))
         app()
+    except _UsageError as error:
+        _tell(usage_words(error), error.exit_code)
     except OpBoostError as error:
-        typer.echo(f"opboost: {words_of(error, at_terminal=sys.stderr.isatty())}", err=True)
-        sys.exit(exit_status(error))
+        _tell(words_of(error, at_terminal=sys.stderr.isatty()), exit_status(error))
     except OSError as error:
-        typer.echo(f"opboost: {system_words(error)}", err=True)
-        sys.exit(1)
+        _tell(system_words(error), 1)
     except Exception as error:
+        if _wants_json():
+            _tell(_defect(error), 1, trace=_frames(error))
         if sys.stderr.isatty():
             raise
-        typer.echo(without_message(error), err=True)
+        typer.echo("".join([*_frames(error), f"opboost: {_defect(error)}"]), err=True)
         sys.exit(1)
+
+
+def _tell(words: str, status: int, **more: object) -> NoReturn:
+    """Say on standard error what went wrong, as JSON under ``--format json``, and exit."""
+    told = {"error": words, "status": status, **more}
+    typer.echo(json_text(told) if _wants_json() else f"opboost: {words}", err=True)
+    sys.exit(status)
+
+
+def _wants_json() -> bool:
+    words = sys.argv[1:]
+    return "--format=json" in words or ("--format", "json") in pairwise(words)
+
+
+def usage_words(error: Any) -> str:
+    """Say which option or argument is wrong, and where the right ones are listed."""
+    context = getattr(error, "ctx", None)
+    verb = "opboost" if context is None else context.command_path
+    return shown(f"{error.format_message()} See: {verb} --help")
 
 
 def words_of(error: OpBoostError, *, at_terminal: bool) -> str:
@@ -96,11 +129,15 @@ def words_of(error: OpBoostError, *, at_terminal: bool) -> str:
     return str(error)
 
 
-def without_message(error: Exception) -> str:
-    """Where a defect of ours showed, without its message, which may hold values of a table."""
-    frames = "".join(traceback.format_tb(error.__traceback__))
+def _frames(error: Exception) -> list[str]:
+    """Where a defect of ours showed."""
+    return traceback.format_tb(error.__traceback__)
+
+
+def _defect(error: Exception) -> str:
+    """Name a defect of ours without its message, which may hold values of a table."""
     return (
-        f"{frames}opboost: {type(error).__name__}, a defect of OpBoost. "
+        f"{type(error).__name__}, a defect of OpBoost. "
         "Its message may hold values of your table, so it is shown on a terminal only."
     )
 
@@ -114,14 +151,3 @@ def system_words(error: OSError) -> str:
         f"The disk is full ({error.strerror or error}): {place} takes nothing more. Make room and "
         "run the same command again: what is done stays done."
     )
-
-
-def exit_status(error: OpBoostError) -> int:
-    """The exit status of an error."""
-    if isinstance(error, ParameterError):
-        return 2
-    if isinstance(error, PrivacyError):
-        return 3
-    if isinstance(error, PeerError):
-        return 4
-    return 5 if isinstance(error, DataError) else 1

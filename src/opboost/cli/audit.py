@@ -12,7 +12,9 @@ from opboost.cli.common import (
     ConfigOption,
     Format,
     FormatOption,
+    echo,
     print_json,
+    record_line,
     stderr,
     stdout,
     steps_progress,
@@ -72,9 +74,10 @@ def audit(
                 )
             )
     sound = all(one.sound for _, one in found)
+    total = plan.guarantee().total
     if format is Format.json:
         audits = [_plain(names, one) for names, one in found]
-        print_json({"audits": audits, "confidence": confidence, "sound": sound})
+        print_json({"audits": audits, "confidence": confidence, "sound": sound, "total": total})
     else:
         for names, one in found:
             _print(names, one)
@@ -82,6 +85,7 @@ def audit(
             f"If all is as promised, anything is said against it with a chance of at most "
             f"{1 - confidence:.1g}."
         )
+        echo(record_line(total))
     if not sound:
         for names, one in found:
             for finding in one.findings[:3]:

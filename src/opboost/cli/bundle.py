@@ -14,11 +14,14 @@ from opboost.cli.common import (
     FormatOption,
     NewLedgerOption,
     echo,
+    echo_promise,
     print_json,
+    record_line,
     stderr,
     steps_progress,
+    warn_of_total,
 )
-from opboost.cli.predict import left_out, write_predictions
+from opboost.cli.predict import Release, left_out, write_predictions
 from opboost.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -44,6 +47,12 @@ def align(
     again: Annotated[
         bool, typer.Option("--again", help="Begin a new run of a job that has begun already.")
     ] = False,
+    model: Annotated[
+        Path | None, typer.Option(help="With --release score: the model whose parts are wanted.")
+    ] = None,
+    release: Annotated[
+        Release, typer.Option(help="In a prediction: what is wanted, columns or a score.")
+    ] = Release.columns,
     new_ledger: NewLedgerOption = False,
     format: FormatOption = Format.text,
 ) -> None:
@@ -54,9 +63,12 @@ def align(
       opboost bundle align -c bank.toml --to out
       opboost bundle align -c shop.toml in/credit-1.bundle --to out
       opboost bundle align -c bank.toml --to out --again
+      opboost bundle align -c bank-predict.toml --to out --release score --model m.opboost
     """
     from opboost.config.job_file import is_label_party, load_label
 
+    if (release is Release.score) != (model is not None):
+        raise ConfigError("--release score and --model go together: the model's parts are wanted.")
     if is_label_party(config):
         from opboost.transport.label.label_bundles import begin, go_on
 
@@ -64,10 +76,15 @@ def align(
             raise ConfigError("--again begins a new run, so there is nothing to take in yet.")
         if new_ledger:
             raise ConfigError("--new-ledger is for a feature party: the label party has no ledger.")
+        if given and model is not None:
+            raise ConfigError("--release score is said when a job begins, with nothing to take in.")
         found = load_label(config)
-        outcome = go_on(found, "align", given, to) if given else begin(found, to, again=again)
+        begun = partial(begin, found, to, again=again, score=model)
+        outcome = go_on(found, "align", given, to) if given else begun()
         _tell(outcome, format)
         return
+    if model is not None:
+        raise ConfigError("--release score is said by the label party, which begins the job.")
     if again or not given or len(given) > 1:
         raise ConfigError("A feature party takes in one bundle, from the label party.")
     _feature(config, "align", given[0], to, new_ledger, format)
@@ -91,6 +108,9 @@ _feature_verb(
     "export",
     """Feature party: desensitise once, and write codes for the label party.
 
+    With a pilot in the budget it first writes the pilot's codes, and everybody's in answer to the
+    label party's weights.
+
     \b
     Example:
       opboost bundle export -c shop.toml in/credit-3.bundle --to out
@@ -103,6 +123,8 @@ def split_query(
     config: ConfigOption, given: AllGiven, to: ToOption, format: FormatOption = Format.text
 ) -> None:
     """Label party: train, and write the questions for the values behind the cuts.
+
+    It answers pilots with weights of columns first, and trains when all releases are there.
 
     \b
     Example:
@@ -172,6 +194,8 @@ def _feature(
 
     with steps_progress() as progress:
         found = load_feature(config)
+        if verb == "export":  # before anything is released
+            warn_of_total(found.plan.total)
         outcome = go_on(found, verb, given, to, progress=progress, new_ledger=new_ledger)
     _tell(outcome, format)
 
@@ -201,8 +225,11 @@ def _tell(outcome: BundleOutcome, format: Format) -> None:
     for party, step in outcome.waiting.items():
         console.print(f"From {party} comes next: {step}.")
     if outcome.manifest is not None:
-        echo(outcome.manifest["guarantee"])
+        echo_promise(outcome.manifest["guarantee"])
         if "model" in outcome.manifest:
             console.print(f"The job is done: {outcome.manifest['model']} is written.")
         if outcome.manifest.get("left_out"):
             console.print(left_out(outcome.manifest))
+        if "score_line" in outcome.manifest:
+            echo(outcome.manifest["score_line"])
+        echo(record_line(outcome.manifest["total"]))

@@ -11,7 +11,18 @@ import typer
 from rich.progress import track
 from rich.table import Table
 
-from opboost.cli.common import ConfigOption, Format, FormatOption, print_json, stderr, stdout
+from opboost.cli.common import (
+    ConfigOption,
+    Format,
+    FormatOption,
+    check_release,
+    echo,
+    print_json,
+    record_line,
+    stderr,
+    stdout,
+    warn_of_total,
+)
 
 if TYPE_CHECKING:
     from opboost.budgets.certificates import ColumnCertificate
@@ -24,7 +35,8 @@ def certify(
 ) -> None:
     """Compute what each column's mechanism does, beside what is promised.
 
-    Exit status 3 if a promise does not cover.
+    Exit status 3 if a promise does not cover.  A party's file is also checked as a release would be
+    (caps, columns, IDs, values, certificates), and fails with the same status.
 
     \b
     Examples:
@@ -35,6 +47,7 @@ def certify(
     from opboost.budgets.certificates import draw
     from opboost.config import load
     from opboost.plots import figures
+    from opboost.promises import large_total_warning
 
     plan = load(config)
     if png is not None:
@@ -60,11 +73,11 @@ def certify(
                 "columns_per_row": record.columns_per_row,
                 "not_covered_by_any_promise": list(record.caveats),
                 "covered": covered,
+                "warning": large_total_warning(record.total),
             }
         )
     else:
         _print(certificates)
-        stdout().print(f"One person's record: at most {record.total:.4g}.")
         if record.columns_per_row is not None:
             stdout().print(f"{record.columns_per_row} columns of a row are released, at random.")
         for caveat in record.caveats:
@@ -74,10 +87,14 @@ def certify(
     elif png is not None:
         draw(certificates, png)
         console.print(f"Picture: {png}")
+    warn_of_total(record.total)
+    if format is Format.text:
+        echo(record_line(record.total))
     if not covered:
         names = ", ".join(str(c.name) for c in certificates if not c.covered)
         console.print(f"opboost: the promise does not cover: {names}")
         raise typer.Exit(3)
+    check_release(config)
 
 
 def _print(certificates: list[ColumnCertificate]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -23,6 +23,9 @@ from rich.progress import (
 from rich.text import Text
 
 from opboost.errors import unseen, visible
+
+if TYPE_CHECKING:
+    from opboost.config.csv_format import CsvFormat
 
 
 class Format(StrEnum):
@@ -41,6 +44,29 @@ ConfigOption = Annotated[Path, typer.Option("--config", "-c", help="The TOML fil
 PlaintextOption = Annotated[
     bool, typer.Option(help="No TLS, names unproved: for trying things out on this machine.")
 ]
+
+
+SeparatorOption = Annotated[
+    str | None, typer.Option(help="CSV: what stands between fields, such as ';' or tab.")
+]
+EncodingOption = Annotated[
+    str | None, typer.Option(help="CSV: the encoding of the text, such as cp1252 or utf-16.")
+]
+DecimalOption = Annotated[
+    str | None, typer.Option(help="CSV: the decimal mark of numbers, '.' or ','.")
+]
+
+
+def csv_format(
+    separator: str | None, encoding: str | None, decimal: str | None, form: CsvFormat | None = None
+) -> CsvFormat:
+    """Return how CSV files are written: by the options, and else by the configuration."""
+    from opboost.config.csv_format import CsvFormat
+
+    form = form or CsvFormat()
+    return CsvFormat(
+        separator or form.separator, encoding or form.encoding, decimal or form.decimal
+    )
 
 
 class _Plain(Console):
@@ -67,6 +93,39 @@ def stdout() -> Console:
 def echo(text: object) -> None:
     """Print lines of data to standard output, with unseen characters spelt out."""
     typer.echo(visible(text, keep="\n"))
+
+
+def record_line(total: float) -> str:
+    """Return the last line of verbs that release something: what it reveals about one person.
+
+    >>> record_line(4.0)
+    "One person's record: at most 4."
+    """
+    if not math.isfinite(total):
+        return "One person's record: nothing is promised."
+    return f"One person's record: at most {total:.6g}."
+
+
+def check_release(config: Path, table: Path | None = None) -> None:
+    """Refuse a file with the words and the status with which ``opboost join`` would refuse it."""
+    from opboost.transport.feature.release_checks import check_file
+
+    for absent in check_file(config, table):
+        stderr().print(f"Not checked, because it is not there: {absent}.")
+
+
+def warn_of_total(total: float) -> None:
+    """Print a warning to standard error if a record total hides next to nothing."""
+    from opboost.promises import large_total_warning
+
+    if (warning := large_total_warning(total)) is not None:
+        stderr().print(warning)
+
+
+def echo_promise(promise: object) -> None:
+    """Print a promise column by column; its total is left for the last line of the verb."""
+    lines = str(promise).split("\n")
+    echo("\n".join(line for line in lines if not line.startswith("one person's record: ")))
 
 
 def print_json(value: Any) -> None:

@@ -1,9 +1,11 @@
-"""``opboost demo``: three parties as real processes, on data that ships with scikit-learn."""
+"""``opboost demo``: three parties as real processes, on 20,000 made-up people."""
 
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from contextlib import nullcontext
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,20 +13,57 @@ import typer
 from rich.progress import track
 from rich.table import Table
 
-from opboost.cli.common import Format, FormatOption, print_json, stderr, stdout
+from opboost.cli.common import (
+    Format,
+    FormatOption,
+    echo,
+    print_json,
+    record_line,
+    stderr,
+    stdout,
+)
+from opboost.errors import ConfigError
 
 if TYPE_CHECKING:
     from opboost.demo.mechanism_demo import Stop
-    from opboost.demo.three_parties import Demo
+    from opboost.demo.three_parties import Demo, Sent
     from opboost.grid import Domain
 
 _BARS = " ▁▂▃▄▅▆▇█"
 
 
+class Data(StrEnum):
+    """Which people the demo is about."""
+
+    people = "people"
+    breast_cancer = "breast-cancer"
+
+
 def demo(
-    epsilon: Annotated[float, typer.Option(help="Level a cell.")] = 0.64,
-    cells: Annotated[int, typer.Option(help="Cells of the grid.")] = 10,
+    record: Annotated[
+        float | None,
+        typer.Option(
+            help="The most revealed about one person, all parties together.  [default: 4]"
+        ),
+    ] = None,
+    data: Annotated[
+        Data, typer.Option(help="20,000 made-up people, or a small real table by ε per cell.")
+    ] = Data.people,
+    epsilon: Annotated[
+        float | None, typer.Option(help="With breast-cancer: level per cell.  [default: 0.64]")
+    ] = None,
+    cells: Annotated[
+        int | None, typer.Option(help="With breast-cancer: cells of the grid.  [default: 10]")
+    ] = None,
+    draws: Annotated[
+        int,
+        typer.Option(min=1, max=20, help="How often noise is drawn, to see how the score varies."),
+    ] = 3,
     out: Annotated[Path, typer.Option(help="Where pictures and the report go.")] = Path("demo-out"),
+    write_tables: Annotated[
+        Path | None,
+        typer.Option(help="Only write the made-up tables (CSV) and declarations (TOML) there."),
+    ] = None,
     mechanisms: Annotated[
         bool, typer.Option("--mechanisms", help="Every mechanism on one column instead.")
     ] = False,
@@ -39,63 +78,100 @@ def demo(
     \b
     Examples:
       opboost demo
-      opboost demo --epsilon 1.28 --cells 20 --out demo-out
+      opboost demo --record 2 --out demo-out
+      opboost demo --write-tables tables
+      opboost demo --data breast-cancer --epsilon 1.28 --cells 20
       opboost demo --mechanisms --seed 1
     """
+    from opboost.budgets.budget import checked_total
     from opboost.grid import Domain
     from opboost.promises import checked_epsilon
     from opboost.runtime.extras import needs_extra
 
-    grid = Domain(1, cells)
-    checked_epsilon("epsilon", epsilon)  # refuse bad levels before anything is started
+    by_cell = mechanisms or data is Data.breast_cancer
+    for name, value in (("epsilon", epsilon), ("cells", cells)):
+        if value is not None and not by_cell:
+            raise ConfigError(
+                f"--{name} goes with --data breast-cancer or --mechanisms. The made-up people "
+                "have a record total: --record 4."
+            )
+    if record is not None and by_cell:
+        raise ConfigError("--record is for the made-up people: leave --data and --mechanisms out.")
+    # Refuse bad levels before anything is started.
+    total = checked_total(4.0 if record is None else record)
+    level, grid = 0.64 if epsilon is None else epsilon, Domain(1, 10 if cells is None else cells)
+    checked_epsilon("epsilon", level)
     if mechanisms:
-        _tour(epsilon, grid, out, seed, format)
+        _tour(level, grid, out, seed, format)
+        return
+    if write_tables is not None:
+        from opboost.demo.made_up_people import write_tables as write
+
+        for path in write(write_tables, total):
+            echo(path)
         return
     console = stderr()
     with needs_extra("boost", "`opboost demo`"):
         from opboost.demo.demo_report import write_report
+        from opboost.demo.three_parties import breast_cancer, made_up
         from opboost.demo.three_parties import demo as run
 
     with (
         tempfile.TemporaryDirectory(prefix="opboost-demo-") as folder,
         console.status("three parties at work") if console.is_terminal else nullcontext(),
     ):
-        found = run(Path(folder), epsilon, cells)
-    report = write_report(found, out)
+        by_record = data is Data.people
+        scene = made_up(total) if by_record else breast_cancer(level, grid.size)
+        found = run(Path(folder), scene, draws)
+    console.print(f"Report: {write_report(found, out)}")
     if format is Format.json:
         print_json(found.as_dict())
     else:
         _print_federation(found)
-    console.print(f"Report: {report}")
 
 
 def _print_federation(found: Demo) -> None:
-    organisations = Table(title="Whom they have in common")
-    organisations.add_column("known to")
-    organisations.add_column("people", justify="right")
+    organisations = _table("Whom they have in common", ("known to", "people"))
     for name, count in found.aligned.people.items():
         organisations.add_row(name, f"{count:,}")
     organisations.add_row("all of them", f"{found.aligned.common:,}")
     organisations.caption = f"by private set intersection, {found.aligned.seconds:.1f} s"
     stdout().print(organisations)
-    sent = Table(title=f"What left each laboratory: {found.rows} people, over mutual TLS")
-    for title in ("party", "columns", "bytes", "ε a cell", "ε a person"):
-        sent.add_column(title, justify="left" if title == "party" else "right")
-    for s in found.sent:
-        figures = (s.columns, f"{s.bytes:,}", s.per_cell, s.per_person)
-        sent.add_row(s.party, *(f"{f:g}" if isinstance(f, float) else str(f) for f in figures))
-    sent.caption = (
-        f"all together at most ε = {found.per_person:g} about one person; "
-        "bytes with every message, certificate and receipt"
-    )
-    stdout().print(sent)
-    scores = Table(title="What it was worth")
-    scores.add_column("trained on")
-    scores.add_column("AUC on unseen rows", justify="right")
+    for sent in found.sent:
+        stdout().print(_plan(sent))
+    scores = _table("What it was worth", ("trained on", "AUC on unseen rows"))
     for way, value in found.auc.items():
         scores.add_row(way, f"{value:.4f}")
     scores.caption = f"three processes, {found.seconds:.1f} s from start to model"
     stdout().print(scores)
+    if found.redrawn:
+        drawn = [found.auc["federated"], *found.redrawn]
+        echo(
+            f"Over {len(drawn)} draws of the noise the federated AUC lies from {min(drawn):.4f} to "
+            f"{max(drawn):.4f}."
+        )
+    parties = ", ".join(f"{s.party} {s.per_person:g}" for s in found.sent)
+    echo(f"{parties}: levels add up over parties.")
+    if found.score_line:
+        echo(found.score_line)
+    echo(record_line(found.per_person))
+
+
+def _plan(sent: Sent) -> Table:
+    titles = ("column", "mechanism", "cells", "level if sent", "sent by")
+    table = _table(f"What {sent.party} sends about one person", titles, left=2)
+    for c in sent.plan:
+        share = c.sent_by
+        table.add_row(str(c.name), c.mechanism, str(c.cells), f"{c.level:.4g}", share)
+    table.caption = f"{sent.bytes:,} bytes, with every message, certificate and receipt"
+    return table
+
+
+def _table(title: str, columns: Sequence[str], left: int = 1) -> Table:
+    table = Table(title=title)
+    for number, name in enumerate(columns):
+        table.add_column(name, justify="left" if number < left else "right")
+    return table
 
 
 def _tour(epsilon: float, grid: Domain, out: Path, seed: int | None, format: Format) -> None:

@@ -18,7 +18,9 @@ from opboost.cli.common import (
     NewLedgerOption,
     bytes_progress,
     echo,
+    echo_promise,
     print_json,
+    record_line,
     stderr,
     steps_progress,
 )
@@ -58,6 +60,10 @@ def desensitize(
     to: Annotated[
         str, typer.Option(help="Who will get the file; recorded in the ledger.")
     ] = "unnamed recipient",
+    weights: Annotated[
+        Path | None,
+        typer.Option(help="JSON with a weight per column, as a pilot told: who sends what."),
+    ] = None,
     new_ledger: NewLedgerOption = False,
     format: FormatOption = Format.text,
 ) -> None:
@@ -72,15 +78,18 @@ def desensitize(
       opboost desensitize people.csv -c b.toml -o released.csv
       opboost desensitize tables/ -c shop.toml -o released/ --to bank
       opboost desensitize tables/ -c shop.toml -o released/ --engine local
+      opboost desensitize tables/ -c shop.toml -o released/ --engine local --weights weights.json
       opboost desensitize people.csv -c b.toml -o trial.parquet --seed 1
     """
     from opboost.config import load
     from opboost.config.columns_file import validated
-    from opboost.config.toml_files import read
+    from opboost.config.toml_files import read, read_weights
     from opboost.ledger.renewal import over_time
     from opboost.promises import NoGuarantee
 
     plan = load(config)
+    if weights is not None:
+        plan = plan.weighted(read_weights(weights), weights.name)
     sections = validated(read(config), config.name)
     ids = sections.align.ids()
     if sections.ledger is not None and seed is not None:
@@ -114,7 +123,7 @@ def desensitize(
             }
         )
     else:
-        echo(str(promise))
+        echo_promise(promise)
     console = stderr()
     if done.remark:
         console.print(done.remark)
@@ -123,6 +132,8 @@ def desensitize(
     if clamped:
         listed = ", ".join(f"{name} {n:,}" for name, n in clamped.items())
         console.print(f"Clamped to their bounds (known to you alone): {listed}")
+    if format is Format.text:
+        echo(record_line(promise.total))
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,8 @@ def doctor(
 ) -> None:
     """Look at versions, AES, threads, disk and, with -c, a party's file and certificates.
 
-    Writes nothing and calls nobody.  Exit status 1 if something is wrong; warnings are no failure.
+    Writes nothing and calls nobody.  If something is wrong, the exit status is the one with which
+    the job itself would fail; warnings are no failure.
 
     \b
     Examples:
@@ -36,7 +37,8 @@ def doctor(
     found = list(examine_machine(folder))
     if config is not None:
         found += examine_party(config)
-    wrong = sum(f.state is State.wrong for f in found)
+    failed = [f for f in found if f.state is State.wrong]
+    wrong = len(failed)
     if format is Format.json:
         print_json({"well": not wrong, "findings": [asdict(f) for f in found]})
     else:
@@ -45,7 +47,7 @@ def doctor(
         stderr().print("Certificates and folders: opboost doctor -c FILE, with a party's file.")
     if wrong:
         stderr().print(f"opboost: {wrong} thing{'s are' if wrong > 1 else ' is'} wrong.")
-        raise typer.Exit(1)
+        raise typer.Exit(next((f.exit_status for f in failed if f.exit_status != 1), 1))
 
 
 def _print(found: list[Finding]) -> None:

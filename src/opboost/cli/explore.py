@@ -1,4 +1,4 @@
-"""``opboost explore``: local web pages to choose a mechanism by looking, and to watch a job."""
+"""``opboost explore``: local web pages to plan a record total, and to watch a job."""
 
 from __future__ import annotations
 
@@ -14,6 +14,10 @@ def explore(
     table: Annotated[
         Path | None, typer.Argument(help="A table to try models on; its columns are listed.")
     ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", "-c", help="TOML file with [columns]: plan these columns."),
+    ] = None,
     ledger: Annotated[
         Path | None,
         typer.Option(help="TOML file with [ledger]: show what is left of the budget."),
@@ -27,13 +31,14 @@ def explore(
     ] = True,
     format: FormatOption = Format.text,
 ) -> None:
-    """Open a local page: see what a mechanism does, what it costs, what it leaves of a model.
+    """Open a local page: state a record total and see its plan, or choose a mechanism by ε.
 
     Only this machine is served, under an address that holds a random token.
 
     \b
     Examples:
       opboost explore
+      opboost explore -c b.toml
       opboost explore people.csv --ledger shop.toml
       opboost explore --job state --no-open
     """
@@ -55,4 +60,4 @@ def explore(
 
             webbrowser.open(address)
 
-    serve(Site.of(table, ledger, job), port=port, opened=opened)
+    serve(Site.of(table, ledger, job, config), port=port, opened=opened)

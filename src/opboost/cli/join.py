@@ -13,9 +13,12 @@ from opboost.cli.common import (
     NewLedgerOption,
     PlaintextOption,
     echo,
+    echo_promise,
     print_json,
+    record_line,
     stderr,
     steps_progress,
+    warn_of_total,
 )
 
 
@@ -43,6 +46,7 @@ def join(
 
     console = stderr()
     found = load_feature(config)
+    warn_of_total(found.plan.total)  # before anything is released
     with steps_progress() as progress:
         manifest = run(
             found,
@@ -56,8 +60,9 @@ def join(
     if format is Format.json:
         print_json(manifest)
         return
-    echo(manifest["guarantee"])
+    echo_promise(manifest["guarantee"])
     echo(
         f"{manifest['party']}: {manifest['phase']}, {manifest['columns']} columns of "
         f"{manifest['rows']:,} rows in {manifest['bytes']:,} bytes"
     )
+    echo(record_line(manifest["total"]))

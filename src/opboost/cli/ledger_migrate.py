@@ -13,6 +13,7 @@ from opboost.errors import ColumnError, ConfigError
 
 if TYPE_CHECKING:
     from opboost.columns.row_ids import Spelling
+    from opboost.config.csv_format import CsvFormat
     from opboost.ledger.migrated_runs import Ids
 
 
@@ -62,7 +63,7 @@ def migrate(
     done = run(
         Path(section.folder),
         Path(section.key),
-        _ids(tables, names, spelling),
+        _ids(tables, names, spelling, sections.data.form()),
         spelling=spelling,
         changed=section.changed or "keep",
         leave_out_unknown=leave_out_unknown,
@@ -83,7 +84,9 @@ def migrate(
     )
 
 
-def _ids(tables: Sequence[Path], names: Sequence[str], spelling: Spelling) -> Iterator[Ids]:
+def _ids(
+    tables: Sequence[Path], names: Sequence[str], spelling: Spelling, form: CsvFormat
+) -> Iterator[Ids]:
     """The IDs of some tables: as version 0.1 spelt them, and as the new ledger does."""
     import pyarrow as pa
 
@@ -93,12 +96,12 @@ def _ids(tables: Sequence[Path], names: Sequence[str], spelling: Spelling) -> It
 
     trimmed = Normalisation(trim=True, case="keep", unicode="none")
     for file in [file for table in tables for file in table_files(table)]:
-        there = column_names(file)
+        there = column_names(file, form)
         for name in names:
             if name not in there:
                 raise ColumnError(name, f"is not in {file.name}", hint=f"It has {there}.")
         seen = 0
-        for piece in pieces(file, columns=names):
+        for piece in pieces(file, columns=names, form=form):
             then = id_bytes(
                 [trimmed.column(piece.column(name).to_pylist()) for name in names], names, seen
             )

@@ -40,6 +40,12 @@ def print_summary(found: Mapping[str, Any]) -> None:
             rows, new, known = (f"{line.get(k) or 0:,}" for k in _COUNTS)
             _print(f"{rows} rows, {new} new cells, {known} known cells", _INDENT)
     _print_spent("Spent on one person at most", found["spent"])
+    if (record := found["record"]) is not None:
+        _print(
+            f"Record total of this period: {record['total']:g} per person, over all jobs; each "
+            f"sends {record['columns_per_row']} of {len(record['columns'])} columns (plan fixed by "
+            f"entry {record['entry']})"
+        )
     if any(period["changed"] == "redraw" for period in found["periods"]):
         _print("No bound over time: changed values are drawn anew; two releases show who changed.")
     _print(f"The most revealed about one person in all: {_total(found['spent'][-1])}")

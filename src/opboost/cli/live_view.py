@@ -15,6 +15,14 @@ if TYPE_CHECKING:
     from opboost.config.job_file import Job
 
 
+REFUSALS = {
+    "cap": "a cap on what is spent on a person",
+    "declaration": "its declaration of columns",
+    "rows": "the rows of its table",
+}
+"""The kinds of reason for which a party refuses, in words."""
+
+
 class LiveView:
     """A table of the parties that is redrawn while the job goes on; silent without a terminal."""
 
@@ -22,6 +30,7 @@ class LiveView:
         self._console = console
         self._live = Live(console=console, transient=True) if console.is_terminal else None
         self.drawn = False
+        self._refusals: dict[str, str] = {}
 
     def __enter__(self) -> LiveView:
         if self._live:
@@ -41,8 +50,20 @@ class LiveView:
         """Draw where the job stands."""
         end_if_requested()
         self.drawn = True
+        self._tell_refusals(where)
         if self._live:
             self._live.update(table_of(where))
+
+    def _tell_refusals(self, where: dict[str, Any]) -> None:
+        """Say once, also without a terminal, that a party refuses to release."""
+        refusals = {name: party["refusal"] for name, party in where["parties"].items()}
+        for name, reason in refusals.items():
+            if reason and self._refusals.get(name) != reason:
+                self._console.print(
+                    f"{name} refuses to release ({REFUSALS[reason]}). Its own message says more. "
+                    "This job goes on when it has corrected that and joins again."
+                )
+        self._refusals = refusals
 
 
 def table_of(where: dict[str, Any]) -> Table:
@@ -53,5 +74,6 @@ def table_of(where: dict[str, Any]) -> Table:
     for name, party in where["parties"].items():
         done = f"{party['columns']} of {party['columns_due'] or '?'}"
         bar = ProgressBar(total=1.0, completed=party["aligned"], width=20)
-        table.add_row(name, party["phase"], bar, done, f"{party['bytes']:,}")
+        phase = f"{party['phase']}: {party['refusal']}" if party["refusal"] else party["phase"]
+        table.add_row(name, phase, bar, done, f"{party['bytes']:,}")
     return table

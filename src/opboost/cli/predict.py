@@ -5,17 +5,36 @@ from __future__ import annotations
 import sys
 from contextlib import ExitStack
 from dataclasses import replace
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from opboost.cli.common import Format, FormatOption, PlaintextOption, print_json, stderr
+from opboost.cli.common import (
+    DecimalOption,
+    EncodingOption,
+    Format,
+    FormatOption,
+    PlaintextOption,
+    SeparatorOption,
+    csv_format,
+    print_json,
+    record_line,
+    stderr,
+)
 from opboost.cli.live_view import LiveView
 from opboost.errors import ConfigError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+class Release(StrEnum):
+    """What peers release of the rows that are predicted."""
+
+    columns = "columns"
+    score = "score"
 
 
 def predict(
@@ -27,16 +46,30 @@ def predict(
     desensitize: Annotated[
         bool, typer.Option(help="Desensitise the private columns before predicting.")
     ] = False,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(help="Column of the table to write beside the predictions, such as an ID."),
+    ] = None,
+    unknown: Annotated[
+        Literal["refuse", "missing"],
+        typer.Option(help="Categories that a private column's declaration does not list."),
+    ] = "refuse",
     with_peers: Annotated[
         bool, typer.Option("--with-peers", help="Feature parties hold the private columns.")
     ] = False,
     config: Annotated[
         Path | None, typer.Option("--config", "-c", help="With peers: the label party's TOML file.")
     ] = None,
+    release: Annotated[
+        Release, typer.Option(help="With peers: what they release, columns or a score.")
+    ] = Release.columns,
     again: Annotated[
         bool, typer.Option("--again", help="With peers: begin a new run of a job.")
     ] = False,
     insecure_plaintext_on_loopback: PlaintextOption = False,
+    separator: SeparatorOption = None,
+    encoding: EncodingOption = None,
+    decimal: DecimalOption = None,
     format: FormatOption = Format.text,
 ) -> None:
     """Predict for the rows of a table: CSV to standard output, or a file.
@@ -44,35 +77,80 @@ def predict(
     \b
     Examples:
       opboost predict m.opboost new.csv
+      opboost predict m.opboost new.csv --keep customer -o answers.csv
+      opboost predict m.opboost new.csv --unknown missing -o answers.csv
       opboost predict m.opboost new.csv --desensitize --out answers.csv
       opboost predict m.opboost new.csv --with-peers -c bank-predict.toml -o answers.csv
+      opboost predict m.opboost new.csv --with-peers -c bank-predict.toml --release score
     """
     from opboost.files.write_tables import check_new
 
     if out is not None:
         check_new(out)  # before anybody has worked for it
     if not with_peers:
-        if config is not None or again or insecure_plaintext_on_loopback:
-            raise ConfigError("-c, --again and plaintext have a meaning with --with-peers only.")
+        asked = config is not None or again or insecure_plaintext_on_loopback
+        if asked or release is Release.score:
+            raise ConfigError(
+                "-c, --release score, --again and plaintext have a meaning with --with-peers only."
+            )
         from opboost.estimators import load
         from opboost.files.train_and_predict import predict as run
+        from opboost.files.train_and_predict import score_of
 
-        _give(run(load(model), table, desensitize=desensitize), out, format)
+        estimator = load(model)
+        form = csv_format(separator, encoding, decimal)
+        predicted = run(
+            estimator,
+            table,
+            desensitize=desensitize,
+            form=form,
+            keep=keep or (),
+            unknown=_say_unknown if unknown == "missing" else None,
+        )
+        _give(predicted, out, format)
+        if (said := score_of(estimator, table, predicted, form)) is not None:
+            stderr().print(said)
+        stderr().print(
+            record_line(estimator.guarantee_.total)
+            if desensitize
+            else f"{record_line(0.0)} Nothing was released: the rows stay here."
+        )
         return
     if config is None:
         raise ConfigError("--with-peers needs -c: the file with which the label party serves.")
     if desensitize:
         raise ConfigError("--desensitize is for one machine: peers desensitise their own columns.")
-    found, manifest = _with_peers(model, table, config, again, insecure_plaintext_on_loopback)
+    if keep:
+        raise ConfigError("--keep is for one machine: with peers the output has the IDs already.")
+    if unknown != "refuse":
+        raise ConfigError("--unknown is for one machine: peers check the columns that they hold.")
+    if separator or encoding or decimal:
+        raise ConfigError(
+            f"With peers, {config.name} says how CSV files are written: under [data] there."
+        )
+    found, manifest = _with_peers(
+        model, table, config, release, again, insecure_plaintext_on_loopback
+    )
     _give(found, out, format)
     if out is not None and format is Format.json:
         print_json(manifest)
+    if "score_line" in manifest:
+        stderr().print(manifest["score_line"])
     if manifest["left_out"]:
         stderr().print(left_out(manifest))
+    stderr().print(record_line(manifest["total"]))
+
+
+def _say_unknown(counts: dict[str, int]) -> None:
+    """Say how many values of which columns count as missing, never which values."""
+    by_column = "".join(f", {name}: {count:,}" for name, count in counts.items())
+    total = sum(counts.values())
+    noun = "value" if total == 1 else "values"
+    stderr().print(f"Unknown categories that count as missing: {total:,} {noun}{by_column}.")
 
 
 def _with_peers(
-    model: Path, table: Path, config: Path, again: bool, plaintext: bool
+    model: Path, table: Path, config: Path, release: Release, again: bool, plaintext: bool
 ) -> tuple[pa.Table, dict[str, Any]]:
     from opboost.transport.label.label_server_process import LabelServerProcess
 
@@ -88,6 +166,7 @@ def _with_peers(
             found,
             model,
             label_server,
+            release=release.value,
             insecure_plaintext=plaintext,
             again=again,
             watch=board.update,

@@ -14,7 +14,9 @@ from opboost.cli.common import (
     FormatOption,
     PlaintextOption,
     echo,
+    echo_promise,
     print_json,
+    record_line,
     stderr,
     stdout,
 )
@@ -74,10 +76,14 @@ def serve(
             f"Job {manifest['job']} was finished at {manifest['finished']}; this is its manifest. "
             "A new run of it: --again."
         )
-    echo(manifest["guarantee"])
+    echo_promise(manifest["guarantee"])
     for name, party in manifest["parties"].items():
         echo(f"{name}: {party['columns']} columns, {party['bytes']:,} bytes")
     console.print(f"-> {found.model} ({manifest['seconds']:.1f} s)")
+    if "score_line" in manifest:
+        echo(manifest["score_line"])
+    if "total" in manifest:  # jobs of version 0.1 did not note it
+        echo(record_line(manifest["total"]))
 
 
 def _status(config: Path) -> dict[str, Any]:

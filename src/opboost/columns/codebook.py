@@ -107,10 +107,25 @@ class CodedColumn:
             raise PrivacyError("The codebook of this column is withheld.")
         return self.book.decode(self.codes)
 
-    def where(self, rows: BoolArray) -> CodedColumn:
+    def where(self, rows: BoolArray | IntArray | slice) -> CodedColumn:
         """Some of the rows."""
         missing = None if self.missing is None else self.missing[rows]
         return CodedColumn(self.codes[rows], self.book, missing)
+
+    def dense(self) -> CodedColumn:
+        """The same values, with a codebook of those that occur.
+
+        >>> column = CodedColumn(np.array([3, 0, 3]), Codebook(np.array([2, 4, 6, 8])))
+        >>> column.dense().codes.tolist(), column.dense().book.values.tolist()
+        ([1, 0, 1], [2, 8])
+        """
+        there = slice(None) if self.missing is None else ~self.missing
+        found, present = numbered(self.codes[there])
+        if self.book is None or not found.size:
+            return self
+        codes = np.zeros(len(self.codes), dtype=present.dtype)
+        codes[there] = present
+        return CodedColumn(codes, Codebook(self.book.values[found]), self.missing)
 
 
 PIECE_ROWS = 2**20

@@ -25,6 +25,33 @@ def column_to_dict(column: PrivateColumn) -> dict[str, Any]:
     }
 
 
+def declared_difference(column: PrivateColumn, known: PrivateColumn) -> tuple[str, str, str] | None:
+    """What is declared otherwise about a column: the part, as it is here, and as it was known.
+
+    >>> import opboost as op
+    >>> grid = op.Domain(1, 10)
+    >>> age = op.PrivateColumn("age", op.NumericMapping(grid, (0, 99)), op.ClampMap(grid, 0.5))
+    >>> again = op.PrivateColumn("age", op.NumericMapping(grid, (0, 99)), op.ClampMap(grid, 1.0))
+    >>> declared_difference(again, age)[0], declared_difference(age, age)
+    ('mechanism', None)
+    """
+    here, there = column_to_dict(column), column_to_dict(known)
+    for part in ("mechanism", "mapping", "missing"):
+        if part == "missing":
+            differs = column.flagged() != known.flagged()
+        else:  # a gap's nan is not equal to itself
+            differs = here[part] != there[part] and _told(here[part]) != _told(there[part])
+        if differs:
+            return part, _told(here[part]), _told(there[part])
+    return None
+
+
+def _told(spec: Any) -> str:
+    if not isinstance(spec, dict):
+        return "none"
+    return ", ".join(f"{key} {value}" for key, value in spec.items())
+
+
 def column_from_dict(spec: dict[str, Any]) -> PrivateColumn:
     """The private column that a dict describes; a bad one is refused."""
     try:
@@ -49,7 +76,8 @@ def _mapping_to_dict(mapping: NumericMapping | OrdinalMapping | None) -> dict[st
         return {"grid": grid, "order": list(mapping.order.categories)}
     scale = mapping.scale if isinstance(mapping.scale, str) else list(mapping.scale)
     bounds = list(mapping.bounds)
-    return {"grid": grid, "bounds": bounds, "scale": scale, "mapping": mapping.mapping}
+    spec = {"grid": grid, "bounds": bounds, "scale": scale, "mapping": mapping.mapping}
+    return spec if mapping.unit is None else {**spec, "unit": mapping.unit}
 
 
 def _mapping_from_dict(spec: dict[str, Any] | None) -> NumericMapping | OrdinalMapping | None:
@@ -59,20 +87,20 @@ def _mapping_from_dict(spec: dict[str, Any] | None) -> NumericMapping | OrdinalM
     if "order" in spec:
         return OrdinalMapping(grid, Ordered(spec["order"]))
     scale: Any = spec["scale"] if isinstance(spec["scale"], str) else tuple(spec["scale"])
-    return NumericMapping(grid, tuple(spec["bounds"]), scale, spec["mapping"])
+    return NumericMapping(grid, tuple(spec["bounds"]), scale, spec["mapping"], spec.get("unit"))
 
 
 def _missing_to_dict(missing: Any) -> dict[str, Any]:
     if isinstance(missing, Flag):
         return {"policy": "flag", "eps_missing": missing.eps_missing, "constant": missing.constant}
-    if isinstance(missing, str) and missing == "raise":
-        return {"policy": "raise"}
+    if isinstance(missing, str) and missing in ("raise", "symbol"):
+        return {"policy": missing}
     return {"policy": "constant", "constant": missing}
 
 
 def _missing_from_dict(spec: dict[str, Any]) -> Any:
-    if spec["policy"] == "raise":
-        return "raise"
+    if spec["policy"] in ("raise", "symbol"):
+        return spec["policy"]
     if spec["policy"] == "flag":
         return Flag(spec["eps_missing"], spec["constant"])
     return spec["constant"]

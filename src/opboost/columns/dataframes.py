@@ -29,7 +29,11 @@ class OutColumn:
 
 
 def is_frame(table: object) -> bool:
-    """Whether this is a table with named columns (pandas, polars, Arrow, ...)."""
+    """Whether this is a table with named columns (pandas, polars, Arrow, ...); not a lazy one."""
+    if nw.dependencies.is_polars_lazyframe(table):
+        raise DataError(
+            "A polars LazyFrame holds no rows yet", hint="Give the table itself: X.collect()."
+        )
     try:
         return isinstance(nw.from_native(table, eager_only=True, pass_through=True), nw.DataFrame)
     except nw.exceptions.DuplicateError as error:
@@ -89,13 +93,17 @@ class Encoded:
         return len(self.codes)
 
 
+def arrow_column(table: Any, name: Hashable) -> Any:
+    """One column of a table with named columns as an Arrow array."""
+    arrow = _series(table, name).to_arrow()
+    return arrow.combine_chunks() if hasattr(arrow, "combine_chunks") else arrow
+
+
 def categories(table: Any, name: Hashable) -> Encoded:
     """One column as categories: each distinct value once, and which of them a row holds."""
     if not is_frame(table):
         return encode(np.asarray(column(table, name), dtype=object))
-    arrow = _series(table, name).to_arrow()
-    if hasattr(arrow, "combine_chunks"):
-        arrow = arrow.combine_chunks()
+    arrow = arrow_column(table, name)
     try:
         encoded = arrow if hasattr(arrow, "dictionary") else arrow.dictionary_encode()
     except NotImplementedError:
@@ -205,6 +213,21 @@ def _without_hidden(values: Any) -> Any:
 
     missing = np.asarray(values.is_null().to_numpy(zero_copy_only=False))
     return values.drop_null().take(pa.array(np.cumsum(~missing) - 1, mask=missing))
+
+
+def table_like(table: Any, columns: dict[str, np.ndarray[Any, Any]]) -> Any:
+    """A table of new columns, of the kind of ``table``; pandas for an array.
+
+    >>> import pandas as pd
+    >>> people = pd.DataFrame({"age": [23, 71]}, index=["ann", "bob"])
+    >>> table_like(people, {"adult": np.array([1, 1])}).index.tolist()
+    ['ann', 'bob']
+    """
+    if not is_frame(table):
+        return nw.from_dict(columns, backend="pandas").to_native()
+    frame = nw.from_native(table, eager_only=True)
+    made = nw.from_dict(columns, backend=frame.implementation).to_native()
+    return made.set_axis(table.index) if frame.implementation.is_pandas_like() else made
 
 
 def rows_of(table: Any, rows: slice | IntArray) -> Any:

@@ -15,10 +15,20 @@ import numpy as np
 
 from opboost._typing import BoolArray, FloatArray, IntArray
 from opboost.columns.dataframes import Encoded, OutColumn, as_numbers, categories, column
+from opboost.columns.date_columns import as_days
 from opboost.errors import ColumnError, DataError, ParameterError
 from opboost.grid import NumericMapping, OrdinalMapping
+from opboost.grid.dates import day_number, is_date
 from opboost.grid.ordinal_mapping import code_positions
-from opboost.mechanisms import Mechanism, RandomizedResponse, UnaryEncoding, WithMissing
+from opboost.mechanisms import (
+    GapMechanism,
+    Mechanism,
+    NominalMechanism,
+    RandomizedResponse,
+    WindowMap,
+    WindowWithMissing,
+    WithMissing,
+)
 from opboost.promises import Guarantee, checked_epsilon
 from opboost.randomness.streams import KeyedRng, Rng, SeededRng, row_keys
 
@@ -38,6 +48,8 @@ class Flag:
     constant: Any
 
     def __post_init__(self) -> None:
+        if is_date(self.constant):
+            object.__setattr__(self, "constant", day_number(self.constant))
         object.__setattr__(self, "eps_missing", checked_epsilon("eps_missing", self.eps_missing))
 
 
@@ -59,12 +71,13 @@ class Prepared:
 class PrivateColumn:
     """What is declared about one private column.
 
-    ``missing`` is ``"raise"``, a public constant that stands in for gaps, or a :class:`Flag`.
+    ``missing`` is ``"raise"``, a public constant that stands in for gaps, a :class:`Flag`, or
+    ``"symbol"``: a gap is one more symbol of a Window-map, at no extra cost.
     """
 
     name: Hashable
     mapping: NumericMapping | OrdinalMapping | None
-    mechanism: Mechanism | UnaryEncoding
+    mechanism: Mechanism | NominalMechanism
     outside: Literal["clamp", "raise"] = "clamp"
     missing: Any = "raise"
 
@@ -73,17 +86,32 @@ class PrivateColumn:
             raise ColumnError(
                 self.name, f"has outside={self.outside!r}", hint="Write 'clamp' or 'raise'."
             )
-        if isinstance(self.missing, Flag) and isinstance(self.mechanism, UnaryEncoding):
+        if is_date(self.missing):
+            object.__setattr__(self, "missing", day_number(self.missing))
+        reports_gaps = isinstance(self.missing, Flag) or self._is_symbol
+        if reports_gaps and isinstance(self.mechanism, NominalMechanism):
             raise ColumnError(
                 self.name,
                 "is nominal, where a gap is a category of its own",
-                hint="Declare a category for it instead of a flag: None, in TOML nan.",
+                hint="Declare a category for it instead of a flag or symbol: None, in TOML nan.",
+            )
+        if self._is_symbol and not isinstance(self.mechanism, WindowMap):
+            raise ColumnError(
+                self.name,
+                "has missing='symbol', which only a Window-map knows",
+                detail=f"its mechanism is {type(self.mechanism).__name__}",
+                hint='Use op.WindowMap(...), in TOML mechanism = { kind = "window-map", '
+                "total = 4.0 }, or missing=op.Flag(eps_missing=..., constant=...).",
             )
         self._constant()  # refuse a constant that has no cell now, not with the first gap
 
+    @property
+    def _is_symbol(self) -> bool:
+        return isinstance(self.missing, str) and self.missing == "symbol"
+
     def release_names(self) -> list[Hashable]:
         """The columns that come out: one, or one a category for unary encoding."""
-        if isinstance(self.mechanism, UnaryEncoding):
+        if isinstance(self.mechanism, NominalMechanism):
             return [f"{self.name}={category}" for category in self.mechanism.categories]
         return [self.name]
 
@@ -120,7 +148,7 @@ class PrivateColumn:
         """
         try:
             if isinstance(self.mapping, NumericMapping):
-                return self._prepare_numbers(column(table, self.name), self.mapping, first_row)
+                return self._prepare_numbers(table, self.mapping, first_row)
             return self._prepare_categories(categories(table, self.name), first_row)
         except ColumnError:
             raise
@@ -128,7 +156,7 @@ class PrivateColumn:
             raise ColumnError.of(self.name, error) from None
 
     def states(self, prepared: Prepared) -> IntArray:
-        """A number for what a row's draw depends on: its cell, or that a flagged one is missing."""
+        """A number for what a row's draw depends on: its cell, or that it is missing."""
         states = prepared.cells.astype(np.int64) << 1
         if self.flagged() is not None:
             states = np.where(prepared.missing, 1, states)
@@ -138,7 +166,7 @@ class PrivateColumn:
         """Desensitise once; a seeded generator gives a row noise by its value, not by its place."""
         if isinstance(rng, SeededRng):
             rng = KeyedRng(rng.child(self.name), row_keys(prepared.raw))
-        if isinstance(self.mechanism, UnaryEncoding):
+        if isinstance(self.mechanism, NominalMechanism):
             bits = self.mechanism.sample_positions(prepared.cells, rng)
             names = self.release_names()
             return [OutColumn(name, bits[:, j]) for j, name in enumerate(names)]
@@ -148,10 +176,12 @@ class PrivateColumn:
         drawn, reported = flagged.sample(prepared.cells, prepared.missing, rng)
         return [OutColumn(self.name, drawn, reported)]
 
-    def _prepare_numbers(
-        self, values: np.ndarray[Any, Any], mapping: NumericMapping, first_row: int
-    ) -> Prepared:
-        raw = as_numbers(self.name, values, first_row).astype(np.float64, copy=False)
+    def _prepare_numbers(self, table: Any, mapping: NumericMapping, first_row: int) -> Prepared:
+        if mapping.unit is not None:
+            raw = as_days(table, self.name, first_row)
+        else:
+            numbers = as_numbers(self.name, column(table, self.name), first_row)
+            raw = numbers.astype(np.float64, copy=False)
         cells, gaps, infinite, outside = mapping.scan(raw)
         if infinite:
             row = int(np.argmax(np.isinf(raw)))
@@ -180,7 +210,7 @@ class PrivateColumn:
         return Prepared(mapping.to_grid(filled), missing, outside, filled)
 
     def _prepare_categories(self, rows: Encoded, first_row: int) -> Prepared:
-        declared = self._categories()
+        declared = self.categories
         missing = rows.codes < 0
         values, codes = rows.values, rows.codes
         if missing.any():
@@ -195,11 +225,20 @@ class PrivateColumn:
         domain = self.mapping.domain
         return Prepared((positions + domain.L).astype(domain.dtype()), missing, 0, positions)
 
-    def _categories(self) -> tuple[Hashable, ...]:
+    @property
+    def categories(self) -> tuple[Hashable, ...]:
+        """The declared categories, None for a gap among them; a column of numbers has none."""
         if isinstance(self.mapping, OrdinalMapping):
             return self.mapping.order.categories
-        assert isinstance(self.mechanism, UnaryEncoding)
+        assert isinstance(self.mechanism, NominalMechanism)
         return self.mechanism.categories
+
+    @property
+    def takes_gaps(self) -> bool:
+        """Whether a row may have no value here: a policy for gaps, or a category for them."""
+        if not (isinstance(self.missing, str) and self.missing == "raise"):
+            return True
+        return not isinstance(self.mapping, NumericMapping) and None in self.categories
 
     def _filling(self, missing: BoolArray, first_row: int) -> Any:
         """What stands in for a gap; refused where the policy is to raise."""
@@ -209,16 +248,37 @@ class PrivateColumn:
                 "has missing values (NaN or null)",
                 detail=f"{_share(int(missing.sum()), missing.size, first_row)}, "
                 f"first: row {first_row + int(np.argmax(missing))}",
-                hint="Fill them, or choose a public constant (missing=...) or a flag: "
-                'missing=op.Flag(eps_missing=..., constant=...), in TOML missing = "flag" with '
-                "eps_missing and missing_constant.",
+                hint=self._gap_advice(),
                 row=first_row + int(np.argmax(missing)),
             )
+        if self._is_symbol:  # no draw depends on it
+            if isinstance(self.mapping, NumericMapping):
+                return self.mapping.bounds[0]
+            return self.categories[0]
         return self.missing.constant if isinstance(self.missing, Flag) else self.missing
+
+    def _gap_advice(self) -> str:
+        """What to declare about gaps; first what costs nothing extra."""
+        symbol = 'Write missing = "symbol" in TOML, missing="symbol" in Python'
+        if isinstance(self.mechanism, WindowMap):
+            return (
+                f"{symbol}: a gap is then one more value, at no extra cost. Or fill them, or "
+                "choose a public constant (missing=...)."
+            )
+        if not self.has_order:
+            return (
+                f"{symbol}, under a record budget. Without one declare a category for gaps (nan in "
+                "TOML, None in Python), fill them, or choose a declared category (missing=...)."
+            )
+        return (
+            "Fill them, or choose a public constant (missing=...) or a flag: "
+            'missing=op.Flag(eps_missing=..., constant=...), in TOML missing = "flag" with '
+            "eps_missing and missing_constant."
+        )
 
     def _constant(self) -> int | None:
         """The cell of the public constant, where the policy has one."""
-        if isinstance(self.missing, str) and self.missing == "raise":
+        if self._is_symbol or (isinstance(self.missing, str) and self.missing == "raise"):
             return None
         constant = self.missing.constant if isinstance(self.missing, Flag) else self.missing
         if isinstance(self.mapping, NumericMapping):
@@ -230,20 +290,27 @@ class PrivateColumn:
                     hint="Write 'raise', a number, or op.Flag(eps_missing=1.0, constant=...).",
                 )
             return int(self.mapping.to_grid([constant])[0])
-        if constant not in self._categories():
+        if constant not in self.categories:
             raise ColumnError(
                 self.name,
                 "needs one of its categories for missing values",
                 detail=f"got {constant!r}",
-                hint=f"Declared are {', '.join(map(repr, self._categories()))}.",
+                hint=f"Declared are {', '.join(map(repr, self.categories))}.",
             )
-        return self._categories().index(constant) + (
+        return self.categories.index(constant) + (
             self.mapping.domain.L if self.mapping is not None else 0
         )
 
-    def flagged(self) -> WithMissing | None:
-        """The mechanism with its flag for missing values, where the policy is a flag."""
-        if not isinstance(self.missing, Flag) or isinstance(self.mechanism, UnaryEncoding):
+    def cell_of_gaps(self) -> int | None:
+        """The cell that a missing value counts as; None where gaps are refused or reported."""
+        return None if self.flagged() is not None else self._constant()
+
+    def flagged(self) -> GapMechanism | None:
+        """The mechanism that reports gaps, where the policy is a flag or a symbol."""
+        if self._is_symbol:
+            assert isinstance(self.mechanism, WindowMap)
+            return WindowWithMissing(self.mechanism)
+        if not isinstance(self.missing, Flag) or isinstance(self.mechanism, NominalMechanism):
             return None
         constant = self._constant()
         assert constant is not None

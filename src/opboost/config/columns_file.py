@@ -1,13 +1,8 @@
 """The configuration of a party's columns: TOML, keyed by column name.
 
 ```toml
-[grid]                 # default 1..10; [columns.NAME.grid] overrides
-lower = 1
-upper = 10
-
-[mechanism]            # default for all columns; [columns.NAME.mechanism] overrides
-kind = "clamp-map"
-epsilon = 0.64
+[budget]
+record = 4.0           # the most that is revealed about one person; chooses mechanisms and grids
 
 [columns.age]
 bounds = [17, 90]      # declared, public; never computed from the data
@@ -19,21 +14,35 @@ categories = ["north", "south", "east"]
 public = ["region"]    # leaves as it is
 drop = ["name"]        # does not leave
 ```
+
+In place of a record budget, ``[mechanism]`` (and ``[columns.NAME.mechanism]``) name a mechanism
+with its level, and ``[grid]`` its cells.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from pydantic import Field, ValidationError, create_model, model_validator
+from pydantic import Field, ValidationError
 
-from opboost.budgets.budget import Budget
-from opboost.columns.private_column import Flag, PrivateColumn, check_release_names
+from opboost.budgets.budget import Budget, RecordBudget
+from opboost.budgets.declared_column import DeclaredColumn
+from opboost.budgets.record_plan import RecordPlan
+from opboost.columns.private_column import PrivateColumn, check_release_names
+from opboost.config.column_sections import (
+    BudgetSection,
+    ColumnSection,
+    GridSection,
+    MechanismSection,
+)
+from opboost.config.plan_limits import check_caps_of_plan
 from opboost.config.sections import (
     AlignSection,
     BoosterSection,
+    DataSection,
     LabelSection,
     LedgerSection,
     LimitsSection,
@@ -42,135 +51,13 @@ from opboost.config.sections import (
     Section,
     TableSection,
     TlsSection,
+    TrainSection,
 )
 from opboost.config.table_plan import Plan
+from opboost.config.todo_marks import refuse_todo
 from opboost.config.toml_files import first_problem, read, toml
 from opboost.errors import ColumnError, ConfigError, OpBoostError
 from opboost.grid import Domain, NumericMapping, Ordered, OrdinalMapping
-from opboost.mechanisms import Mechanism, UnaryEncoding, registry
-
-
-class GridSection(Section):
-    """``[grid]``: the cells of a column."""
-
-    lower: int = 1
-    upper: int = 10
-
-    def domain(self) -> Domain:
-        """The grid."""
-        return Domain(self.lower, self.upper)
-
-
-_MechanismFields: Any = create_model(  # type: ignore[call-overload]
-    "_MechanismFields",
-    __base__=Section,
-    kind=(Literal[tuple(registry.BY_KIND)], registry.DEFAULT_KIND),
-    **{
-        parameter.name: (parameter.toml_type | None, None)
-        for entry in registry.ENTRIES
-        for parameter in entry.toml_parameters()
-    },
-)
-
-
-class MechanismSection(_MechanismFields):  # type: ignore[misc]
-    """``[mechanism]``: how a column is desensitised; its fields are those of all kinds."""
-
-    @property
-    def entry(self) -> registry.MechanismEntry:
-        """What is known about its kind."""
-        return registry.BY_KIND[self.kind]
-
-    @model_validator(mode="after")
-    def _only_what_has_a_meaning(self) -> MechanismSection:
-        known = {"kind", *(p.name for p in self.entry.toml_parameters())}
-        for name in sorted(self.model_fields_set - known):
-            raise ValueError(f"{name} has no meaning for {self.kind}")
-        return self
-
-    def on(self, domain: Domain) -> Mechanism:
-        """The mechanism on a grid."""
-        return registry.build(self.kind, domain, **self._given(self.entry))
-
-    def over(self, categories: Sequence[Any]) -> UnaryEncoding:
-        """The mechanism over categories without an order; the default where its kind has a grid."""
-        entry = self.entry
-        if entry.takes == "grid":
-            entry = registry.BY_KIND[registry.DEFAULT_NOMINAL_KIND]
-        return registry.build_nominal(entry.kind, categories, **self._given(entry))
-
-    def _given(self, entry: registry.MechanismEntry) -> dict[str, Any]:
-        return {p.name: getattr(self, p.name) for p in entry.toml_parameters()}
-
-
-class ColumnSection(Section):
-    """``[columns.NAME]``: what is declared about one private column."""
-
-    bounds: tuple[float, float] | None = None
-    categories: list[str | int | float | bool] | None = None
-    ordered: bool = False
-    scale: Literal["linear", "log"] | list[float] = "linear"
-    mapping: Literal["cells", "paper"] = "cells"
-    outside: Literal["clamp", "raise"] = "clamp"
-    missing: Any = "raise"
-    eps_missing: float | None = None
-    missing_constant: Any = None
-    attribute: str | None = None
-    grid: GridSection | None = None
-    mechanism: MechanismSection | None = None
-
-    @model_validator(mode="after")
-    def _one_kind(self) -> ColumnSection:
-        if (self.bounds is None) == (self.categories is None):
-            raise ValueError("give bounds = [lower, upper] or categories = [...], one of them")
-        other = ("ordered",) if self.bounds is not None else ("scale", "mapping", "outside", "grid")
-        kind = "bounds" if self.bounds is not None else "categories"
-        for name in other:
-            if name in self.model_fields_set:
-                raise ValueError(f"{name} has no meaning for a column with {kind}")
-        if self.missing != "flag" and self.model_fields_set & {"eps_missing", "missing_constant"}:
-            raise ValueError('eps_missing and missing_constant go with missing = "flag"')
-        return self
-
-    def policy(self) -> Any:
-        """What to do with missing values."""
-        if self.missing != "flag":
-            return self.missing
-        if self.eps_missing is None or self.missing_constant is None:
-            raise ConfigError(
-                'missing = "flag" needs eps_missing = 1.0 and missing_constant = <public value>.'
-            )
-        return Flag(self.eps_missing, self.missing_constant)
-
-
-class BudgetSection(Section):
-    """``[budget]``: split the level over the columns."""
-
-    split: Literal["none", "even", "weighted", "sampled"] = "none"
-    weights: dict[str, float] | None = None
-    columns_per_row: int | None = None
-
-    @model_validator(mode="after")
-    def _only_what_has_a_meaning(self) -> BudgetSection:
-        if self.weights is not None and self.split != "weighted":
-            raise ValueError('weights go with split = "weighted"')
-        if self.columns_per_row is not None and self.split != "sampled":
-            raise ValueError('columns_per_row goes with split = "sampled"')
-        return self
-
-    def budget(self) -> Budget | None:
-        """The split, if there is one."""
-        if self.split == "none":
-            return None
-        if self.split == "even":
-            return Budget.even()
-        if self.split == "weighted":
-            if self.weights is None:
-                raise ConfigError('split = "weighted" needs [budget.weights], a weight a column.')
-            return Budget.weighted(self.weights)
-        if self.columns_per_row is None:
-            raise ConfigError('split = "sampled" needs columns_per_row = 3.')
-        return Budget.sampled(self.columns_per_row)
 
 
 class ColumnsConfig(Section):
@@ -181,7 +68,9 @@ class ColumnsConfig(Section):
     columns: dict[str, ColumnSection] = Field(default_factory=dict)
     budget: BudgetSection = BudgetSection()
     table: TableSection = TableSection()
+    data: DataSection = DataSection()
     booster: BoosterSection = BoosterSection()
+    train: TrainSection = TrainSection()
     party: PartySection | None = None
     label: LabelSection | None = None
     tls: TlsSection | None = None
@@ -198,33 +87,62 @@ def load(path: Path) -> Plan:
 
 def parse(text: str, source: str) -> Plan:
     """The plan that a configuration's text describes; ``source`` is its name in messages."""
-    return planned(validated(text, source), source)
+    config = validated(text, source)
+    plan = planned(config, source)
+    if config.ledger is not None:
+        check_caps_of_plan(plan, config.ledger)
+    return plan
 
 
 def validated(text: str, source: str) -> ColumnsConfig:
     """The file's sections, each checked by itself."""
     plain = toml(text, source)
+    refuse_todo(plain, source)
     try:
         return ColumnsConfig.model_validate(plain)
     except ValidationError as error:
         raise ConfigError(first_problem(error, source, ColumnsConfig, _SECTIONS)) from None
 
 
-def planned(config: ColumnsConfig, source: str) -> Plan:
-    """What the sections say about a table."""
+@dataclass(frozen=True, slots=True)
+class DeclaredTable:
+    """What a file declares for a record budget to plan; ``budget`` is None if it states none."""
+
+    source: str
+    columns: tuple[DeclaredColumn, ...]
+    budget: RecordBudget | None
+    text: str = ""
+    """The file as it stands, so that a changed key can be put into it."""
+    has_ledger: bool = False
+
+
+def load_declared(path: Path) -> DeclaredTable:
+    """Read what a file declares about its columns, whatever mechanism it chooses for them."""
+    text = read(path)
+    config = validated(text, path.name)
     if not config.columns:
-        raise ConfigError(f"{source} declares no column. Add [columns.age] with bounds = [17, 90].")
-    columns = [_column(name, section, config, source) for name, section in config.columns.items()]
-    try:
-        budget = config.budget.budget()
-        for name in config.budget.weights or {}:
-            if name not in config.columns:
-                raise ConfigError(f"{name!r} has a weight but is no column.")
-        if budget is not None:
-            shares = budget.shares([c.name for c in columns])
-            columns = [c.scaled(shares[c.name]) for c in columns]
-    except OpBoostError as error:
-        raise ConfigError(f"{source}, [budget]: {error}") from None
+        raise _no_column(path.name)
+    columns = [_declared(name, s, config, path.name) for name, s in config.columns.items()]
+    budget = _budget(config, path.name)
+    return DeclaredTable(
+        path.name,
+        tuple(columns),
+        budget if isinstance(budget, RecordBudget) else None,
+        text,
+        config.ledger is not None,
+    )
+
+
+def planned(config: ColumnsConfig, source: str) -> Plan:
+    """What the sections say about a table, whatever the caps of ``[ledger]`` say to it."""
+    if not config.columns and config.label is not None:
+        raise ConfigError(
+            f"{source} is the file of a label party, whose columns stay with it: it sends nothing "
+            "that could be planned. Give the file of a feature party."
+        )
+    if not config.columns:
+        raise _no_column(source)
+    columns, budget, record = _columns(config, source)
     _check_disjoint(config, source)
     try:
         check_release_names(columns, config.table.public)
@@ -238,32 +156,125 @@ def planned(config: ColumnsConfig, source: str) -> Plan:
         budget,
         config.booster,
         tuple(section.attribute or name for name, section in config.columns.items()),
+        record,
+        config.train,
+        config.data.form(),
+        config.budget.score_budget(),
     )
+
+
+def _no_column(source: str) -> ConfigError:
+    return ConfigError(f"{source} declares no column. Add [columns.age] with bounds = [17, 90].")
+
+
+def _budget(config: ColumnsConfig, source: str) -> Budget | None:
+    """The record budget or the split that ``[budget]`` states."""
+    try:
+        budget = config.budget.budget()
+        for name in config.budget.weights or {}:
+            if name not in config.columns:
+                raise ConfigError(f"{name!r} has a weight but is no column.")
+    except OpBoostError as error:
+        raise ConfigError(f"{source}, [budget]: {error}") from None
+    return budget
+
+
+def _columns(
+    config: ColumnsConfig, source: str
+) -> tuple[Sequence[PrivateColumn], Budget | None, RecordPlan | None]:
+    """The private columns, how their level is split, and the plan of a record budget."""
+    budget = _budget(config, source)
+    if isinstance(budget, RecordBudget):
+        plan = _record_plan(budget, config, source)
+        return plan.columns, plan.budget, plan
+    columns = [_column(name, section, config, source) for name, section in config.columns.items()]
+    try:
+        if budget is not None:
+            shares = budget.shares([c.name for c in columns])
+            columns = [c.scaled(shares[c.name]) for c in columns]
+    except OpBoostError as error:
+        raise ConfigError(f"{source}, [budget]: {error}") from None
+    return columns, budget, None
+
+
+def _record_plan(budget: RecordBudget, config: ColumnsConfig, source: str) -> RecordPlan:
+    """What a record budget makes of the columns; a mechanism beside it is refused."""
+    named = [name for name, section in config.columns.items() if section.mechanism is not None]
+    if "mechanism" in config.model_fields_set or named:
+        where = f"[columns.{named[0]}.mechanism]" if named else "[mechanism]"
+        raise ConfigError(
+            f"{source}: {where} and [budget] record are both given, and a record budget chooses "
+            "mechanisms itself. Leave one of them out."
+        )
+    declared = [_declared(name, s, config, source) for name, s in config.columns.items()]
+    try:
+        return RecordPlan.made(budget, declared)
+    except OpBoostError as error:
+        raise ConfigError(f"{source}, [budget]: {error}") from None
+
+
+def _declared(
+    name: str, section: ColumnSection, config: ColumnsConfig, source: str
+) -> DeclaredColumn:
+    """What a section says about a column whose mechanism a record budget chooses."""
+    missing = section.missing
+    nominal = section.categories is not None and not section.ordered
+    if missing == "flag" and nominal and section.eps_missing is None:
+        missing = "symbol"  # either way a gap is one more category
+    if missing == "flag":
+        raise ConfigError(
+            f'{source}, [columns.{name}]: missing = "flag" costs a level of its own, which a '
+            'record budget does not have. Write missing = "symbol": a gap is then one more value, '
+            "at no extra cost."
+        )
+    try:
+        if section.categories is not None:
+            categories: Any = section.categories
+            return DeclaredColumn.of_categories(
+                name,
+                Ordered(categories) if section.ordered else categories,
+                missing=missing,
+                radius=section.radius,
+            )
+        everywhere = config.grid.domain() if "grid" in config.model_fields_set else None
+        return DeclaredColumn.numeric(
+            name,
+            section.limits(),
+            integers=section.integers,
+            scale=section.scale if isinstance(section.scale, str) else tuple(section.scale),
+            mapping=section.mapping,
+            outside=section.outside,
+            missing=missing,
+            grid=section.domain() or everywhere,
+            radius=section.radius,
+        )
+    except OpBoostError as error:
+        raise ConfigError(f"{source}, [columns.{name}]: {error}") from None
 
 
 def _column(name: str, section: ColumnSection, config: ColumnsConfig, source: str) -> PrivateColumn:
     mechanism = section.mechanism or config.mechanism
-    grid = section.grid or config.grid
     try:
-        missing = section.policy()
+        for wish in ("radius", "integers"):
+            if wish in section.model_fields_set:
+                raise ConfigError(f"{wish} goes with a record budget, [budget] record = 4.0.")
         if section.categories is not None:
-            return _of_categories(name, section, mechanism, missing)
+            return _of_categories(name, section, mechanism)
+        missing = section.policy()
         if mechanism.entry.takes == "categories":
             raise ConfigError(
                 f"{mechanism.kind} needs categories, not bounds. Use clamp-map for numbers."
             )
-        made = mechanism.on(grid.domain())
-        scale = section.scale if isinstance(section.scale, str) else tuple(section.scale)
-        assert section.bounds is not None
-        mapping = NumericMapping(made.domain, section.bounds, scale, section.mapping)
+        made = mechanism.on(section.domain() or config.grid.domain())
+        scale: Any = section.scale if isinstance(section.scale, str) else tuple(section.scale)
+        limits: Any = section.limits()
+        mapping = NumericMapping(made.domain, limits, scale, section.mapping)
         return PrivateColumn(name, mapping, made, section.outside, missing)
     except OpBoostError as error:
         raise ConfigError(f"{source}, [columns.{name}]: {error}") from None
 
 
-def _of_categories(
-    name: str, section: ColumnSection, mechanism: MechanismSection, missing: Any
-) -> PrivateColumn:
+def _of_categories(name: str, section: ColumnSection, mechanism: MechanismSection) -> PrivateColumn:
     assert section.categories is not None
     order = Ordered(section.categories)
     own = section.mechanism is not None and "kind" in section.mechanism.model_fields_set
@@ -281,11 +292,19 @@ def _of_categories(
     if section.ordered or (mechanism.entry.takes == "grid" and not by_distance):
         grid = Domain(1, len(order.categories))
         return PrivateColumn(
-            name, OrdinalMapping(grid, order), mechanism.on(grid), section.outside, missing
+            name, OrdinalMapping(grid, order), mechanism.on(grid), section.outside, section.policy()
         )
     # A column without an order: distance means nothing, so every pair is protected alike.
-    nominal = mechanism.over(order.categories)
-    return PrivateColumn(name, None, nominal, section.outside, missing)
+    listed, missing = order.categories, section.missing
+    if missing in ("flag", "symbol"):
+        if section.eps_missing is not None or section.missing_constant is not None:
+            raise ConfigError(
+                "its categories have no order, so a gap is one more category at no extra cost. "
+                "Leave eps_missing and missing_constant out."
+            )
+        missing = "raise"
+        listed = listed if None in listed else (*listed, None)
+    return PrivateColumn(name, None, mechanism.over(listed), section.outside, missing)
 
 
 def _check_disjoint(config: ColumnsConfig, source: str) -> None:
@@ -312,7 +331,9 @@ _SECTIONS: dict[str, type[Section]] = {
     "columns": ColumnSection,
     "budget": BudgetSection,
     "table": TableSection,
+    "data": DataSection,
     "booster": BoosterSection,
+    "train": TrainSection,
     "party": PartySection,
     "label": LabelSection,
     "tls": TlsSection,

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from pydantic import Field, ValidationError
 
 from opboost.config.columns_file import ColumnsConfig, planned, validated
+from opboost.config.csv_format import PLAIN_CSV, CsvFormat
+from opboost.config.plan_limits import check_job_record
 from opboost.config.sections import (
     AlignSection,
     BoosterSection,
@@ -20,6 +22,7 @@ from opboost.config.sections import (
     PeerSection,
     Section,
     SpellingSection,
+    TrainSection,
 )
 from opboost.config.table_plan import Plan
 from opboost.config.toml_files import first_problem, read, toml
@@ -38,6 +41,7 @@ class _Job(Section):
     feature_parties: list[str] = Field(min_length=1)
     align: Literal["psi", "given"] = "psi"
     purpose: Purpose = "train"
+    record: float | None = Field(default=None, gt=0, allow_inf_nan=False, strict=True)
 
 
 class _JobFile(Section):
@@ -56,6 +60,8 @@ class Job:
     align: Literal["psi", "given"]
     normalisation: Normalisation
     purpose: Purpose
+    record: float | None = None
+    """The most that all feature parties together reveal about one person; None: no limit."""
 
     def alignment(self, section: AlignSection) -> AlignRules | Literal["given"]:
         """How rows are matched, within one party's limits."""
@@ -105,12 +111,16 @@ class LabelConfig:
     table: Path
     state: Path
     model: Path
+    continue_from: Path | None
+    """A model to which trees are added."""
     tls: Tls | None
     align: AlignSection
     booster: BoosterSection
     drop: tuple[str, ...]
     peers: dict[str, PeerSection]
     limits: LimitsSection
+    train: TrainSection = field(default_factory=TrainSection)
+    data: CsvFormat = PLAIN_CSV
 
 
 def load_job(path: Path) -> Job:
@@ -144,6 +154,7 @@ def load_job(path: Path) -> Job:
         job.align,
         normalisation,
         job.purpose,
+        job.record,
     )
 
 
@@ -161,7 +172,8 @@ def is_label_party(path: Path) -> bool:
 def load_feature(path: Path) -> FeatureConfig:
     """A feature party's file, with paths taken from where it lies."""
     config = validated(read(path), path.name)
-    _check_sections(config, path, "a feature party", ("label", "booster"))
+    _check_role(config, path, label=False)
+    _check_sections(config, path, "a feature party", ("label", "booster", "train"))
     base = path.parent
     party, job = _party(config, path)
     if party.name not in job.feature_parties:
@@ -187,6 +199,7 @@ def load_feature(path: Path) -> FeatureConfig:
                 f"for a feature party; it may say where the public key of {job.label_party!r} is."
             )
     plan = planned(config, path.name)
+    check_job_record(plan, job.record, party.name)
     ids = config.align.ids()
     if public := [name for name in plan.public if name not in ids]:  # IDs stay here all the same
         raise ConfigError(
@@ -210,6 +223,7 @@ def load_label(path: Path) -> LabelConfig:
     """The label party's file, with paths taken from where it lies."""
     config = validated(read(path), path.name)
     foreign = ("ledger", "grid", "mechanism", "budget")
+    _check_role(config, path, label=True)
     _check_sections(config, path, "the label party", foreign)
     base = path.parent
     party, job = _party(config, path)
@@ -218,8 +232,8 @@ def load_label(path: Path) -> LabelConfig:
             f"{path.name}: party {party.name!r} is not the label party of job {job.name!r}; "
             f"that is {job.label_party!r}."
         )
-    if config.label is None and job.purpose == "train":
-        raise ConfigError(f'{path.name} has no [label]. Add [label] with column = "...".')
+    if (config.label is None or not config.label.column) and job.purpose == "train":
+        raise ConfigError(f'{path.name} names no label. Add [label] with column = "...".')
     if config.columns:
         raise ConfigError(
             f"{path.name}: the label party's own columns stay with it and need no [columns]."
@@ -227,7 +241,7 @@ def load_label(path: Path) -> LabelConfig:
     for name in config.peers:
         if name not in job.feature_parties:
             raise ConfigError(f"{path.name}: [peers.{name}] is no feature party of the job.")
-    label = config.label or LabelSection(column="")
+    label = config.label or LabelSection()
     return LabelConfig(
         job,
         party,
@@ -235,13 +249,34 @@ def load_label(path: Path) -> LabelConfig:
         base / party.table,
         state_folder(party, base),
         base / label.model,
+        None if label.continue_from is None else base / label.continue_from,
         _tls(config, base),
         config.align,
         config.booster,
         tuple(config.table.drop),
         dict(config.peers),
         config.limits,
+        config.train,
+        config.data.form(),
     )
+
+
+def _check_role(config: ColumnsConfig, path: Path, *, label: bool) -> None:
+    """Refuse the file of a party in the other role, with the verb that it is for."""
+    if config.party is None:
+        return
+    name, job = config.party.name, load_job(path.parent / config.party.job)
+    if label and name in job.feature_parties:
+        raise ConfigError(
+            f"{path.name} is the file of {name!r}, a feature party of job {job.name!r}. Run: "
+            f"opboost join -c {path.name}. The label party, {job.label_party!r}, serves and trains."
+        )
+    if not label and name == job.label_party:
+        verb = "serve" if job.purpose == "train" else "predict MODEL TABLE --with-peers"
+        raise ConfigError(
+            f"{path.name} is the file of {name!r}, the label party of job {job.name!r}. Run: "
+            f"opboost {verb} -c {path.name}. Those who join: {', '.join(job.feature_parties)}."
+        )
 
 
 def _check_sections(config: ColumnsConfig, path: Path, kind: str, foreign: tuple[str, ...]) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from opboost.config.csv_format import CsvFormat
 from opboost.protocol.messages import MAX_POINTS, PARTY_NAME
 from opboost.psi.align_rules import AlignRules
 from opboost.psi.row_keys import Normalisation
@@ -25,11 +27,28 @@ class TableSection(Section):
     drop: list[str] = Field(default_factory=list)
 
 
+class DataSection(Section):
+    """``[data]``: how CSV files of the table are written."""
+
+    separator: str | None = None
+    encoding: str = "utf-8"
+    decimal: str = "."
+
+    @model_validator(mode="after")
+    def _fits(self) -> DataSection:
+        self.form()
+        return self
+
+    def form(self) -> CsvFormat:
+        """As a value."""
+        return CsvFormat(self.separator, self.encoding, self.decimal)
+
+
 Memory = Literal["internal", "external"]
 """Where rows are while a model is trained: in memory, or in files that are read in blocks."""
 
 
-def unfit_for(memory: Memory, booster: object, denoise: object) -> str | None:
+def unfit_for(memory: Memory, booster: object) -> str | None:
     """Why a booster cannot train from disk; None if it can, or need not."""
     if memory == "internal":
         return None
@@ -37,28 +56,97 @@ def unfit_for(memory: Memory, booster: object, denoise: object) -> str | None:
         return f"memory is 'internal' or 'external'; got {memory!r}"
     if isinstance(booster, str) and booster != "xgboost":
         return f"memory = 'external' needs booster 'xgboost', which reads blocks; got {booster!r}"
-    if denoise is True:
-        return (
-            "memory = 'external' trains on rows as they came, and denoise = true holds all rows in "
-            "memory. Write denoise = false, or memory = 'internal'"
-        )
     return None
 
 
+ClusterEngine = Literal["dask", "spark"]
+"""Clusters that train."""
+
+_ADDRESSES = {
+    "dask": (re.compile(r"(tcp|tls)://[^/\s]+:\d+"), '"tcp://scheduler:8786"'),
+    "spark": (
+        re.compile(r"spark://\S+:\d+|local(\[\S+\])?|yarn|k8s://\S+"),
+        '"spark://master:7077"',
+    ),
+}
+
+
 class BoosterSection(Section):
-    """``[booster]``: which library trains, its own parameters, and where rows are meanwhile."""
+    """``[booster]``: which library trains, its own parameters, and where rows are meanwhile.
+
+    ``structure = "by-party"`` keeps each tree to the columns of one party.
+    ``engine`` is who trains: this machine, or the cluster at ``address``.  Executors of Spark read
+    rows from ``folder``; ``workers`` of its tasks train together.
+    """
 
     kind: Literal["xgboost", "lightgbm", "gbdt", "hist-gbdt"] = "xgboost"
     seed: int | None = None
     denoise: Literal["auto"] | bool = "auto"
     memory: Memory = "internal"
+    structure: Literal["free", "by-party"] = "free"
+    engine: Literal["local"] | ClusterEngine = "local"
+    address: str | None = None
+    folder: str | None = None
+    workers: int | None = Field(default=None, ge=1)
     params: dict[str, Any] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _fits(self) -> BoosterSection:
-        if problem := unfit_for(self.memory, self.kind, self.denoise):
+        if problem := unfit_for(self.memory, self.kind) or self._unfit_cluster():
             raise ValueError(problem)
+        if self.structure == "by-party" and self.kind == "gbdt":
+            raise ValueError(
+                "structure = 'by-party' needs kind 'xgboost', 'lightgbm' or 'hist-gbdt'; 'gbdt' "
+                "cannot keep a tree to the columns of one party"
+            )
         return self
+
+    def _unfit_cluster(self) -> str | None:
+        """Why these settings name no cluster that trains; None if they do, or need not."""
+        engine, address = self.engine, self.address
+        if engine == "local":
+            given = [n for n in ("address", "folder", "workers") if getattr(self, n) is not None]
+            named = f"{given[0]} has a meaning" if given else None
+            return (
+                named
+                and f"{named} with engine = 'dask' or 'spark' only; write one, or leave it out"
+            )
+        if self.kind != "xgboost":
+            return f"engine = '{engine}' trains kind 'xgboost'; got '{self.kind}'"
+        form, example = _ADDRESSES[engine]
+        if address is None:
+            return f"engine = '{engine}' needs the cluster's address, such as address = {example}"
+        if not form.fullmatch(address):
+            return f"address of engine = '{engine}' looks like {example}; got '{address}'"
+        if "rows_a_tree" in self.params:
+            return "rows_a_tree bounds the memory of one machine; leave it out with an engine"
+        if engine == "dask" and (self.folder is not None or self.workers is not None):
+            return (
+                "folder and workers are for engine = 'spark'; the Dask scheduler knows its workers"
+            )
+        if engine == "spark" and self.folder is None and not address.startswith("local"):
+            return "engine = 'spark' needs folder, an absolute path that every executor sees"
+        if self.folder is not None and not Path(self.folder).is_absolute():
+            return f"folder is an absolute path that every executor sees; got '{self.folder}'"
+        return None
+
+
+DEFAULT_HELD_OUT = 0.2
+"""The share of rows that a training holds out for its score."""
+
+MAX_HELD_OUT = 0.5
+"""Holding out more would score a model of few rows."""
+
+
+class TrainSection(Section):
+    """``[train]``: the share of rows that are held out to score a training; 0 for no score.
+
+    With ``early_stopping`` as many rows watch the training, which ends when so many rounds have
+    not made it better on them.
+    """
+
+    held_out: float = Field(default=DEFAULT_HELD_OUT, ge=0, le=MAX_HELD_OUT, allow_inf_nan=False)
+    early_stopping: int | None = Field(default=None, ge=1)
 
 
 class PartySection(Section):
@@ -98,13 +186,25 @@ class PartySection(Section):
 class LabelSection(Section):
     """``[label]``: what the label party predicts, and where its model goes.
 
-    ``ask = "if-needed"`` sends no split query to a party whose release already tells everything.
+    ``ask`` says which values a split query asks for: ``"all"`` of a party's, which reveals nothing
+    about labels, those that the model ``"used"``, or those only ``"if-needed"``: no query to a
+    party whose release already tells everything.  ``"auto"`` is ``"all"`` where a release tells its
+    values and has at most 256 per column, else ``"used"``; ``"always"`` means ``"used"``.
+    ``share_weights = false`` tells no party which columns its pilot found useful, and
+    ``weights_epsilon`` redraws each label by randomised response at this level before that.
+    ``share_trees = true`` shows a feature party its own trees in predictions by score, with leaves
+    of ``smallest_leaf`` people at least.
     """
 
-    column: str
+    column: str = ""
     task: Literal["auto", "classify", "regress"] = "auto"
     model: str = "model.opboost"
-    ask: Literal["always", "if-needed"] = "always"
+    continue_from: str | None = None
+    ask: Literal["auto", "all", "used", "always", "if-needed"] = "auto"
+    share_weights: bool = True
+    weights_epsilon: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    share_trees: bool = False
+    smallest_leaf: int = Field(default=20, ge=1)
 
 
 class TlsSection(Section):

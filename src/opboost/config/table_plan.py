@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from opboost.budgets.budget import Budget
+from opboost.budgets.budget import Budget, RecordBudget
+from opboost.budgets.column_chances import checked_weights
+from opboost.budgets.record_plan import RecordPlan
 from opboost.columns.private_column import PrivateColumn
-from opboost.config.sections import BoosterSection
-from opboost.errors import ColumnError
-from opboost.promises import Joint
+from opboost.config.csv_format import PLAIN_CSV, CsvFormat
+from opboost.config.sections import BoosterSection, TrainSection
+from opboost.errors import ColumnError, ConfigError
+from opboost.promises import LDP, Choice, Joint
+from opboost.scores.score_budget import ScoreBudget
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,15 +29,50 @@ class Plan:
     budget: Budget | None
     booster: BoosterSection
     attributes: tuple[str, ...] = ()
+    record: RecordPlan | None = None
+    """The plan of a record budget."""
+    train: TrainSection = field(default_factory=TrainSection)
+    data: CsvFormat = PLAIN_CSV
+    """How CSV files of the table are written."""
+    score: ScoreBudget | None = None
+    """What scores may reveal besides; None where none is released."""
 
     def guarantee(self) -> Joint:
-        """The promise about one person's record."""
+        """The promise about one person's record, scores included."""
+        columns = self.columns_guarantee()
+        if self.score is None:
+            return columns
+        sent, names = columns.columns_per_row, tuple(columns.parts)
+        choices = () if sent is None else (Choice(sent, names),)
+        parts = {**columns.parts, "scores in predictions": LDP(self.score.total)}
+        return Joint(parts, None, columns.caveats, choices)
+
+    def columns_guarantee(self) -> Joint:
+        """The promise about the columns of one person's record."""
         caveats = [f"released as they are: {', '.join(self.public)}"] if self.public else []
         return Joint(
             {c.name: c.guarantee() for c in self.private},
             None if self.budget is None else self.budget.columns_per_row,
             tuple(caveats),
         )
+
+    @property
+    def total(self) -> float:
+        """The most that is revealed about one person: columns (the record total), and scores."""
+        columns = self.columns_guarantee().total
+        if isinstance(self.budget, RecordBudget):
+            columns = self.budget.total
+        return columns + (0.0 if self.score is None else self.score.total)
+
+    def weighted(self, weights: Mapping[Any, float], source: str) -> Plan:
+        """The same plan where people choose columns by the weights that a pilot told."""
+        if not isinstance(self.budget, RecordBudget):
+            raise ConfigError(
+                f"{source} has weights of columns, and {self.source} states no record total, whose "
+                "columns people choose. Add [budget] record = 4.0."
+            )
+        found = checked_weights(weights, [c.name for c in self.private], source)
+        return replace(self, budget=replace(self.budget, weights=found))
 
     def check_names(self, names: Sequence[str], *, own: bool = False) -> None:
         """Refuse a table whose columns are not those that were declared.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,6 +25,22 @@ def read(path: Path) -> str:
         raise ConfigError(f"{path.name} is not UTF-8 text. Save it as UTF-8.") from None
     except ValueError:  # a path with a zero byte in it
         raise ConfigError(f"{str(path)!r} cannot be the path of a file. Correct it.") from None
+
+
+def read_weights(path: Path) -> dict[str, float]:
+    """The weights of columns in a JSON file: ``{"age": 1.0, "pay": 0.125}``."""
+    try:
+        plain = json.loads(read(path))
+    except (ValueError, RecursionError):
+        plain = None
+    if not isinstance(plain, dict) or not all(
+        isinstance(w, int | float) and not isinstance(w, bool) for w in plain.values()
+    ):
+        raise ConfigError(
+            f"{path.name} does not hold weights of columns. Write JSON with a number per column: "
+            '{"age": 1.0, "pay": 0.125}.'
+        )
+    return plain
 
 
 def toml(text: str, source: str) -> dict[str, Any]:

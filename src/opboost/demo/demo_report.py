@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 
+from opboost.budgets.record_plan import meaning_of
 from opboost.demo.styles import style
-from opboost.demo.three_parties import Demo
+from opboost.demo.three_parties import Demo, Sent
 from opboost.plots.svg import SvgBars, draw_bars, picture_file
 from opboost.storage import atomic_files
 
@@ -33,23 +34,18 @@ def _accuracy(found: Demo) -> SvgBars:
 
 def _page(found: Demo, chart: str) -> str:
     facts = {
-        "ε per person, at most": f"{found.per_person:g}",
+        "most about one person": f"{found.per_person:g}",
         "people in common": f"{found.aligned.common:,}",
         "AUC, federated": f"{found.auc['federated']:.3f}",
         "from start to model": f"{found.seconds:.1f}\u00a0s",
     }
     people = [(name, f"{count:,}") for name, count in found.aligned.people.items()]
     sent = [
-        (
-            s.party,
-            *(f"{n:,}" for n in (s.columns, s.rows, s.bytes)),
-            f"{s.per_cell:g}",
-            f"{s.per_person:g}",
-        )
+        (s.party, *(f"{n:,}" for n in (s.columns, s.rows, s.bytes)), f"{s.per_person:g}")
         for s in found.sent
     ]
     scores = [(way, f"{value:.4f}") for way, value in found.auc.items()]
-    titles = ("party", "columns", "rows", "bytes", "ε a cell", "ε a person")
+    titles = ("party", "columns", "rows", "bytes", "most about a person")
     return f"""\
 <!doctype html>
 <html lang="en">
@@ -64,11 +60,34 @@ def _page(found: Demo, chart: str) -> str:
 <body>
 <header>
 <h1>One model, three organisations</h1>
-<p>A clinic holds the label and a few columns. Two laboratories hold other measurements. Each ran as
-a process of its own, over mutual TLS, for {found.seconds:.1f}&nbsp;s in all.</p>
+<p class="record">{escape(meaning_of(found.per_person))}</p>
+<p>{escape(found.about)} Each ran as a process of its own, over mutual TLS.{_made(found)}</p>
 </header>
 <main>
 <dl class="facts">{"".join(f"<div><dt>{k}</dt><dd>{v}</dd></div>" for k, v in facts.items())}</dl>
+<section>
+<h2>What the total means</h2>
+<p>A level, ε, bounds how much a noisy value says about the value behind it: what is sent is at most
+e<sup>ε</sup> times likelier for one value than for another. The levels of all columns that a person
+sends add up, over all parties, to at most {found.per_person:g}: the person’s total. A smaller total
+is more private, and a total of 0 reveals nothing. The noise comes from {_mechanisms(found)}.</p>
+</section>
+<section>
+<h2>What each party sends about a person</h2>
+<p class="note">{_chosen(found)} add up to the party’s total at most. “Sent by” counts
+people.</p>
+{"".join(_plan(s) for s in found.sent)}
+</section>
+<section>
+<h2>What it was worth</h2>
+<div class="beside">
+<div>
+{_table(("trained on", "AUC on unseen rows"), scores)}
+{_varies(found)}</div>
+<div class="small">{chart}</div>
+</div>
+<p class="note">{escape(_said(found))}</p>
+</section>
 <section>
 <h2>Whom they have in common</h2>
 {_table(("known to", "people"), people, ("all of them", f"{found.aligned.common:,}"))}
@@ -77,16 +96,10 @@ organisation showed its list of people. The model is trained on the {found.rows:
 know.</p>
 </section>
 <section>
-<h2>What left each laboratory</h2>
+<h2>What left each party</h2>
 {_table(titles, sent)}
-<p class="note">All releases together: at most ε = {found.per_person:g} about one person.</p>
-</section>
-<section>
-<h2>What it was worth</h2>
-<div class="beside">
-{_table(("trained on", "AUC on unseen rows"), scores)}
-<div class="small">{chart}</div>
-</div>
+<p class="note">Together at most {found.per_person:g} about one person. Bytes include every
+message, certificate and receipt.</p>
 </section>
 </main>
 </body>
@@ -94,15 +107,72 @@ know.</p>
 """
 
 
+def _said(found: Demo) -> str:
+    """What the label party printed after training, which knows no row but its own."""
+    return f"The label party’s own score. {found.score_line}." if found.score_line else ""
+
+
+def _made(found: Demo) -> str:
+    if not found.made:
+        return ""
+    return f" As of <time>{escape(found.made)}</time>, by OpBoost {escape(found.version)}."
+
+
+def _mechanisms(found: Demo) -> str:
+    names = dict.fromkeys(c.mechanism for s in found.sent for c in s.plan)
+    return escape(" and ".join(names))
+
+
+def _varies(found: Demo) -> str:
+    """How far the score varies with the noise; by drawing it anew, never by a formula."""
+    if not found.redrawn:
+        return ""
+    scores = [found.auc["federated"], *found.redrawn]
+    times = "once" if len(found.redrawn) == 1 else f"{len(found.redrawn)} times"
+    listed = ", ".join(f"{score:.4f}" for score in found.redrawn)
+    return f"""\
+<p class="note" id="varies">Noise is random, and so is the federated score. Drawn {times} more for
+the same people, in one process, it gave {listed}: from {min(scores):.3f} to {max(scores):.3f} over
+{len(scores)} draws, on the same unseen rows.</p>
+"""
+
+
+def _chosen(found: Demo) -> str:
+    if all(c.sent_per_thousand == (1000, 1000) for s in found.sent for c in s.plan):
+        return "Each person sends all columns, whose levels"
+    return "Which columns a person sends is chosen at random and once. Their levels"
+
+
+def _plan(sent: Sent) -> str:
+    titles = ("column", "mechanism", "cells", "level if sent", "sent by")
+    rows = [
+        (
+            str(c.name),
+            c.mechanism,
+            f"{c.cells}",
+            f"{c.level:.4g}",
+            c.sent_by,
+        )
+        for c in sent.plan
+    ]
+    return (
+        f"<h3>{escape(sent.party)}: at most {sent.per_person:g} about a person</h3>"
+        f"{_table(titles, rows, look='many plan')}"
+    )
+
+
 def _table(
-    titles: tuple[str, ...], rows: Iterable[tuple[str, ...]], total: tuple[str, ...] | None = None
+    titles: tuple[str, ...],
+    rows: Iterable[tuple[str, ...]],
+    total: tuple[str, ...] | None = None,
+    look: str = "",
 ) -> str:
     """Return a table; on a narrow screen one of many columns shows its rows as lists."""
     heads = "".join(f'<th scope="col">{title}</th>' for title in titles)
     body = "".join(f"<tr>{_cells(titles, row)}</tr>" for row in rows)
     if total is not None:
         body += f'<tr class="total">{_cells(titles, total)}</tr>'
-    look = "many" if len(titles) > 3 else "few"
+    look = look or ("many" if len(titles) > 3 else "few")
     return f'<table class="{look}"><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>'
 
 

@@ -60,9 +60,57 @@ def write_federation(
     align: Literal["psi", "given"] = "psi",
     limits: Mapping[str, int] | None = None,
 ) -> LocalFederation:
-    """Write tables (with their ``id`` column), configurations, certificates and the job file.
+    """Write a federation whose feature parties have one mechanism for all columns.
 
-    ``limits`` are settings of every party's ``[align]``.
+    Tables hold their ``id`` column.  ``limits`` are settings of every party's ``[align]``.
+    """
+    mechanism = (
+        f"[grid]\nlower = 1\nupper = {cells}\n\n"
+        f'[mechanism]\nkind = "clamp-map"\nepsilon = {epsilon}\n\n'
+    )
+    declared = {
+        name: mechanism
+        + "".join(
+            f"[columns.{json.dumps(c)}]\nbounds = [{bounds[c][0]}, {bounds[c][1]}]\n"
+            for c in table.column_names
+            if c != "id"
+        )
+        for name, table in tables.items()
+    }
+    return write_declared_federation(
+        folder,
+        label_table,
+        label,
+        tables,
+        declared,
+        booster=booster,
+        listen=listen,
+        party=party,
+        ledger=ledger,
+        align=align,
+        limits=limits,
+    )
+
+
+def write_declared_federation(
+    folder: Path,
+    label_table: pa.Table,
+    label: str,
+    tables: Mapping[str, pa.Table],
+    declared: Mapping[str, str],
+    *,
+    id: str = "id",
+    booster: Mapping[str, Any] | None = None,
+    listen: str = "127.0.0.1:0",
+    party: Mapping[str, str] | None = None,
+    ledger: Mapping[str, float] | None = None,
+    align: Literal["psi", "given"] = "psi",
+    limits: Mapping[str, int] | None = None,
+) -> LocalFederation:
+    """Write tables, configurations, certificates and the job file.
+
+    ``declared`` is the part of each feature party's file about its columns, budget or mechanism;
+    ``id`` is the column of row IDs in every table.
     """
     names = tuple(tables)
     job = (
@@ -79,32 +127,26 @@ def write_federation(
         pa.parquet.write_table(table, home / "table.parquet")
     federation = LocalFederation(folder, names)
     federation.config(LABEL_PARTY).write_text(
-        _party(LABEL_PARTY, {"listen": listen}, limits or {})
+        _party(LABEL_PARTY, {"listen": listen}, id, limits or {})
         + f'[label]\ncolumn = "{label}"\n\n[booster]\nkind = "xgboost"\n'
         + f"params = {_inline(booster or {})}\n"
     )
     for name in names:
-        columns = "".join(
-            f"[columns.{json.dumps(c)}]\nbounds = [{bounds[c][0]}, {bounds[c][1]}]\n"
-            for c in tables[name].column_names
-            if c != "id"
-        )
         caps = "".join(f"{key} = {value}\n" for key, value in (ledger or {}).items())
         federation.config(name).write_text(
-            _party(name, {"connect": "127.0.0.1:1", **(party or {})}, limits or {})
+            _party(name, {"connect": "127.0.0.1:1", **(party or {})}, id, limits or {})
             + f'[ledger]\nfolder = "ledger"\nkey = "../keys/{name}.key"\n{caps}\n'
-            + f"[grid]\nlower = 1\nupper = {cells}\n\n"
-            + f'[mechanism]\nkind = "clamp-map"\nepsilon = {epsilon}\n\n{columns}'
+            + declared[name]
         )
     return federation
 
 
-def _party(name: str, settings: Mapping[str, str], limits: Mapping[str, int]) -> str:
+def _party(name: str, settings: Mapping[str, str], id: str, limits: Mapping[str, int]) -> str:
     files = {"job": "job.toml", "table": "table.parquet", "state": "state"}
     plain = {"name": name, **files, **settings}
     lines = "".join(f'{key} = "{value}"\n' for key, value in plain.items())
     align = "".join(f"{key} = {value}\n" for key, value in limits.items())
-    return f'[party]\n{lines}\n[tls]\nkit = "../certs/{name}"\n\n[align]\nid = "id"\n{align}\n'
+    return f'[party]\n{lines}\n[tls]\nkit = "../certs/{name}"\n\n[align]\nid = "{id}"\n{align}\n'
 
 
 def _inline(values: Mapping[str, Any]) -> str:
@@ -160,7 +202,9 @@ def run_federation(
 
 def _watch(processes: Mapping[str, subprocess.Popen[str]], end: float) -> None:
     """Wait until all are done, one failed, or time is up."""
-    while any(p.poll() is None for p in processes.values()):
+    while None in [
+        p.poll() for p in processes.values()
+    ]:  # all are asked, so that one is seen to fail
         if any(p.returncode for p in processes.values()):
             return
         if time.perf_counter() > end:

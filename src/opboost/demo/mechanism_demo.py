@@ -43,6 +43,8 @@ def mechanisms(epsilon: float, grid: Domain) -> dict[str, Mechanism]:
     """The mechanisms of the tour, all at one level."""
     found = {}
     for entry in registry.on_grids():
+        if not entry.has("epsilon"):
+            continue  # Window-map has a total, which is no level per cell
         example = {p.name: p.example for p in entry.toml_parameters()} | {"epsilon": epsilon}
         signs = [f"{s}={example[n]:g}" for n, s in (("theta", "θ"), ("alpha", "α")) if n in example]
         label = " ".join([entry.title.replace("response", "resp."), *signs])

@@ -1,17 +1,22 @@
-"""The demo: three organisations, three processes, one model, on data that ships with scikit-learn.
+"""The demo: three organisations, three processes, one model.
 
-A clinic knows who is ill and a few columns; two laboratories hold other measurements.  Each knows
-most of the people, in an order of its own; they find the common ones by private set intersection.
-The score on unseen rows stands beside plain training on the joined table, which none of
-them could do, and beside what the clinic's own columns give.
+By default a bank, a shop and a telephone company hold made-up people, and each feature party states
+the most that it reveals about one person.  With ``breast_cancer`` a clinic and two laboratories
+hold the small real table of scikit-learn, under one mechanism by ε per cell.  Each organisation
+knows most of the people, in an order of its own; they find the common ones by private set
+intersection.  The score on unseen rows stands beside plain training on the joined table, which
+none of them could do, and beside what the label party's own columns give.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from functools import reduce
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -20,16 +25,23 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 
-from opboost._typing import FloatArray, IntArray
+from opboost._typing import FloatArray
+from opboost.budgets.record_plan import PlannedColumn
+from opboost.config.columns_file import parse
+from opboost.demo import made_up_people
 from opboost.demo.local_federation import (
     LABEL_PARTY,
-    PartyOutcome,
     run_federation,
-    write_federation,
+    write_declared_federation,
 )
-from opboost.estimators import load
+from opboost.estimators import OpBoostClassifier, OpBoostRegressor, load
+from opboost.mechanisms import registry
+from opboost.parties.channel import MemoryChannel
+from opboost.parties.feature.feature_party import FeatureParty
+from opboost.parties.label.label_party import LabelParty
+from opboost.promises.composition import plus
 
-OWN = ["smoothness error", "texture error", "symmetry error", "mean symmetry"]
+OWN = ("smoothness error", "texture error", "symmetry error", "mean symmetry")
 LABS: dict[str, dict[str, tuple[float, float]]] = {
     "lab-north": {"mean radius": (5, 30), "mean texture": (5, 40), "mean concavity": (0, 0.5)},
     "lab-south": {"worst area": (100, 4500), "worst smoothness": (0.05, 0.25)},
@@ -40,20 +52,37 @@ BOOSTER = {"num_boost_round": 80, "max_depth": 3, "eta": 0.1, "nthread": 1}
 
 
 @dataclass(frozen=True, slots=True)
+class Scene:
+    """Who takes part, with which tables, and what the feature parties declare in TOML."""
+
+    about: str
+    label_party: str
+    label: str
+    id: str
+    own: tuple[str, ...]
+    label_table: pa.Table
+    tables: Mapping[str, pa.Table]
+    declared: Mapping[str, str]
+    common: pa.Table
+    """The people whom all know, joined."""
+    new: pa.Table
+
+
+@dataclass(frozen=True, slots=True)
 class Sent:
-    """What one laboratory let go of."""
+    """What one feature party sent, and what its plan was."""
 
     party: str
     columns: int
     rows: int
     bytes: int
-    per_cell: float
     per_person: float
+    plan: tuple[PlannedColumn, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """How many people each house knows, and how many all of them."""
+    """How many people each organisation knows, and how many all of them."""
 
     people: dict[str, int]
     common: int
@@ -62,89 +91,193 @@ class Alignment:
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """The demo's figures."""
+    """The demo's figures; ``per_person`` is a person's total over all feature parties."""
 
+    about: str
     rows: int
     aligned: Alignment
     sent: tuple[Sent, ...]
     per_person: float
     seconds: float
     auc: dict[str, float]
+    score_line: str = ""
+    """What the label party printed about held-out rows."""
+    redrawn: tuple[float, ...] = ()
+    """The AUC of the federated model when noise is drawn anew for the same people."""
+    made: str = ""
+    version: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """The figures as plain data."""
         return asdict(self)
 
 
-def demo(folder: Path, epsilon: float, cells: int) -> Demo:
-    """Run the federation in ``folder`` and score its model."""
+def made_up(record: float) -> Scene:
+    """Return the default scene; both feature parties share the total ``record`` evenly."""
+    held = made_up_people.organisations()
+    shares = len(made_up_people.DECLARED)
+    return Scene(
+        "A bank knows who paid a loan back, and a few columns. A shop and a telephone company hold "
+        "others. The people are made up.",
+        "bank",
+        made_up_people.LABEL,
+        made_up_people.ID,
+        made_up_people.OWN,
+        held.tables["bank"],
+        {name: held.tables[name] for name in made_up_people.DECLARED},
+        {
+            name: made_up_people.declaration(name, record / shares)
+            for name in made_up_people.DECLARED
+        },
+        held.common,
+        held.new,
+    )
+
+
+def breast_cancer(epsilon: float, cells: int) -> Scene:
+    """Return the small real table, with Clamp-map at ``epsilon`` per cell for every column."""
     data = load_breast_cancer()
     place = {str(name): j for j, name in enumerate(data.feature_names)}
     names = [*OWN, *(c for lab in LABS.values() for c in lab)]
-    X, X_test, y, y_test = train_test_split(
-        data.data[:, [place[name] for name in names]], data.target, random_state=0
-    )
-    train, test = (pa.table(dict(zip(names, rows.T, strict=True))) for rows in (X, X_test))
-    known = _known(len(X))
-    outcome = _federated(folder, train, y, known, epsilon, cells)
-    common = reduce(np.intersect1d, known.values())
-    X, y = X[common], y[common]
-    model = load(folder / LABEL_PARTY / "model.opboost")
-    own = len(OWN)
-    auc = {
-        "joined in the clear": _plain(X, y, X_test, y_test),
-        "federated": float(roc_auc_score(y_test, model.predict_proba(test)[:, 1])),
-        "own columns alone": _plain(X[:, :own], y, X_test[:, :own], y_test),
-    }
-    sent = tuple(_sent(name, outcome.manifests[name], epsilon) for name in LABS)
-    manifest = outcome.manifests[LABEL_PARTY]
-    step = manifest["align"]
-    aligned = Alignment({"clinic": step["own"], **step["theirs"]}, step["common"], step["seconds"])
-    return Demo(manifest["rows"], aligned, sent, manifest["total"], outcome.seconds, auc)
-
-
-def _known(rows: int) -> dict[str, IntArray]:
-    """Whom each house knows, 24 in 25 people, and in which order."""
+    columns = {name: data.data[:, place[name]] for name in names}
+    ids = [f"person-{i:04d}" for i in range(len(data.data))]
+    table = pa.table({"id": ids, **columns, "ill": data.target})
+    train, test = train_test_split(np.arange(len(table)), random_state=0)
     rng = np.random.default_rng(0)
-    return {name: rng.permutation(rows)[: rows * 24 // 25] for name in (LABEL_PARTY, *LABS)}
-
-
-def _federated(
-    folder: Path,
-    train: pa.Table,
-    y: IntArray,
-    known: dict[str, IntArray],
-    epsilon: float,
-    cells: int,
-) -> PartyOutcome:
-    ids = pa.array([f"person-{i:04d}" for i in range(len(train))])
-    train = train.append_column("id", ids).append_column("ill", pa.array(y))
-    tables = {
-        name: train.select([*columns, "id"]).take(known[name]) for name, columns in LABS.items()
-    }
-    federation = write_federation(
-        folder,
-        train.select([*OWN, "id", "ill"]).take(known[LABEL_PARTY]),
+    known = {name: rng.permutation(train)[: len(train) * 24 // 25] for name in ("clinic", *LABS)}
+    head = (
+        f"[grid]\nlower = 1\nupper = {cells}\n\n"
+        f'[mechanism]\nkind = "clamp-map"\nepsilon = {epsilon}\n\n'
+    )
+    return Scene(
+        "A clinic knows who is ill, and a few columns. Two laboratories hold other measurements.",
+        "clinic",
         "ill",
-        tables,
-        {c: b for lab in LABS.values() for c, b in lab.items()},
-        epsilon=epsilon,
-        cells=cells,
+        "id",
+        OWN,
+        table.select(["id", *OWN, "ill"]).take(known["clinic"]),
+        {name: table.select(["id", *held]).take(known[name]) for name, held in LABS.items()},
+        {
+            name: head
+            + "".join(f'[columns."{c}"]\nbounds = [{a}, {b}]\n' for c, (a, b) in held.items())
+            for name, held in LABS.items()
+        },
+        table.take(reduce(np.intersect1d, known.values())),
+        table.take(test),
+    )
+
+
+def demo(folder: Path, scene: Scene, draws: int = 1) -> Demo:
+    """Run the federation in ``folder`` and score its model.
+
+    With more than one of ``draws``, noise is drawn that often in all, to see how the score varies.
+    """
+    federation = write_declared_federation(
+        folder,
+        scene.label_table,
+        scene.label,
+        scene.tables,
+        scene.declared,
+        id=scene.id,
         booster=BOOSTER,
     )
-    return run_federation(federation)
+    outcome = run_federation(federation)
+    auc = {
+        "federated": _auc(scene, load(folder / LABEL_PARTY / "model.opboost")),
+        "joined in the clear": _plain(scene, [*scene.own, *_private(scene)]),
+        "own columns alone": _plain(scene, list(scene.own)),
+    }
+    sent = tuple(
+        _sent(name, outcome.manifests[name], text) for name, text in scene.declared.items()
+    )
+    manifest = outcome.manifests[LABEL_PARTY]
+    step = manifest["align"]
+    people = {scene.label_party: step["own"], **step["theirs"]}
+    aligned = Alignment(people, step["common"], step["seconds"])
+    total = plus(*(s.per_person for s in sent))
+    return Demo(
+        scene.about,
+        manifest["rows"],
+        aligned,
+        sent,
+        total,
+        outcome.seconds,
+        auc,
+        manifest.get("score_line", ""),
+        tuple(_redrawn(scene) for _ in range(draws - 1)),
+        f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+        version("opboost"),
+    )
 
 
-def _sent(name: str, manifest: dict[str, Any], epsilon: float) -> Sent:
-    rows, columns = manifest["rows"], manifest["columns"]
-    return Sent(name, columns, rows, manifest["bytes"], epsilon, manifest["total"])
+def _auc(scene: Scene, model: OpBoostClassifier | OpBoostRegressor) -> float:
+    """Return the AUC of a model on people whom no party's table holds."""
+    test = scene.new.select([str(name) for name in model.feature_names_in_])
+    chances = cast(OpBoostClassifier, model).predict_proba(test)[:, 1]
+    return float(roc_auc_score(scene.new[scene.label].to_numpy(), chances))
 
 
-def _plain(X: FloatArray, y: IntArray, X_test: FloatArray, y_test: IntArray) -> float:
+def _redrawn(scene: Scene) -> float:
+    """Draw noise anew for the common people, in this process, and score the model of it."""
+    parties = [
+        FeatureParty(
+            scene.common.select([c for c in table.column_names if c != scene.id]),
+            parse(scene.declared[name], f"{name}.toml"),
+            name=name,
+        )
+        for name, table in scene.tables.items()
+    ]
+    own, y = scene.common.select(list(scene.own)), scene.common[scene.label].to_numpy()
+    label_party = LabelParty(own, y, booster_params=dict(BOOSTER), held_out=0)
+    return _auc(scene, label_party.train([MemoryChannel(party) for party in parties]))
+
+
+def _private(scene: Scene) -> list[str]:
+    return [c for table in scene.tables.values() for c in table.column_names if c != scene.id]
+
+
+def _sent(name: str, manifest: Mapping[str, Any], declared: str) -> Sent:
+    rows, columns, total = manifest["rows"], manifest["columns"], manifest["total"]
+    return Sent(name, columns, rows, manifest["bytes"], total, _plan(declared, name))
+
+
+def _plan(declared: str, name: str) -> tuple[PlannedColumn, ...]:
+    """Return the plan of a record budget; without one, every person sends every column."""
+    plan = parse(declared, f"{name}.toml")
+    if plan.record is not None:
+        return plan.record.lines
+    return tuple(
+        PlannedColumn(
+            column.name,
+            registry.title_of(column.mechanism),
+            column.mapping.domain.size if column.mapping else 0,
+            None,
+            column.guarantee().total,
+            (1000, 1000),
+        )
+        for column in plan.private
+    )
+
+
+def _plain(scene: Scene, names: list[str]) -> float:
+    """Return the AUC of plain training on these columns of the common people."""
     params = {k: v for k, v in BOOSTER.items() if k != "num_boost_round"}
     booster = xgb.train(
         {**params, "objective": "binary:logistic"},
-        xgb.DMatrix(X, y),
+        xgb.DMatrix(_numbers(scene.common, names), scene.common[scene.label].to_numpy()),
         int(BOOSTER["num_boost_round"]),
     )
-    return float(roc_auc_score(y_test, booster.predict(xgb.DMatrix(X_test))))
+    found = booster.predict(xgb.DMatrix(_numbers(scene.new, names)))
+    return float(roc_auc_score(scene.new[scene.label].to_numpy(), found))
+
+
+def _numbers(table: pa.Table, names: list[str]) -> FloatArray:
+    """Return the columns as floats; categories by their place in the alphabet."""
+    made = []
+    for name in names:
+        column = table[name]
+        if pa.types.is_string(column.type):
+            words = column.to_numpy()
+            column = pa.array(np.unique(words, return_inverse=True)[1])
+        made.append(np.asarray(column.to_numpy(), dtype=np.float64))
+    return np.column_stack(made)

@@ -1,4 +1,4 @@
-"""Shares of categories from unary bits, drawn together as far as noise alone can part them."""
+"""Shares of categories from bits, drawn together as far as noise alone can part them."""
 
 from __future__ import annotations
 
@@ -24,18 +24,19 @@ class BitTally:
 
     sent: FloatArray
     set: FloatArray
-    odds: tuple[float, float]
+    rates: tuple[float, float]
+    """How often a bit is set for another category, and for its own."""
 
     @classmethod
-    def of(cls, counts: Table, base: int, states: int, odds: tuple[float, float]) -> BitTally:
+    def of(cls, counts: Table, base: int, states: int, rates: tuple[float, float]) -> BitTally:
         """From a tally of outputs: at ``base`` how many sent it, then how many set each bit."""
         table = counts.astype(np.float64)
-        return cls(table[:, base], table[:, base + 1 : base + 1 + states], odds)
+        return cls(table[:, base], table[:, base + 1 : base + 1 + states], rates)
 
     def column(self) -> FloatArray:
         """The shares among all rows.
 
-        >>> rows = BitTally(np.array([100.0]), np.array([[90.0, 10.0]]), (0.1, 9.0))
+        >>> rows = BitTally(np.array([100.0]), np.array([[90.0, 10.0]]), (0.1, 0.9))
         >>> rows.column().round(2)
         array([0.95, 0.05])
         """
@@ -59,19 +60,13 @@ class BitTally:
     def _raw(self) -> FloatArray:
         return self._inverted(self.set.sum(axis=0) / max(self.sent.sum(), 1.0))
 
-    def _rates(self) -> tuple[float, float]:
-        """How often a bit is set for another category, and for its own."""
-        miss, hit = self.odds
-        off = (1 - miss) / (hit - miss)  # from on = hit·off and 1 − on = miss·(1 − off)
-        return off, hit * off
-
     def _inverted(self, share: FloatArray) -> FloatArray:
-        off, on = self._rates()
+        off, on = self.rates
         return np.asarray((share - off) / (on - off))
 
     def _noise(self) -> float:
         """The variance of one row's inverted bits, summed over categories."""
-        off, on = self._rates()
+        off, on = self.rates
         seen = self.set.sum(axis=0) / max(self.sent.sum(), 1.0)
         return float((seen * (1 - seen)).sum() / (on - off) ** 2)
 

@@ -73,10 +73,11 @@ def pairing(space: Space, groups: Groups, codes: Codes) -> Pairing:
     """Pair the columns whose outputs depend most on each other within groups.
 
     Bins of a target stay with single columns: many groups would each have to learn the pairs' laws.
+    So do columns that not every row sends: few rows send both of a pair.
     """
     count = len(space.channels)
     everyone = tuple(range(count))
-    if groups.ordered or count < 2:
+    if groups.ordered or count < 2 or any(c.unsent >= 0 for c in space.channels):
         return Pairing(space, (), everyone)
     size = float(np.median(np.bincount(groups.of, minlength=groups.count)))
     strength = dependence(codes[:MAX_ROWS_READ, :count], groups.of[:MAX_ROWS_READ], groups.count)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -13,10 +13,12 @@ import numpy as np
 
 from opboost._typing import BoolArray, FloatArray, IntArray
 from opboost.denoise.noise_matrix import BitNoise, NoiseMatrix
+from opboost.runtime.threads import most_threads, threads_for
 
 UNIT_ROWS = 8192
-MANY_ROWS = 100_000
-"""Tables with more cells than this are worked on by several threads."""
+
+WAVE_CELLS = 2**22
+"""Cells of the sums that units have of their own, before they are added up."""
 
 Codes = np.ndarray[Any, Any]
 Table = np.ndarray[Any, np.dtype[np.float32]]
@@ -55,6 +57,7 @@ class Space:
         flat = [m.ravel() for m in matrices] or [np.empty(0)]
         return Index(
             _starts(outputs)[:-1],
+            np.array([*(c.unsent for c in self.channels), *(-1 for _ in self.own)], dtype=np.int64),
             _starts(states),
             np.concatenate(flat).astype(np.float32),
             _starts([m.size for m in matrices]),
@@ -76,6 +79,7 @@ class Index:
     """See :meth:`Space.index`; the names are those of ``kernels.mixture``."""
 
     offsets: IntArray
+    unsent: IntArray
     starts: IntArray
     matrix: Table
     places: IntArray
@@ -105,7 +109,8 @@ def _starts(sizes: Sequence[int]) -> IntArray:
 class EncodedRows:
     """Outputs of all columns, sorted by group; ``order`` says which row of the table stands where.
 
-    ``units`` are (group, begin, end): pieces of at most 8,192 rows of one group.
+    ``units`` are (group, begin, end): pieces of at most 8,192 rows of one group.  ``weight`` is how
+    many rows each counts for; it is empty where every row counts once.
     """
 
     codes: Codes
@@ -113,11 +118,33 @@ class EncodedRows:
     order: IntArray
     units: IntArray
     groups: int
+    weight: Table
 
     @classmethod
-    def of(cls, codes: Codes, bits: Codes, group: IntArray, groups: int) -> EncodedRows:
+    def of(
+        cls,
+        codes: Codes,
+        bits: Codes,
+        group: IntArray,
+        groups: int,
+        weight: FloatArray | None = None,
+    ) -> EncodedRows:
         """Sort a table by group."""
         order = np.argsort(group, kind="stable")
+        codes, bits = np.ascontiguousarray(codes[order]), np.ascontiguousarray(bits[order])
+        return cls.in_order(codes, bits, order, group, groups, weight)
+
+    @classmethod
+    def in_order(
+        cls,
+        codes: Codes,
+        bits: Codes,
+        order: IntArray,
+        group: IntArray,
+        groups: int,
+        weight: FloatArray | None = None,
+    ) -> EncodedRows:
+        """From outputs that are sorted by group already; ``group`` and ``weight`` are not."""
         ends = np.searchsorted(group[order], np.arange(groups + 1))
         units = [
             (g, begin, min(begin + UNIT_ROWS, int(ends[g + 1])))
@@ -125,11 +152,12 @@ class EncodedRows:
             for begin in range(int(ends[g]), int(ends[g + 1]), UNIT_ROWS)
         ]
         return cls(
-            np.ascontiguousarray(codes[order]),
-            np.ascontiguousarray(bits[order]),
+            codes,
+            bits,
             order,
             np.array(units, dtype=np.int64).reshape(-1, 3),
             groups,
+            (np.empty(0) if weight is None else weight[order]).astype(np.float32),
         )
 
     def __len__(self) -> int:
@@ -149,21 +177,27 @@ class EncodedRows:
         units = self.units.copy()
         units[:, 1], units[:, 2] = before[units[:, 1]], before[units[:, 2]]
         units = units[units[:, 1] < units[:, 2]]
+        weight = self.weight[inside] if len(self.weight) else self.weight
         return EncodedRows(
-            self.codes[inside], self.bits[inside], self.order[inside], units, self.groups
+            self.codes[inside], self.bits[inside], self.order[inside], units, self.groups, weight
         )
 
     def as_group(self, g: int) -> EncodedRows:
         """The same rows, as if all were of one group."""
         units = self.units.copy()
         units[:, 0] = g
-        return EncodedRows(self.codes, self.bits, self.order, units, self.groups)
+        return replace(self, units=units)
 
-    def each(self, work: Callable[[int, int], None]) -> None:
-        """Do work on ranges of units, in threads where there is much of it."""
-        cells = self.codes.size + self.bits.size
-        threads = min(os.cpu_count() or 1, len(self.units)) if cells > MANY_ROWS else 1
-        in_threads(work, len(self.units), threads)
+    def each(self, work: Callable[[int, int], None], units: int | None = None) -> None:
+        """Do work on ranges of (so many) units, in threads where there is much of it."""
+        count = len(self.units) if units is None else units
+        threads = threads_for(self.codes.size + self.bits.size)
+        in_threads(work, count, min(threads, count))
+
+    def waves(self, cells: int) -> Iterator[IntArray]:
+        """Runs of units whose sums, of so many cells each, fit into little memory."""
+        step = max(2 * (os.cpu_count() or 1), WAVE_CELLS // max(1, cells))
+        return (self.units[k : k + step] for k in range(0, len(self.units), step))
 
 
 def in_threads(work: Callable[[int, int], None], size: int, threads: int) -> None:
@@ -178,4 +212,4 @@ def in_threads(work: Callable[[int, int], None], size: int, threads: int) -> Non
 @lru_cache(maxsize=1)
 def _pool(process: int) -> ThreadPoolExecutor:
     """Threads that wait for the next step; a forked process makes its own."""
-    return ThreadPoolExecutor(os.cpu_count() or 1)
+    return ThreadPoolExecutor(most_threads())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,20 +18,22 @@ class Groups:
     """The group of each row, and whether groups are ordered, so that neighbours are alike.
 
     Bins of a target hold equally many rows; a value that many rows share has a bin of its own.
+    ``weight`` is how many rows each row counts for in fits; None where all count once.
     """
 
     of: IntArray
     count: int
     ordered: bool
     cuts: FloatArray | None = None
+    weight: FloatArray | None = None
 
     @classmethod
-    def classes(cls, y: Any, count: int) -> Groups:
+    def classes(cls, y: Any, count: int, weight: FloatArray | None = None) -> Groups:
         """One group a class."""
-        return cls(np.asarray(y).astype(np.int64), count, False)
+        return cls(np.asarray(y).astype(_narrow(count)), count, False, None, weight)
 
     @classmethod
-    def bins(cls, y: Any) -> Groups:
+    def bins(cls, y: Any, weight: FloatArray | None = None) -> Groups:
         """Adaptive bins: at most 32, at least 40 rows each, cut at quantiles.
 
         >>> Groups.bins(np.arange(1000.0)).count
@@ -41,7 +43,23 @@ class Groups:
         count = int(np.clip(len(target) // MIN_ROWS_PER_BIN, 1, MAX_BINS))
         cuts = np.unique(np.quantile(target, np.arange(1, count) / count))
         cuts = cuts[cuts > target.min()] if len(target) else cuts
-        return cls(np.searchsorted(cuts, target, side="right"), len(cuts) + 1, True, cuts)
+        place = np.searchsorted(cuts, target, side="right").astype(_narrow(len(cuts) + 1))
+        return cls(place, len(cuts) + 1, True, cuts, weight)
+
+    def sizes(self) -> FloatArray:
+        """How many rows each group counts for."""
+        return np.bincount(self.of, self.weight, minlength=self.count).astype(np.float64)
+
+    def means(self, y: FloatArray) -> FloatArray:
+        """The mean target of each group; 0 for one that no row counts for."""
+        total = np.bincount(self.of, y if self.weight is None else y * self.weight, self.count)
+        size = self.sizes()
+        return np.divide(total, size, out=np.zeros_like(total), where=size > 0)
+
+    def where(self, rows: IntArray) -> Groups:
+        """Some of the rows, in the same groups."""
+        weight = None if self.weight is None else self.weight[rows]
+        return replace(self, of=self.of[rows], weight=weight)
 
     def place(self, y: Any) -> IntArray:
         """The groups of further rows."""
@@ -59,3 +77,8 @@ class Groups:
         place = np.arange(self.count)
         gap = (place[:, None] - place) / width
         return np.asarray(np.exp(-0.5 * gap**2))
+
+
+def _narrow(groups: int) -> np.dtype[Any]:
+    """The smallest type that holds a group: large tables keep the group of every row."""
+    return np.min_scalar_type(max(0, groups - 1))

@@ -16,7 +16,8 @@ import numpy as np
 
 from opboost._typing import FloatArray, IntArray
 from opboost.denoise import mixture_kernel as loops
-from opboost.denoise.encoded_rows import MANY_ROWS, EncodedRows, Index, Table, in_threads
+from opboost.denoise.encoded_rows import EncodedRows, Index, Table, in_threads
+from opboost.runtime.threads import threads_for
 
 FLOOR = 1e-3
 """Outputs rarer than this are weighed as if they were this common, so that products stay finite."""
@@ -90,23 +91,37 @@ class Mixture:
 
     def stepped(self, rows: EncodedRows, inner: int = 2) -> tuple[Mixture, FloatArray]:
         """One step of EM, and each model's log-likelihood before it."""
-        counts, sizes, score = self._expect(rows)
+        counts, sizes, score = self.expected(rows)
         return self.fitted(counts, sizes, inner), score
 
-    def _expect(self, rows: EncodedRows) -> tuple[Table, Table, FloatArray]:
-        i, units = self.index, rows.units
+    def expected(self, rows: EncodedRows) -> tuple[Table, Table, FloatArray]:
+        """The E-step: each group's counts of outputs, sizes of classes, and log-likelihoods.
+
+        All three are sums over rows, so those of several blocks of rows add up.
+        """
+        i = self.index
+        whole = np.zeros((len(self.pi), i.height, self.classes), dtype=np.float32)
+        share = np.zeros_like(self.pi)
+        likely = np.zeros(len(self.near))
+        for units in rows.waves(i.height * self.classes):
+            counts, sizes, score = self._unit_sums(rows, units)
+            for u, g in enumerate(units[:, 0]):
+                whole[g] += counts[u]
+                share[g] += sizes[u]
+            likely += score.sum(axis=0)
+        return whole, share, likely
+
+    def _unit_sums(self, rows: EncodedRows, units: IntArray) -> tuple[Table, Table, FloatArray]:
+        i = self.index
         counts = np.zeros((len(units), i.height, self.classes), dtype=np.float32)
         sizes = np.zeros((len(units), self.classes), dtype=np.float32)
         score = np.zeros((len(units), len(self.near)))
-        head = (rows.codes, rows.bits, units)
-        tail = (i.offsets, i.bases, i.firsts, self.Q, self.pi, self.models)
-        rows.each(lambda lo, hi: loops.expect(*head, lo, hi, *tail, counts, sizes, score))
-        whole = np.zeros((len(self.pi), i.height, self.classes), dtype=np.float32)
-        share = np.zeros_like(self.pi)
-        for u, g in enumerate(units[:, 0]):
-            whole[g] += counts[u]
-            share[g] += sizes[u]
-        return whole, share, score.sum(axis=0)
+        head = (rows.codes, rows.bits, rows.weight, units)
+        tail = (i.offsets, i.unsent, i.bases, i.firsts, self.Q, self.pi, self.models)
+        rows.each(
+            lambda lo, hi: loops.expect(*head, lo, hi, *tail, counts, sizes, score), len(units)
+        )
+        return counts, sizes, score
 
     def fitted(self, counts: Table, sizes: Table, inner: int, bits: bool = True) -> Mixture:
         """The M-step: from each group's counts of outputs and sizes of classes.
@@ -132,7 +147,7 @@ class Mixture:
                 lo, hi, spread, i.bases, i.bit_starts, i.odds, P, Q, self.parent, kappa, bits
             )
 
-        in_threads(work, len(P), 2 if P.size * inner > MANY_ROWS and len(P) > 1 else 1)
+        in_threads(work, len(P), min(2, threads_for(P.size * inner), len(P)))
         return replace(self, pi=pi.astype(np.float32), P=P, Q=Q)
 
     def refreshed(self) -> Mixture:
@@ -163,7 +178,7 @@ class Mixture:
         out = np.zeros((len(rows), len(self.near)))
         i = self.index
         head = (rows.codes, rows.bits, rows.units)
-        tail = (i.offsets, i.bases, i.firsts, self.Q, self.pi, self.models, out)
+        tail = (i.offsets, i.unsent, i.bases, i.firsts, self.Q, self.pi, self.models, out)
         rows.each(lambda lo, hi: loops.likelihoods(*head, lo, hi, *tail))
         return out
 
@@ -183,7 +198,8 @@ class Mixture:
         i = self.index
         head = (rows.codes, rows.bits, rows.units)
         tail = (
-            i.offsets, i.starts, i.matrix, i.places, i.bases, i.bit_starts, i.firsts, i.odds,
-            self.Q, self.pi, self.P, drawn, rows.order, tokens, np.uint64(key), out, out_bits,
+            i.offsets, i.unsent, i.starts, i.matrix, i.places, i.bases, i.bit_starts, i.firsts,
+            i.odds, self.Q, self.pi, self.P, drawn, rows.order, tokens, np.uint64(key), out,
+            out_bits,
         )  # fmt: skip
         rows.each(lambda lo, hi: loops.draw(*head, lo, hi, *tail))

@@ -4,7 +4,8 @@ A row belongs to a group (its label's) and, unseen, to a class.  Tables have the
 axis, so that the innermost loops run over neighbours in memory:
 
 * ``Q[group, t, class]``: the chance of an output, divided by a constant of that output, so that
-  products of many stay near one.  ``t = offsets[j] + code`` for column j.
+  products of many stay near one.  ``t = offsets[j] + code`` for column j.  The code ``unsent[j]``
+  says that the row did not send the column: it tells nothing, and is passed over.
 * A column of unary bits has a base line and one line for each category: its factor is
   ``Q[base] + sum of Q[base + 1 + a] over set bits a``.  A first bit of 2 says that the row did not
   send the column.
@@ -45,18 +46,22 @@ def _rescaled(p, models, score):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, fastmath=True, inline="always")
-def _weigh(codes, bits, i, offsets, bases, firsts, Q, pi, models, p, s, score):  # type: ignore[no-untyped-def]
+def _weigh(codes, bits, i, offsets, unsent, bases, firsts, Q, pi, models, p, s, score):  # type: ignore[no-untyped-def]
     """Write the classes' shares of row i to ``p``, the bits' factors to ``s``, and add the
     logarithm of its likelihood under each model to ``score``.
     """
     classes = pi.shape[0]
     for c in range(classes):
         p[c] = pi[c]
+    told = 0
     for j in range(codes.shape[1]):
+        if np.int64(codes[i, j]) == unsent[j]:
+            continue
         t = offsets[j] + np.int64(codes[i, j])
         for c in range(classes):
             p[c] *= Q[t, c]
-        if j % 8 == 7:
+        told += 1
+        if told % 8 == 0:
             _rescaled(p, models, score)
     for b in range(bases.shape[0]):
         if bits[i, firsts[b]] == UNSENT:
@@ -75,19 +80,66 @@ def _weigh(codes, bits, i, offsets, bases, firsts, Q, pi, models, p, s, score): 
 
 
 @njit(cache=True, nogil=True, fastmath=True)
-def expect(codes, bits, units, lo, hi, offsets, bases, firsts, Q, pi, models, counts, sizes, score):  # type: ignore[no-untyped-def]
-    """Add a row's shares to its unit's ``counts`` and ``sizes``, its likelihoods to ``score``."""
+def expect(  # type: ignore[no-untyped-def]
+    codes,
+    bits,
+    weight,
+    units,
+    lo,
+    hi,
+    offsets,
+    unsent,
+    bases,
+    firsts,
+    Q,
+    pi,
+    models,
+    counts,
+    sizes,
+    score,
+):
+    """Add a row's shares to its unit's ``counts`` and ``sizes``, its likelihoods to ``score``.
+
+    A row counts as often as its weight says; without weights, once.
+    """
     classes = pi.shape[1]
     p = np.empty(classes, np.float32)
     s = np.empty((bases.shape[0], classes), np.float32)
+    alone = np.empty(models.shape[0] - 1)
     for u in range(lo, hi):
         g = units[u, 0]
         table, prior, sums, line = Q[g], pi[g], counts[u], score[u]
         for i in range(units[u, 1], units[u, 2]):
-            _weigh(codes, bits, i, offsets, bases, firsts, table, prior, models, p, s, line)
+            if weight.shape[0] == 0:
+                _weigh(
+                    codes, bits, i, offsets, unsent, bases, firsts, table, prior, models, p, s, line
+                )
+            else:
+                alone[:] = 0.0
+                _weigh(
+                    codes,
+                    bits,
+                    i,
+                    offsets,
+                    unsent,
+                    bases,
+                    firsts,
+                    table,
+                    prior,
+                    models,
+                    p,
+                    s,
+                    alone,
+                )
+                for c in range(classes):
+                    p[c] *= weight[i]
+                for k in range(models.shape[0] - 1):
+                    line[k] += weight[i] * alone[k]
             for c in range(classes):
                 sizes[u, c] += p[c]
             for j in range(codes.shape[1]):
+                if np.int64(codes[i, j]) == unsent[j]:
+                    continue
                 t = offsets[j] + np.int64(codes[i, j])
                 for c in range(classes):
                     sums[t, c] += p[c]
@@ -104,7 +156,7 @@ def expect(codes, bits, units, lo, hi, offsets, bases, firsts, Q, pi, models, co
 
 
 @njit(cache=True, nogil=True, fastmath=True)
-def likelihoods(codes, bits, units, lo, hi, offsets, bases, firsts, Q, pi, models, out):  # type: ignore[no-untyped-def]
+def likelihoods(codes, bits, units, lo, hi, offsets, unsent, bases, firsts, Q, pi, models, out):  # type: ignore[no-untyped-def]
     """``out[row, model]``: log-likelihoods, up to a constant that depends on outputs alone."""
     p = np.empty(pi.shape[1], np.float32)
     s = np.empty((bases.shape[0], pi.shape[1]), np.float32)
@@ -112,7 +164,7 @@ def likelihoods(codes, bits, units, lo, hi, offsets, bases, firsts, Q, pi, model
         table, prior = Q[units[u, 0]], pi[units[u, 0]]
         for i in range(units[u, 1], units[u, 2]):
             line = out[i]
-            _weigh(codes, bits, i, offsets, bases, firsts, table, prior, models, p, s, line)
+            _weigh(codes, bits, i, offsets, unsent, bases, firsts, table, prior, models, p, s, line)
 
 
 @njit(cache=True, nogil=True, fastmath=True)
@@ -297,6 +349,7 @@ def draw(  # type: ignore[no-untyped-def]
     lo,
     hi,
     offsets,
+    unsent,
     starts,
     matrix,
     places,
@@ -328,7 +381,9 @@ def draw(  # type: ignore[no-untyped-def]
         g = units[w, 0]
         table, prior = Q[g], pi[g]
         for i in range(units[w, 1], units[w, 2]):
-            _weigh(codes, bits, i, offsets, bases, firsts, table, prior, models, p, s, score)
+            _weigh(
+                codes, bits, i, offsets, unsent, bases, firsts, table, prior, models, p, s, score
+            )
             state = splitmix64_compiled(key ^ splitmix64_compiled(tokens[rows[i]]))
             want = np.float32(state * unit)
             pick = 0

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
 from opboost._typing import FloatArray, IntArray
 from opboost.denoise.category_shares import BitTally
 from opboost.denoise.encoded_rows import EncodedRows, Index, Space, Table
+from opboost.denoise.factor_start import Factors
 from opboost.denoise.label_groups import Groups
 from opboost.denoise.latent_classes import FLOOR, Mixture
+from opboost.denoise.mixture_kernel import UNSENT
 
 KAPPA = 0.1
 """Rows of the parent's law that are added to every pmf."""
@@ -26,9 +29,10 @@ SMOOTHINGS = (0.0, 0.01, 0.03, 0.06, 0.12, 0.3)
 """How far a step draws a cell's ratio to its column's law towards those of its neighbours."""
 
 SLACK_ERRORS = 1.5
-"""A smoother law stands while held-out outputs are less likely by at most so many errors."""
+"""A smoother law, and more steps, stand while held-out outputs are less likely by at most so many
+errors."""
 
-PATH = (4, 4, 8, 16, 32, 64, 128, 256, 512)
+PATH = (1, 1, 2, 4, 8, 16, 32, 64, 128)
 """Steps between two looks at the held-out rows, for one class a group."""
 
 LADDER = ((1, 0), (4, 0), (8, 1), (16, 1), (16, 2), (32, 3))
@@ -37,17 +41,44 @@ LADDER = ((1, 0), (4, 0), (8, 1), (16, 1), (16, 2), (32, 3))
 MIN_ROWS_PER_CLASS = 64
 """Where groups do not lend each other rows, a class has at least so many of them."""
 
-CHECKS = ((6, 3), (12, 2), (24, 1), (48, 1))
+CHECKS = ((0, 6), (1, 4), (2, 3), (4, 3), (8, 2), (16, 1), (32, 1), (48, 1))
 """After so many steps the held-out rows are looked at, and so many candidates stay."""
+
+
+MIN_PATH_GAIN = 0.5
+"""Steps go on while held-out outputs gain so many nats from one look to the next."""
+
+MIN_PATH_STEPS = 32
+"""So many steps are tried in any case."""
+
+MAX_ROWS_LOOKED_AT = 20_000
+"""So many rows tell whether rows send more than one column."""
+
+MIN_STEPS = 16
+"""Classes have so many steps to gain something."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Base:
-    """One class a group: cheap, because sums of outputs are all that it needs."""
+    """One class a group: cheap, because sums of outputs are all that it needs.
+
+    ``steps`` and ``smooth`` are of each column: a column of two values has settled long before one
+    of many has.
+    """
 
     near: int
-    steps: int
-    smooth: float = 0.0
+    steps: tuple[int, ...]
+    smooth: tuple[float, ...]
+
+    @classmethod
+    def alike(cls, columns: int, near: int, steps: int, smooth: float = 0.0) -> Base:
+        """The same for every column."""
+        return cls(near, (steps,) * columns, (smooth,) * columns)
+
+    @property
+    def usual_smooth(self) -> float:
+        """The smoothing of classes, which have one for all columns."""
+        return float(np.median(self.smooth)) if self.smooth else 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,18 +106,25 @@ def kernels(groups: Groups) -> list[Table]:
 
 
 def tally(rows: EncodedRows, index: Index) -> Table:
-    """``[g, t]``: how many rows of group g have output t; of bits, how many sent, how many set."""
+    """``[g, t]``: how many rows of group g have output t; of bits, how many sent, how many set.
+
+    A row counts as often as its weight says.
+    """
     counts = np.zeros((rows.groups, index.height), dtype=np.float32)
     top = index.bases[0] if len(index.bases) else index.height
     ends = [*index.offsets[1:], top][: len(index.offsets)]
     for g, begin, end in rows.units:
+        weight = rows.weight[begin:end] if len(rows.weight) else None
         for j, (at, after) in enumerate(zip(index.offsets, ends, strict=True)):
-            counts[g, at:after] += np.bincount(rows.codes[begin:end, j], minlength=after - at)
+            seen = rows.codes[begin:end, j]
+            counts[g, at:after] += np.bincount(seen, weight, minlength=after - at)
+            if index.unsent[j] >= 0:
+                counts[g, at + index.unsent[j]] = 0.0  # tells nothing
         for b, base in enumerate(index.bases):
             bits = rows.bits[begin:end, index.firsts[b] : index.firsts[b + 1]]
-            sent = bits[bits[:, 0] != 2]
-            counts[g, base] += len(sent)
-            counts[g, base + 1 : base + 1 + bits.shape[1]] += sent.sum(axis=0)
+            sent = (bits[:, 0] != 2) * (np.float64(1) if weight is None else weight)
+            counts[g, base] += sent.sum()
+            counts[g, base + 1 : base + 1 + bits.shape[1]] += sent @ bits
     return counts
 
 
@@ -95,7 +133,7 @@ def blank(space: Space, counts: Table, near: Table, lanes: int = 1) -> Mixture:
     index, groups = space.index(), len(counts)
     flat = [np.full(m.shape[0], 1 / m.shape[0]) for m in space.matrices]
     for b, bits in enumerate(space.bits):
-        flat.append(BitTally.of(counts, index.bases[b], bits.states, bits.odds).column())
+        flat.append(BitTally.of(counts, index.bases[b], bits.states, bits.rates).column())
     column = np.concatenate(flat).astype(np.float32)
     start = Mixture(
         index,
@@ -129,70 +167,127 @@ def blank(space: Space, counts: Table, near: Table, lanes: int = 1) -> Mixture:
     )
 
 
-def best_base(space: Space, groups: Groups, train: Table, held: Table) -> Base:
-    """The kernel over groups, the steps and the smoothing that suit one class a group.
+def best_base(space: Space, groups: Groups, folds: Sequence[Table]) -> Base:
+    """The kernel over groups, and each column's steps and smoothing, for one class a group.
 
-    The kernel is that under which held-out outputs are likeliest; then the smoothing is the largest
-    that they do not speak against.
+    ``folds`` are tallies of parts of the rows; each part is held out once.  The kernel is that
+    under which held-out outputs are likeliest; then a column's smoothing is the largest that they
+    do not speak against.
     """
-    widths = [Base(near, 0) for near in range(len(kernels(groups)))]
-    wide = max(_paths(space, groups, train, held, widths), key=lambda way: way.score)
-    smoothings = [replace(wide.base, smooth=smooth) for smooth in SMOOTHINGS]
-    ways = _paths(space, groups, train, held, smoothings)
-    best = max(ways, key=lambda way: way.score)
-    return max((way.base for way in ways if way.stands(best, held)), key=lambda base: base.smooth)
+    widths = _looks(space, groups, folds, [(near, 0.0) for near in range(len(kernels(groups)))])
+    near = int(np.argmax(widths.score.max(axis=0).sum(axis=1)))
+    ways = _looks(space, groups, folds, [(near, smooth) for smooth in SMOOTHINGS])
+    chosen = [ways.smoothest(j, folds) for j in range(ways.score.shape[2])]
+    steps = tuple(ways.steps[look] for look, _ in chosen)
+    return Base(near, steps, tuple(SMOOTHINGS[way] for _, way in chosen))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Path:
-    """One way to fit, stopped where held-out outputs are likeliest: ``chance`` are their logs."""
+class _Looks:
+    """Ways to fit, looked at after rising numbers of steps.
 
-    base: Base
-    score: float
-    chance: Table
+    ``score[look, way, column]`` is how likely held-out outputs are, in nats; ``chances[look]`` are
+    the logarithms for each output, with a lane for each way and fold.
+    """
 
-    def stands(self, best: _Path, held: Table) -> bool:
-        """Whether it is worse than the best by no more than the error of the difference allows."""
-        seen = held[:, : self.chance.shape[1]]
-        error = float(np.sqrt((seen * (self.chance - best.chance) ** 2).sum()))
-        return best.score - self.score <= SLACK_ERRORS * error
+    spans: list[tuple[int, int]]
+    """Where each column's outputs stand."""
+    steps: list[int]
+    score: FloatArray
+    chances: list[Table]
+
+    def smoothest(self, j: int, folds: Sequence[Table]) -> tuple[int, int]:
+        """The look and the way of a column: the largest smoothing that stands, then most steps.
+
+        They stand if they are worse than the best by no more than the error of the difference
+        allows.  Fewer steps leave groups nearer to each other than they are, in every column to the
+        same side, so that columns do not make up for each other.
+        """
+        looks = self.score[:, :, j].argmax(axis=0)
+        score = self.score[looks, np.arange(len(looks)), j]
+        best = int(looks[score.argmax()]), int(score.argmax())
+        way = max(w for w, look in enumerate(looks) if self._stands(j, (look, w), best, folds))
+        rising = range(int(looks[way]), len(self.steps))
+        return max(k for k in rising if self._stands(j, (k, way), best, folds)), way
+
+    def _stands(
+        self,
+        j: int,
+        this: tuple[int, int],
+        best: tuple[int, int],
+        folds: Sequence[Table],
+    ) -> bool:
+        variance = 0.0
+        for f, held in enumerate(folds):
+            gap = self._chance(*this, j, f, len(folds)) - self._chance(*best, j, f, len(folds))
+            variance += float((held[:, slice(*self.spans[j])] * gap**2).sum())
+        lost = float(self.score[(*best, j)] - self.score[(*this, j)])
+        return lost <= SLACK_ERRORS * float(np.sqrt(variance)) or this == best
+
+    def _chance(self, look: int, way: int, j: int, fold: int, folds: int) -> Table:
+        first, last = self.spans[j]
+        return self.chances[look][:, first:last, way * folds + fold]
 
 
-def _paths(
-    space: Space, groups: Groups, train: Table, held: Table, tried: Sequence[Base]
-) -> list[_Path]:
-    """All ways side by side, as if they were classes: their counts differ, not the code."""
-    ways = kernels(groups)
-    spread = np.stack([ways[base.near] @ train for base in tried], axis=2).astype(np.float32)
-    state = blank(space, train, np.eye(groups.count, dtype=np.float32), len(tried))
-    state = replace(state, smooth=np.array([base.smooth for base in tried], dtype=np.float32))
-    top = state.index.bases[0] if len(state.index.bases) else state.index.height
-    found = [_Path(base, -np.inf, np.empty((0, 0), np.float32)) for base in tried]
-    steps = 0
+def _looks(
+    space: Space, groups: Groups, folds: Sequence[Table], tried: Sequence[tuple[int, float]]
+) -> _Looks:
+    """All ways and folds side by side, as if they were classes: their counts differ, not the code.
+
+    A way is a kernel and a smoothing.  The start is the law of the whole column, in which held-out
+    rows take part.
+    """
+    ways, whole = kernels(groups), sum(folds[1:], folds[0])
+    spread = np.stack([ways[near] @ (whole - held) for near, _ in tried for held in folds], axis=2)
+    count, lanes = len(folds), len(folds) * len(tried)
+    state = blank(space, whole, np.eye(groups.count, dtype=np.float32), lanes)
+    smooth = np.repeat([smooth for _, smooth in tried], count).astype(np.float32)
+    state, spread = replace(state, smooth=smooth), spread.astype(np.float32)
+    index = state.index
+    top = int(index.bases[0]) if len(index.bases) else index.height
+    edges = [*map(int, index.offsets), top]
+    seen = np.tile(np.stack(folds, axis=2)[:, :top], (1, 1, len(tried))).astype(np.float64)
+    found = _Looks(list(pairwise(edges)), [], np.empty((0, len(tried), len(edges) - 1)), [])
+    steps, before = 0, -np.inf
     for more in PATH:
         state, steps = state.fitted(spread, np.ones_like(state.pi), more, bits=False), steps + more
         chance = np.log(state.Q[:, :top])
-        score = np.einsum("gt,gtc->c", held[:, :top].astype(np.float64), chance)
-        for k, way in enumerate(found):
-            if score[k] > way.score:
-                base = replace(way.base, steps=steps)
-                found[k] = _Path(base, float(score[k]), chance[:, :, k])
-        if steps >= 4 * max(found, key=lambda way: way.score).base.steps:
+        by_output = (seen * chance).sum(axis=0)
+        by_column = np.add.reduceat(by_output, edges[:-1], axis=0) if len(edges) > 1 else by_output
+        score = by_column.T.reshape(len(tried), count, -1).sum(axis=1)
+        found = replace(
+            found,
+            steps=[*found.steps, steps],
+            score=np.concatenate([found.score, score[None, :, : len(edges) - 1]]),
+            chances=[*found.chances, chance],
+        )
+        after = float(found.score.max(axis=0).sum(axis=1).max())
+        if after - before < MIN_PATH_GAIN and steps >= MIN_PATH_STEPS:
             break
+        before = after
     return found
 
 
 def one_class(space: Space, counts: Table, base: Base, groups: Groups) -> Mixture:
     """The model with one class a group, fitted to counts."""
     near = kernels(groups)[base.near]
+    smooths = sorted({*base.smooth, base.usual_smooth})
+    state = blank(space, counts, near, len(smooths))
+    state = replace(state, smooth=np.array(smooths, dtype=np.float32))
+    lanes = np.repeat(counts[:, :, None], len(smooths), axis=2)
     made = blank(space, counts, near)
-    made = replace(made, smooth=np.full_like(made.smooth, base.smooth))
-    made = made.fitted(counts[:, :, None], np.ones_like(made.pi), base.steps, bits=False)
+    index, P, done = made.index, made.P.copy(), 0
+    for steps in sorted(set(base.steps)):
+        state = state.fitted(lanes, np.ones_like(state.pi), steps - done, bits=False)
+        done = steps
+        for j in np.flatnonzero(np.array(base.steps) == steps):
+            column = slice(index.starts[j], index.starts[j + 1])
+            P[:, column, 0] = state.P[:, column, smooths.index(base.smooth[j])]
     for b, bits in enumerate(space.bits):
-        first, line = made.index.bit_starts[b], made.index.bases[b]
-        shares = BitTally.of(counts, line, bits.states, bits.odds).groups(near)
-        made.P[:, first : first + bits.states, 0] = shares
-    return made.refreshed()
+        first, line = index.bit_starts[b], index.bases[b]
+        shares = BitTally.of(counts, line, bits.states, bits.rates).groups(near)
+        P[:, first : first + bits.states, 0] = shares
+    return replace(made, P=P, smooth=np.full_like(made.smooth, base.usual_smooth)).refreshed()
 
 
 def seeded(
@@ -202,16 +297,19 @@ def seeded(
     near: Table,
     groups: Groups,
     rng: np.random.Generator,
+    factors: Factors | None = None,
     lean: float = 0.7,
 ) -> Mixture:
-    """A start with many classes: each leans towards what a row drawn at random sent.
+    """A start with many classes: points on the factors, where there are any.
 
-    A class begins as the posterior of its centre's outputs.  Ordered groups share the centres, so
-    that a class means the same in neighbouring groups.
+    Without factors a class begins as the posterior of what a row drawn at random sent.  Ordered
+    groups share these centres, so that a class means the same in neighbouring groups.
     """
     index, count = one.index, groups.count
     P = np.repeat(one.P, classes, axis=2)
-    if classes > 1:
+    if classes > 1 and factors is not None:
+        factors.write_classes(one.P[:, :, 0], index, P, rng)
+    elif classes > 1:
         for g in range(count):
             own = rows.units[rows.units[:, 0] == g]
             if groups.ordered and g:
@@ -260,18 +358,23 @@ def best_mixture(
     groups: Groups,
     rng: np.random.Generator,
 ) -> ChosenModel:
-    """The candidate of the ladder under which held-out rows are likeliest; the worse half of those
-    that are left goes at each look.
+    """The candidate of the ladder under which held-out rows are likeliest; the worst of those that
+    are left go at each look.
 
-    One class a group it stays, unless more gain more than twice the gain's standard error.
+    One class a group it stays where rows send one column each, and where more classes gain nothing.
+    Without factors they must gain more than twice the gain's standard error.
     """
     ways = kernels(groups)
     ladder = [(c, min(base.near + wider, len(ways) - 1)) for c, wider in LADDER]
     if not groups.ordered:  # class 3 of one label is not class 3 of another
         most = max(1, int(np.median(train.sizes)) // MIN_ROWS_PER_CLASS)
         ladder = [(c, base.near if c == 1 else 0) for c, _ in LADDER if c <= most]
+    if not _pairs_told(train, one.index):
+        ladder = ladder[:1]
     ladder = [pair for i, pair in enumerate(ladder) if pair not in ladder[:i]]
-    bank = Mixture.side_by_side([seeded(one, train, c, ways[w], groups, rng) for c, w in ladder])
+    factors = Factors.of(one.P[:, :, 0], one.index, train, groups) if len(ladder) > 1 else None
+    starts = [seeded(one, train, c, ways[w], groups, rng, factors) for c, w in ladder]
+    bank = Mixture.side_by_side(starts)
     judge = _told if groups.ordered else _told_apart
     before = judge(one, held)
     best = ChosenModel(1, base.near, 0, bank[0], 0.0)
@@ -283,14 +386,24 @@ def best_mixture(
         gains = judge(bank, held) - before
         score, error = gains.mean(axis=0), gains.std(axis=0) / np.sqrt(max(len(held), 1))
         top = int(np.argmax(score))
-        if score[top] > max(best.gain, 2 * error[top]):
+        slack = 0.0 if factors is not None else 2 * error[top]
+        if ladder[top][0] > 1 and score[top] > max(best.gain, slack):
             best = ChosenModel(*ladder[top], steps, bank[top], float(score[top]))
-        elif steps >= 2 * max(best.steps, CHECKS[1][0]):
+        elif steps >= max(2 * best.steps, MIN_STEPS):
             break
         kept = sorted(np.argsort(-score)[:stay].tolist())
         ladder = [ladder[k] for k in kept]
         bank = Mixture.side_by_side([bank[k] for k in kept])
     return best
+
+
+def _pairs_told(rows: EncodedRows, index: Index) -> bool:
+    """Whether some rows tell about two columns: else nothing tells how columns vary together."""
+    some = rows.codes[:MAX_ROWS_LOOKED_AT] != index.unsent.astype(np.int64)
+    told = some.sum(axis=1)
+    for b in range(len(index.bases)):
+        told = told + (rows.bits[: len(told), index.firsts[b]] != UNSENT)
+    return bool((told > 1).any())
 
 
 def _told(bank: Mixture, held: EncodedRows) -> FloatArray:

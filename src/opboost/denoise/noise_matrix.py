@@ -9,17 +9,23 @@ import numpy as np
 
 from opboost._typing import FloatArray
 from opboost.errors import ParameterError
-from opboost.mechanisms import Mechanism, UnaryEncoding, WithMissing
+from opboost.mechanisms import GapMechanism, Mechanism, NominalMechanism
 
 MAX_NOISE_MATRIX_CELLS = 512
-"""Larger channels are not inverted: their tables would outgrow the data."""
+"""Grids up to this size are modelled cell by cell."""
+
+MAX_GRID_CELLS = 2048
+"""Larger grids are not inverted; those in between are modelled in runs of cells."""
+
+MAX_RUNS = 128
+"""Runs of cells of a large grid, so that its tables do not outgrow the data."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NoiseMatrix:
     """``matrix[x, y]`` is the chance of output y from state x; rows sum to one.
 
-    A column whose gaps are flagged has one state more (missing) and one output more (reported
+    A column whose gaps are reported has one state more (missing) and one output more (reported
     missing); a column that is sent for some rows only has an output for "not sent".
     """
 
@@ -40,6 +46,16 @@ class NoiseMatrix:
     def outputs(self) -> int:
         """How many values may come out."""
         return int(self.matrix.shape[1])
+
+    @property
+    def unsent(self) -> int:
+        """The output of rows that did not send the column; -1 where every row sends it.
+
+        It is the last output, and as likely from any state.
+        """
+        is_extra = self.outputs > self.states > 1
+        is_even = float(np.ptp(self.matrix[:, -1])) < 1e-12
+        return self.outputs - 1 if is_extra and is_even else -1
 
     def posterior(self, pmf: FloatArray) -> FloatArray:
         """``[y, x]`` is P(x | y) where the column has this law; rows sum to one.
@@ -66,27 +82,29 @@ class NoiseMatrix:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BitNoise:
-    """The channel of unary bits: what a set and an unset bit say for its own category.
+    """The channel of a column of bits, one a category.
 
-    ``odds`` holds P(bit | own) / P(bit | another), for an unset bit and for a set one.
+    The chance of a row of bits from a category is proportional to ``odds`` at the category's bit,
+    for an unset bit and for a set one.  ``rates`` are the chances that a bit is set for another
+    category, and for its own.
     """
 
     states: int
     odds: tuple[float, float]
+    rates: tuple[float, float]
 
     @classmethod
-    def of(cls, mechanism: UnaryEncoding) -> BitNoise:
-        """From the mechanism's ``bit_channel``."""
-        (quiet, loud), (miss, hit) = mechanism.bit_channel()
-        return cls(len(mechanism.categories), (float(miss / quiet), float(hit / loud)))
+    def of(cls, mechanism: NominalMechanism) -> BitNoise:
+        """From the mechanism's public parameters."""
+        return cls(len(mechanism.categories), mechanism.bit_odds(), mechanism.bit_rates())
 
 
 def noise_matrix_of(
-    mechanism: Mechanism | WithMissing, sent: float = 1.0, *, largest: int = MAX_NOISE_MATRIX_CELLS
+    mechanism: Mechanism | GapMechanism, sent: float = 1.0, *, largest: int = MAX_NOISE_MATRIX_CELLS
 ) -> NoiseMatrix | None:
     """The channel of a mechanism on a grid; None where it is too large to be inverted.
 
-    ``sent`` is the share of rows that send the column (``Budget.sampled``).  With a flag for gaps
+    ``sent`` is the share of rows that send the column (``Budget.sampled``).  Of a column with gaps
     the last state is "missing" and the last output is "reported missing or not sent".
 
     >>> import opboost as op
@@ -97,18 +115,55 @@ def noise_matrix_of(
     ... )
     ((10, 10), (11, 11))
     """
-    plain = mechanism.mechanism if isinstance(mechanism, WithMissing) else mechanism
+    plain = mechanism.mechanism if isinstance(mechanism, GapMechanism) else mechanism
     if plain.domain.size > largest or plain.outputs.size > largest:
         return None
-    matrix = plain.transition_matrix()
+    return _with_gaps(mechanism, plain.transition_matrix(), 1, sent)
+
+
+def runs_matrix_of(
+    mechanism: Mechanism | GapMechanism, sent: float = 1.0, *, largest: int = MAX_GRID_CELLS
+) -> NoiseMatrix | None:
+    """The same, where states and outputs of a grid above 512 cells are runs of :func:`run_length`.
+
+    The cells of a run are taken to be equally likely.  Memory: one row of the grid's matrix.
+
+    >>> import opboost as op
+    >>> runs_matrix_of(op.ClampMap(op.Domain(1, 2000), epsilon=0.01)).matrix.shape
+    (125, 125)
+    """
+    plain = mechanism.mechanism if isinstance(mechanism, GapMechanism) else mechanism
+    length = run_length(plain)
+    if length == 1 or max(plain.domain.size, plain.outputs.size) > largest:
+        return noise_matrix_of(mechanism, sent)
+    rows = np.zeros((-(-plain.domain.size // length), -(-plain.outputs.size // length)))
+    for cell in range(plain.domain.size):
+        rows[cell // length] += in_runs(plain.pmf(plain.domain.L + cell), length)
+    return _with_gaps(mechanism, rows, length, sent)
+
+
+def run_length(mechanism: Mechanism) -> int:
+    """How many cells stand for one state: one, but on grids above 512 cells."""
+    cells = max(mechanism.domain.size, mechanism.outputs.size)
+    return 1 if cells <= MAX_NOISE_MATRIX_CELLS else -(-cells // MAX_RUNS)
+
+
+def in_runs(chances: FloatArray, length: int) -> FloatArray:
+    """The chances of runs of outputs."""
+    return np.asarray(np.add.reduceat(chances, np.arange(0, len(chances), length)))
+
+
+def _with_gaps(
+    mechanism: Mechanism | GapMechanism, matrix: FloatArray, length: int, sent: float
+) -> NoiseMatrix:
     matrix = matrix / matrix.sum(axis=1, keepdims=True)
-    if not isinstance(mechanism, WithMissing):
+    if not isinstance(mechanism, GapMechanism):
         return NoiseMatrix(matrix).sent_by(sent)
-    lie, bits = mechanism.integer_flag()
-    flip = lie / (1 << bits)
-    constant = mechanism.constant - plain.domain.L
-    values = np.vstack([(1 - flip) * matrix, flip * matrix[constant]])
-    reported = np.append(np.full(len(matrix), flip), 1 - flip)
+    of_present, of_gap = mechanism.report_chances()
+    values = np.vstack(
+        [(1 - of_present) * matrix, (1 - of_gap) * in_runs(mechanism.gap_pmf(), length)]
+    )
+    reported = np.append(np.full(len(matrix), of_present), of_gap)
     whole = np.column_stack([sent * values, sent * reported + (1 - sent)])
     return NoiseMatrix(whole)
 

@@ -55,7 +55,7 @@ class JointDistribution:
     @classmethod
     def of(cls, member: Mixture, pairing: Pairing, groups: Groups) -> JointDistribution:
         """Groups are as common as they were among the rows of the fit."""
-        count = np.bincount(groups.of, minlength=groups.count) + 1e-9
+        count = groups.sizes() + 1e-9
         return cls(member, pairing, count / count.sum())
 
     def chances(self, outputs: Outputs) -> FloatArray:
@@ -96,14 +96,26 @@ def drawn(
     tokens: Codes | None = None,
 ) -> States:
     """One draw from one model, for rows of these groups; by default a row's token is its place."""
-    space = pairs.paired_space()
     rows = EncodedRows.of(pairs.paired(outputs.codes), outputs.bits, group, len(member.pi))
+    return drawn_rows(rows, member, pairs, number, seed, tokens)
+
+
+def drawn_rows(
+    rows: EncodedRows,
+    member: Mixture,
+    pairs: Pairing,
+    number: int,
+    seed: int,
+    tokens: Codes | None = None,
+) -> States:
+    """The same for rows that are encoded; states stand in the order of the table."""
+    space = pairs.paired_space()
     key = int(np.random.SeedSequence([seed, number]).generate_state(1, np.uint64)[0])
     most = max((c.states for c in space.channels), default=1)
-    cells = np.zeros((len(outputs), len(space.channels)), np.min_scalar_type(most))
+    cells = np.zeros((len(rows), len(space.channels)), np.min_scalar_type(most))
     largest = max((b.states for b in space.bits), default=1)
-    categories = np.zeros((len(outputs), len(space.bits)), np.min_scalar_type(largest))
+    categories = np.zeros((len(rows), len(space.bits)), np.min_scalar_type(largest))
     if tokens is None:
-        tokens = np.arange(len(outputs), dtype=np.uint64)
+        tokens = np.arange(len(rows), dtype=np.uint64)
     member.draw(rows, tokens, len(space.channels), key, cells, categories)
     return States(pairs.parted(cells), categories)

@@ -49,3 +49,45 @@ def draw_coins(threshold, words, out):  # type: ignore[no-untyped-def]
         out[i] = words[i] < threshold
         flagged += words[i] == threshold
     return flagged
+
+
+@njit(cache=True, nogil=True)
+def draw_uniform(lower, size, words, out, undecided):  # type: ignore[no-untyped-def]
+    """Cells uniform on ``size`` from ``lower`` on; returns how many a word does not decide."""
+    flagged = 0
+    for i in range(words.shape[0]):
+        out[i] = lower + np.int64(mulhi(words[i], size))
+        undecided[i] = words[i] * size > _ZERO - size
+        flagged += undecided[i]
+    return flagged
+
+
+@njit(cache=True, nogil=True)
+def draw_subset(position, width, size, on, words, out, undecided):  # type: ignore[no-untyped-def]
+    """Sets of ``size`` categories as bits: the own one below ``on``, the others uniformly.
+
+    Another category is taken with the chance ``needed / left``, so that all sets of the others are
+    alike.  Returns how many rows a word leaves undecided; those are left to the caller.
+    """
+    flagged = 0
+    for i in range(position.shape[0]):
+        own = position[i]
+        word = words[own, i]
+        taken = word < on
+        open_row = word == on
+        out[i, own] = taken
+        needed = size - taken
+        left = width - 1
+        for j in range(width):
+            if j != own:
+                count = np.uint64(left)
+                word = words[j, i]
+                chosen = np.int64(mulhi(word, count)) < needed
+                # The next 64 bits could still carry word * count into the next integer.
+                open_row |= word * count > _ZERO - count
+                out[i, j] = chosen
+                needed -= chosen
+                left -= 1
+        undecided[i] = open_row
+        flagged += open_row
+    return flagged

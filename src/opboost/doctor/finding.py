@@ -28,6 +28,8 @@ class Finding:
     state: State
     found: str
     next_step: str = ""
+    exit_status: int = 1
+    """The exit status with which the real command fails, where something is wrong."""
 
     def __post_init__(self) -> None:
         if (self.state is State.ok) is bool(self.next_step):

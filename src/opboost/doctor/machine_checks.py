@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from packaging.requirements import Requirement
 
 from opboost import __version__
 from opboost.doctor.finding import Finding, State
+from opboost.runtime.threads import schedulable_cores, usable_cores
 
 LITTLE, TOO_LITTLE = 2**30, 100 * 2**20
 """Bytes of free disk below which to worry, and below which work will fail."""
@@ -138,27 +138,11 @@ def threads() -> Finding:
     right = f"Set OMP_NUM_THREADS={max(1, int(cores))}."
     if said and not all(part.strip().isdigit() and int(part) for part in said.split(",")):
         return Finding("threads", State.wrong, text, f"That is no number of threads. {right}")
-    started = int(said.split(",")[0]) if said else _schedulable()
+    started = int(said.split(",")[0]) if said else schedulable_cores()
     if started > max(1, cores):
         step = f"Boosters start {started} threads, which then wait for each other. {right}"
         return Finding("threads", State.warning, text, step)
     return Finding("threads", State.ok, text)
-
-
-def usable_cores(quota: Path = Path("/sys/fs/cgroup/cpu.max")) -> float:
-    """Cores as far as the scheduler and a container's quota let this process use them."""
-    cores = float(_schedulable())
-    try:
-        most, period = quota.read_text().split()
-        return min(cores, int(most) / int(period))
-    except (OSError, ValueError):  # no container, or "max": no quota
-        return cores
-
-
-def _schedulable() -> int:
-    if sys.platform == "linux":
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def disk(what: str, folder: Path) -> Finding:

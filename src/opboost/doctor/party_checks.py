@@ -23,8 +23,11 @@ from opboost.config.sections import LedgerSection
 from opboost.config.toml_files import read
 from opboost.doctor.finding import Finding, State
 from opboost.doctor.machine_checks import disk
-from opboost.errors import OpBoostError
+from opboost.errors import DataError, OpBoostError, exit_status
 from opboost.ledger.store import CHAIN_FILE
+from opboost.transport.feature.release_checks import check_config
+from opboost.transport.label.label_checks import check_label_side
+from opboost.transport.label.label_job import read_data
 from opboost.transport.shared.bundle_keys import read_key, read_public
 from opboost.transport.shared.tls import UNREADABLE, read_identity
 
@@ -54,13 +57,43 @@ def examine_party(path: Path) -> Iterator[Finding]:
     yield from _certificates(found)
     yield disk("disk, state", found.state)
     if isinstance(found, FeatureConfig):
-        yield _ledger_key(found.ledger)
+        key = _ledger_key(found.ledger)
+        yield key
         yield disk("disk, ledger", Path(found.ledger.folder))
+        if key.well:
+            yield _release(found, path)
+    elif found.job.purpose == "train":
+        yield disk("disk, model", found.model.parent)
+        yield _training(found, path)
+
+
+def _training(found: LabelConfig, path: Path) -> Finding:
+    """What opboost serve would refuse before it listens."""
+    if not found.table.exists():
+        return Finding(
+            "training", State.warning, "not tried without the table", "See the line about it."
+        )
+    try:
+        check_label_side(found, read_data(found))
+    except OpBoostError as error:
+        return _wrong("training", path.name, error)
+    return Finding("training", State.ok, f"{found.booster.kind} trains on made-up rows")
+
+
+def _release(found: FeatureConfig, path: Path) -> Finding:
+    """What opboost join would refuse before it connects."""
+    try:
+        check_config(found)
+    except OpBoostError as error:
+        return _wrong("release", path.name, error)
+    looked = "caps, columns, IDs and values" if found.table.exists() else "caps"
+    return Finding("release", State.ok, f"{looked} allow it")
 
 
 def _wrong(what: str, where: str, error: OpBoostError) -> Finding:
     """An error of ours says what to do itself."""
-    return Finding(what, State.wrong, f"{where} is refused", str(error))
+    words = error.logged if isinstance(error, DataError) else str(error)
+    return Finding(what, State.wrong, f"{where} is refused", words, exit_status(error))
 
 
 def _table(table: Path, path: Path) -> Finding:

@@ -2,6 +2,14 @@
 
 from opboost.estimators.boosted import OpBoostClassifier, OpBoostRegressor
 from opboost.estimators.desensitizer import Desensitizer
+from opboost.estimators.importances import Importances, importances
 from opboost.estimators.saving import load
 
-__all__ = ["Desensitizer", "OpBoostClassifier", "OpBoostRegressor", "load"]
+__all__ = [
+    "Desensitizer",
+    "Importances",
+    "OpBoostClassifier",
+    "OpBoostRegressor",
+    "importances",
+    "load",
+]

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils.multiclass import check_classification_targets
 
 from opboost._typing import FloatArray
-from opboost.boosting import Task
 from opboost.boosting.booster import Booster
 from opboost.budgets.budget import Budget
-from opboost.columns.codebook import distinct, numbered
-from opboost.errors import DataError, ParameterError
+from opboost.budgets.record_plan import RecordPlan
+from opboost.columns.codebook import distinct
+from opboost.errors import ParameterError
 from opboost.estimators.boosted_base import BoostedBase
+from opboost.estimators.eval_sets import one_pair
 from opboost.randomness.streams import Rng
 from opboost.training.denoised_rows import Choice
-from opboost.training.feature_matrix import Released
-from opboost.training.targets import Target, as_codes, as_column, as_numbers, as_weights
+from opboost.training.targets import Target, as_numbers
 
 __all__ = ["OpBoostClassifier", "OpBoostRegressor", "kind_for"]
 
@@ -32,9 +30,12 @@ class OpBoostClassifier(ClassifierMixin, BoostedBase):  # type: ignore[misc]
     ``random_state`` seeds booster and denoiser; noise is cryptographic unless ``noise_rng`` is
     seeded.  ``denoise="auto"`` trains on posterior draws of the clean rows where held-out noisy
     rows do not speak against it; ``True`` always does, ``False`` trains on rows as they came.
+    ``held_out=0.2`` also trains a second model without a fifth of the rows, and scores it on them;
+    the model itself learns from all rows.
 
     Attributes:
-        model_: The stock model, in grid values.
+        model_: The stock model, in raw units: it takes the table of the training.
+        plan_: The plan of a record budget (``op.Budget.record``), or None.
         guarantee_: What is promised about one person's record.  Rows that were released several
             times (a search that refits, copies in ``eval_set`` or ``predict``), here or in worker
             processes, count several times; caveats say what the count cannot know.
@@ -42,20 +43,22 @@ class OpBoostClassifier(ClassifierMixin, BoostedBase):  # type: ignore[misc]
         classes_: The labels.
         denoised_: Whether the model was trained on posterior draws.
         verdict_: The held-out losses that ``denoise="auto"`` compared, or None.
+        held_out_score_: The score of own columns alone and of all, or None with ``held_out=0``.
 
     >>> import opboost as op
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
-    >>> m = op.ClampMap(op.Domain(1, 10), epsilon=0.64)
     >>> bounds = {"mean radius": (5, 30), "worst texture": (10, 50)}
-    >>> clf = op.OpBoostClassifier(m, bounds=bounds, booster="gbdt", random_state=0).fit(X, y)
-    >>> clf.predict_proba(X[:2]).shape
+    >>> clf = op.OpBoostClassifier(bounds=bounds, budget=op.Budget.record(4), booster="gbdt")
+    >>> clf.fit(X, y).predict_proba(X[:2]).shape
     (2, 2)
+    >>> clf.guarantee_.total
+    4.0
     """
 
     def __init__(
         self,
-        mechanism: Any,
+        mechanism: Any = None,
         *,
         bounds: Any = None,
         categories: Any = None,
@@ -69,7 +72,8 @@ class OpBoostClassifier(ClassifierMixin, BoostedBase):  # type: ignore[misc]
         mapping: Any = "cells",
         outside: Any = "clamp",
         missing: Any = "raise",
-        budget: Budget | None = None,
+        budget: Budget | RecordPlan | None = None,
+        held_out: float = 0.0,
         class_weight: Any = None,
     ) -> None:
         super().__init__(
@@ -87,6 +91,7 @@ class OpBoostClassifier(ClassifierMixin, BoostedBase):  # type: ignore[misc]
             outside=outside,
             missing=missing,
             budget=budget,
+            held_out=held_out,
         )
         self.class_weight = class_weight
 
@@ -96,40 +101,21 @@ class OpBoostClassifier(ClassifierMixin, BoostedBase):  # type: ignore[misc]
         y: Any,
         sample_weight: Any = None,
         *,
-        eval_set: tuple[Any, Any] | None = None,
+        eval_set: tuple[Any, Any] | list[tuple[Any, Any]] | None = None,
         early_stopping_rounds: int | None = None,
+        continue_from: Self | None = None,
     ) -> Self:
         """Desensitise, train on codes, and put values in the place of cuts.
 
-        ``eval_set`` is ``(X, y)``; its private columns are released before the booster sees them.
-        The training table itself is not released again: it keeps its noise.
+        ``eval_set`` is ``(X, y)`` or ``[(X, y)]``; its private columns are released before the
+        booster sees them.  The training table itself is not released again: it keeps its noise.
+        ``continue_from`` is a fitted estimator of the same columns: trees are added to its model on
+        these new rows, and a person who is in both trainings is charged for both.
         """
-        target, classes = self._target(y, sample_weight)
-        held_out = None
-        if eval_set is not None:
-            held_out = eval_set[0], as_codes(classes, as_column(eval_set[1]))
-        self._fit(X, target, held_out, early_stopping_rounds)
-        self.classes_ = classes
+        target, pair = Target.of_classes(y, sample_weight, self.class_weight), one_pair(eval_set)
+        held_out = None if pair is None else (pair[0], target.codes_of(pair[1]))
+        self._fit(X, target, held_out, early_stopping_rounds, continue_from)
         return self
-
-    def fit_released(self, y: Any, own: Any, *release: Any, **steps: Any) -> Self:
-        """Train on columns that others released; see ``op.LabelParty``, which calls this."""
-        target, classes = self._target(y, None)
-        self._fit_released(target, own, *release, **steps)
-        self.classes_ = classes
-        return self
-
-    def _target(self, y: Any, sample_weight: Any) -> tuple[Target, np.ndarray[Any, Any]]:
-        labels = as_column(y)
-        check_classification_targets(labels)
-        classes, coded = numbered(labels)
-        if not len(classes):
-            raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
-        if len(classes) < 2:
-            raise DataError("The label holds one class only; a classifier needs two")
-        weight = as_weights(sample_weight, labels, self.class_weight)
-        task: Task = "binary" if len(classes) == 2 else "multiclass"
-        return Target(coded, task, len(classes), weight), classes
 
     def predict_proba(self, X: Any, *, desensitize: bool = False) -> FloatArray:
         """Probabilities, one column a class; ``desensitize`` releases the private columns first."""
@@ -140,18 +126,14 @@ class OpBoostClassifier(ClassifierMixin, BoostedBase):  # type: ignore[misc]
         chances = self.predict_proba(X, desensitize=desensitize)
         return np.asarray(self.classes_[chances.argmax(axis=1)])
 
-    def predict_proba_released(
-        self, own: Any, released: Mapping[Hashable, Sequence[Released]]
-    ) -> FloatArray:
-        """Probabilities for rows whose private columns others released; see ``op.LabelParty``."""
-        return self._of_released(own, released)
-
 
 class OpBoostRegressor(RegressorMixin, BoostedBase):  # type: ignore[misc]
     """A boosted regression whose private columns are desensitised before training.
 
-    Parameters and attributes are those of :class:`OpBoostClassifier`; another loss is the
-    booster's affair (``booster_params={"objective": "reg:absoluteerror"}`` for XGBoost).
+    Parameters and attributes are those of :class:`OpBoostClassifier`.  The booster's parameters
+    choose another loss: for counts ``{"objective": "count:poisson"}`` (XGBoost), ``{"objective":
+    "poisson"}`` (LightGBM) or ``{"loss": "poisson"}`` (``"hist-gbdt"``); for amounts that are often
+    zero ``"reg:tweedie"`` (XGBoost) or ``"tweedie"`` (LightGBM).
 
     >>> import opboost as op
     >>> from sklearn.datasets import load_diabetes
@@ -168,30 +150,19 @@ class OpBoostRegressor(RegressorMixin, BoostedBase):  # type: ignore[misc]
         y: Any,
         sample_weight: Any = None,
         *,
-        eval_set: tuple[Any, Any] | None = None,
+        eval_set: tuple[Any, Any] | list[tuple[Any, Any]] | None = None,
         early_stopping_rounds: int | None = None,
+        continue_from: Self | None = None,
     ) -> Self:
         """Desensitise, train on codes, and put values in the place of cuts."""
-        numbers = as_numbers(y)
-        target = Target(numbers, "regression", 0, as_weights(sample_weight, numbers, None))
-        held_out = None if eval_set is None else (eval_set[0], as_numbers(eval_set[1]))
-        self._fit(X, target, held_out, early_stopping_rounds)
-        return self
-
-    def fit_released(self, y: Any, own: Any, *release: Any, **steps: Any) -> Self:
-        """Train on columns that others released; see ``op.LabelParty``, which calls this."""
-        self._fit_released(Target(as_numbers(y), "regression", 0, None), own, *release, **steps)
+        target, pair = Target.of_numbers(y, sample_weight), one_pair(eval_set)
+        held_out = None if pair is None else (pair[0], as_numbers(pair[1]))
+        self._fit(X, target, held_out, early_stopping_rounds, continue_from)
         return self
 
     def predict(self, X: Any, *, desensitize: bool = False) -> FloatArray:
         """Predicted values; ``desensitize`` releases the private columns first."""
         return self._predicted(X, desensitize)
-
-    def predict_released(
-        self, own: Any, released: Mapping[Hashable, Sequence[Released]]
-    ) -> FloatArray:
-        """Values for rows whose private columns others released; see ``op.LabelParty``."""
-        return self._of_released(own, released)
 
 
 def kind_for(

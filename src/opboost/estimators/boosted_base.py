@@ -4,40 +4,59 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, TypeVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils import Tags, check_random_state
+from sklearn.base import BaseEstimator, is_classifier
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from opboost._typing import FloatArray
-from opboost.boosting import Trained, make_booster
-from opboost.boosting.booster import Booster
-from opboost.budgets.budget import Budget
+from opboost._typing import BoolArray, FloatArray
+from opboost.boosting import Trained
+from opboost.boosting.booster import Booster, Exportable, Matrix, StockFeature
+from opboost.boosting.label_rules import check_label
+from opboost.budgets.budget import Budget, RecordBudget
+from opboost.budgets.record_plan import RecordPlan, stated_budget
 from opboost.budgets.release_counts import Travels
 from opboost.budgets.release_terms import Terms
-from opboost.columns.dataframes import column_names
-from opboost.columns.private_column import PrivateColumn
-from opboost.estimators.boosted_model import BoostedModel
+from opboost.columns.dataframes import is_frame, table_like
+from opboost.columns.private_column import Prepared, PrivateColumn
+from opboost.errors import ParameterError
 from opboost.estimators.desensitizer import Desensitizer
-from opboost.estimators.learner import FindValues, Learner, Learnt, Train
+from opboost.estimators.remembered_table import Release
 from opboost.promises import Joint, NoGuarantee
-from opboost.protocol.stored_columns import StoredColumn
 from opboost.randomness.streams import Rng, SecureRng
-from opboost.training.denoised_rows import Choice, Denoised
-from opboost.training.feature_matrix import Layout, OwnColumn, Released, check_sizes, own_columns
+from opboost.training.column_origins import Origins
+from opboost.training.column_weights import column_weights
+from opboost.training.denoised_rows import Choice
+from opboost.training.feature_matrix import OwnColumn, OwnTable
+from opboost.training.held_out_score import HeldOutScore, checked_share
+from opboost.training.released_columns import ReleasedColumn, from_sample
+from opboost.training.score_training import train_and_score
+from opboost.training.stock_features import (
+    Units,
+    raw_values,
+    stock_columns,
+    stock_features,
+)
 from opboost.training.targets import Target
+from opboost.training.train_model import HeldOut
+from opboost.training.trained_model import TrainedModel
+from opboost.training.training_settings import TrainingSettings
+
+Fitted = TypeVar("Fitted", bound="BoostedBase")
 
 
 class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
     """What classifier and regressor share."""
 
+    label_column_: str | None = None
+    """The name of the label, where the model was trained on a file."""
+
     def __init__(
         self,
-        mechanism: Any,
+        mechanism: Any = None,
         *,
         bounds: Any = None,
         categories: Any = None,
@@ -51,7 +70,8 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
         mapping: Any = "cells",
         outside: Any = "clamp",
         missing: Any = "raise",
-        budget: Budget | None = None,
+        budget: Budget | RecordPlan | None = None,
+        held_out: float = 0.0,
     ) -> None:
         self.mechanism = mechanism
         self.bounds = bounds
@@ -67,6 +87,7 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
         self.outside = outside
         self.missing = missing
         self.budget = budget
+        self.held_out = held_out
 
     def _fit(
         self,
@@ -74,46 +95,53 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
         target: Target,
         eval_set: tuple[Any, np.ndarray[Any, Any]] | None,
         early_stopping_rounds: int | None,
+        continue_from: BoostedBase | None = None,
     ) -> None:
-        release = self._desensitizer()
-        table, released = release.fit_release(X)
-        check_sizes(release.columns_)
-        _check_lengths(len(next(iter(released.values()))[0].values), target.y)
-        private = {c.name for c in release.columns_}
-        own = own_columns(table, [n for n in column_names(table) if n not in private])
-        layout = Layout(release.columns_, own)
-        learnt = self._learner().learn(
-            layout,
-            table,
-            dict(released),
-            target,
-            sent=release.sent,
-            held_out=partial(_held_out, eval_set, release, layout),
-            early_stopping=early_stopping_rounds,
-        )
-        self._settle(learnt, release)
-
-    def _learner(self, train: Train | None = None, values: FindValues | None = None) -> Learner:
-        """What trains by the parameters of now; ``train`` and ``values`` if others do that."""
-        made = Learner(
-            type(self).__name__,
-            make_booster(self.booster, self.booster_params),
+        share = checked_share(self.held_out)
+        settings = TrainingSettings.of(
+            self.booster,
+            self.booster_params,
             self.denoise,
-            self._seed(),
-            self.verbose,
+            self.random_state,
+            early_stopping=early_stopping_rounds,
+            verbose=self.verbose,
+            name=type(self).__name__,
+            continue_from=None if continue_from is None else continue_from.trained_model_,
         )
-        return replace(made, train=train or made.train, values=values or made.values)
+        if target.labels is None:
+            check_label(self.booster_params, target.y)
+        release = self._desensitizer()
+        budget = stated_budget(self.budget)
+        if isinstance(budget, RecordBudget) and budget.awaits_weights:
+            budget.check_pilot_rows(len(target.y))
 
-    def _seed(self) -> int | None:
-        if self.random_state is None:
-            return None
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
+        def weigh(shown: Release, first: BoolArray) -> dict[Hashable, float]:
+            pilot = from_sample(release.columns_, shown, release.sent)
+            return column_weights(pilot, target.where(first))
 
-    def _settle(self, learnt: Learnt, release: Desensitizer) -> None:
-        self.denoised_, self.verdict_ = learnt.denoised, learnt.verdict
-        model = learnt.model
-        self._layout, self._posterior = model.layout, model.posterior
-        self.trained_: Trained = model.trained
+        table, released = release.fit_release(X, weigh)
+        columns = from_sample(release.columns_, released, release.sent)
+        _check_lengths(len(columns[0]), target.y)
+        own = OwnTable.of(table, without=[c.name for c in release.columns_])
+        held_out = None
+        if eval_set is not None:  # its private columns are released too
+            seen, held = _released(release, eval_set[0])
+            held_out = HeldOut(held, seen, eval_set[1])
+        model = train_and_score(columns, own, target, settings, held_out, share)
+        if continue_from is not None:
+            release.account.add_earlier(continue_from.desensitizer_.account.counted())
+        self._hold(model, release)
+
+    def _hold(
+        self, model: TrainedModel, release: Desensitizer, origins: Origins | None = None
+    ) -> None:
+        """Become the fitted estimator of a finished model, and of the release behind it."""
+        self._model, self.origins_ = model, origins or Origins()
+        self.__dict__.pop("_stock", None)
+        if model.denoised is not None:
+            self.denoised_, self.verdict_ = model.denoised, model.verdict
+        if model.labels is not None:
+            self.classes_ = model.labels
         self.desensitizer_ = release
         self.n_features_in_ = release.n_features_in_
         if hasattr(release, "feature_names_in_"):
@@ -121,36 +149,10 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 
-    def _fit_released(
-        self,
-        target: Target,
-        own: Any,
-        columns: tuple[PrivateColumn, ...],
-        released: dict[Hashable, Sequence[Released]],
-        promise: Joint,
-        *,
-        stored: Mapping[Hashable, Sequence[StoredColumn]] | None = None,
-        sent: float | None = 1.0,
-        train: Train | None = None,
-        values: FindValues | None = None,
-    ) -> None:
-        """Train on columns that others released, in memory or on disk, beside one's own."""
-        check_sizes(columns)
-        names = [] if own is None else column_names(own)
-        layout = Layout(columns, own_columns(own, names))
-        learner = self._learner(train, values)
-        if stored is not None:
-            learnt = learner.learn_stored(layout, own, stored, target)
-        else:
-            learnt = learner.learn(layout, own, released, target, sent=sent)
-        everything = (*names, *(c.name for c in columns))
-        terms = Terms(columns, promise.columns_per_row, promise.caveats)
-        release = Desensitizer.of_columns(
-            columns, everything, named=True, rng=SecureRng(), released={terms: 1}
-        )
-        self._settle(learnt, release)
-
     def _desensitizer(self) -> Desensitizer:
+        budget = self.budget
+        if isinstance(budget, RecordBudget) and budget.task is None:
+            budget = replace(budget, task="classify" if is_classifier(self) else "regress")
         return Desensitizer(
             self.mechanism,
             bounds=self.bounds,
@@ -159,21 +161,44 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
             mapping=self.mapping,
             outside=self.outside,
             missing=self.missing,
-            budget=self.budget,
+            budget=budget,
             remainder="own",
             noise_rng=self.noise_rng,
         )
 
     @property
-    def _model(self) -> BoostedModel:
+    def trained_model_(self) -> TrainedModel:
+        """The model, the layout of its features, and how it predicts desensitised rows."""
         check_is_fitted(self)
-        return BoostedModel(self._layout, self.trained_, self._posterior)
+        return self._model
+
+    @property
+    def held_out_score_(self) -> HeldOutScore | None:
+        """What the model is worth on held-out rows; None where none were held out."""
+        return self.trained_model_.score
+
+    @property
+    def trained_(self) -> Trained:
+        """The stock model behind the interface that all boosters share."""
+        return self.trained_model_.trained
 
     @property
     def guarantee_(self) -> Joint | NoGuarantee:
         """What is promised about one person's record, all known releases of these rows added up."""
         check_is_fitted(self)
         return self.desensitizer_.guarantee_
+
+    @property
+    def plan_(self) -> RecordPlan | None:
+        """What a record budget planned: which columns a person sends, and through what."""
+        check_is_fitted(self)
+        return self.desensitizer_.plan_
+
+    @property
+    def column_weights_(self) -> dict[Hashable, float] | None:
+        """The weights of columns that a pilot told (``Budget.record(4, pilot=0.1)``), or None."""
+        check_is_fitted(self)
+        return self.desensitizer_.column_weights_
 
     @property
     def releases_(self) -> int:
@@ -185,73 +210,125 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
     def model_(self) -> Any:
         """The stock model (``xgboost.Booster``, ``lightgbm.Booster`` or a scikit-learn estimator).
 
-        Its features are grid values, in the order of ``model_features_``.
+        It takes the table of the training as it is: its columns by name, in their order, in raw
+        units.  ``model_matrix`` says which columns become other features.
         """
-        check_is_fitted(self)
-        return self.trained_.native
+        return self.stock_model()
+
+    def stock_model(self, *, units: Units = "raw") -> Any:
+        """Return the stock model in raw units, or in grid values as released rows have them.
+
+        A booster of your own stays as it was trained: in grid values, private columns first.
+        """
+        if not isinstance(self.trained_, Exportable):
+            return self.trained_.native
+        return self._exported(units).native
 
     @property
     def model_features_(self) -> list[str]:
         """The names of the stock model's features."""
-        check_is_fitted(self)
-        return self._layout.names()
+        if not isinstance(self.trained_, Exportable):
+            return self.trained_model_.layout.names()
+        return [f.name for f in self._stock_features("raw")]
+
+    def _stock_features(self, units: Units) -> list[StockFeature]:
+        trained = self.trained_
+        if not isinstance(trained, Exportable):
+            raise ParameterError(
+                f"A model of your own booster ({type(trained).__name__}) has no form in other "
+                "units: it has no exported(). Use clf.stock_model(), in grid values."
+            )
+        layout, order = self.trained_model_.layout, column_order(self.desensitizer_)
+        return stock_features(trained, layout, order, self.origins_, units)
+
+    def _is_named(self, features: Sequence[StockFeature]) -> bool:
+        """Whether the stock model stores names: not where it takes an array as it is."""
+        names = [str(name) for name in column_order(self.desensitizer_)]
+        return hasattr(self, "feature_names_in_") or [f.name for f in features] != names
+
+    def _exported(self, units: Units) -> Trained:
+        """The stock model in these units, made when it is first asked for."""
+        made: dict[str, Trained] = self.__dict__.setdefault("_stock", {})
+        if units not in made:
+            features = self._stock_features(units)
+            assert isinstance(self.trained_, Exportable)
+            made[units] = self.trained_.exported(features, named=self._is_named(features))
+        return made[units]
 
     @property
     def private_columns_(self) -> tuple[PrivateColumn, ...]:
         """What is declared about the private columns, under the names that they have here."""
-        check_is_fitted(self)
-        return self._layout.private
+        return self.trained_model_.layout.private
 
     @property
     def own_columns_(self) -> tuple[OwnColumn, ...]:
         """The label party's own columns."""
-        check_is_fitted(self)
-        return self._layout.own
+        return self.trained_model_.layout.own
 
     @property
-    def sent_share_(self) -> float | None:
+    def sent_shares_(self) -> dict[Hashable, float] | None:
         """The share of rows that sent each column, where predictions depend on it."""
-        check_is_fitted(self)
-        return None if self._posterior is None else self._posterior.sent
+        return self.trained_model_.sent_shares()
 
     @property
     def feature_importances_(self) -> FloatArray:
         """How much each column was worth; one-hot features count for their column."""
-        by_name = self._model.importances()
+        by_name = self.trained_model_.importances()
         return np.array([by_name[name] for name in column_order(self.desensitizer_)])
 
-    def model_matrix(self, X: Any, *, desensitize: bool = False) -> np.ndarray[Any, Any]:
-        """The rows as the stock model takes them: grid values beside own features."""
-        check_is_fitted(self)
+    def model_matrix(self, X: Any, *, units: Units = "raw", desensitize: bool = False) -> Any:
+        """Return the rows as the stock model takes them: a table with its features.
+
+        Numbers stay in raw units under their name.  A column of categories becomes a feature for
+        each (``city=north``).  Ordered categories, and columns whose party withholds its units,
+        are cell numbers (``size (grid)``); with ``units="grid"`` all numeric private columns are.
+        ``desensitize`` releases the private columns first, which gives grid values.
+        """
+        features = self._stock_features(units)
         if desensitize:
-            table, released = self.desensitizer_.release(X)
-            return self._layout.released_values(table, released)
-        table, prepared = self.desensitizer_.prepare(X)
-        return self._layout.plain_values(table, prepared)
+            if units != "grid":
+                raise ParameterError(
+                    "Released rows hold grid values. Write units='grid' beside desensitize=True; "
+                    "clf.stock_model(units='grid') is the model that takes them."
+                )
+            matrix, raw = self._released_values(X), {}
+        else:
+            table, prepared = self.desensitizer_.prepare(X)
+            matrix = self._plain_values(table, prepared)
+            layout = self.trained_model_.layout
+            raw = raw_values(layout, self.origins_, table, prepared) if units == "raw" else {}
+        columns = stock_columns(features, matrix, raw)
+        if not is_frame(X) and not self._is_named(features):
+            return np.column_stack(list(columns.values()))
+        return table_like(X, columns)
+
+    def _plain_values(self, table: Any, prepared: Mapping[Hashable, Prepared]) -> Matrix:
+        """Rows that may be seen, in the features of our own model."""
+        model = self.trained_model_
+        floats = getattr(model.trained, "floats", np.float32)
+        return model.layout.plain_values(table, prepared, floats)
+
+    def _released_values(self, X: Any) -> Matrix:
+        """Released rows, in the features of our own model."""
+        layout = self.trained_model_.layout
+        table, columns = _released(self.desensitizer_, X)
+        return layout.values(columns, layout.own_values(table, len(columns[0])))
 
     def _predicted(self, X: Any, desensitize: bool) -> FloatArray:
-        check_is_fitted(self)
+        model = self.trained_model_
         if not desensitize:
-            return self.trained_.predict(self.model_matrix(X))
-        table, released = self.desensitizer_.release(X)
-        return self._of_released(table, released)
+            return model.of_matrix(self._plain_values(*self.desensitizer_.prepare(X)))
+        return model.of_released(*_released(self.desensitizer_, X))
 
-    def _of_released(
-        self, table: Any, released: Mapping[Hashable, Sequence[Released]]
-    ) -> FloatArray:
-        """Predictions for rows whose private columns were released, beside own columns."""
-        return self._model.of_released(table, released)
-
-    def save_model(
-        self, path: str | Path, *, units: Literal["grid", "raw"] = "grid", strip: bool = False
-    ) -> None:
+    def save_model(self, path: str | Path, *, units: Units = "raw", strip: bool = False) -> None:
         """Write the stock library's own file, which loads without us.
 
-        ``units="raw"`` gives a model of raw values: a 32-bit raw value goes the way of its cell
-        (values on an edge belong to the cell above, or below for ``mapping="paper"``).
-        ``strip`` leaves out what tells how many training rows a node had.
+        The library predicts the table of the training as ``predict`` does, on every row, or
+        refuses it; then ``model_matrix`` builds what it takes.  ``units="grid"`` gives a model of
+        grid values, for rows that were released.  ``strip`` leaves out what tells how many training
+        rows a node had.
         """
-        self._model.save(Path(path), units=units, strip=strip)
+        self._exported(units).save(Path(path), strip=strip)
 
     def save(self, path: str | Path) -> None:
         """Write the whole estimator (stock model and a small JSON); ``op.load`` reads it."""
@@ -260,8 +337,11 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         save(self, path)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in super().__getstate__().items() if k != "_stock"}  # made again
+
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "trained_")
+        return hasattr(self, "_model")
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -271,22 +351,37 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def _held_out(
-    eval_set: Any, release: Desensitizer, layout: Layout, books: Any, denoiser: Denoised | None
-) -> tuple[Any, Any] | None:
-    """Held-out rows as training sees rows: their private columns are released too."""
-    if eval_set is None:
-        return None
-    X, y = eval_set
+def fitted(
+    estimator: Fitted, model: TrainedModel, release: Desensitizer, origins: Origins
+) -> Fitted:
+    """An estimator with a model that was trained, or saved, elsewhere."""
+    estimator._hold(model, release, origins)
+    return estimator
+
+
+def fitted_to_parties(
+    estimator: Fitted, model: TrainedModel, promise: Joint, origins: Origins
+) -> Fitted:
+    """An estimator with a model of columns that parties released under a joint promise.
+
+    Its table has the label party's own columns first, then each party's in turn.
+    """
+    columns = model.layout.private
+    terms = Terms(columns, promise.columns_per_row, promise.caveats, choices=promise.choices)
+    release = Desensitizer.of_columns(
+        columns,
+        (*(c.name for c in model.layout.own), *(c.name for c in columns)),
+        named=True,
+        rng=SecureRng(),
+        released={terms: 1},
+    )
+    return fitted(estimator, model, release, origins)
+
+
+def _released(release: Desensitizer, X: Any) -> tuple[Any, list[ReleasedColumn]]:
+    """A table, and its private columns as they are released."""
     table, released = release.release(X)
-    own = layout.own_values(table, len(y))
-    if denoiser is not None:
-        released = denoiser.drawn(released, own, y, 1)
-    values = layout.values(released, own).astype(np.float32)
-    for feature, book in books.items():
-        known = np.isfinite(values[:, feature])
-        values[known, feature] = book.places(values[known, feature])
-    return values, y
+    return table, from_sample(release.columns_, released, release.sent)
 
 
 def column_order(release: Desensitizer) -> tuple[Hashable, ...]:

@@ -9,15 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from opboost.budgets.declared_column import DeclaredColumn
 from opboost.columns.dataframes import as_numbers, column
-from opboost.columns.private_column import PrivateColumn
+from opboost.columns.private_column import Flag, PrivateColumn
 from opboost.errors import ColumnError, ParameterError
 from opboost.grid import Domain, NumericMapping, Ordered, OrdinalMapping
 from opboost.mechanisms import (
     AdjLaplace,
     DiscreteLaplace,
     Mechanism,
-    UnaryEncoding,
+    NominalMechanism,
     registry,
 )
 
@@ -66,13 +67,18 @@ class Declarations:
         outside = _of(self.outside, name, "clamp")
         missing = _of(self.missing, name, "raise")
         try:
-            if isinstance(mechanism, UnaryEncoding):
+            if isinstance(mechanism, NominalMechanism):
                 self._check_same_categories(name, mechanism)
                 return PrivateColumn(name, None, mechanism, outside, missing), False
             if self.categories and name in self.categories:
                 order = self._order(name, mechanism)
                 if order is None:
-                    unary = nominal(name, mechanism, self.categories[name])
+                    listed = tuple(self.categories[name])
+                    if isinstance(missing, Flag) or missing == "symbol":
+                        # Without an order a gap is one more category, at no extra cost.
+                        missing = "raise"
+                        listed = listed if None in listed else (*listed, None)
+                    unary = nominal(name, mechanism, listed)
                     return PrivateColumn(name, None, unary, outside, missing), False
                 grid = Domain(1, len(order.categories))
                 mechanism = mechanism.on(grid)
@@ -96,7 +102,29 @@ class Declarations:
             raise ColumnError.of(name, error) from None
         return PrivateColumn(name, numeric, mechanism, outside, missing), inferred
 
-    def _mechanism(self, name: Hashable) -> Mechanism | UnaryEncoding:
+    def declared_column(self, name: Hashable, table: Any) -> tuple[DeclaredColumn, bool]:
+        """One private column before its mechanism is chosen, and whether its bounds were inferred.
+
+        For a record budget, which chooses mechanisms itself.
+        """
+        outside, missing = _of(self.outside, name, "clamp"), _of(self.missing, name, "raise")
+        if self.categories and name in self.categories:
+            found = DeclaredColumn.of_categories(name, self.categories[name], missing=missing)
+            return found, False
+        bounds, inferred = self._bounds(name, table)
+        return (
+            DeclaredColumn.numeric(
+                name,
+                bounds,
+                scale=_scale(_of(self.scale, name, "linear")),
+                mapping=_of(self.mapping, name, "cells"),
+                outside=outside,
+                missing=missing,
+            ),
+            inferred,
+        )
+
+    def _mechanism(self, name: Hashable) -> Mechanism | NominalMechanism:
         mechanism = self.mechanism
         if isinstance(mechanism, Mapping):
             if name not in mechanism:
@@ -104,12 +132,13 @@ class Declarations:
                     name, "has no mechanism", hint=f"Add {name!r} to the dict of mechanisms."
                 )
             mechanism = mechanism[name]
-        if not isinstance(mechanism, Mechanism | UnaryEncoding):
+        if not isinstance(mechanism, Mechanism | NominalMechanism):
             raise ColumnError(
                 name,
                 "needs a mechanism",
                 detail=f"got {mechanism!r}",
-                hint="Write op.ClampMap(op.Domain(1, 10), epsilon=0.64).",
+                hint="State what may be revealed about one person, budget=op.Budget.record(4), or "
+                "give a mechanism, op.ClampMap(op.Domain(1, 10), epsilon=0.64).",
             )
         if isinstance(mechanism, DiscreteLaplace | AdjLaplace):
             raise ColumnError(
@@ -128,12 +157,12 @@ class Declarations:
             return Ordered(categories)  # all pairs are protected alike: any order will do
         return None
 
-    def _check_same_categories(self, name: Hashable, mechanism: UnaryEncoding) -> None:
+    def _check_same_categories(self, name: Hashable, mechanism: NominalMechanism) -> None:
         declared = (self.categories or {}).get(name)
         if declared is not None and tuple(declared) != mechanism.categories:
             raise ColumnError(
                 name,
-                "has other categories than its UnaryEncoding",
+                f"has other categories than its {type(mechanism).__name__}",
                 detail=f"{list(declared)!r} against {list(mechanism.categories)!r}",
                 hint="Declare them once, in the mechanism.",
             )
@@ -153,7 +182,7 @@ class Declarations:
         return bounds, False
 
 
-def nominal(name: Hashable, mechanism: Mechanism, categories: Any) -> UnaryEncoding:
+def nominal(name: Hashable, mechanism: Mechanism, categories: Any) -> NominalMechanism:
     """Unary encoding at the level of a mechanism by distance, which cannot serve such a column."""
     epsilon = mechanism.nominal_epsilon()
     if epsilon is None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -15,7 +15,16 @@ from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from opboost._typing import BoolArray
-from opboost.budgets.budget import Budget, cell_words, columns_sent
+from opboost.budgets.budget import (
+    Budget,
+    RecordBudget,
+    below_share,
+    cell_words,
+    check_no_pilot,
+    columns_sent,
+)
+from opboost.budgets.column_chances import checked_weights
+from opboost.budgets.record_plan import RecordPlan, stated_budget
 from opboost.budgets.release_accounting import Account, RowSums
 from opboost.budgets.release_counts import Travels
 from opboost.budgets.release_terms import Counted, Terms
@@ -37,6 +46,9 @@ from opboost.estimators.settled_columns import SettledColumns
 from opboost.promises import Joint, NoGuarantee
 from opboost.randomness.streams import Rng, SeededRng, default_rng
 
+Weigh = Callable[[Release, BoolArray], Mapping[Any, float]]
+"""From what a pilot released, and which rows it is, to a weight for each column."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
@@ -53,7 +65,7 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
 
     Args:
         mechanism: One mechanism for all private columns, or a dict by column (or a tuple of
-            ``PrivateColumn``, which declare everything).
+            ``PrivateColumn``, which declare everything).  A record budget needs none.
         bounds: ``{"age": (17, 90)}``: declared and public.  One pair speaks of every column.
             ``"infer"`` takes them from the data, warns, and the guarantee says so.
         categories: ``{"size": op.Ordered(["S", "M", "L"])}`` for ordinal columns; nominal ones take
@@ -61,8 +73,10 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
         scale: ``"linear"``, ``"log"`` or public breakpoints; or a dict by column.
         mapping: ``"cells"``, or ``"paper"`` for the paper's ceiling; or a dict by column.
         outside: ``"clamp"`` or ``"raise"`` for values beyond the bounds; or a dict by column.
-        missing: ``"raise"``, a public constant, or ``op.Flag``; or a dict by column.
-        budget: Split the mechanism's level over the columns (``op.Budget``).
+        missing: ``"raise"``, a public constant, ``"symbol"`` (one more value of a Window-map)
+            or ``op.Flag``; or a dict by column.
+        budget: ``op.Budget.record(4)`` states the most that is revealed about one person; the other
+            budgets split the mechanism's level over the columns.
         remainder: Columns about which nothing is declared: ``"raise"``, ``"passthrough"`` (they
             leave as they are), ``"drop"``, or ``"own"`` (they stay beside the released ones with
             the party that holds both, so no caveat speaks of them).
@@ -74,6 +88,8 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
             all releases of equal rows that are known by now, this transformer's and others'.  Its
             caveats say what the count cannot know.
         columns_: The private columns as declared.
+        plan_: The plan of a record budget, or None.
+        column_weights_: The weights of columns that a pilot told, or None.
         outside_: How many values the last table had outside the bounds, by column.  Local: it
             describes the data, must not be published, and no pickle holds it.
         releases_: How many releases were made since ``fit``.
@@ -91,18 +107,17 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
 
     >>> import opboost as op, pandas as pd
     >>> people = pd.DataFrame({"age": [23, 71, 40]})
-    >>> d = op.Desensitizer(op.ClampMap(op.Domain(1, 10), epsilon=0.64), bounds={"age": (17, 90)})
+    >>> d = op.Desensitizer(bounds={"age": (17, 90)}, budget=op.Budget.record(4))
     >>> released = d.fit_transform(people)
-    >>> bool(released["age"].between(1, 10).all())
-    True
     >>> print(d.guarantee_)
-    age: 0.64-dLDP a cell (at most 5.76 in all)
-    one person's record: at most 5.76
+    age: 4-LDP
+    1 columns a row are released, chosen at random
+    one person's record: at most 4
     """
 
     def __init__(
         self,
-        mechanism: Any,
+        mechanism: Any = None,
         *,
         bounds: Any = None,
         categories: Any = None,
@@ -110,7 +125,7 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
         mapping: Any = "cells",
         outside: Any = "clamp",
         missing: Any = "raise",
-        budget: Budget | None = None,
+        budget: Budget | RecordPlan | None = None,
         remainder: Literal["raise", "passthrough", "drop", "own"] = "raise",
         noise_rng: Rng | None = None,
     ) -> None:
@@ -127,6 +142,7 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check the table against what was declared; no value of it is learned unless inferred."""
+        check_no_pilot(stated_budget(self.budget), "which a Desensitizer does not see")
         self._fit(X, lambda column, prepared: None)
         return self
 
@@ -151,10 +167,12 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
         self._plan = _Plan(
             settled.names,
             settled.keeps_others,
-            self.budget,
+            settled.budget,
             default_rng(self.noise_rng),
         )
         self.columns_ = settled.columns
+        self.plan_: RecordPlan | None = settled.plan
+        self.column_weights_: dict[Hashable, float] | None = None
         self._account = Account(self._terms(settled.caveats()))
         self.outside_: dict[Hashable, int] = outside
         self._forget()
@@ -171,12 +189,15 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
             self.missing,
         )
 
-    def fit_release(self, X: Any) -> tuple[Any, Release]:
+    def fit_release(self, X: Any, weigh: Weigh | None = None) -> tuple[Any, Release]:
         """Fit and release in one go, a column at a time; the release is remembered like any other.
 
         A release is made with the generator and budget that ``fit`` settles on, so nothing leaves
-        if a later column turns out to be bad.
+        if a later column turns out to be bad.  ``weigh`` is asked for the weights of columns where
+        the budget has a pilot.
         """
+        if weigh is None:
+            check_no_pilot(stated_budget(self.budget), "which a Desensitizer does not see")
         rng = default_rng(self.noise_rng)
         drawn: Release = {}
         memory, sums = ReleaseMemory(), RowSums()
@@ -188,7 +209,11 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
             drawn[column.name] = column.release(prepared, rng)
 
         table = self._fit(X, draw)
-        sent = self._sent_columns(len(sums.total))
+        budget = self._plan.budget
+        if weigh is not None and isinstance(budget, RecordBudget) and budget.awaits_weights:
+            sent = self._sent_after_pilot(drawn, budget, len(sums.total), weigh)
+        else:
+            sent = self._sent_columns(len(sums.total))
         for place, c in enumerate(self.columns_):
             drawn[c.name] = only_sent(drawn[c.name], sent, place)
         self._account.add(sums)
@@ -214,6 +239,8 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
         made = cls(columns, remainder="own")
         made._plan = _Plan(names, True, None, rng)
         made.columns_ = columns
+        made.plan_ = None
+        made.column_weights_ = None
         made.outside_ = {}
         made.n_features_in_ = len(names)
         if named:
@@ -328,12 +355,34 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
             released[private.name] = only_sent(columns, sent, place)
         return released
 
+    def _sent_after_pilot(
+        self, drawn: Release, budget: RecordBudget, rows: int, weigh: Weigh
+    ) -> BoolArray | None:
+        """Which cells are sent: the pilot's evenly, then the others' by the weights it tells."""
+        rng, names = self._plan.rng, [c.name for c in self.columns_]
+        of_people = of_cells = rng
+        if isinstance(rng, SeededRng):
+            of_people, of_cells = rng.child("pilot"), rng.child("columns of each row")
+        first = below_share(cell_words(rows, 1, of_people)[:, 0], budget.pilot)
+        words = cell_words(rows, len(names), of_cells).copy()
+        even = columns_sent(budget, lambda: words, names)
+        shown = {
+            name: [c.where(first) for c in only_sent(drawn[name], even, place)]
+            for place, name in enumerate(names)
+        }
+        self.column_weights_ = checked_weights(weigh(shown, first), names, "The pilot's answer")
+        weighted = replace(budget, weights=self.column_weights_)
+        sent = columns_sent(weighted, lambda: words, names, lambda: first)
+        # Whoever is released later comes after the pilot.
+        self._plan = replace(self._plan, budget=replace(weighted, pilot=0.0))
+        return sent
+
     def _sent_columns(self, rows: int) -> BoolArray | None:
         rng = self._plan.rng
         if isinstance(rng, SeededRng):
             rng = rng.child("columns of each row")
-        width = len(self.columns_)
-        return columns_sent(self._plan.budget, lambda: cell_words(rows, width, rng))
+        names = [c.name for c in self.columns_]
+        return columns_sent(self._plan.budget, lambda: cell_words(rows, len(names), rng), names)
 
     def _terms(self, caveats: tuple[str, ...]) -> Terms:
         budget = self._plan.budget

@@ -18,18 +18,26 @@ from opboost.boosting import Trained
 from opboost.budgets.release_accounting import LOADED
 from opboost.budgets.release_terms import counted_from_list, counted_to_list
 from opboost.columns.column_specs import column_from_dict, column_to_dict
+from opboost.columns.private_column import PrivateColumn
 from opboost.errors import DataError, MissingPackageError, OpBoostError, in_words
 from opboost.estimators.boosted import OpBoostClassifier, OpBoostRegressor
+from opboost.estimators.boosted_base import fitted
 from opboost.estimators.desensitizer import Desensitizer
+from opboost.grid import NumericMapping
 from opboost.randomness.streams import SecureRng
 from opboost.runtime.extras import needs_extra
 from opboost.storage import atomic_files
 from opboost.storage.archives import fits, read_archive, read_array, read_inner_archive
+from opboost.training.column_origins import Origins
 from opboost.training.feature_matrix import Layout, OwnColumn
+from opboost.training.held_out_score import HeldOutScore
 from opboost.training.posterior_prediction import Posterior
+from opboost.training.score_by_party import ScoreParts
+from opboost.training.trained_model import TrainedModel
 
 VERSION = 2
 _POSTERIOR = "posterior.npz"
+_SCORES = "scores.json"
 _MODULES = {
     "TrainedXGBoost": ("opboost.boosting.xgboost_backend", "model.json"),
     "TrainedLightGBM": ("opboost.boosting.lightgbm_backend", "model.txt"),
@@ -48,10 +56,13 @@ def save(estimator: Any, path: str | Path) -> None:
         model = Path(folder) / _MODULES[kind][1]
         estimator.trained_.save(model)
         members = {"estimator.json": description.encode(), model.name: model.read_bytes()}
-    if estimator._posterior is not None:
+    posterior = estimator.trained_model_.posterior
+    if posterior is not None:
         distributions = io.BytesIO()
-        np.savez(distributions, **estimator._posterior.arrays())
+        np.savez(distributions, **posterior.arrays())
         members[_POSTERIOR] = distributions.getvalue()
+    if (scores := estimator.trained_model_.scores) is not None:
+        members[_SCORES] = json.dumps(scores.to_plain()).encode()
     with atomic_files.placing(target, alone=True) as partial, atomic_files.naming(target):
         _zipped(members, partial)
 
@@ -121,6 +132,8 @@ def load(path: str | Path) -> OpBoostClassifier | OpBoostRegressor:
     >>> bool((again.predict(X) == reg.predict(X)).all())
     True
     """
+    if not Path(path).exists():
+        raise DataError(f"The model {path} does not exist", hint="Give a file that was saved.")
     try:
         members = read_archive(Path(path))
         description = json.loads(members["estimator.json"])
@@ -131,15 +144,7 @@ def load(path: str | Path) -> OpBoostClassifier | OpBoostRegressor:
                 hint="Load it with the release that saved it.",
             )
         module, name = _MODULES[description["model"]]
-        made: OpBoostClassifier | OpBoostRegressor
-        made = _rebuilt(description, module, name, members[name])
-        if _POSTERIOR in members:
-            distributions = read_inner_archive(members[_POSTERIOR])
-            arrays = {
-                key.removesuffix(".npy"): read_array(data) for key, data in distributions.items()
-            }
-            made._posterior = Posterior.of_arrays(made._layout, arrays)
-        return made
+        return _rebuilt(description, module, name, members)
     except (DataError, MissingPackageError):
         raise
     except Exception as e:  # whatever zip, numpy and the boosters' libraries make of a damaged file
@@ -153,7 +158,8 @@ MAX_CLASS_BYTES = 2**26
 
 def _description(estimator: Any, kind: str) -> dict[str, Any]:
     release: Desensitizer = estimator.desensitizer_
-    layout: Layout = estimator._layout
+    layout: Layout = estimator.trained_model_.layout
+    score = estimator.held_out_score_
     return {
         "version": VERSION,
         "class": type(estimator).__name__,
@@ -163,9 +169,13 @@ def _description(estimator: Any, kind: str) -> dict[str, Any]:
         "named": hasattr(estimator, "feature_names_in_"),
         "private": [column_to_dict(c) for c in layout.private],
         "own": [{"name": c.name, "categories": c.categories} for c in layout.own],
+        **({"parties": layout.parties} if layout.parties else {}),
         "classes": _plain(getattr(estimator, "classes_", None)),
         "guarantee": str(estimator.guarantee_),
+        "origins": estimator.origins_.to_dict(),
         "released": counted_to_list(release.account.counted()),
+        "label": estimator.label_column_,
+        "score": None if score is None else score.to_dict(),
     }
 
 
@@ -175,38 +185,69 @@ def _plain(classes: np.ndarray[Any, Any] | None) -> dict[str, Any] | None:
     return {"dtype": classes.dtype.str, "values": classes.tolist()}
 
 
-def _rebuilt(description: dict[str, Any], module: str, name: str, content: bytes) -> Any:
+def _rebuilt(
+    description: dict[str, Any], module: str, name: str, members: Mapping[str, bytes]
+) -> OpBoostClassifier | OpBoostRegressor:
     kinds = {"OpBoostClassifier": OpBoostClassifier, "OpBoostRegressor": OpBoostRegressor}
     private = tuple(column_from_dict(spec) for spec in description["private"])
     own = tuple(
         OwnColumn(c["name"], None if c["categories"] is None else tuple(c["categories"]))
         for c in description["own"]
     )
-    layout = Layout(private, own)
+    layout = Layout(private, own, _parties(description, len(private)))
     mechanisms = {c.name: c.mechanism for c in private}
-    estimator: Any = kinds[description["class"]](mechanisms)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / name
-        file.write_bytes(content)
+        file.write_bytes(members[name])
         with needs_extra("boost", "This model"):
             kind = getattr(import_module(module), description["model"])
-            estimator.trained_ = kind.load(file, description["task"], len(layout.names()))
-    estimator._layout, estimator._posterior = layout, None
-    names = tuple(description["columns"])
-    estimator.desensitizer_ = Desensitizer.of_columns(
+            trained = kind.load(file, description["task"], len(layout.names()))
+    labels = None if description["classes"] is None else _classes(**description["classes"])
+    posterior = None
+    if _POSTERIOR in members:
+        found = read_inner_archive(members[_POSTERIOR])
+        arrays = {key.removesuffix(".npy"): read_array(data) for key, data in found.items()}
+        posterior = Posterior.of_arrays(layout, arrays)
+    scores = None
+    if _SCORES in members:
+        scores = ScoreParts.of_plain(json.loads(members[_SCORES]))
+    release = Desensitizer.of_columns(
         private,
-        names,
+        tuple(description["columns"]),
         named=description["named"],
         rng=SecureRng(),
         released=counted_from_list(_released(description)),
         note=LOADED,
     )
-    estimator.n_features_in_ = len(names)
-    if description["named"]:
-        estimator.feature_names_in_ = np.array(names, dtype=object)
-    if description["classes"] is not None:
-        estimator.classes_ = _classes(**description["classes"])
-    return estimator
+    estimator = kinds[description["class"]](mechanisms)
+    label, kept = description.get("label"), description.get("score")
+    estimator.label_column_ = label if isinstance(label, str) else None
+    score = None if kept is None else HeldOutScore.from_dict(kept)
+    model = TrainedModel(layout, trained, posterior, labels, score=score, scores=scores)
+    return fitted(estimator, model, release, _origins(description, private))
+
+
+def _origins(description: dict[str, Any], private: tuple[PrivateColumn, ...]) -> Origins:
+    """Where columns come from; a file of before does not tell, and may hold withheld units."""
+    if "origins" in description:
+        return Origins.from_dict(description["origins"])
+    return Origins(withheld=frozenset(c.name for c in private if _counts_cells(c.mapping)))
+
+
+def _counts_cells(mapping: object) -> bool:
+    """Whether raw values are cell numbers, as where a party withholds its units."""
+    if not isinstance(mapping, NumericMapping):
+        return False
+    grid = mapping.domain
+    return mapping == NumericMapping(grid, (grid.L - 0.5, grid.R + 0.5))
+
+
+def _parties(description: dict[str, Any], columns: int) -> tuple[str, ...]:
+    """Whose each private column is; empty where trees do not keep to one party."""
+    found = tuple(description.get("parties", ()))
+    if found and (len(found) != columns or not all(isinstance(name, str) for name in found)):
+        raise DataError("The parties of the saved estimator do not fit its columns")
+    return found
 
 
 def _released(description: dict[str, Any]) -> list[dict[str, Any]]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from opboost.budgets.budget import Budget
+from opboost.budgets.budget import Budget, RecordBudget
+from opboost.budgets.record_plan import RecordPlan
 from opboost.columns.dataframes import column_names
 from opboost.columns.private_column import PrivateColumn, check_release_names
 from opboost.errors import ColumnError, ParameterError
@@ -26,12 +27,18 @@ class SettledColumns:
     inferred: tuple[Hashable, ...]
     """The private columns whose bounds were taken from the data."""
     remainder: str
+    budget: Budget | None = None
+    """How the level is split, with the number of columns per row that a plan chose."""
+    plan: RecordPlan | None = None
+    """The plan of a record budget."""
 
     @classmethod
     def of(
-        cls, declared: Declarations, table: Any, remainder: str, budget: Budget | None
+        cls, declared: Declarations, table: Any, remainder: str, budget: Budget | RecordPlan | None
     ) -> SettledColumns:
         """Check a table against what was declared, and split the budget over its columns."""
+        if isinstance(budget, RecordBudget | RecordPlan):
+            return cls._planned(declared, table, remainder, budget)
         names = column_names(table)
         made = _declared_in_full(declared, names, remainder)
         if made is None:
@@ -41,7 +48,31 @@ class SettledColumns:
             shares = _checked_budget(budget).shares([c.name for c in columns])
             columns = [c.scaled(shares[c.name]) for c in columns]
         inferred = tuple(c.name for c, from_data in made if from_data)
-        return cls(tuple(columns), tuple(names), inferred, remainder)
+        return cls(tuple(columns), tuple(names), inferred, remainder, budget)
+
+    @classmethod
+    def _planned(
+        cls, declared: Declarations, table: Any, remainder: str, budget: RecordBudget | RecordPlan
+    ) -> SettledColumns:
+        """The columns of a record budget, which chooses their mechanisms, or of its plan."""
+        if declared.mechanism is not None:
+            raise ParameterError(
+                "A mechanism and a record budget are given, and the budget chooses mechanisms "
+                "itself. Leave the mechanism out, or split its level with op.Budget.even()."
+            )
+        names = column_names(table)
+        if isinstance(budget, RecordPlan):
+            if declared.bounds is not None or declared.categories is not None:
+                raise ParameterError(
+                    "A plan says itself which columns are private. Leave bounds and categories out."
+                )
+            _check_columns(budget.columns, names, remainder)
+            return cls(budget.columns, tuple(names), (), remainder, budget.budget, budget)
+        private = _private_names(declared, names, remainder)
+        wanted = [declared.declared_column(name, table) for name in private]
+        plan = RecordPlan.made(budget, [column for column, _ in wanted])
+        inferred = tuple(c.name for c, from_data in wanted if from_data)
+        return cls(plan.columns, tuple(names), inferred, remainder, plan.budget, plan)
 
     @property
     def others(self) -> list[Hashable]:
@@ -72,25 +103,36 @@ def _declared_in_full(
     """The columns of a tuple of ``PrivateColumn``; None where a mechanism was declared."""
     if not isinstance(declared.mechanism, tuple):
         return None
-    for c in declared.mechanism:
+    _check_columns(declared.mechanism, names, remainder)
+    return [(c, False) for c in declared.mechanism]
+
+
+def _check_columns(columns: Sequence[PrivateColumn], names: list[Hashable], remainder: str) -> None:
+    """Refuse a table that lacks a declared column, or has one that must not stay."""
+    for c in columns:
         if c.name not in names:
             raise ColumnError(c.name, "is declared but not in the table")
-    taken = {c.name for c in declared.mechanism}
+    taken = {c.name for c in columns}
     _check_remainder(remainder, [name for name in names if name not in taken])
-    return [(c, False) for c in declared.mechanism]
 
 
 def _made(
     declared: Declarations, names: list[Hashable], remainder: str, table: Any
 ) -> list[tuple[PrivateColumn, bool]]:
     """The private columns, and whether their bounds were taken from the data."""
+    private = _private_names(declared, names, remainder)
+    return [declared.column(name, table) for name in private]
+
+
+def _private_names(declared: Declarations, names: list[Hashable], remainder: str) -> list[Hashable]:
+    """Which columns are private; one that must not stay is refused."""
     private = declared.private_names(names)
     _check_remainder(remainder, [name for name in names if name not in private])
     if not private:
         raise ParameterError(
             "No column is private: nothing would be desensitised. Declare bounds={'age': (17, 90)}."
         )
-    return [declared.column(name, table) for name in private]
+    return private
 
 
 def _check_remainder(remainder: str, others: list[Hashable]) -> None:
@@ -104,5 +146,7 @@ def _check_remainder(remainder: str, others: list[Hashable]) -> None:
 
 def _checked_budget(budget: object) -> Budget:
     if not isinstance(budget, Budget):
-        raise ParameterError(f"budget must be an op.Budget; got {budget!r}. Write Budget.even().")
+        raise ParameterError(
+            f"budget must be an op.Budget; got {budget!r}. Write Budget.record(4)."
+        )
     return budget

@@ -17,7 +17,7 @@ from opboost.explorer.mechanism_figures import ExamplePerson, Figures, figures, 
 from opboost.mechanisms import LocalMap
 from opboost.plots.svg import Series, Shape, SvgChart, short
 
-_SHAPES: tuple[Shape, ...] = ("circle", "square", "triangle", "diamond", "cross", "plus")
+_SHAPES: tuple[Shape, ...] = ("circle", "square", "triangle", "diamond", "cross", "plus", "down")
 SHAPES: dict[str, Shape] = dict(zip(KINDS, cycle(_SHAPES), strict=False))
 """A marker a mechanism, beside its colour and its dash."""
 

@@ -29,10 +29,22 @@ DEFAULTS = {
     "epsilon": "0.64",
     "theta": "2",
     "alpha": "1",
+    "total": "4",
+    "near": "",
+    "width": "",
     "value": "",
     "look": "0",
     "match": "cell",
 }
+
+
+OPTIONAL = ("near", "width")
+"""Parameters that may be left empty: the mechanism then chooses."""
+
+
+def kinds_with(parameter: str) -> str:
+    """The kinds that have a parameter, as a page lists them beside its control."""
+    return " ".join(kind for kind in KINDS if registry.BY_KIND[kind].has(parameter))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +98,20 @@ class Choice:
 
     def rivals(self) -> dict[str, Mechanism]:
         """Every kind on the same grid, with the runs and α that were chosen where it has them."""
-        domain, epsilon = self.mechanism.domain, 1.0
-        theta = getattr(self.mechanism, "theta", min(2, domain.size))
+        domain = self.mechanism.domain
         calibration = getattr(self.mechanism, "calibration", None)
-        alpha = calibration[1] if calibration else 1.0
-        return {kind: _built(kind, domain, epsilon, theta, alpha) for kind in KINDS}
+        asked = {
+            "epsilon": 1.0,
+            "theta": getattr(self.mechanism, "theta", min(2, domain.size)),
+            "alpha": calibration[1] if calibration else 1.0,
+            "total": 1.0,
+        }
+        return {
+            kind: registry.build(
+                kind, domain, **{n: v for n, v in asked.items() if registry.BY_KIND[kind].has(n)}
+            )
+            for kind in KINDS
+        }
 
 
 @dataclass(slots=True)
@@ -138,7 +159,7 @@ def chosen(form: Form) -> tuple[Choice | None, dict[str, str]]:
 
 
 def _mechanism(fields: Mapping[str, str], problems: Problems) -> Mechanism | None:
-    kind, domain, epsilon, theta, alpha = fields["kind"], Domain(1, 10), 1.0, 1, 1.0
+    kind, domain = fields["kind"], Domain(1, 10)
     with problems.at("cells"):
         domain = Domain(1, whole("cells", fields["cells"]))
         if domain.size > MAX_CELLS:
@@ -146,34 +167,40 @@ def _mechanism(fields: Mapping[str, str], problems: Problems) -> Mechanism | Non
                 f"The page draws up to {MAX_CELLS:,} cells; got {domain.size:,}. "
                 "opboost certify takes grids of any size."
             )
-    with problems.at("epsilon"):
-        epsilon = checked_epsilon("epsilon", number("epsilon", fields["epsilon"]))
-        if epsilon > MAX_LEVEL:
-            raise ParameterError(f"The page draws levels up to {MAX_LEVEL:g}; got {epsilon:g}.")
     with problems.at("kind"):
         if kind not in KINDS:
             raise ParameterError(f"kind must be one of {', '.join(KINDS)}; got {kind!r}.")
-    entry = registry.BY_KIND.get(kind)
-    if entry is not None and entry.has("theta"):
-        with problems.at("theta"):
-            theta = whole("theta", fields["theta"])
-            Partition(domain, theta)
-    if entry is not None and entry.has("alpha"):
-        with problems.at("alpha"):
-            alpha = checked_epsilon("alpha", number("alpha", fields["alpha"]))
+    asked: dict[str, Any] = {}
+    for name in [p.name for p in registry.BY_KIND[kind].parameters] if kind in KINDS else []:
+        if fields.get(name) or (name in fields and name not in OPTIONAL):
+            with problems.at(name):
+                asked[name] = _parameter(name, fields[name], domain)
     if problems.by_control:
         return None
-    with problems.at("kind"):
-        return _built(kind, domain, epsilon, theta, alpha)
-    return None
+    # What may be left empty comes one by one, so that a refusal stands beside its control.
+    optional = [name for name in OPTIONAL if name in asked]
+    needed = {name: value for name, value in asked.items() if name not in optional}
+    made = None
+    for count in range(len(optional) + 1):
+        with problems.at(optional[count - 1] if count else "kind"):
+            given = needed | {name: asked[name] for name in optional[:count]}
+            made = registry.build(kind, domain, **given)
+        if problems.by_control:
+            return None
+    return made
 
 
-def _built(kind: str, domain: Domain, epsilon: float, theta: Any, alpha: float) -> Mechanism:
-    """The mechanism by what the form asks; what it does not ask is as in the registry's example."""
-    asked = {"epsilon": epsilon, "theta": theta, "alpha": alpha}
-    parameters = registry.BY_KIND[kind].toml_parameters()
-    given = {p.name: asked.get(p.name, p.example) for p in parameters}
-    return registry.build(kind, domain, **given)
+def _parameter(name: str, text: str, domain: Domain) -> float | int:
+    if name == "width":
+        return whole(name, text)
+    if name == "theta":
+        theta = whole(name, text)
+        Partition(domain, theta)
+        return theta
+    level = checked_epsilon(name, number(name, text))
+    if level > MAX_LEVEL and name != "alpha":
+        raise ParameterError(f"The page draws levels up to {MAX_LEVEL:g}; got {level:g}.")
+    return level
 
 
 def _mappings(

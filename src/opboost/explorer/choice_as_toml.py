@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import re
-
+from opboost.config.toml_text import toml_key, toml_text
 from opboost.explorer.choice import Choice
 from opboost.mechanisms import registry
-
-_BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def as_toml(choice: Choice, label: str = "") -> str:
@@ -47,21 +43,18 @@ def as_toml(choice: Choice, label: str = "") -> str:
     for name, mapping in choice.mappings.items():
         if name != label:
             lower, upper = mapping.bounds
-            parts.append(f"[columns.{_key(name)}]\nbounds = [{lower!r}, {upper!r}]\n")
+            parts.append(f"[columns.{toml_key(name)}]\nbounds = [{lower!r}, {upper!r}]\n")
     if drop := [name for name in choice.undeclared if name != label]:
-        parts.append(f"[table]\ndrop = [{', '.join(map(_text, drop))}]\n")
+        parts.append(f"[table]\ndrop = [{', '.join(map(toml_text, drop))}]\n")
     return "\n".join(parts)
 
 
 def _parameters(choice: Choice) -> str:
-    values = registry.values_of(choice.mechanism)
-    names = [p.name for p in registry.BY_KIND[choice.kind].toml_parameters() if p.name in values]
-    return "".join(f"{name} = {values[name]!r}\n" for name in names)
+    return "".join(f"{name} = {value!r}\n" for name, value in parameters_of(choice).items())
 
 
-def _key(name: str) -> str:
-    return name if _BARE.fullmatch(name) else _text(name)
-
-
-def _text(value: str) -> str:
-    return json.dumps(value, ensure_ascii=False)
+def parameters_of(choice: Choice) -> dict[str, float | int]:
+    """Return the parameters of the mechanism that a file must name."""
+    values, entry = registry.values_of(choice.mechanism), registry.BY_KIND[choice.kind]
+    said = [p.name for p in entry.toml_parameters() if values.get(p.name) not in (None, p.default)]
+    return {name: values[name] for name in said}

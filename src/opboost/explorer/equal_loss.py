@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from typing import Literal
 
@@ -13,7 +14,7 @@ from scipy.optimize import brentq
 from opboost._typing import IntArray
 from opboost.explorer.log_distributions import log_rows
 from opboost.explorer.mechanism_figures import spread, worst
-from opboost.mechanisms import LocalMap, Mechanism, Piecewise
+from opboost.mechanisms import LocalMap, Mechanism, Piecewise, WindowMap
 
 Measure = Literal["cell", "whole"]
 """What shall be the same: the worst loss of two neighbouring cells, or that of the two ends."""
@@ -60,6 +61,9 @@ def matched(mechanism: Mechanism, goal: float, measure: Measure) -> Mechanism | 
     >>> round(m.epsilon, 3), round(m.exact_epsilon(), 4)
     (0.875, 0.64)
     """
+    if isinstance(mechanism, WindowMap) and mechanism.width is None:
+        # A width that changed with the level would make the loss jump.
+        mechanism = replace(mechanism, width=replace(mechanism, total=_bounded(goal)).window)
     largest = max(_levels(mechanism))
     if not 0 < goal < math.inf or level(mechanism, measure) == 0:
         return None
@@ -76,5 +80,9 @@ def matched(mechanism: Mechanism, goal: float, measure: Measure) -> Mechanism | 
 
 
 def _levels(mechanism: Mechanism) -> list[float]:
-    names = ("epsilon", "eps_prt", "eps_ner")
+    names = ("epsilon", "eps_prt", "eps_ner", "total")
     return [float(getattr(mechanism, name)) for name in names if hasattr(mechanism, name)]
+
+
+def _bounded(goal: float) -> float:
+    return min(max(goal, 1e-3), MAX_LEVEL)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,10 +13,15 @@ from typing import Any
 
 from opboost.boosting.training_curve import Curve
 from opboost.errors import ConfigError, DataError, OpBoostError, WireError
+from opboost.explorer.record_words import RECORD, record_words
 from opboost.explorer.remaining_budget import LedgerView
+from opboost.plots.svg import short
+from opboost.promises import Joint
+from opboost.promises.composition import plus
 from opboost.protocol.messages import Schema, SplitQuery, SplitValues, decode
 from opboost.storage import atomic_files
 from opboost.transport.label.job_folder import JobRecord, PartyFolder, jobs, status
+from opboost.transport.label.party_totals import HELLO, told
 
 PHASES = {
     "aligning": "Finding the rows that all parties have.",
@@ -43,10 +49,14 @@ class Party:
 
     name: str
     phase: str
+    refusal: str
+    """The kind of reason for which the party refuses to release; empty if it does not."""
     columns: int
     columns_due: int
     bytes: int
     aligned: float
+    total: float | None
+    """What it reveals about one person at most, if it has said so yet."""
     questions: tuple[AskedColumn, ...]
 
 
@@ -74,6 +84,8 @@ class JobRun:
     manifest: dict[str, Any] | None
     entries: tuple[dict[str, Any], ...]
     """The ledger's lines, those of this job first."""
+    limit: float = 0.0
+    """What the job file allows all feature parties together to reveal; 0 if it sets no limit."""
 
     @property
     def over(self) -> bool:
@@ -81,9 +93,30 @@ class JobRun:
         return self.manifest is not None
 
     @property
+    def total(self) -> float | None:
+        """The most revealed about one person over all parties; None before each said it."""
+        if self.manifest is not None and "total" in self.manifest:
+            found = self.manifest["total"]
+            return float(found) if isinstance(found, int | float) else math.inf
+        told = [party.total for party in self.parties if party.phase != "revoked"]
+        return None if None in told else plus(*(t for t in told if t is not None))
+
+    @property
+    def person(self) -> str:
+        """The person's total as one figure."""
+        if self.total is not None:
+            return short(self.total)
+        return f"{short(self.limit)} (limit)" if self.limit else "not known yet"
+
+    @property
     def meaning(self) -> str:
-        """The phase in a sentence."""
-        return PHASES.get(self.phase, self.phase)
+        """The person's total, then the phase in a sentence."""
+        phase = PHASES.get(self.phase, self.phase)
+        if self.total is not None:
+            return f"{record_words(self.total)} {phase}"
+        if self.limit:
+            return f"{RECORD}: at most {short(self.limit)}, the job's limit. {phase}"
+        return f"{RECORD}: not every feature party has said its total yet. {phase}"
 
     @property
     def bytes(self) -> int:
@@ -124,7 +157,7 @@ class RunView:
         events = _events(job / "label.jsonl")
         boxes = {name: PartyFolder(job, name) for name in record.parties}
         parties = tuple(
-            Party(name, questions=_questions(boxes[name]), **facts)
+            Party(name, total=_total(boxes[name]), questions=_questions(boxes[name]), **facts)
             for name, facts in where["parties"].items()
         )
         share = _share(str(where["phase"]), parties)
@@ -143,6 +176,7 @@ class RunView:
             if manifest.exists()
             else None,
             tuple(sorted(lines, key=lambda line: line["job"] != record.job)),
+            record.record,
         )
 
 
@@ -179,6 +213,18 @@ def _fact(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{k} {_fact(v)}" for k, v in value.items())
     return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _total(box: PartyFolder) -> float | None:
+    """What a party said that it reveals about one person: by its schema, or when it came."""
+    with suppress(WireError, DataError, OSError):
+        if box.has("schema"):
+            schema = decode(box.read("schema"), Schema)
+            parts = {c.name: c.guarantee() for c in schema.private()}
+            return Joint(parts, schema.columns_per_row or None).total
+        if box.has(HELLO):
+            return told(box) or None
+    return None
 
 
 def _questions(box: PartyFolder) -> tuple[AskedColumn, ...]:

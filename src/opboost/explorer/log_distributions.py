@@ -22,6 +22,7 @@ from opboost.mechanisms import (
     Mechanism,
     Piecewise,
     RandomizedResponse,
+    WindowMap,
 )
 
 
@@ -93,6 +94,23 @@ def _(mechanism: Piecewise, x: IntArray, y: IntArray) -> FloatArray:
     covered = np.minimum(right, begin + window) - np.maximum(left, begin)
     mass = right - left + (s * s - 1) * np.maximum(covered, 0)
     return np.asarray(np.log(mass / ((s + 1) * window * s)))
+
+
+@_log_rows.register
+def _(mechanism: WindowMap, x: IntArray, y: IntArray) -> FloatArray:
+    """A cell beyond the window has the floor; a clipped end takes all outputs beyond it."""
+    reach, lower, upper = mechanism.reach, mechanism.domain.L, mechanism.domain.R
+    beyond = np.maximum(np.arange(reach + 1) - mechanism.window, 0)
+    weights = np.exp(-np.minimum(mechanism.slope * beyond, mechanism.total))
+    floor = math.exp(-mechanism.total)
+    whole = 2 * weights[1:].sum() + weights[0] + mechanism.domain.span * floor
+    distance = np.abs(x - y)
+    mass = np.where(distance <= reach, weights[np.minimum(distance, reach)], floor)
+    if mechanism.clipped:
+        tails = np.append(weights[::-1].cumsum()[::-1], 0.0)  # from a distance to the reach
+        first = np.minimum(distance, reach + 1)
+        mass = np.where((y == lower) | (y == upper), tails[first] + first * floor, mass)
+    return np.asarray(np.log(mass / whole))
 
 
 def _two_sided(

@@ -117,8 +117,9 @@ def worst(one: FloatArray, other: FloatArray) -> FloatArray:
 class ExamplePerson:
     """What the receiver makes of a person whose value lies in ``cell``, if all cells are as likely.
 
-    ``arrived`` is the output that is sent most often, ``belief`` the posterior that follows from
-    it, ``interval`` the shortest run of cells that holds nine tenths of it.
+    ``arrived`` is the output that is sent most often; of several, the nearest to ``cell``.
+    ``belief`` is the posterior that follows from it, ``interval`` the shortest run of cells that
+    holds nine tenths of it.
     """
 
     cell: int
@@ -144,7 +145,8 @@ def person(mechanism: Mechanism, cell: int, share: float = 0.9) -> ExamplePerson
     """
     lower, cells = mechanism.domain.L, mechanism.domain.values()
     sent = np.exp(log_rows(mechanism, [cell])[0])
-    arrived = lower + int(sent.argmax())
+    likeliest = cells[sent >= sent.max() * (1 - 1e-9)]
+    arrived = int(likeliest[np.abs(likeliest - cell).argmin()])
     likelihood = np.exp(log_rows(mechanism, cells, [arrived])[:, 0])
     belief = likelihood / likelihood.sum()
     first, last = _shortest(belief, share)

@@ -10,14 +10,23 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from opboost.config.columns_file import DeclaredTable
 from opboost.errors import OpBoostError, visible
+from opboost.explorer.changed_file import ChangedFile, with_mechanism, with_record
 from opboost.explorer.charts import SHAPES, View, view
-from opboost.explorer.choice import KINDS, Choice, Form, chosen
+from opboost.explorer.choice import KINDS, Choice, Form, chosen, kinds_with
 from opboost.explorer.choice_as_toml import as_toml
 from opboost.explorer.job_view import JobRun
-from opboost.explorer.remaining_budget import LedgerView
+from opboost.explorer.record_as_toml import record_as_toml
+from opboost.explorer.record_form import EXAMPLE_BOUNDS, RecordForm, planned_record
+from opboost.explorer.record_words import RECORD, record_words
+from opboost.explorer.remaining_budget import LedgerView, Left
 from opboost.explorer.trial_process import TrialProgress, TrialResult
 from opboost.plots.svg import Series, SvgChart, draw, short, swatch
+from opboost.promises import Joint, large_total_warning
+
+PLAN_TITLES = {"radius": "radius, raw units", "sent by": "sent by, of 1,000 people"}
+"""Titles of the plan's table that are longer on the page than in a terminal."""
 
 
 @lru_cache
@@ -31,6 +40,7 @@ def _templates() -> Environment:
         lstrip_blocks=True,
     )
     found.globals |= {"draw": draw, "swatch": swatch, "short": short, "shapes": SHAPES}
+    found.globals["RECORD"] = RECORD
     return found
 
 
@@ -53,44 +63,105 @@ class Part:
     problems: Mapping[str, str]
 
 
-def part(form: Form, ledger: LedgerView | None = None, label: str = "") -> Part:
-    """Everything that the form's fields decide."""
+def mechanism_part(
+    form: Form,
+    ledger: LedgerView | None = None,
+    label: str = "",
+    declared: DeclaredTable | None = None,
+) -> Part:
+    """Everything that the fields of the page "ε per cell" decide."""
     choice, problems = chosen(form)
     if choice is None:
         return Part(None, _wrong(problems), problems)
     shown = view(choice)
-    left, words = None, ""
-    if ledger is not None:
-        try:
-            left = ledger.left(choice.guarantee())
-        except OpBoostError as error:
-            words = str(error)
+    file = with_mechanism(declared, choice) if declared else None
+    promise = file.plan.guarantee() if file and file.plan else choice.guarantee()
+    refused = file is not None and file.plan is None
+    left, words = _left_by(ledger, promise)
     html = filled(
-        "results.html",
+        "mechanism_part.html",
         v=shown,
         spending=_spending(shown),
-        total=choice.guarantee().total,
+        others=_not_drawn(shown, file),
+        total=promise.total,
+        warning=large_total_warning(promise.total),
         left=left,
         ledger_problem=words,
-        toml=as_toml(choice, label),
+        file=file,
+        toml=file.text if file else as_toml(choice, label),
     )
-    return Part(html, _summary(shown), {})
+    return Part(html, _summary(shown, None if refused else promise.total), {})
 
 
-def _wrong(problems: Mapping[str, str]) -> str:
+def _left_by(ledger: LedgerView | None, promise: Joint) -> tuple[list[Left] | None, str]:
+    """What a ledger leaves after a release, or why it cannot be read."""
+    if ledger is None:
+        return None, ""
+    try:
+        return ledger.left(promise), ""
+    except OpBoostError as error:
+        return None, str(error)
+
+
+def record_part(form: RecordForm, ledger: LedgerView | None = None) -> Part:
+    """Everything that the fields of the page "record total" decide."""
+    found, problems = planned_record(form)
+    if found is None:
+        return Part(None, _wrong(problems, "Not planned"), problems)
+    left, words = _left_by(ledger, found.plan.guarantee())
+    if left is not None and found.declared is None:
+        left = left[-1:]  # the page's own columns are no attributes of the ledger
+    file = with_record(found.declared, found) if found.declared else None
+    rows = [
+        {**row, "sent by": row["sent by"].removesuffix(" of 1,000")} for row in found.plan.table()
+    ]
+    html = filled(
+        "record_part.html",
+        planned=found,
+        titles=[PLAN_TITLES.get(title, title) for title in rows[0]],
+        rows=[list(row.values()) for row in rows],
+        bounds=EXAMPLE_BOUNDS if found.bounds else None,
+        warning=large_total_warning(found.plan.total),
+        left=left,
+        ledger_problem=words,
+        file=file,
+        toml=file.text if file else record_as_toml(found),
+    )
+    return Part(html, found.plan.meaning(), {})
+
+
+def record_page(
+    form: RecordForm, *, ledger: LedgerView | None, table: str, has_job: bool
+) -> Markup:
+    """The first page: one number, and the plan that follows from it."""
+    found = record_part(form, ledger)
+    return filled(
+        "record.html",
+        page="record",
+        has_job=has_job,
+        fields=form.fields,
+        source=form.declared.source if form.declared else "",
+        count=len(form.declared.columns) if form.declared else 0,
+        table=table,
+        problems=found.problems,
+        summary=found.summary,
+        results=found.html or "",
+    )
+
+
+def _wrong(problems: Mapping[str, str], what: str = "Not drawn") -> str:
     first = next(iter(problems.values()))
     more = f" ({len(problems) - 1} more)" if len(problems) > 1 else ""
-    return f"Not drawn: {first}{more}"
+    return f"{what}: {first}{more}"
 
 
-def _summary(shown: View) -> str:
+def _summary(shown: View, total: float | None) -> str:
     choice, cells = shown.choice, shown.choice.mechanism.domain.size
-    total, count = choice.guarantee().total, len(choice.mappings)
-    columns = "one column" if count == 1 else f"all {count} columns"
-    whole = "without any limit" if total == float("inf") else f"by {short(total)} at most"
+    refused = f"{RECORD}: not known, because the file would be refused."
+    person = refused if total is None else record_words(total)
     return (
-        f"{KINDS[choice.kind]} on {cells:,} cells: neighbouring cells can be told apart by "
-        f"{short(shown.exact)}, one person over {columns} {whole}. Order kept: "
+        f"{person} {KINDS[choice.kind]} on {cells:,} cells: "
+        f"neighbouring cells can be told apart by {short(shown.exact)}. Order kept: "
         f"{shown.figures.order:.3f} of 1; a value moves {short(shown.figures.moved)} cells "
         "on average."
     )
@@ -105,9 +176,21 @@ def _spending(shown: View) -> list[dict[str, Any]]:
     return lines
 
 
-def explorer_page(
+def _not_drawn(shown: View, file: ChangedFile | None) -> list[dict[str, Any]]:
+    """The file's columns that the page does not draw, with what each reveals at most."""
+    plan = file.plan if file else None
+    return [
+        {"name": str(column.name), "brief": promise.brief, "total": promise.total}
+        for column in (plan.private if plan else ())
+        if str(column.name) not in shown.choice.mappings
+        for promise in (column.guarantee(),)
+    ]
+
+
+def mechanism_page(
     form: Form,
     *,
+    declared: DeclaredTable | None = None,
     ledger: LedgerView | None,
     table: str,
     names: Sequence[str],
@@ -115,14 +198,15 @@ def explorer_page(
     progress: TrialProgress,
     has_job: bool,
 ) -> Markup:
-    """The whole page."""
-    found = part(form, ledger)
+    """The page of one mechanism by its level, and of the trial on a table."""
+    found = mechanism_part(form, ledger, declared=declared)
     return filled(
-        "explorer.html",
-        page="explorer",
+        "mechanism.html",
+        page="mechanism",
         has_job=has_job,
         form=form,
         kinds=KINDS,
+        only={name: kinds_with(name) for name in form.fields},
         problems=found.problems,
         summary=found.summary,
         results=found.html or "",
@@ -194,11 +278,18 @@ def _learnt(run: JobRun) -> SvgChart | None:
     if run.curve is None:
         return None
     points = [(float(r), v) for r, v in zip(run.curve.rounds, run.curve.loss, strict=True)]
-    return SvgChart(
-        "Training curve",
+    said = (
         f"The {run.curve.measure} on the rows that were learnt from fell from "
-        f"{short(points[0][1])} to {short(points[-1][1])} in {run.curve.rounds[-1]:,} rounds.",
-        "round",
-        run.curve.measure,
-        [Series(run.curve.measure, points, "denoised", "circle")],
+        f"{short(points[0][1])} to {short(points[-1][1])} in {run.curve.rounds[-1]:,} rounds."
     )
+    series = [Series("learnt rows", points, "denoised", "circle")]
+    if run.curve.held_out:
+        held = [(float(r), v) for r, v in run.curve.held_out]
+        best = min(held, key=lambda point: point[1])
+        said += (
+            f" On held-out rows it went from {short(held[0][1])} to {short(held[-1][1])}, with its "
+            f"lowest, {short(best[1])}, after {best[0]:,.0f} rounds. Held-out rows are noisy, so "
+            "their loss stays above that of learnt rows."
+        )
+        series.append(Series("held-out rows", held, "plain"))
+    return SvgChart("Training curve", said, "round", run.curve.measure, series)

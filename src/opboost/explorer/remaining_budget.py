@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from opboost.ledger.ledger_summary import summary
-from opboost.ledger.open_ledger import declared_ledger
+from opboost.ledger.open_ledger import declared_ledger, declared_section
+from opboost.ledger.store import CHAIN_FILE
 from opboost.promises import Joint
 
 FRESH_SECONDS = 5.0
@@ -32,16 +33,24 @@ class Left:
 
 
 class LedgerView:
-    """A ledger as the page sees it: read, never written."""
+    """A ledger as the page sees it: read, never written.
 
-    def __init__(self, config: Path) -> None:
+    ``may_be_new`` shows the caps of a ledger that no release has begun yet.
+    """
+
+    def __init__(self, config: Path, *, may_be_new: bool = False) -> None:
         self._config, self._read, self._found = config, -FRESH_SECONDS, dict[str, Any]()
+        self._may_be_new = may_be_new
 
     def summary(self) -> dict[str, Any]:
         """Releases and what was spent, a few seconds old at most."""
         if time.monotonic() - self._read >= FRESH_SECONDS:
-            with declared_ledger(self._config) as opened:
-                self._found = summary(opened)
+            new = _caps_of_new(self._config) if self._may_be_new else None
+            if new is not None:
+                self._found = new
+            else:
+                with declared_ledger(self._config) as opened:
+                    self._found = summary(opened)
             self._read = time.monotonic()
         return self._found
 
@@ -49,6 +58,15 @@ class LedgerView:
         """What a release under this promise would leave, attribute by attribute, then in all."""
         adds = {str(name): part.total for name, part in guarantee.parts.items()}
         return left(self.summary(), adds, guarantee.total)
+
+
+def _caps_of_new(config: Path) -> dict[str, Any] | None:
+    """The summary of a ledger that is not begun; None where there is one, or only its key."""
+    section = declared_section(config)
+    if (Path(section.folder) / CHAIN_FILE).exists() or Path(section.key).exists():
+        return None
+    whole = {"attribute": "all together", "people": 0, "most": 0.0, "cap": section.cap_person}
+    return {"cap_attribute": section.cap_attribute, "spent": [whole], "releases": []}
 
 
 def left(found: Mapping[str, Any], adds: Mapping[str, float], whole: float) -> list[Left]:

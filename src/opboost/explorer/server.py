@@ -17,12 +17,15 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from threadpoolctl import threadpool_limits
 
+from opboost.config.columns_file import DeclaredTable, load_declared
 from opboost.errors import ConfigError, DataError, OpBoostError
 from opboost.explorer import pages
 from opboost.explorer.access import Guard, new_token
+from opboost.explorer.changed_file import drawn_bounds
 from opboost.explorer.choice import Form
 from opboost.explorer.choice_as_toml import as_toml
 from opboost.explorer.job_view import RunView
+from opboost.explorer.record_form import RecordForm
 from opboost.explorer.remaining_budget import LedgerView
 from opboost.explorer.trial_process import SAMPLE_ROWS, TrialProcess
 from opboost.files.read_tables import column_names, table_files
@@ -33,47 +36,87 @@ MOST_FIELDS, MOST_BYTES = 5000, 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What the pages are about: perhaps a table, a ledger, a job."""
+    """What the pages are about: perhaps a table, a ledger, a job, declared columns."""
 
     table: Path | None = None
     ledger: LedgerView | None = None
     run: RunView | None = None
     names: tuple[str, ...] = ()
     trial: TrialProcess = field(default_factory=TrialProcess)
+    declared: DeclaredTable | None = None
 
     @classmethod
-    def of(cls, table: Path | None, ledger: Path | None, job: Path | None) -> Site:
+    def of(
+        cls,
+        table: Path | None,
+        ledger: Path | None,
+        job: Path | None,
+        config: Path | None = None,
+    ) -> Site:
         """Look at what was named, so that what cannot be read is told before a page opens."""
         names = tuple(column_names(table_files(table)[0])) if table else ()
         book = LedgerView(ledger) if ledger else None
         if book is not None:
             book.summary()
+        declared = load_declared(config) if config else None
+        if book is None and config is not None and declared is not None and declared.has_ledger:
+            book = LedgerView(config, may_be_new=True)
         run = RunView.of(job, book) if job else None
-        return cls(table, book, run, names)
+        return cls(table, book, run, names, declared=declared)
+
+    def record_form(self, query: str) -> RecordForm:
+        """The fields of the first page."""
+        fields = {name: values[-1] for name, values in _by_name(query).items()}
+        return RecordForm.of(fields, self.declared, len(self.names))
 
     def form(self, query: str) -> Form:
-        """The form's fields; at first the table's columns, whose bounds are to be declared."""
-        try:
-            pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=MOST_FIELDS)
-        except ValueError:
-            raise ConfigError(f"The form has more than {MOST_FIELDS:,} fields.") from None
-        by_name: dict[str, list[str]] = {}
-        for name, value in pairs:
-            by_name.setdefault(name, []).append(value)
+        """The fields of the mechanism's page; bounds come from the file, never from the table."""
+        by_name = _by_name(query)
         three = (by_name.get(name, []) for name in ("column", "lower", "upper"))
         rows = [(a.strip(), b.strip(), c.strip()) for a, b, c in zip(*three, strict=False)]
         fields = {name: values[-1] for name, values in by_name.items()}
-        before = [(name, "", "") for name in self.names]
+        bounds = self._declared_bounds()
+        before = [(name, *bounds.get(name, ("", ""))) for name in self.names or bounds]
         return Form.of(fields, rows, before) if before else Form.of(fields, rows)
+
+    def _declared_bounds(self) -> dict[str, tuple[str, str]]:
+        found = drawn_bounds(self.declared) if self.declared else {}
+        return {name: (f"{low:.15g}", f"{high:.15g}") for name, (low, high) in found.items()}
+
+
+def _by_name(query: str) -> dict[str, list[str]]:
+    """The values of each field."""
+    try:
+        pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=MOST_FIELDS)
+    except ValueError:
+        raise ConfigError(f"The form has more than {MOST_FIELDS:,} fields.") from None
+    found: dict[str, list[str]] = {}
+    for name, value in pairs:
+        found.setdefault(name, []).append(value)
+    return found
 
 
 def application(site: Site) -> Starlette:
     """The routes, behind which stands no guard yet."""
 
-    def page(request: Request) -> Response:
+    def record(request: Request) -> Response:
         return HTMLResponse(
-            pages.explorer_page(
+            pages.record_page(
+                site.record_form(request.url.query),
+                ledger=site.ledger,
+                table=site.table.name if site.table else "",
+                has_job=site.run is not None,
+            )
+        )
+
+    def record_part(request: Request) -> Response:
+        return _part(pages.record_part(site.record_form(request.url.query), site.ledger))
+
+    def mechanism(request: Request) -> Response:
+        return HTMLResponse(
+            pages.mechanism_page(
                 site.form(request.url.query),
+                declared=site.declared,
                 ledger=site.ledger,
                 table=site.table.name if site.table else "",
                 names=site.names,
@@ -83,11 +126,9 @@ def application(site: Site) -> Starlette:
             )
         )
 
-    def part(request: Request) -> Response:
-        found = pages.part(site.form(request.url.query), site.ledger)
-        return JSONResponse(
-            {"html": found.html, "summary": found.summary, "problems": dict(found.problems)}
-        )
+    def mechanism_part(request: Request) -> Response:
+        form = site.form(request.url.query)
+        return _part(pages.mechanism_part(form, site.ledger, declared=site.declared))
 
     async def start(request: Request) -> Response:
         try:
@@ -126,8 +167,10 @@ def application(site: Site) -> Starlette:
 
     return Starlette(
         routes=[
-            Route("/", page),
-            Route("/part", part),
+            Route("/", record),
+            Route("/record/part", record_part),
+            Route("/mechanism", mechanism),
+            Route("/mechanism/part", mechanism_part),
             Route("/trial/start", start, methods=["POST"]),
             Route("/trial/stop", stop, methods=["POST"]),
             Route("/trial/part", trial),
@@ -136,6 +179,12 @@ def application(site: Site) -> Starlette:
             Mount("/static", StaticFiles(packages=[("opboost.explorer", "static")])),
         ],
         exception_handlers={OpBoostError: _told, Exception: _defect},
+    )
+
+
+def _part(found: pages.Part) -> Response:
+    return JSONResponse(
+        {"html": found.html, "summary": found.summary, "problems": dict(found.problems)}
     )
 
 

@@ -13,7 +13,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from opboost.files.read_tables import column_names, table_files
 from opboost.files.whole_table import label_of, read_table
 from opboost.mechanisms import Mechanism
 from opboost.randomness.streams import SeededRng
+from opboost.training.task_metric import METRICS, metric
 
 MAX_ROWS_READ = 50_000
 """Rows from whose first pieces the sample is drawn."""
@@ -64,11 +65,12 @@ def tried(source: Path, plan: Plan, label: str, *, seed: int = 0) -> Iterator[Tr
     task: Task = "regression" if not len(classes) else "multiclass"
     task = "binary" if len(classes) == 2 else task
     booster = "xgboost" if find_spec("xgboost") else "hist-gbdt"
-    score = _Score(task, classes, y[cut:])
     of, done = 1 + 2 * len(FACTORS), 1
 
     def result(way: Way, level: float | None, predicted: Any) -> TrialResult:
-        return TrialResult(way, level, score.of(predicted), score.name, done, of, len(y))
+        return TrialResult(
+            way, level, metric(task, predicted, coded[cut:]), METRICS[task], done, of, len(y)
+        )
 
     numbers = np.column_stack([X.column(n).to_numpy() for n in names]).astype(np.float32)
     coded = np.searchsorted(classes, y) if len(classes) else y.astype(np.float64)
@@ -116,28 +118,6 @@ def sample_rows(source: Path, plan: Plan, label: str, seed: int) -> pa.Table:
     table = read_table(source, private, most=MAX_ROWS_READ).select(wanted).drop_null()
     order = np.random.default_rng(seed).permutation(len(table))[:SAMPLE_ROWS]
     return table.take(pa.array(order))
-
-
-@dataclass(frozen=True, slots=True)
-class _Score:
-    """AUC for two classes, accuracy for more, R² for numbers."""
-
-    task: str
-    classes: np.ndarray[Any, Any]
-    truth: np.ndarray[Any, Any]
-
-    @property
-    def name(self) -> str:
-        return {"binary": "AUC", "multiclass": "accuracy", "regression": "R²"}[self.task]
-
-    def of(self, predicted: Any) -> float:
-        from sklearn.metrics import r2_score, roc_auc_score
-
-        if self.task == "regression":
-            return float(r2_score(self.truth, predicted))
-        if self.task == "binary":
-            return float(roc_auc_score(self.truth == self.classes[1], predicted[:, 1]))
-        return float((self.classes[predicted.argmax(axis=1)] == self.truth).mean())
 
 
 def main() -> None:

@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from opboost.budgets.planning_rule import MAX_INTEGER_CELLS
+from opboost.columns.date_columns import times
 from opboost.config import Plan
-from opboost.files.read_tables import kind_of, pieces, table_files
+from opboost.config.columns_file import ColumnsConfig
+from opboost.config.csv_format import PLAIN_CSV, CsvFormat
+from opboost.config.toml_text import toml_text
+from opboost.files.read_tables import column_names, kind_of, pieces, table_files, with_points
 
-MAX_LISTED_VALUES = 20
-"""A column with at most so many distinct values may be one of categories."""
+MAX_LISTED_VALUES = MAX_INTEGER_CELLS
+"""A column with at most this many distinct values may be one of categories; whole numbers can then
+have a cell for each value."""
+
+ROWS_TOLD_APART = 100_000
+"""By this many rows a column is judged to be one of IDs."""
+
+
+_ID_NAME = re.compile(
+    r"(?i:(^|[^a-z])(id|key|uuid|guid)([^a-z]|$)|^(customer|client|patient|person|user)$)"
+    r"|[a-z]I[dD]$"
+)
+_DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]|$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,28 +43,54 @@ class ColumnLook:
     missing: int
     distinct: int | None
     declared: str
+    tells_apart: bool = False
+    """Whether no value occurs twice, as in a column of IDs: by the first rows."""
 
     @property
     def next_step(self) -> str:
         """What to write into the configuration, where nothing is declared yet."""
         if self.declared:
             return ""
+        if self.looks_like_id:
+            return f"[align] id = {toml_text(self.name)}"
+        if self.kind == "text" and self.distinct is None:
+            return 'text with many values: [table] drop = ["..."]'
+        gaps = 'missing = "symbol" under a record budget, ' if self.missing else ""
+        return gaps + self._declaration()
+
+    @property
+    def looks_like_id(self) -> bool:
+        """Whether the column tells rows apart, and is text or has a name that says so."""
+        return self.tells_apart and (self.kind == "text" or self.named_like_id)
+
+    @property
+    def named_like_id(self) -> bool:
+        """Whether the name is one that columns of IDs have."""
+        return _ID_NAME.search(self.name) is not None
+
+    def _declaration(self) -> str:
         if self.kind == "text":
-            if self.distinct is None:
-                return 'text with many values: [table] drop = ["..."]'
             return "categories = [...]"
+        if self.kind == "whole number" and self.distinct is not None:
+            return "bounds = [lower, upper], integers = true"
+        if self.kind == "date":
+            return "bounds = [1990-01-01, 2025-12-31]"
         return "bounds = [lower, upper]"
 
 
-def describe(source: Path, plan: Plan | None = None) -> list[ColumnLook]:
-    """Look at a table once, in bounded memory."""
+def describe(
+    source: Path, roles: Mapping[str, str] | None = None, form: CsvFormat = PLAIN_CSV
+) -> list[ColumnLook]:
+    """Look at a table once, in bounded memory; ``roles`` says what is declared of its columns."""
     looks: dict[str, _Look] = {}
     for file in table_files(source):
-        for piece in pieces(file):
+        written = form if kind_of(file) == "csv" else None
+        for name in column_names(file, form):
+            looks.setdefault(name, _Look())
+        for piece in pieces(file, form=form):
             for name in piece.column_names:
-                looks.setdefault(name, _Look()).add(piece.column(name), kind_of(file) == "csv")
-    roles = _roles(plan) if plan else {}
-    return [look.result(name, roles.get(name, "")) for name, look in looks.items()]
+                looks[name].add(piece.column(name), written)
+    return [look.result(name, (roles or {}).get(name, "")) for name, look in looks.items()]
 
 
 class _Look:
@@ -54,12 +98,14 @@ class _Look:
         self.rows = self.missing = 0
         self.kinds: set[str] = set()
         self.values: set[object] | None = set()
+        self.ids: set[object] | None = set()
 
-    def add(self, column: pa.ChunkedArray, text: bool) -> None:
+    def add(self, column: pa.ChunkedArray, written: CsvFormat | None) -> None:
+        self._look_for_ids(column)
         self.rows += len(column)
         self.missing += column.null_count
-        if text:
-            column, kind = parsed(column)
+        if written is not None:
+            column, kind = parsed(column, written)
         else:
             kind = _kind(column.type)
         if kind:
@@ -74,23 +120,50 @@ class _Look:
         if self.values is not None and len(self.values) > MAX_LISTED_VALUES:
             self.values = None
 
+    def _look_for_ids(self, column: pa.ChunkedArray) -> None:
+        """Remember the values while none occurs twice, up to a number of rows."""
+        if self.ids is None or self.rows >= ROWS_TOLD_APART:
+            return
+        kind = column.type
+        text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+        first = column.slice(0, ROWS_TOLD_APART - self.rows)
+        if column.null_count or not (text or pa.types.is_integer(kind)):
+            self.ids = None
+            return
+        known = len(self.ids)
+        self.ids.update(first.to_pylist())
+        if len(self.ids) < known + len(first):
+            self.ids = None
+
     def result(self, name: str, declared: str) -> ColumnLook:
         order = ("text", "date", "number", "whole number", "true/false")
         kind = next((k for k in order if k in self.kinds), "empty")
         distinct = None if self.values is None else len(self.values)
-        return ColumnLook(name, kind, self.rows, self.missing, distinct, declared)
+        tells_apart = self.rows > 1 and self.ids is not None and not self.missing
+        tells_apart = tells_apart and kind in ("text", "whole number")
+        return ColumnLook(name, kind, self.rows, self.missing, distinct, declared, tells_apart)
 
 
-def parsed(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, str]:
+def parsed(column: pa.ChunkedArray, form: CsvFormat = PLAIN_CSV) -> tuple[pa.ChunkedArray, str]:
     """A CSV column as what it looks like."""
     if column.null_count == len(column):
         return column, ""
     for kind, name in ((pa.int64(), "whole number"), (pa.float64(), "number")):
         try:
-            return column.cast(kind), name
+            return with_points(column, form).cast(kind), name
         except pa.ArrowInvalid:
             continue
+    if _begins_as_date(column):
+        try:
+            return times(column), "date"
+        except pa.ArrowInvalid:
+            pass
     return column, "text"
+
+
+def _begins_as_date(column: pa.ChunkedArray) -> bool:
+    first = next((v.as_py() for v in column if v.is_valid), "")
+    return isinstance(first, str) and _DATE.match(first) is not None
 
 
 def _kind(kind: pa.DataType) -> str:
@@ -105,6 +178,21 @@ def _kind(kind: pa.DataType) -> str:
     return "text"
 
 
-def _roles(plan: Plan) -> dict[str, str]:
-    roles = dict.fromkeys(plan.public, "public") | dict.fromkeys(plan.drop, "dropped")
-    return roles | {str(c.name): c.guarantee().brief for c in plan.private}
+def roles(plan: Plan) -> dict[str, str]:
+    """Return what a plan says of each column that it names."""
+    others = dict.fromkeys(plan.public, "public") | dict.fromkeys(plan.drop, "dropped")
+    if plan.record is None:
+        return others | {str(c.name): c.guarantee().brief for c in plan.private}
+    return others | {
+        str(line.name): f"{line.mechanism}, {line.cells} cells, {line.level:.4g} if sent, "
+        f"by {line.sent_by}"
+        for line in plan.record.lines
+    }
+
+
+def label_roles(config: ColumnsConfig, names: Iterable[str]) -> dict[str, str]:
+    """Return what a label party's file says of each column of its table."""
+    own = dict.fromkeys(names, "own, stays here")
+    dropped = dict.fromkeys(config.table.drop, "dropped")
+    label = {} if config.label is None else {config.label.column: "label"}
+    return own | dropped | dict.fromkeys(config.align.ids(), "ID, stays here") | label

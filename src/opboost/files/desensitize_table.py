@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from opboost.budgets.budget import cell_words, columns_sent
+from opboost.budgets.budget import cell_words, check_no_pilot, columns_sent
 from opboost.columns.dataframes import OutColumn, only_sent, rebuild
 from opboost.columns.private_column import PrivateColumn
 from opboost.columns.row_ids import id_array
 from opboost.config import Plan
 from opboost.errors import DataError
 from opboost.files.read_tables import column_names, csv_types, kind_of, pieces, table_files
+from opboost.files.whole_table import no_rows
 from opboost.files.write_tables import TableWriter, appearing
 from opboost.ledger import Drawing
 from opboost.randomness.streams import Rng, SeededRng
@@ -48,6 +49,7 @@ def desensitize(
     ``drawing`` noise comes through the ledger, for the people that the columns ``ids`` name; the
     release is committed there before the target appears.
     """
+    check_no_pilot(plan.budget, "and a file has none")
     files = table_files(source)
     folder = not source.is_file()
     if not folder:
@@ -58,7 +60,7 @@ def desensitize(
             hint="Each becomes a file of the target under its name: desensitise them one by one.",
         )
     for file in files:
-        plan.check_names(column_names(file))
+        plan.check_names(column_names(file, plan.data))
     counts = dict.fromkeys((str(c.name) for c in plan.private), 0)
     rows = used = 0
     width = sum(len(c.release_names()) for c in plan.private) + len(plan.public)
@@ -74,12 +76,12 @@ def desensitize(
             seen = 0
             with TableWriter(place, name) as writer:
                 report = (lambda n, base=used: progress(base + n)) if progress else None
-                for piece in pieces(file, csv_types(plan.private), report, width):
+                for piece in pieces(file, csv_types(plan.private), report, width, form=plan.data):
                     fresh = draw or _fresh_draw(plan, own, pool)
                     writer.write(released(piece, plan, fresh, seen, counts))
                     seen += piece.num_rows
             if not seen:
-                raise DataError(f"{file.name} has no rows")
+                raise no_rows(file)
             rows += seen
             used += file.stat().st_size
     return Summary(len(files), rows, counts)
@@ -111,7 +113,8 @@ def _fresh_draw(plan: Plan, rng: Rng | None, pool: ThreadPoolExecutor) -> Draw:
             return column.release(prepared, own), prepared.outside
 
         rows, width = piece.num_rows, len(plan.private)
-        sent = columns_sent(plan.budget, lambda: cell_words(rows, width, own))
+        names = [c.name for c in plan.private]
+        sent = columns_sent(plan.budget, lambda: cell_words(rows, width, own), names)
         made = list(pool.map(one, plan.private))
         columns = [only_sent(out, sent, place) for place, (out, _) in enumerate(made)]
         return columns, [outside for _, outside in made]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from opboost._typing import IntArray
+from opboost.config.csv_format import PLAIN_CSV, CsvFormat
 from opboost.errors import DataError
 from opboost.files.read_tables import PIECE_CELLS, fingerprint, pieces, table_files
 from opboost.psi.row_keys import Normalisation, table_keys
@@ -21,12 +22,13 @@ class IdColumns:
 
     table: Path
     names: tuple[str, ...]
+    form: CsvFormat
     seen: list[tuple[str, int, int]]
 
     @classmethod
-    def of(cls, table: Path, names: list[str]) -> IdColumns:
+    def of(cls, table: Path, names: list[str], form: CsvFormat = PLAIN_CSV) -> IdColumns:
         """Those of a table as it is now."""
-        return cls(table, tuple(names), fingerprint(table_files(table)))
+        return cls(table, tuple(names), form, fingerprint(table_files(table)))
 
     def keys(self, rule: Normalisation, aside: Path | None) -> Keys:
         """Every row's key, none of which may stand twice; ``aside`` is a folder for the check."""
@@ -50,4 +52,5 @@ class IdColumns:
                 hint="Bring it back as it was and start again, or begin a new job with --again.",
             )
         for file in files:
-            yield from pieces(file, columns=self.names, width=PIECE_CELLS // PIECE_ROWS)
+            width = PIECE_CELLS // PIECE_ROWS
+            yield from pieces(file, columns=self.names, width=width, form=self.form)

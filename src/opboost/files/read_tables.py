@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from glob import glob
@@ -13,7 +14,9 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from opboost.columns.private_column import PrivateColumn
+from opboost.config.csv_format import PLAIN_CSV, CsvFormat
 from opboost.errors import ColumnError, DataError, in_words
+from opboost.files.csv_faults import fault, look
 from opboost.grid import NumericMapping, OrdinalMapping
 
 PIECE_CELLS = 2_000_000
@@ -23,7 +26,7 @@ BLOCK_BYTES = 1024 * 1024
 """Bytes of a CSV file that are parsed at a time."""
 
 _SUFFIXES = (".csv", ".csv.gz", ".parquet")
-_UNREADABLE = (pa.ArrowException, OSError, UnicodeDecodeError)
+_UNREADABLE = (pa.ArrowException, OSError, UnicodeError)
 """What pyarrow makes of a damaged file."""
 
 
@@ -68,12 +71,12 @@ def kind_of(path: Path) -> str:
     )
 
 
-def column_names(path: Path) -> list[str]:
-    """The names in a file's header."""
+def column_names(path: Path, form: CsvFormat = PLAIN_CSV) -> list[str]:
+    """The names in a file's header; ``form`` is how CSV files are written."""
     if kind_of(path) == "parquet":
         with _parquet(path) as file:
             return list(file.schema_arrow.names)
-    return _header(path)
+    return _header(path, form)
 
 
 def pieces(
@@ -83,18 +86,20 @@ def pieces(
     width: int = 0,
     groups: Sequence[int] | None = None,
     columns: Sequence[str] | None = None,
+    form: CsvFormat = PLAIN_CSV,
 ) -> Iterator[pa.Table]:
     """The rows of a file, a piece at a time.
 
     ``types`` are the types of a CSV file's columns (Parquet has its own); all others are text.
     ``progress`` is told how many bytes of the file have been used up.  ``width`` is how many
     columns will be made of a piece: more columns, shorter pieces.  ``groups`` are the row groups
-    of a Parquet file that are wanted, ``columns`` the columns of a file.
+    of a Parquet file that are wanted, ``columns`` the columns of a file.  ``form`` is how CSV files
+    are written.
     """
     whole = (
         _parquet_pieces(path, progress, width, groups, columns)
         if kind_of(path) == "parquet"
-        else _csv_pieces(path, types or {}, progress)
+        else _csv_pieces(path, types or {}, progress, form)
     )
     for found in whole:
         piece = found if columns is None else found.select(list(columns))
@@ -143,39 +148,43 @@ def groups(path: Path) -> list[int]:
         return [file.metadata.row_group(g).num_rows for g in range(file.num_row_groups)]
 
 
-def _csv_reader(path: Path) -> pa.csv.CSVStreamingReader:
+def _csv_reader(path: Path, form: CsvFormat) -> pa.csv.CSVStreamingReader:
     """All columns as text: what is missing and what is a number is decided afterwards."""
     try:
         return pa.csv.open_csv(
             path,
-            read_options=pa.csv.ReadOptions(block_size=BLOCK_BYTES, use_threads=True),
-            parse_options=pa.csv.ParseOptions(newlines_in_values=True),
+            read_options=_read_options(form),
+            parse_options=_parse_options(form),
             convert_options=pa.csv.ConvertOptions(
-                column_types=dict.fromkeys(_header(path), pa.string()),
+                column_types=dict.fromkeys(_header(path, form), pa.string()),
                 null_values=[""],
                 strings_can_be_null=True,
                 quoted_strings_can_be_null=False,
             ),
         )
     except _UNREADABLE as error:
-        raise _csv_error(path, error) from None
+        raise fault(path, error, form) from None
 
 
-def _header(path: Path) -> list[str]:
+def _read_options(form: CsvFormat) -> pa.csv.ReadOptions:
+    encoding = "utf8" if form.is_utf8 else form.encoding
+    return pa.csv.ReadOptions(block_size=BLOCK_BYTES, use_threads=True, encoding=encoding)
+
+
+def _parse_options(form: CsvFormat) -> pa.csv.ParseOptions:
+    return pa.csv.ParseOptions(newlines_in_values=True, delimiter=form.delimiter)
+
+
+def _header(path: Path, form: CsvFormat) -> list[str]:
     try:
+        look(path, form)
         first = pa.csv.open_csv(
-            path,
-            read_options=pa.csv.ReadOptions(block_size=BLOCK_BYTES),
-            parse_options=pa.csv.ParseOptions(newlines_in_values=True),
+            path, read_options=_read_options(form), parse_options=_parse_options(form)
         )
         with closing(first):
             names = list(first.schema.names)
     except _UNREADABLE as error:
-        raise _csv_error(path, error) from None
-    if len(names) == 1 and ";" in names[0]:
-        raise DataError(
-            f"{path.name} looks separated by semicolons", hint="Save it with commas first."
-        )
+        raise fault(path, error, form) from None
     _refuse_twice(names, path)
     return names
 
@@ -187,26 +196,29 @@ def _refuse_twice(names: list[str], path: Path) -> None:
 
 
 def _csv_pieces(
-    path: Path, types: Mapping[str, pa.DataType], progress: Callable[[int], None] | None
+    path: Path,
+    types: Mapping[str, pa.DataType],
+    progress: Callable[[int], None] | None,
+    form: CsvFormat,
 ) -> Iterator[pa.Table]:
     done, used, size = 0, 0, path.stat().st_size
     try:
-        with closing(_csv_reader(path)) as reader:
+        with closing(_csv_reader(path, form)) as reader:
             for batch in reader:
-                yield _typed(pa.Table.from_batches([batch]), types, path.name, done)
+                yield _typed(pa.Table.from_batches([batch]), types, path.name, done, form)
                 done += batch.num_rows
                 used = min(size, used + BLOCK_BYTES)
                 if progress:
                     progress(used)
     except _UNREADABLE as error:
-        raise _csv_error(path, error) from None
+        raise fault(path, error, form) from None
 
 
 _NOT_A_NUMBER = pa.array(["NA", "N/A", "#N/A", "NULL", "null", "None", "NaN", "nan", "-nan"])
 
 
 def _typed(
-    piece: pa.Table, types: Mapping[str, pa.DataType], file: str, first_row: int
+    piece: pa.Table, types: Mapping[str, pa.DataType], file: str, first_row: int, form: CsvFormat
 ) -> pa.Table:
     """The piece with its declared columns as numbers or truth values.
 
@@ -217,7 +229,8 @@ def _typed(
         if name not in piece.column_names or kind == pa.string():
             continue
         index = piece.column_names.index(name)
-        text = piece.column(index)
+        written = piece.column(index)
+        text = with_points(written, form) if kind == pa.float64() else written
         try:
             typed = text.cast(kind)
         except pa.ArrowInvalid:
@@ -227,18 +240,42 @@ def _typed(
             except pa.ArrowInvalid:
                 if kind != pa.float64():
                     continue
-                raise _not_a_number(name, text, file, first_row) from None
+                raise _not_a_number(name, text, written, file, first_row, form) from None
         piece = piece.set_column(index, name, typed)
     return piece
 
 
-def _not_a_number(name: str, text: pa.ChunkedArray, file: str, first_row: int) -> ColumnError:
+def with_points(text: pa.ChunkedArray, form: CsvFormat) -> pa.ChunkedArray:
+    """Return texts of numbers with decimal points; a point in a column of commas is none.
+
+    >>> with_points(pa.chunked_array([["1,5", "1.500"]]), CsvFormat(decimal=",")).to_pylist()
+    ['1.5', '1#500']
+    """
+    if form.decimal == ".":
+        return text
+    return pc.replace_substring(pc.replace_substring(text, ".", "#"), ",", ".")
+
+
+def _not_a_number(
+    name: str,
+    text: pa.ChunkedArray,
+    written: pa.ChunkedArray,
+    file: str,
+    first_row: int,
+    form: CsvFormat,
+) -> ColumnError:
     bad = next(i for i, value in enumerate(text.to_pylist()) if not _reads_as_number(value))
+    shown = str(written[bad].as_py())
+    hint = "Convert it, or declare its categories instead of bounds."
+    if form.decimal == "." and re.fullmatch(r"\s*[+-]?\d+,\d+\s*", shown):
+        hint = "It looks like a decimal comma: set decimal = ',' under [data], or --decimal ,"
+    elif form.decimal == "," and "." in shown:
+        hint = "decimal is ',', so no number has a point: remove it, or set decimal = '.'."
     return ColumnError(
         name,
         f"of {file} must hold numbers",
-        detail=f"row {first_row + bad} holds {text[bad].as_py()!r}",
-        hint="Convert it, or declare its categories instead of bounds.",
+        detail=f"row {first_row + bad} holds {shown!r}",
+        hint=hint,
         row=first_row + bad,
     )
 
@@ -253,20 +290,13 @@ def _reads_as_number(text: str | None) -> bool:
     return True
 
 
-def _csv_error(path: Path, error: Exception) -> DataError:
-    if "Empty CSV file" in str(error):
-        return DataError(f"{path.name} is empty")
-    if isinstance(error, UnicodeDecodeError):
-        return DataError(f"{path.name} is not UTF-8 text", hint="Save it as UTF-8.")
-    return DataError(f"{path.name} is not a CSV table that can be read", detail=in_words(error))
-
-
 def csv_types(private: Iterable[PrivateColumn]) -> dict[str, pa.DataType]:
     """How a CSV file's columns are to be read."""
     types: dict[str, pa.DataType] = {}
     for column in private:
         if isinstance(column.mapping, NumericMapping):
-            types[str(column.name)] = pa.float64()
+            dated = column.mapping.unit is not None
+            types[str(column.name)] = pa.string() if dated else pa.float64()
             continue
         if isinstance(column.mapping, OrdinalMapping):
             categories = column.mapping.order.categories

@@ -2,60 +2,115 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from opboost._typing import FloatArray
+from opboost._typing import FloatArray, IntArray
+from opboost.boosting import Task
+from opboost.boosting.booster import Booster
+from opboost.columns.codebook import distinct
 from opboost.config import Plan
+from opboost.config.csv_format import PLAIN_CSV, CsvFormat
+from opboost.config.sections import DEFAULT_HELD_OUT
 from opboost.errors import ColumnError, ConfigError, DataError
 from opboost.estimators import OpBoostClassifier, OpBoostRegressor
 from opboost.estimators.boosted import kind_for
 from opboost.files.read_tables import column_names, table_files
+from opboost.files.unknown_categories import unknown_as_missing
 from opboost.files.whole_table import label_of, read_table
+from opboost.training.task_metric import METRICS, metric
 
 MIN_ROWS = 20
 """Fewer rows than this are refused: a model of them would tell about them alone."""
 
 
 def train(
-    source: Path, plan: Plan, label: str, task: str = "auto"
+    source: Path,
+    plan: Plan,
+    label: str,
+    task: str = "auto",
+    continue_from: OpBoostClassifier | OpBoostRegressor | None = None,
+    *,
+    booster: str | Booster | None = None,
 ) -> OpBoostClassifier | OpBoostRegressor:
-    """Fit the plan's booster on a file; private columns are desensitised on the way."""
+    """Fit the plan's booster on a file; private columns are desensitised on the way.
+
+    With ``continue_from`` trees are added to that model on these new rows.
+    ``booster`` is one on the cluster that the plan names.
+    """
     if plan.booster.memory == "external":
         raise ConfigError(
             f"{plan.source}: memory = 'external' is for the label party of a job, whose codes lie "
             "on disk. Leave it out of [booster] here: one machine trains in memory."
         )
-    names = column_names(table_files(source)[0])
+    names = column_names(table_files(source)[0], plan.data)
     if label not in names:
         raise ColumnError(label, "is to be the label but is not in the table")
     if label in {str(c.name) for c in plan.private} | set(plan.drop):
         raise ColumnError(label, f"is the label and has another role in {plan.source} too")
     plan.check_names([n for n in names if n != label], own=True)
-    table = read_table(source, plan.private).drop_columns(list(plan.drop))
+    table = read_table(source, plan.private, form=plan.data).drop_columns(list(plan.drop))
     y = label_of(table, label)
     if len(y) < MIN_ROWS:
         raise DataError(f"{len(y)} rows are too few to train on", hint=f"Give {MIN_ROWS} or more.")
-    estimator = kind_for(y, task)(
-        plan.private,
-        budget=plan.budget,
-        booster=plan.booster.kind,
+    if len(distinct(y)) < 2:
+        raise ColumnError(
+            label,
+            "is the label and holds one value only, so there is nothing to learn",
+            hint="Give rows of both kinds, or another label.",
+        )
+    kind = kind_for(y, task) if continue_from is None else type(continue_from)
+    estimator = kind(
+        None if plan.record else plan.private,
+        budget=plan.record or plan.budget,
+        booster=booster or plan.booster.kind,
         booster_params=dict(plan.booster.params),
         random_state=plan.booster.seed,
         denoise=plan.booster.denoise,
+        held_out=plan.train.held_out,
     )
-    return estimator.fit(table.drop_columns([label]), y)
+    estimator.label_column_ = label
+    rows = table.drop_columns([label])
+    if plan.train.early_stopping is None:
+        return estimator.fit(rows, y, continue_from=continue_from)
+    seen, held = _watching(y, plan.train.held_out or DEFAULT_HELD_OUT, plan.booster.seed)
+    return estimator.fit(
+        rows.take(seen),
+        y[seen],
+        eval_set=(rows.take(held), y[held]),
+        early_stopping_rounds=plan.train.early_stopping,
+        continue_from=continue_from,
+    )
+
+
+def _watching(y: np.ndarray[Any, Any], share: float, seed: int | None) -> tuple[IntArray, IntArray]:
+    """Rows to learn from, and rows that watch the training, at random."""
+    order = np.random.default_rng(seed).permutation(len(y))
+    count = max(1, round(share * len(y)))
+    return np.sort(order[count:]), np.sort(order[:count])
 
 
 def predict(
-    estimator: OpBoostClassifier | OpBoostRegressor, source: Path, *, desensitize: bool
+    estimator: OpBoostClassifier | OpBoostRegressor,
+    source: Path,
+    *,
+    desensitize: bool,
+    form: CsvFormat = PLAIN_CSV,
+    keep: Sequence[str] = (),
+    unknown: Callable[[dict[str, int]], None] | None = None,
 ) -> pa.Table:
-    """Predictions for the rows of a file, one column, or one more for each class."""
+    """Predictions for the rows of a file, one column, or one more for each class.
+
+    Columns of ``keep`` stand before them, as they are in the file.  Undeclared categories of
+    private columns are refused; with ``unknown`` they are missing, and it is called with their
+    number per column.
+    """
     wanted = list(estimator.feature_names_in_)
-    names = column_names(table_files(source)[0])
+    names = column_names(table_files(source)[0], form)
     for name in wanted:
         if name not in names:
             raise ColumnError(
@@ -63,12 +118,74 @@ def predict(
                 "is needed by the model but is not in the table",
                 hint="Add it to the table; where another party holds it, predict --with-peers.",
             )
-    table = read_table(source, estimator.desensitizer_.columns_).select(wanted)
+    for name in keep:
+        if name not in names:
+            raise ColumnError(
+                name, "is to be kept but is not in the table", hint=f"It has {names}."
+            )
+    private = estimator.desensitizer_.columns_
+    whole = read_table(source, private, text=[n for n in keep if n not in wanted], form=form)
+    table = whole.select(wanted)
+    if unknown is not None:
+        table, counts = unknown_as_missing(table, private)
+        unknown(counts)
     prediction = estimator.predict(table, desensitize=desensitize)
+    if isinstance(estimator, OpBoostClassifier):
+        chances = estimator.predict_proba(table, desensitize=desensitize)
+        found = prediction_table(prediction, estimator.classes_, chances)
+    else:
+        found = prediction_table(prediction)
+    return _beside(whole.select(list(dict.fromkeys(keep))), found)
+
+
+def _beside(kept: pa.Table, found: pa.Table) -> pa.Table:
+    """The kept columns, then the predictions; a name that both have is refused."""
+    for name in kept.column_names:
+        if name in found.column_names:
+            raise ColumnError(name, "is to be kept, and a prediction has the same name")
+    columns = {t: table.column(t) for table in (kept, found) for t in table.column_names}
+    return pa.table(columns)
+
+
+def score_of(
+    estimator: OpBoostClassifier | OpBoostRegressor,
+    source: Path,
+    predictions: pa.Table,
+    form: CsvFormat = PLAIN_CSV,
+) -> str | None:
+    """Say how well the predictions of a file meet its label; None where it has none."""
+    label, names = estimator.label_column_, column_names(table_files(source)[0], form)
+    if label is None or label not in names:
+        return None
+    labels = read_table(source, [], skip=[name for name in names if name != label], form=form)
+    return score_line(estimator, labels, predictions)
+
+
+def score_line(
+    estimator: OpBoostClassifier | OpBoostRegressor, rows: pa.Table | None, predictions: pa.Table
+) -> str | None:
+    """Say how well predictions meet the label of the same rows; None where they have none."""
+    label = estimator.label_column_
+    if rows is None or label is None or label not in rows.column_names:
+        return None
+    try:
+        y = label_of(rows, label)
+    except ColumnError as error:
+        return f"No score: {error}"
     if not isinstance(estimator, OpBoostClassifier):
-        return prediction_table(prediction)
-    chances = estimator.predict_proba(table, desensitize=desensitize)
-    return prediction_table(prediction, estimator.classes_, chances)
+        if y.dtype.kind not in "iufb" or len(y) < 2 or np.ptp(y) == 0:
+            return "No score: R² needs labels that are different numbers"
+        found = predictions.column("prediction").to_numpy()
+        return f"R² on {len(y):,} labelled rows: {metric('regression', found, y):.3f}"
+    classes = estimator.classes_
+    place = np.searchsorted(classes, y).clip(0, len(classes) - 1)
+    if (classes[place] != y).any():
+        return "No score: the label holds a class that the model does not know"
+    task: Task = "binary" if len(classes) == 2 else "multiclass"
+    if task == "binary" and len(np.unique(place)) < 2:
+        return "No score: AUC needs rows of both classes"
+    chances = np.column_stack([predictions.column(f"probability={c}") for c in classes])
+    return f"{METRICS[task]} on {len(y):,} labelled rows: {metric(task, chances, place):.3f}"
 
 
 def prediction_table(

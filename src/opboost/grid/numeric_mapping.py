@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from opboost._typing import ArrayLike, BoolArray, FloatArray, IntArray
 from opboost.errors import DataError, ParameterError
+from opboost.grid import dates
 from opboost.grid.cells_kernel import find_cells
 from opboost.grid.domain import Domain, checked_domain
 
@@ -35,6 +36,9 @@ class NumericMapping:
     ``scale`` is where "equal width" is measured: ``"linear"``, ``"log"``, or a tuple of public
     breakpoints, one fewer than there are cells.
 
+    Dates as bounds (:class:`Dates`) make raw values days since 1970-01-01; ``unit`` is then the
+    hours, days or months on which every edge lies.
+
     >>> age = NumericMapping(Domain(1, 10), bounds=(20, 70))
     >>> age.to_grid([20, 24.9, 25, 70]).tolist()
     [1, 1, 2, 10]
@@ -46,10 +50,12 @@ class NumericMapping:
     bounds: tuple[float, float]
     scale: Scale = "linear"
     mapping: Literal["cells", "paper"] = "cells"
+    unit: dates.Unit | None = None
 
     def __post_init__(self) -> None:
         checked_domain(self.domain)
-        lower, upper = _checked_bounds(self.bounds)
+        self._settle_dates()
+        lower, upper = checked_bounds(self.bounds)
         object.__setattr__(self, "bounds", (lower, upper))
         if self.mapping not in ("cells", "paper"):
             raise ParameterError(
@@ -60,7 +66,50 @@ class NumericMapping:
             self._check_named_scale(self.scale, lower)
         else:
             object.__setattr__(self, "scale", self._checked_breakpoints(self.scale))
+        self._check_dates()
         self._check_resolution()
+
+    def _settle_dates(self) -> None:
+        """Turn bounds and breakpoints that are dates into days, rounded down to their unit."""
+        found = dates.dates_of(self.bounds)
+        if found is not None:
+            object.__setattr__(self, "unit", self.unit or found.unit)
+            days = tuple(dates.day_number(b) for b in (found.lower, found.upper))
+            object.__setattr__(self, "bounds", days)
+        if self.unit is None:
+            return
+        unit = dates.checked_unit(self.unit)
+        bounds = np.array(checked_bounds(self.bounds))
+        lower, upper = dates.to_days(dates.to_units(bounds, unit), unit).tolist()
+        object.__setattr__(self, "bounds", (lower, upper))
+        if isinstance(self.scale, tuple | list):
+            given: tuple[Any, ...] = tuple(self.scale)
+            points = tuple(dates.day_number(p) if dates.is_date(p) else p for p in given)
+            object.__setattr__(self, "scale", points)
+
+    def _check_dates(self) -> None:
+        if self.unit is None:
+            return
+        if self.scale == "log" or self.mapping == "paper":
+            wrong = "scale='log'" if self.scale == "log" else "mapping='paper'"
+            raise ParameterError(f"{wrong} has no meaning for dates. Leave it out.")
+        if not isinstance(self.scale, tuple) and self.domain.size > self.units:
+            raise ParameterError(
+                f"The bounds span {self.units} {self.unit}, which is fewer than the "
+                f"{self.domain.size} cells of the grid. Use at most {self.units} cells, or a finer "
+                "unit."
+            )
+
+    @property
+    def units(self) -> int:
+        """How many hours, days or months lie within the bounds, both ends included."""
+        assert self.unit is not None
+        first, last = dates.to_units(np.array(self.bounds), self.unit).tolist()
+        return int(last - first + 1)
+
+    def words(self, raw: float) -> str:
+        """Return a raw value as a person reads it: a date, where the bounds are dates."""
+        return f"{raw:g}" if self.unit is None else dates.date_words(raw, self.unit)
 
     def _check_named_scale(self, scale: str, lower: float) -> None:
         if scale not in ("linear", "log"):
@@ -120,6 +169,10 @@ class NumericMapping:
         if isinstance(self.scale, tuple):
             edges: FloatArray = np.array((lower, *self.scale, upper))[index]
             return edges
+        if self.unit is not None:
+            first = dates.to_units(np.array(lower), self.unit)
+            offset = self.units * np.clip(index, 0, count).astype(np.int64) // count
+            return dates.to_days(first + offset, self.unit)
         share = np.asarray(index, dtype=np.float64) / count
         if self.scale == "log":
             raw = np.exp(math.log(lower) + (math.log(upper) - math.log(lower)) * share)
@@ -130,7 +183,7 @@ class NumericMapping:
 
     def outside(self, values: ArrayLike) -> BoolArray:
         """Which values lie outside the bounds."""
-        raw = np.asarray(values, dtype=np.float64)
+        raw = self._rounded(np.asarray(values, dtype=np.float64))
         return (raw < self.bounds[0]) | (raw > self.bounds[1])
 
     def to_grid(self, values: ArrayLike) -> IntArray:
@@ -149,7 +202,9 @@ class NumericMapping:
         """The cells of a column, and how many values are NaN, infinite, and outside the bounds."""
         out = np.empty(len(raw), dtype=self.domain.dtype())
         closed = self.mapping == "paper"
-        if self._count() <= MAX_EDGES and not isinstance(self.scale, tuple):
+        raw = self._rounded(raw)
+        tabled = self.unit is None and not isinstance(self.scale, tuple)
+        if tabled and self._count() <= MAX_EDGES:
             edges = self._edge(np.arange(self._count() + 1))
             counts = find_cells(raw, edges, self.scale == "log", closed, self.domain.L, out)
             return (out, *counts)
@@ -159,10 +214,23 @@ class NumericMapping:
         beyond = int(self.outside(raw).sum())
         return out, int(missing.sum()), int(np.isinf(raw).sum()), beyond
 
+    def _rounded(self, raw: FloatArray) -> FloatArray:
+        """Round dates down to their unit, so that a time of the last day lies within the bounds."""
+        if self.unit is None:
+            return raw
+        rounded = raw.copy()
+        there = np.isfinite(raw)
+        rounded[there] = dates.to_days(dates.to_units(raw[there], self.unit), self.unit)
+        return rounded
+
     def _step(self, raw: FloatArray) -> IntArray:
         """How many cells lie below the one of ``raw``: for breakpoints and for very large grids."""
         if isinstance(self.scale, tuple):
             return np.searchsorted(np.array(self.scale), raw, side="right")
+        if self.unit is not None:
+            first = dates.to_units(np.array(self.bounds[0]), self.unit)
+            passed = dates.to_units(raw, self.unit) - first + 1
+            return (passed * self._count() - 1) // self.units
         count = self._count()
         right_closed = self.mapping == "paper"
         lower, upper = self.bounds
@@ -208,7 +276,8 @@ class NumericMapping:
         return left + (right - left) / 2
 
 
-def _checked_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
+def checked_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
+    """Two finite numbers, the lower one first."""
     try:
         lower, upper = (float(b) for b in bounds)
     except (TypeError, ValueError, OverflowError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -11,10 +12,14 @@ from opboost.grid.numeric_mapping import NumericMapping
 
 @dataclass(frozen=True, slots=True)
 class RawUnits:
-    """A cut in grid values to one in raw units that parts 32-bit raw values in the same way."""
+    """A cut in grid values to one in raw units that parts raw values as it parts their cells.
+
+    ``floats`` is the type in which a library compares raw values.
+    """
 
     mapping: NumericMapping
     left_up_to: bool
+    floats: type[np.floating[Any]] = np.float32
 
     def __call__(self, cut: float) -> float:
         """``cell < cut`` iff ``raw < self(cut)``; with ``left_up_to`` both with ``<=``."""
@@ -30,20 +35,43 @@ class RawUnits:
         edge = left if self.mapping.mapping == "paper" else right
         # A paper cell ends with its edge, a true cell begins with it: rows on the edge differ.
         edge_goes_left = self.mapping.mapping == "paper"
-        return _threshold(edge, edge_goes_left, self.left_up_to)
+        return _threshold(edge, edge_goes_left, self.left_up_to, self.floats)
 
 
-def _threshold(edge: float, edge_goes_left: bool, left_up_to: bool) -> float:
-    """The threshold that sends 32-bit values left iff they lie below ``edge`` (or on it)."""
-    near = np.float32(edge)
-    down = near if float(near) <= edge else np.nextafter(near, np.float32(-np.inf))
-    up = near if float(near) >= edge else np.nextafter(near, np.float32(np.inf))
+def rounded_cut(cut: float) -> float:
+    """Return the cut that sends 64-bit values left iff ``cut`` sends their 32-bit roundings left.
+
+    Both cuts send a value left that equals them.
+
+    >>> cut = rounded_cut(0.25)
+    >>> 0.25 < cut, np.float32(cut) <= 0.25, np.float32(np.nextafter(cut, 1)) <= 0.25
+    (True, np.True_, np.False_)
+    """
+    last, above = _neighbours(cut, np.float32)
+    if float(above) == cut:
+        above = np.nextafter(last, np.float32(np.inf))
+    if not (np.isfinite(last) and np.isfinite(above)):
+        return cut
+    middle = (float(last) + float(above)) / 2
+    return middle if np.float32(middle) == last else float(np.nextafter(middle, -np.inf))
+
+
+def _neighbours(value: float, floats: type[np.floating[Any]]) -> tuple[Any, Any]:
+    """The floats next to a value, below and above; twice the value where it is one itself."""
+    with np.errstate(over="ignore"):
+        near = floats(value)
+    below = near if float(near) <= value else np.nextafter(near, floats(-np.inf))
+    above = near if float(near) >= value else np.nextafter(near, floats(np.inf))
+    return below, above
+
+
+def _threshold(
+    edge: float, edge_goes_left: bool, left_up_to: bool, floats: type[np.floating[Any]]
+) -> float:
+    """The threshold that sends floats left iff they lie below ``edge`` (or on it)."""
+    down, up = _neighbours(edge, floats)
     if left_up_to:
-        last = (
-            down
-            if edge_goes_left or float(down) < edge
-            else np.nextafter(down, -np.float32(np.inf))
-        )
-        return float(last)
-    first = np.nextafter(down, np.float32(np.inf)) if edge_goes_left else up
-    return float(first)
+        if edge_goes_left or float(down) < edge:
+            return float(down)
+        return float(np.nextafter(down, floats(-np.inf)))
+    return float(np.nextafter(down, floats(np.inf)) if edge_goes_left else up)

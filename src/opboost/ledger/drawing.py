@@ -9,7 +9,7 @@ reservation, and is drawn afresh when it is run again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Any
@@ -21,18 +21,27 @@ from opboost.budgets.budget import Budget, columns_sent
 from opboost.columns.dataframes import OutColumn, hidden
 from opboost.columns.private_column import Prepared, PrivateColumn
 from opboost.columns.row_ids import Spelling
-from opboost.errors import DataError, OpBoostError, PrivacyError
+from opboost.errors import DataError, OpBoostError, PrivacyError, refusing
 from opboost.ledger import release_members
 from opboost.ledger.chain import Entry
 from opboost.ledger.compaction import merge_runs
+from opboost.ledger.frozen_plan import FrozenPlan, check_left_out, frozen_plan
 from opboost.ledger.lookup import Known, Lookup
 from opboost.ledger.new_run import NewRun
 from opboost.ledger.packed_draws import Draws, from_bytes, to_bytes
+from opboost.ledger.pilot import in_pilot
 from opboost.ledger.reservation import Reservation
 from opboost.ledger.rotation import rotate
 from opboost.ledger.run_files import TAG_BYTES
-from opboost.ledger.spending_caps import check_caps
-from opboost.ledger.store import Ledger
+from opboost.ledger.score_charge import ScoreCharge, check_cap_person
+from opboost.ledger.spending_caps import (
+    beyond_caps,
+    beyond_record_total,
+    check_caps,
+    check_record_total,
+    check_score,
+)
+from opboost.ledger.store import Caps, Ledger
 from opboost.ledger.verify_ledger import check_chain
 from opboost.ledger.wanted_columns import wanted_columns
 from opboost.storage import atomic_files
@@ -43,6 +52,7 @@ class Drawing:
 
     ``attributes`` are the declared identities of the columns; a rename of a column leaves them as
     they are.  ``stored`` names a stored release whose outputs are kept there, and not here.
+    ``score`` says that the one column is the score of a model, and what it is charged to.
     """
 
     def __init__(
@@ -57,7 +67,11 @@ class Drawing:
         new_attributes: Sequence[str] = (),
         people: str = "",
         stored: str = "",
+        score: ScoreCharge | None = None,
     ) -> None:
+        if score is not None:
+            check_cap_person(ledger.caps.person)
+        self._score = score
         self._ledger, self._columns, self._attributes = ledger, tuple(columns), tuple(attributes)
         self._budget, self._stored = budget, stored
         self._wanted = wanted_columns(columns, attributes, draws_here=not stored)
@@ -69,7 +83,10 @@ class Drawing:
             recipient=recipient,
             people=people,
             new_attributes=new_attributes,
+            budget=budget,
+            score=score,
         )
+        self._frozen: FrozenPlan | None = None
         self.rows = self.new_cells = self.old_cells = 0
         self.remarks: dict[str, str] = {}
 
@@ -82,7 +99,9 @@ class Drawing:
             rotate(self._ledger)
             merge_runs(self._ledger)
             self._reservation.open()
-            self._redraw = self._ledger.changed == "redraw"
+            self._frozen = self._reservation.check_plan()
+            # One score stands for a person, model and period, whatever the values are now.
+            self._redraw = self._ledger.changed == "redraw" and self._score is None
             self._memory = Lookup(self._ledger, self._wanted)
             stored = [w.stored(tagged=self._redraw and not self._stored) for w in self._wanted]
             self._run = stack.enter_context(NewRun(self._ledger, stored, self._stored))
@@ -97,15 +116,96 @@ class Drawing:
     def check(self, pieces: Iterable[tuple[Any, BoolArray | None]] = ()) -> None:
         """Refuse now what would be refused in the end, before anything is drawn or reserved.
 
-        That is a damaged ledger, an attribute that it does not know, and people whom
-        :meth:`charge` refuses; ``pieces`` are IDs and chosen columns as it takes them.
+        That is a damaged ledger, an attribute that it does not know, another record plan than the
+        period's, and people whom :meth:`draw` or :meth:`charge` refuses.  ``pieces`` are IDs, and
+        chosen columns as :meth:`charge` takes them.  Where changed values are drawn anew, only
+        :meth:`draw` knows what is charged.
         """
         with atomic_files.alone(self._ledger.folder):
             check_chain(self._ledger)
-            self._reservation.check_attributes()
-            self._memory = Lookup(self._ledger, self._wanted)
+            self._recall()
             for ids, chosen in pieces:
-                self._chargeable(ids, chosen)
+                if self._stored:
+                    self._chargeable(ids, chosen)
+                elif self._ledger.changed == "keep" or self._score is not None:
+                    self._new_cells(*self._looked_up(ids))
+
+    def rehearse(
+        self, pieces: Callable[[], Iterable[tuple[Any, None]]], *, all_people: bool
+    ) -> None:
+        """Refuse what :meth:`check` refuses, without a lock and without a word in the ledger.
+
+        Unless ``all_people`` are released, only some of them will be: people are refused if none
+        of them could be released.
+        """
+
+        def look() -> None:
+            with refusing("declaration"):
+                self._recall()
+            if self._ledger.changed == "keep":
+                with refusing("cap"):
+                    self._rehearse_people(pieces(), all_people)
+
+        self._ledger.consistently(look)
+
+    def _rehearse_people(self, pieces: Iterable[tuple[Any, None]], all_people: bool) -> None:
+        refused: PrivacyError | None = None
+        for ids, _ in pieces:
+            people, handles, known = self._looked_up(ids)
+            try:
+                self._new_cells(people, handles, known)
+            except PrivacyError as error:
+                if all_people:
+                    raise
+                refused = refused or error
+                if not self._nobody_left(people, handles, known):
+                    return
+            else:
+                if not all_people:
+                    return
+        if refused is not None:
+            raise refused
+
+    def _nobody_left(self, people: Words, handles: Words, known: Known) -> bool:
+        """Whether each of these people is refused by the ledger."""
+        chosen = self._sent(people)
+        new = ~known.decided if chosen is None else ~known.decided & chosen
+        refused = known.elsewhere.any(axis=1)
+        plan = self._reservation.plan
+        if plan is not None and self._frozen is not None and plan.digest != self._frozen.digest:
+            refused |= new.any(axis=1)
+        if (binding := plan or self._frozen) is not None:
+            refused |= beyond_record_total(binding.total, self._wanted, self._memory, handles, new)
+        refused |= beyond_caps(self._ledger.caps, self._wanted, self._memory, handles, new)
+        return bool(refused.all())
+
+    def _recall(self) -> None:
+        """Read what the ledger remembers; refuse columns or a plan that it does not allow."""
+        self._reservation.check_attributes()
+        self._frozen = self._reservation.check_plan()
+        self._memory = Lookup(self._ledger, self._wanted)
+
+    def _looked_up(self, ids: Any) -> tuple[Words, Words, Known]:
+        people = self._ledger.people(ids)
+        handles = self._ledger.handles(people)
+        return people, handles, self._memory.known(handles, None)
+
+    def can_refuse_people(self) -> bool:
+        """Whether the ledger may refuse some people of the table; if not, IDs need no look before.
+
+        It cannot while every release of the period was of just these columns and no cap is set:
+        of whom something was charged, everything is decided.
+        """
+        ledger = self._ledger
+        if ledger.caps != Caps():
+            return bool(ledger.runs())
+        renewed = ledger.renewed()
+        runs = [run for run in ledger.runs() if run.committed > renewed[""]]
+        if self._reservation.plan is None and frozen_plan(ledger) is None:
+            return any(run.stored for run in runs)
+        own = {(w.attribute, w.mechanism) for w in self._wanted}
+        others = ({(c.attribute, c.mechanism) for c in run.columns} != own for run in runs)
+        return len(renewed) > 1 or any(run.stored for run in runs) or any(others)
 
     def draw(self, ids: Any, prepared: Sequence[Prepared]) -> list[list[OutColumn]]:
         """The released columns of some rows, each row's ID beside it."""
@@ -113,14 +213,10 @@ class Drawing:
         handles = self._ledger.handles(people)
         tags = self._tags(people, prepared) if self._redraw else None
         known = self._memory.known(handles, tags)
-        if known.elsewhere.any():
-            raise self._kept_elsewhere(known.elsewhere)
+        new = self._new_cells(people, handles, known)
         if known.decided.all():
             return self._repeated(handles, known)
         fresh = ~known.decided
-        chosen = self._sent(people)
-        new = fresh if chosen is None else fresh & chosen
-        check_caps(self._ledger.caps, self._wanted, self._memory, handles, new)
         record = np.zeros((len(people), self._run.draw_bytes), dtype=np.uint8)
         out = []
         sent = known.sent | new
@@ -134,6 +230,29 @@ class Drawing:
         self._run.add(handles, fresh, new, record, known.recorded)
         self._count(len(people), new, sent)
         return out
+
+    def _new_cells(self, people: Words, handles: Words, known: Known) -> BoolArray:
+        """Which cells are to be drawn and charged; refused where somebody may not be charged."""
+        if known.elsewhere.any():
+            raise self._kept_elsewhere(known.elsewhere)
+        if known.decided.all():
+            return np.zeros_like(known.decided)
+        chosen = self._sent(people)
+        new = ~known.decided if chosen is None else ~known.decided & chosen
+        self._check_charge(handles, new)
+        return new
+
+    def _check_charge(self, handles: Words, new: BoolArray) -> None:
+        """Refuse to charge these cells: by the frozen plan, the record total, or a cap."""
+        plan, memory = self._reservation.plan, self._memory
+        if self._score is not None:
+            check_score(self._score, self._ledger.caps, self._wanted, memory, handles, new)
+            check_caps(self._ledger.caps, self._wanted, memory, handles, new)
+            return
+        check_left_out(self._frozen, plan, int(np.count_nonzero(new.any(axis=1))))
+        if (binding := plan or self._frozen) is not None:
+            check_record_total(binding.total, self._wanted, memory, handles, new)
+        check_caps(self._ledger.caps, self._wanted, memory, handles, new)
 
     def _repeated(self, handles: Words, known: Known) -> list[list[OutColumn]]:
         """The released columns of people of whom everything stands: nothing is drawn or charged."""
@@ -168,7 +287,7 @@ class Drawing:
             raise self._drawn_before(known.decided[here])
         all_here = np.broadcast_to(here[:, None], (len(handles), len(self._columns)))
         chosen = all_here if chosen is None else chosen & all_here
-        check_caps(self._ledger.caps, self._wanted, self._memory, handles, chosen)
+        self._check_charge(handles, chosen)
         return handles, here, chosen, known.recorded
 
     def forgotten(self, ids: Any) -> BoolArray:
@@ -229,8 +348,13 @@ class Drawing:
 
     def _sent(self, people: Words) -> BoolArray | None:
         """Which columns of each person are sent: fixed within a period, whatever the values."""
-        attributes = list(self._attributes)
-        return columns_sent(self._budget, lambda: self._ledger.sampling_words(people, attributes))
+        attributes, names = list(self._attributes), [c.name for c in self._columns]
+        return columns_sent(
+            self._budget,
+            lambda: self._ledger.sampling_words(people, attributes),
+            names,
+            lambda: in_pilot(self._ledger, people, getattr(self._budget, "pilot", 0.0)),
+        )
 
     def _tags(self, people: Words, prepared: Sequence[Prepared]) -> Words:
         return np.column_stack(

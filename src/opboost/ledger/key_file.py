@@ -130,7 +130,10 @@ class KeyFile:
             raise ConfigError(f"The key {path} can be read by others. Run: chmod 600 {path}")
         lines = path.read_bytes().decode(errors="replace").split()
         if not lines:
-            raise ConfigError(f"{path} holds no key.")
+            raise ConfigError(
+                f"{path} is empty: it holds no key. Without it no one can be recognised. "
+                "Bring the key back."
+            )
         return cls(path, tuple(_key(line, path) for line in lines))
 
 

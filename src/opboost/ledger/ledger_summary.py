@@ -8,6 +8,7 @@ from typing import Any
 
 from opboost.errors import ConfigError
 from opboost.ledger.chain import Entry
+from opboost.ledger.frozen_plan import frozen_plan
 from opboost.ledger.person_totals import totals
 from opboost.ledger.store import UNBOUNDED, UNITS_PER_EPSILON, Ledger
 
@@ -45,6 +46,21 @@ def _summary(ledger: Ledger, recipient: str | None, attribute: str | None) -> di
         "cap_attribute": cap,
         "changed": ledger.changed,
         "periods": periods(ledger),
+        "record": _record(ledger),
+    }
+
+
+def _record(ledger: Ledger) -> dict[str, Any] | None:
+    """The record plan that the period's first release fixed; None where there is none."""
+    plan = frozen_plan(ledger)
+    if plan is None:
+        return None
+    return {
+        "total": plan.total,
+        "columns_per_row": plan.columns_per_row,
+        "columns": list(plan.columns),
+        "entry": plan.entry,
+        "digest": plan.digest,
     }
 
 

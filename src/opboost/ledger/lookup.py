@@ -11,6 +11,7 @@ from opboost._typing import BoolArray, IntArray, Words
 from opboost.ledger.handle_index import Handles, rough_order
 from opboost.ledger.packed_draws import Draws
 from opboost.ledger.run_files import Run, RunColumn, RunFile
+from opboost.ledger.score_charge import Reads, scored
 from opboost.ledger.search_kernel import recall
 from opboost.ledger.store import UNBOUNDED, Ledger
 
@@ -54,6 +55,7 @@ class Lookup:
     def __init__(self, ledger: Ledger, wanted: Sequence[Wanted]) -> None:
         self._ledger, self._wanted = ledger, list(wanted)
         renewed = ledger.renewed()
+        self._begun, self._reads = renewed[""], ledger.score_reads()
         self._matches: list[tuple[RunFile, IntArray]] = []
         self._ends = np.cumsum([0, *(w.width for w in wanted)])
         self._files = [ledger.run_file(run) for run in ledger.runs()]
@@ -135,9 +137,28 @@ class Lookup:
     def spent(self, handles: Words, attribute: str | None = None) -> IntArray:
         """What was spent on each person over all periods, in billionths: on one attribute, or all.
 
-        ``UNBOUNDED`` stands for something without a bound.
+        ``UNBOUNDED`` stands for something without a bound.  A score counts in full for every
+        attribute that it reads.
         """
-        return spent(self._files, handles, attribute)
+        return spent(self._files, handles, attribute, self._reads)
+
+    def spent_in_period(self, handles: Words) -> IntArray:
+        """What was spent on each person's columns since everything was renewed, in billionths.
+
+        Scores have a budget of their own.
+        """
+        files = [f for f in self._in_period() if not self._is_score(f)]
+        return spent(files, handles, None, self._reads)
+
+    def scored_in_period(self, handles: Words) -> IntArray:
+        """How many models were scored about each person since everything was renewed."""
+        return scored(self._in_period(), self._reads, handles)
+
+    def _in_period(self) -> list[RunFile]:
+        return [f for f in self._files if f.run.committed > self._begun]
+
+    def _is_score(self, file: RunFile) -> bool:
+        return all(c.attribute in self._reads for c in file.run.columns)
 
 
 def whole_rows(run: Run, columns: IntArray) -> tuple[Draws, IntArray]:
@@ -164,12 +185,17 @@ def buried(stones: Words, handles: Words) -> BoolArray:
     return np.asarray(Handles(stones).places(handles) >= 0)
 
 
-def spent(files: Sequence[RunFile], handles: Words, attribute: str | None = None) -> IntArray:
-    """What some runs charged to each person, in billionths."""
+def spent(
+    files: Sequence[RunFile],
+    handles: Words,
+    attribute: str | None = None,
+    reads: Reads | None = None,
+) -> IntArray:
+    """What some runs charged to each person, in billionths; ``reads`` are those of scores."""
     total = np.zeros(len(handles), dtype=np.int64)
     unbounded = np.zeros(len(handles), dtype=np.bool_)
     for file in files:
-        amounts = charged_amounts(file.run, attribute)
+        amounts = charged_amounts(file.run, attribute, reads or {})
         if not amounts.any():
             continue
         places = file.places(handles)
@@ -181,10 +207,16 @@ def spent(files: Sequence[RunFile], handles: Words, attribute: str | None = None
     return np.where(unbounded, UNBOUNDED, total)
 
 
-def charged_amounts(run: Run, attribute: str | None = None) -> IntArray:
+def charged_amounts(run: Run, attribute: str | None, reads: Reads) -> IntArray:
     """What each column of a run costs whom it was sent about: of one attribute, or of all."""
-    wanted = [c.amount if attribute in (None, c.attribute) else 0 for c in run.columns]
+    counted = [attribute is None or is_about(c.attribute, attribute, reads) for c in run.columns]
+    wanted = [c.amount if here else 0 for c, here in zip(run.columns, counted, strict=True)]
     return np.array(wanted, dtype=np.int64)
+
+
+def is_about(column: str, attribute: str, reads: Reads) -> bool:
+    """Whether a column is of an attribute, or a score that reads it."""
+    return column == attribute or attribute in reads.get(column, ())
 
 
 def _begun(renewed: dict[str, int], attribute: str) -> int:

@@ -78,7 +78,7 @@ class NewRun:
     def check_seen(self, repeats: int) -> None:
         """Refuse people who came twice; ``repeats`` are rows of those with an earlier record."""
         if twice := self._seen.repeats() + repeats:
-            raise _repeated(twice)
+            raise repeated_ids(twice)
 
     def finish(self, number: int) -> Run | None:
         """Write the run under the number of its entry; None where nobody has a record."""
@@ -87,14 +87,15 @@ class NewRun:
         try:
             return self._writer.finish(self.path, number)
         except Repeated as repeated:
-            raise _repeated(repeated.args[0]) from None
+            raise repeated_ids(repeated.args[0]) from None
 
     def discard(self) -> None:
         """Remove the run's file, if it was written."""
         self.path.unlink(missing_ok=True)
 
 
-def _repeated(rows: int) -> DataError:
+def repeated_ids(rows: int) -> DataError:
+    """The refusal of rows whose ID stands in an earlier row."""
     return DataError(
         f"{rows:,} rows repeat an ID of an earlier row",
         hint="An ID stands for one person, however it is spelt: keep one row of each. Where "

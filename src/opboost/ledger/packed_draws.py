@@ -13,7 +13,7 @@ import numpy as np
 from opboost._typing import IntArray
 from opboost.columns.dataframes import OutColumn
 from opboost.columns.private_column import PrivateColumn
-from opboost.mechanisms import UnaryEncoding
+from opboost.mechanisms import NominalMechanism
 
 Draws = np.ndarray[Any, np.dtype[np.uint8]]
 """One row of bytes a draw."""
@@ -21,14 +21,14 @@ Draws = np.ndarray[Any, np.dtype[np.uint8]]
 
 def width_of(column: PrivateColumn) -> int:
     """Bytes of one draw."""
-    if isinstance(column.mechanism, UnaryEncoding):
+    if isinstance(column.mechanism, NominalMechanism):
         return -(-len(column.mechanism.categories) // 8)
     return -(-(column.mechanism.outputs.size + 1).bit_length() // 8)
 
 
 def to_bytes(column: PrivateColumn, out: list[OutColumn], width: int) -> Draws:
     """Released columns as a row of bytes a draw."""
-    if isinstance(column.mechanism, UnaryEncoding):
+    if isinstance(column.mechanism, NominalMechanism):
         bits = np.column_stack([c.values for c in out]).astype(np.bool_)
         return np.packbits(bits, axis=1)
     below = column.mechanism.outputs.L - 1
@@ -47,7 +47,7 @@ def to_bytes(column: PrivateColumn, out: list[OutColumn], width: int) -> Draws:
 
 def from_bytes(column: PrivateColumn, drawn: Draws) -> list[OutColumn]:
     """The released columns that rows of bytes stand for."""
-    if isinstance(column.mechanism, UnaryEncoding):
+    if isinstance(column.mechanism, NominalMechanism):
         bits = np.unpackbits(drawn, axis=1, count=len(column.mechanism.categories))
         return [OutColumn(n, bits[:, k]) for k, n in enumerate(column.release_names())]
     outputs = column.mechanism.outputs

@@ -23,7 +23,7 @@ from opboost.ledger.packed_draws import Draws, from_bytes
 from opboost.ledger.run_files import Run
 from opboost.ledger.store import Ledger
 from opboost.ledger.verify_ledger import check_chain
-from opboost.mechanisms import UnaryEncoding
+from opboost.mechanisms import NominalMechanism
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,9 +166,11 @@ class _History:
         """What was spent on the person by attribute, and on all together."""
         caps, files = self._ledger.caps, [self._ledger.run_file(r.run) for r in self.records]
         sent = {r.run.columns[k].attribute for r in self.records for k in np.flatnonzero(r.sent)}
-        amounts = [(name, int(spent(files, self._handle, name)[0])) for name in sorted(sent)]
+        reads = self._ledger.score_reads()
+        sent |= {name for score in sent for name in reads.get(score, ())}
+        amounts = [(n, int(spent(files, self._handle, n, reads)[0])) for n in sorted(sent)]
         lines = [_line(name, amount, caps.attribute) for name, amount in amounts]
-        return (*lines, _line(ALL, int(spent(files, self._handle)[0]), caps.person))
+        return (*lines, _line(ALL, int(spent(files, self._handle, None, reads)[0]), caps.person))
 
     def _cell(self, reserved: Entry, column: dict[str, Any], committed: Entry) -> Cell:
         attribute, mechanism = column["attribute"], column.get("mechanism")
@@ -271,7 +273,7 @@ def _output(
 
 
 def _in_words(column: PrivateColumn, values: list[int]) -> str:
-    if isinstance(column.mechanism, UnaryEncoding):
+    if isinstance(column.mechanism, NominalMechanism):
         pairs = zip(column.mechanism.categories, values, strict=True)
         return ", ".join(str(category) for category, bit in pairs if bit) or "no category"
     (cell,) = values

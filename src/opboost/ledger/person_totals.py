@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from opboost._typing import BoolArray, IntArray
-from opboost.ledger.lookup import charged_amounts
+from opboost.ledger.lookup import charged_amounts, is_about
 from opboost.ledger.run_files import RunFile
+from opboost.ledger.score_charge import Reads
 from opboost.ledger.store import UNBOUNDED, Ledger
 
 
@@ -27,11 +28,13 @@ def totals(ledger: Ledger) -> dict[str, Spent]:
     Cost: memory for a 256th of the people at a time.
     """
     files = [ledger.run_file(run) for run in ledger.runs()]
-    names = sorted({c.attribute for f in files for c in f.run.columns})
+    reads = ledger.score_reads()
+    read = {name for score in reads.values() for name in score}
+    names = sorted({c.attribute for f in files for c in f.run.columns} | read)
     found = {name: Spent(0, 0) for name in [*names, ""]}
     for bucket in _buckets(files):
         for name in found:
-            here = bucket.spent(name or None)
+            here = bucket.spent(name or None, reads)
             if len(here):
                 before = found[name]
                 most = max(before.most, int(here.max()))
@@ -47,7 +50,7 @@ class _Bucket:
     person: IntArray
     people: int
 
-    def spent(self, attribute: str | None) -> IntArray:
+    def spent(self, attribute: str | None, reads: Reads) -> IntArray:
         """What was spent on each person of whom something was sent."""
         total = np.zeros(self.people, dtype=np.int64)
         unbounded, sent = (np.zeros(self.people, dtype=np.bool_) for _ in range(2))
@@ -55,9 +58,12 @@ class _Bucket:
         for file, bits in self.parts:
             person = self.person[start : start + len(bits)]
             start += len(bits)
-            amounts = charged_amounts(file.run, attribute)
+            amounts = charged_amounts(file.run, attribute, reads)
             endless = amounts >= UNBOUNDED
-            here = [attribute in (None, c.attribute) for c in file.run.columns]
+            here = [
+                attribute is None or is_about(c.attribute, attribute, reads)
+                for c in file.run.columns
+            ]
             # A run has one record for a person, so no index repeats.
             total[person] += bits @ np.where(endless, 0, amounts)
             unbounded[person] |= bits[:, endless].any(axis=1)

@@ -6,18 +6,36 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
+from opboost.budgets.budget import Budget
 from opboost.columns.column_specs import column_to_dict
 from opboost.columns.private_column import PrivateColumn
 from opboost.errors import PrivacyError
 from opboost.ledger.chain import Entry
+from opboost.ledger.frozen_plan import FrozenPlan, check_plan, frozen_plan, plan_to_freeze
 from opboost.ledger.lookup import Wanted
+from opboost.ledger.score_charge import ScoreCharge
 from opboost.ledger.store import UNBOUNDED, UNITS_PER_EPSILON, Ledger
+
+
+def abort_open(ledger: Ledger, job: str, reason: str) -> None:
+    """Abort the open reservations of a job."""
+    with ledger.writing():
+        for entry in ledger.open_reservations():
+            if entry.body["job"] == job:
+                about = {name: entry.body[name] for name in ("job", "recipient")}
+                ledger.append("abort", {"reservation": entry.number, **about, "reason": reason})
+
+
+def is_committed(ledger: Ledger, job: str) -> bool:
+    """Whether the ledger has a release of a job."""
+    return any(entry.body["job"] == job for entry in ledger.entries("commit"))
 
 
 class Reservation:
     """What a release is recorded under.
 
-    ``people`` is what the ledger calls the IDs; ``new_attributes`` may be ones it never saw.
+    ``people`` is what the ledger calls the IDs; ``new_attributes`` may be ones it never saw.  With
+    a record budget the reservation also holds the plan, which has to be that of the period.
     """
 
     def __init__(
@@ -30,16 +48,21 @@ class Reservation:
         recipient: str,
         people: str,
         new_attributes: Sequence[str],
+        budget: Budget | None = None,
+        score: ScoreCharge | None = None,
     ) -> None:
+        self._score = score
         self._ledger, self._columns, self._wanted = ledger, tuple(columns), tuple(wanted)
         self._about = {"job": job, "recipient": recipient}
         self._people, self._new = people, frozenset(new_attributes)
         self._number = 0
+        self.plan: FrozenPlan | None = plan_to_freeze(budget, columns, self._described())
 
     def open(self) -> None:
-        """Reserve the release, or take up the open reservation of its job."""
+        """Reserve the release, or resume the open reservation of its job."""
         with self._ledger.writing():
             self.check_attributes()
+            self.check_plan()
             self._number = self._reserve().number
 
     def commit(self, **facts: Any) -> Entry:
@@ -57,7 +80,10 @@ class Reservation:
     def _reserve(self) -> Entry:
         """A new reservation, or the open one of this job; one with another plan is aborted."""
         caps = {"attribute": self._ledger.caps.attribute, "person": self._ledger.caps.person}
-        body = {**self._about, "people": self._people, "columns": self._described(), "caps": caps}
+        about = {**self._about, "people": self._people}
+        body: dict[str, Any] = {**about, "columns": self._described(), "caps": caps}
+        if self.plan is not None:
+            body["plan"] = self.plan.as_json()
         for entry in self._ledger.open_reservations():
             if entry.body == body:
                 return entry
@@ -75,15 +101,23 @@ class Reservation:
                 "amount": "unbounded"
                 if w.amount >= UNBOUNDED
                 else str(Fraction(w.amount, UNITS_PER_EPSILON)),
+                **({"reads": list(self._score.reads)} if self._score is not None else {}),
             }
             for c, w in zip(self._columns, self._wanted, strict=True)
         ]
+
+    def check_plan(self) -> FrozenPlan | None:
+        """Refuse another record plan than that of the period, which is returned if there is one."""
+        frozen = frozen_plan(self._ledger)
+        check_plan(frozen, self.plan)
+        return frozen
 
     def check_attributes(self) -> None:
         """Refuse an attribute that the ledger has never seen: it may be an old one, renamed."""
         reserved = [e.body for e in self._ledger.entries("reserve")]
         reserved += [b for e in self._ledger.entries("migrate") for b in e.body["history"]]
-        known = {c["attribute"] for body in reserved for c in body.get("columns", [])}
+        columns = [c for body in reserved for c in body.get("columns", [])]
+        known = {c["attribute"] for c in columns if "reads" not in c}  # a score is none
         for body in reserved:
             if body.get("people", self._people) != self._people:
                 raise PrivacyError(
@@ -91,6 +125,8 @@ class Reservation:
                     f"{self._people!r}: everyone would be taken for a new person. If the IDs are "
                     f'the same under a new name, add people = "{body["people"]}" to [ledger].'
                 )
+        if self._score is not None:
+            return  # what it reads was checked against the plan
         for column, wanted in zip(self._columns, self._wanted, strict=True):
             attribute = wanted.attribute
             if known and attribute not in known and attribute not in self._new:

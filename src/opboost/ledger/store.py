@@ -22,6 +22,7 @@ from opboost.ledger.database import is_read_only
 from opboost.ledger.key_file import Key, KeyFile
 from opboost.ledger.release_members import Members
 from opboost.ledger.run_files import Run, RunFile, clear
+from opboost.ledger.score_charge import Reads, score_reads
 from opboost.storage import atomic_files
 
 T = TypeVar("T")
@@ -215,6 +216,10 @@ class Ledger:
     def sound(self) -> list[str]:
         """What SQLite itself finds wrong with the chain's file."""
         return self._chain.sound()
+
+    def score_reads(self) -> Reads:
+        """The scores that were ever reserved, by attribute, and the attributes that each reads."""
+        return score_reads(self._chain)
 
     def open_reservations(self) -> list[Entry]:
         """Reservations that were neither committed nor aborted."""

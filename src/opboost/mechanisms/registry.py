@@ -17,8 +17,10 @@ from opboost.mechanisms.clamp_map import ClampMap
 from opboost.mechanisms.global_map import GlobalMap
 from opboost.mechanisms.local_map import LocalMap
 from opboost.mechanisms.mechanism import Mechanism
+from opboost.mechanisms.nominal import NominalMechanism
 from opboost.mechanisms.piecewise import Piecewise
 from opboost.mechanisms.randomized_response import RandomizedResponse
+from opboost.mechanisms.subset_selection import SubsetSelection
 from opboost.mechanisms.unary_encoding import UnaryEncoding
 from opboost.mechanisms.window_map import WindowMap
 
@@ -57,7 +59,7 @@ class MechanismEntry:
     """Its name in files and messages: a constant, wherever the class lives and is called."""
     title: str
     """Its name in tables and on pages."""
-    built_by: Callable[..., Mechanism | UnaryEncoding]
+    built_by: Callable[..., Mechanism | NominalMechanism]
     """Its class."""
     parameters: tuple[Parameter, ...]
     by_distance: bool = True
@@ -164,6 +166,15 @@ ENTRIES = (
         by_distance=False,
         takes="categories",
     ),
+    MechanismEntry(
+        "subset-selection",
+        "SubsetSelection",
+        "Subset selection",
+        SubsetSelection,
+        (_EPSILON, Parameter("size", int, None, 3)),
+        by_distance=False,
+        takes="categories",
+    ),
 )
 
 BY_KIND = {entry.kind: entry for entry in ENTRIES}
@@ -180,8 +191,8 @@ DEFAULT_NOMINAL_KIND = "unary-encoding"
 
 
 def on_grids() -> tuple[MechanismEntry, ...]:
-    """The entries of mechanisms on a grid with a level per cell or pair, the default one first."""
-    found = [entry for entry in ENTRIES if entry.takes == "grid" and entry.has("epsilon")]
+    """The entries of mechanisms on a grid, the default one first."""
+    found = [entry for entry in ENTRIES if entry.takes == "grid"]
     return tuple(sorted(found, key=lambda entry: entry.kind != DEFAULT_KIND))
 
 
@@ -195,13 +206,13 @@ def build(kind: str, domain: Domain, **given: Any) -> Mechanism:
     return made
 
 
-def build_nominal(kind: str, categories: Iterable[Hashable], **given: Any) -> UnaryEncoding:
+def build_nominal(kind: str, categories: Iterable[Hashable], **given: Any) -> NominalMechanism:
     """Build the mechanism of a kind for categories without an order.
 
     >>> build_nominal("unary-encoding", ["a", "b"], epsilon=1.0)
     UnaryEncoding(categories=('a', 'b'), epsilon=1.0, kind='oue')
     """
-    made: UnaryEncoding = _entry(kind, "categories").build(categories, given)
+    made: NominalMechanism = _entry(kind, "categories").build(categories, given)
     return made
 
 
@@ -212,13 +223,23 @@ def _entry(kind: str, takes: str) -> MechanismEntry:
     return BY_KIND[kind]
 
 
-def is_by_distance(mechanism: Mechanism | UnaryEncoding) -> bool:
+def is_by_distance(mechanism: Mechanism | NominalMechanism) -> bool:
     """Whether a mechanism protects near values more than far ones; one without an entry does."""
     entries = (_BY_CLASS[c] for c in type(mechanism).__mro__ if c in _BY_CLASS)
     return next((entry.by_distance for entry in entries), True)
 
 
-def values_of(mechanism: Mechanism | UnaryEncoding) -> dict[str, Any]:
+def title_of(mechanism: Mechanism | NominalMechanism) -> str:
+    """Its name in tables and on pages; of one without an entry, that of its class.
+
+    >>> title_of(ClampMap(Domain(1, 10), 0.64))
+    'Clamp-map'
+    """
+    entry = _BY_CLASS.get(type(mechanism))
+    return type(mechanism).__name__ if entry is None else entry.title
+
+
+def values_of(mechanism: Mechanism | NominalMechanism) -> dict[str, Any]:
     """The parameters of a mechanism as plain data, beside its grid or categories.
 
     >>> values_of(ClampMap(Domain(1, 10), 0.64))
@@ -227,7 +248,7 @@ def values_of(mechanism: Mechanism | UnaryEncoding) -> dict[str, Any]:
     return _entry_of(mechanism).values_of(mechanism)
 
 
-def to_dict(mechanism: Mechanism | UnaryEncoding) -> dict[str, Any]:
+def to_dict(mechanism: Mechanism | NominalMechanism) -> dict[str, Any]:
     """The mechanism as JSON can hold it; one without an entry is refused.
 
     >>> to_dict(ClampMap(Domain(1, 10), 0.64))
@@ -242,18 +263,18 @@ def to_dict(mechanism: Mechanism | UnaryEncoding) -> dict[str, Any]:
     return {"kind": entry.stored_name, **first, **entry.values_of(mechanism)}
 
 
-def from_dict(spec: Mapping[str, Any]) -> Mechanism | UnaryEncoding:
+def from_dict(spec: Mapping[str, Any]) -> Mechanism | NominalMechanism:
     """The mechanism that :func:`to_dict` described; its constructor checks the parameters."""
     entry = _BY_STORED_NAME.get(spec["kind"])
     if entry is None:
         raise DataError(f"No mechanism is called {spec['kind']!r}")
     first = Domain(*spec["grid"]) if entry.takes == "grid" else spec["categories"]
     needed = [p.name for p in entry.parameters if p.default is not None or p.name in spec]
-    made: Mechanism | UnaryEncoding = entry.build(first, {name: spec[name] for name in needed})
+    made: Mechanism | NominalMechanism = entry.build(first, {name: spec[name] for name in needed})
     return made
 
 
-def _entry_of(mechanism: Mechanism | UnaryEncoding) -> MechanismEntry:
+def _entry_of(mechanism: Mechanism | NominalMechanism) -> MechanismEntry:
     entry = _BY_CLASS.get(type(mechanism))
     if entry is None:
         raise DataError(f"{type(mechanism).__name__} cannot be saved")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
@@ -10,21 +10,18 @@ from typing import Any, Literal
 
 import numpy as np
 
-from opboost._typing import FloatArray, IntArray
+from opboost._typing import FloatArray
 from opboost.distributions.uniform_kernel import draw_bits
 from opboost.errors import ParameterError
 from opboost.grid.ordinal_mapping import category_positions, checked_categories
-from opboost.promises import LDP, checked_epsilon
+from opboost.mechanisms.nominal import NominalMechanism
+from opboost.promises import checked_epsilon
 from opboost.randomness.exact import SLACK, exp_bounds, float_above, log_ratio
-from opboost.randomness.streams import Rng, Source, default_rng
-
-_CHUNK_WORDS = 32_768
-
-Bits = np.ndarray[Any, np.dtype[np.uint8]]
+from opboost.randomness.streams import Source
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class UnaryEncoding:
+class UnaryEncoding(NominalMechanism):
     """One bit a category: set with probability p for the row's own category, q for any other.
 
     ``kind="oue"`` (optimised): p = 1/2, q = 1/(e**epsilon + 1).  ``kind="sue"`` (symmetric, basic
@@ -56,10 +53,6 @@ class UnaryEncoding:
         object.__setattr__(self, "epsilon", checked_epsilon("epsilon", epsilon))
         object.__setattr__(self, "kind", kind)
 
-    def guarantee(self) -> LDP:
-        """epsilon-LDP for the whole category."""
-        return LDP(self.epsilon)
-
     def scaled(self, factor: float) -> UnaryEncoding:
         """The level multiplied by ``factor``."""
         return UnaryEncoding(self.categories, self.epsilon * factor, self.kind)
@@ -80,19 +73,21 @@ class UnaryEncoding:
         q, p = off / (1 << bits), on / (1 << bits)
         return np.array([[1 - q, q], [1 - p, p]])
 
-    def sample(self, values: Sequence[Any], rng: Rng | None = None) -> Bits:
-        """Bits of shape ``(len(values), number of categories)``."""
-        return self.sample_positions(category_positions(self.categories, values), rng)
+    def bit_rates(self) -> tuple[float, float]:
+        """q and p."""
+        on, off, bits = self.integer_channel()
+        return off / (1 << bits), on / (1 << bits)
 
-    def sample_positions(self, position: IntArray, rng: Rng | None = None) -> Bits:
-        """The same for rows that are given as positions in ``categories``."""
-        width = len(self.categories)
-        source = default_rng(rng).open()
-        out = np.empty((len(position), width), dtype=np.uint8)
-        rows = max(1, _CHUNK_WORDS // width)
-        for start in range(0, len(position), rows):
-            self._draw(position[start : start + rows], source, start, out[start : start + rows])
-        return out
+    def bit_odds(self) -> tuple[float, float]:
+        """(1 − p) / (1 − q) and p / q: all other bits say the same for every category."""
+        off, on = self.bit_rates()
+        return (1 - on) / (1 - off), on / off
+
+    def share_variance(self) -> float:
+        """That of a bit over (p − q)², less what adding up to one takes off."""
+        (off, on), count = self.bit_rates(), len(self.categories)
+        seen = off + (on - off) / count
+        return (seen * (1 - seen) / (on - off) ** 2 + count**-2) * (1 - 1 / count)
 
     def _draw(self, position: Any, source: Source, start: int, out: Any) -> None:
         on, off, bits = self.integer_channel()
@@ -114,7 +109,3 @@ class UnaryEncoding:
         on, off, bits = self.integer_channel()
         one = 1 << bits
         return float_above(log_ratio(on * (one - off), off * (one - on)))
-
-    def exact_epsilon(self) -> float:
-        """The loss of any two categories: they are all alike."""
-        return self.loss(*self.categories[:2])

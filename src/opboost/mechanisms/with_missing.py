@@ -8,9 +8,10 @@ from math import ceil
 
 import numpy as np
 
-from opboost._typing import BoolArray, IntArray
+from opboost._typing import BoolArray, FloatArray, IntArray
 from opboost.distributions.uniform_kernel import draw_coins
-from opboost.errors import DataError, ParameterError
+from opboost.errors import ParameterError
+from opboost.mechanisms.gap_mechanism import GapMechanism, checked_gaps, child_of
 from opboost.mechanisms.mechanism import CHUNK_VALUES, Mechanism, distribution_of
 from opboost.promises import Flagged, checked_epsilon
 from opboost.randomness.exact import SLACK, exp_bounds, float_above, log_ratio
@@ -18,7 +19,7 @@ from opboost.randomness.streams import Rng, default_rng
 
 
 @dataclass(frozen=True, slots=True)
-class WithMissing:
+class WithMissing(GapMechanism):
     """A mechanism for a column in which values may be missing.
 
     The flag "missing" goes through randomised response at ``eps_missing``.  A row that is reported
@@ -55,6 +56,20 @@ class WithMissing:
         """All levels multiplied by ``factor``."""
         return WithMissing(self.mechanism.scaled(factor), self.eps_missing * factor, self.constant)
 
+    @property
+    def stand_in(self) -> int:
+        """The public constant."""
+        return self.constant
+
+    def report_chances(self) -> tuple[float, float]:
+        """The chances that the flag is turned round, and that it is not."""
+        lie, bits = self.integer_flag()
+        return lie / (1 << bits), 1 - lie / (1 << bits)
+
+    def gap_pmf(self) -> FloatArray:
+        """The row of the public constant."""
+        return self.mechanism.pmf(self.constant)
+
     def integer_flag(self) -> tuple[int, int]:
         """``(lie, bits)``: the flag is turned round with chance ``lie / 2**bits``."""
         bits = 128 + ceil(self.eps_missing * 1.4427)
@@ -66,13 +81,7 @@ class WithMissing:
         self, x: IntArray, missing: BoolArray, rng: Rng | None = None
     ) -> tuple[IntArray, BoolArray]:
         """Desensitised values, and which rows are reported missing (their values mean nothing)."""
-        values = np.asarray(x)
-        gone = np.asarray(missing, dtype=np.bool_)
-        if values.shape != gone.shape or values.ndim != 1:
-            raise DataError(
-                "values and missing must be columns of one length",
-                detail=f"got shapes {values.shape} and {gone.shape}",
-            )
+        values, gone = checked_gaps(x, missing)
         generator = default_rng(rng)
         reported = gone ^ self._lies(gone.size, generator)
         filled = np.where(gone, self.constant, values)
@@ -83,8 +92,7 @@ class WithMissing:
     def _lies(self, n: int, rng: Rng) -> BoolArray:
         lie, bits = self.integer_flag()
         rest = bits - 64
-        child = getattr(rng, "child", None)
-        source = (child("missing") if child else rng).open()
+        source = child_of(rng, "missing").open()
         out = np.empty(n, dtype=np.bool_)
         for start in range(0, n, CHUNK_VALUES):
             stop = min(start + CHUNK_VALUES, n)

@@ -6,22 +6,26 @@ process, through the same bytes as a network would carry.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from opboost.columns.codebook import CodedColumn
+from opboost.errors import ParameterError
 from opboost.parties.alignment import Match, PsiPeer
 from opboost.parties.row_proof import RowProof
 from opboost.protocol.column_streams import ColumnHead
 from opboost.protocol.messages import (
     Aligned,
     Claim,
+    Hello,
     Points,
     Proof,
     Schema,
+    ScoreTask,
     SplitQuery,
     SplitValues,
+    Weights,
     Welcome,
     decode,
     encode,
@@ -30,6 +34,9 @@ from opboost.protocol.stored_columns import read_column
 from opboost.psi.blinding import at_once
 from opboost.storage import atomic_files
 
+Weigh = Callable[[Schema, Iterator[tuple[ColumnHead, CodedColumn]]], Weights]
+"""From what a pilot released to the weights of a party's columns."""
+
 
 class Channel(Protocol):
     """The way to one feature party."""
@@ -37,6 +44,13 @@ class Channel(Protocol):
     @property
     def party(self) -> str:
         """The feature party's name, as the channel knows it to be."""
+        ...
+
+    def introduced(self, welcome: Welcome) -> float:
+        """The most that the party reveals about one person, as it said when it introduced itself.
+
+        Asked only where the job limits what all parties together reveal.
+        """
         ...
 
     def offer(self, welcome: Welcome, side: PsiPeer) -> None:
@@ -59,8 +73,19 @@ class Channel(Protocol):
         """Say that there will be no alignment."""
         ...
 
-    def open(self, welcome: Welcome) -> Schema:
-        """Say which job this is, and get what the party has to offer."""
+    def open(self, welcome: Welcome, weigh: Weigh | None = None) -> Schema:
+        """Say which job this is, and get what the party has to offer.
+
+        ``weigh`` is asked for weights of columns where the party lets a pilot release first.
+        """
+        ...
+
+    def want_score(self, task: ScoreTask) -> None:
+        """Ask for a score in place of columns; the party may refuse."""
+        ...
+
+    def open_score(self, welcome: Welcome) -> Schema:
+        """What the party releases in place of columns, when it has come."""
         ...
 
     def columns(self) -> Iterator[tuple[ColumnHead, CodedColumn]]:
@@ -92,12 +117,28 @@ class Answering(Protocol):
         """The party's name."""
         ...
 
+    def hello(self, record: float) -> Hello:
+        """How the party introduces itself to a job that allows ``record`` per person."""
+        ...
+
     def psi_session(self, welcome: Welcome) -> PsiSession:
         """The party's side of an alignment."""
         ...
 
+    def pilot_release(self, welcome: Welcome) -> tuple[Schema, list[Path]] | None:
+        """The release of a pilot; None where there is none."""
+        ...
+
+    def take_weights(self, weights: Weights) -> None:
+        """Take the weights of columns that the pilot led to."""
+        ...
+
     def release(self, welcome: Welcome) -> tuple[Schema, list[Path]]:
         """The schema, and a file for each released column."""
+        ...
+
+    def score_release(self, welcome: Welcome, task: ScoreTask) -> tuple[Schema, list[Path]]:
+        """The schema and the files of a score."""
         ...
 
     def answer(self, query: SplitQuery) -> SplitValues:
@@ -127,6 +168,22 @@ class PsiSession(Protocol):
     def finish(self, aligned: Aligned, proof: Proof) -> None:
         """Take note of the common rows, if the label party proves that it knows them."""
         ...
+
+
+def check_channels(channels: Sequence[Channel]) -> None:
+    """Refuse what is no list of channels to different parties."""
+    if not isinstance(channels, Sequence) or not channels:
+        raise ParameterError("Give a list of channels, to at least one feature party.")
+    for channel in channels:
+        if not hasattr(channel, "open") or not hasattr(channel, "party"):
+            raise ParameterError(
+                f"A party is met through a channel; got {type(channel).__name__}. "
+                "In one process: [op.MemoryChannel(party)]."
+            )
+    names = [channel.party for channel in channels]
+    for name in names:
+        if names.count(name) > 1:
+            raise ParameterError(f"Two channels lead to a party {name!r}. Names tell them apart.")
 
 
 class MemoryChannel:
@@ -161,6 +218,11 @@ class MemoryChannel:
         """The feature party's name."""
         return self._party.name
 
+    def introduced(self, welcome: Welcome) -> float:
+        """The most that the party reveals about one person."""
+        record = decode(encode(welcome), Welcome).record
+        return decode(self._counted(encode(self._party.hello(record))), Hello).total
+
     def offer(self, welcome: Welcome, side: PsiPeer) -> None:
         """Hand the label party's points over."""
         self._psi_session = self._party.psi_session(decode(encode(welcome), Welcome))
@@ -190,9 +252,25 @@ class MemoryChannel:
     def refuse(self, why: str) -> None:
         """Nothing to do: the label party's own error is seen in this process."""
 
-    def open(self, welcome: Welcome) -> Schema:
-        """The party's release for this job."""
-        schema, self._files = self._party.release(decode(encode(welcome), Welcome))
+    def open(self, welcome: Welcome, weigh: Weigh | None = None) -> Schema:
+        """The party's release for this job, after that of its pilot."""
+        asked = decode(encode(welcome), Welcome)
+        pilot = None if weigh is None else self._party.pilot_release(asked)
+        if weigh is not None and pilot is not None:
+            shown, self._files = pilot
+            told = weigh(decode(self._counted(encode(shown)), Schema), self.columns())
+            self._party.take_weights(decode(encode(told), Weights))
+        schema, self._files = self._party.release(asked)
+        return decode(self._counted(encode(schema)), Schema)
+
+    def want_score(self, task: ScoreTask) -> None:
+        """Hand the score that is wanted over."""
+        self._task = decode(encode(task), ScoreTask)
+
+    def open_score(self, welcome: Welcome) -> Schema:
+        """The party's score for this job."""
+        asked = decode(encode(welcome), Welcome)
+        schema, self._files = self._party.score_release(asked, self._task)
         return decode(self._counted(encode(schema)), Schema)
 
     def columns(self) -> Iterator[tuple[ColumnHead, CodedColumn]]:

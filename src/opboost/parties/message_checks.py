@@ -15,6 +15,7 @@ from opboost.columns.private_column import MAX_FLOAT32_INTEGER, PrivateColumn
 from opboost.errors import PeerError
 from opboost.grid import NumericMapping
 from opboost.mechanisms import Mechanism
+from opboost.promises import Joint
 from opboost.protocol.column_streams import ColumnHead
 from opboost.protocol.messages import Rows, Schema, SplitQuery, SplitValues, encode
 
@@ -49,6 +50,17 @@ def check_private(private: Sequence[PrivateColumn]) -> None:
                 f"Column {c.name!r} has a grid beyond 2**24, which boosters' 32-bit floats cannot "
                 "tell apart. Use a coarser one."
             )
+
+
+def check_total(schema: Schema, told: float) -> None:
+    """Refuse a release that reveals more about one person than its party said before."""
+    promises = {c.name: c.guarantee() for c in schema.private()}
+    found = Joint(promises, schema.columns_per_row or None).total
+    if found > told and not math.isclose(found, told, rel_tol=1e-9):
+        raise PeerError(
+            f"Party {schema.party!r} said that it reveals {told:g} about one person, and its "
+            f"release reveals {found:g}. Let it join again with one plan."
+        )
 
 
 def check_values_shown(schema: Schema) -> None:

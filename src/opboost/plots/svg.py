@@ -15,7 +15,7 @@ from typing import Literal
 WIDTH, HEIGHT = 480, 270
 LEFT, RIGHT, TOP, BOTTOM = 58, 20, 14, 48
 
-Shape = Literal["circle", "square", "triangle", "diamond", "cross", "plus", ""]
+Shape = Literal["circle", "square", "triangle", "diamond", "cross", "plus", "down", ""]
 
 _SHAPES: dict[str, str] = {
     "circle": "M-3.4,0a3.4,3.4 0 1,0 6.8,0a3.4,3.4 0 1,0 -6.8,0",
@@ -24,6 +24,7 @@ _SHAPES: dict[str, str] = {
     "diamond": "M0,-4.2L4.2,0L0,4.2L-4.2,0z",
     "cross": "M-3.2,-3.2L3.2,3.2M-3.2,3.2L3.2,-3.2",
     "plus": "M-4,0H4M0,-4V4",
+    "down": "M0,4L3.8,-3H-3.8z",
 }
 
 

@@ -1,7 +1,7 @@
-"""Promises about privacy: the forms they take (``forms.py``) and how they compose
-(``composition.py``)."""
+"""Promises about privacy: the forms they take (``forms.py``), how they compose
+(``composition.py``), and a warning where they hide little (``large_totals.py``)."""
 
-from opboost.promises.composition import Guarantee, Joint, NoGuarantee, Sum
+from opboost.promises.composition import Choice, Guarantee, Joint, NoGuarantee, Sum
 from opboost.promises.forms import (
     DLDP,
     LDP,
@@ -11,11 +11,13 @@ from opboost.promises.forms import (
     PartitionDLDP,
     checked_epsilon,
 )
+from opboost.promises.large_totals import large_total_warning
 
 __all__ = [
     "DLDP",
     "LDP",
     "CappedDLDP",
+    "Choice",
     "Flagged",
     "Guarantee",
     "Joint",
@@ -24,4 +26,5 @@ __all__ = [
     "PartitionDLDP",
     "Sum",
     "checked_epsilon",
+    "large_total_warning",
 ]

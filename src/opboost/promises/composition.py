@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -151,11 +151,21 @@ class NoGuarantee(Guarantee):
 
 
 @dataclass(frozen=True, slots=True)
+class Choice:
+    """So many of these columns are released of each row, chosen at random."""
+
+    count: int
+    columns: tuple[Hashable, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Joint:
     """The promise about a whole record: bounds add over the attributes.
 
     With ``columns_per_row`` only so many randomly chosen columns of each row are released, so
-    that many of the largest bounds add.  ``caveats`` say what the promise does not cover.
+    that many of the largest bounds add.  ``choices`` say the same of several parties: of the
+    columns that a choice names, so many are released.  ``covers`` says what the total counts beside
+    one release, ``caveats`` what it does not count.
 
     >>> from opboost import DLDP, Domain
     >>> age, pay = DLDP(0.64, Domain(1, 10)), DLDP(0.32, Domain(1, 10))
@@ -167,19 +177,26 @@ class Joint:
     parts: Mapping[object, Guarantee]
     columns_per_row: int | None = None
     caveats: tuple[str, ...] = ()
+    choices: tuple[Choice, ...] = ()
+    covers: tuple[str, ...] = ()
 
     def bound(self, x: Mapping[object, Any], y: Mapping[object, Any]) -> float:
         """The most that a release of the record ``x`` may say against the record ``y``."""
-        return self._combined(part.bound(x[name], y[name]) for name, part in self.parts.items())
+        return self._combined({n: part.bound(x[n], y[n]) for n, part in self.parts.items()})
 
     @property
     def total(self) -> float:
         """What one person's record says at most."""
-        return self._combined(part.total for part in self.parts.values())
+        return self._combined({name: part.total for name, part in self.parts.items()})
 
-    def _combined(self, bounds: Iterator[float]) -> float:
-        largest = sorted(bounds, reverse=True)
-        return plus(*largest[: self.columns_per_row])
+    def _combined(self, bounds: Mapping[object, float]) -> float:
+        left = dict(bounds)
+        chosen: list[float] = []
+        for choice in self.choices:
+            of_choice = sorted((left.pop(name) for name in choice.columns), reverse=True)
+            chosen += of_choice[: choice.count]
+        largest = sorted(left.values(), reverse=True)
+        return plus(*chosen, *largest[: self.columns_per_row])
 
     def __add__(self, other: Joint | NoGuarantee) -> Joint | NoGuarantee:
         if isinstance(other, NoGuarantee):
@@ -191,10 +208,12 @@ class Joint:
             parts[name] = parts[name] + part if name in parts else part
         caveats = tuple(dict.fromkeys((*self.caveats, *other.caveats)))
         # Two releases may have drawn different columns of a row: every column is charged.
-        return Joint(parts, None, caveats)
+        covers = tuple(dict.fromkeys((*self.covers, *other.covers)))
+        return Joint(parts, None, caveats, covers=covers)
 
     def __hash__(self) -> int:
-        return hash((tuple(self.parts.items()), self.columns_per_row, self.caveats))
+        said = (self.caveats, self.choices, self.covers)
+        return hash((tuple(self.parts.items()), self.columns_per_row, *said))
 
     def __str__(self) -> str:
         if reasons := {p.reason for p in self.parts.values() if isinstance(p, NoGuarantee)}:
@@ -202,7 +221,11 @@ class Joint:
         lines = [f"{visible(name)}: {part}" for name, part in self.parts.items()]
         if self.columns_per_row is not None:
             lines.append(f"{self.columns_per_row} columns a row are released, chosen at random")
+        for choice in self.choices:
+            named = ", ".join(visible(name) for name in choice.columns)
+            lines.append(f"a row releases {choice.count} of {named}, chosen at random")
         lines.append(f"one person's record: at most {self.total:g}")
+        lines += [f"covered: {visible(what)}" for what in self.covers]
         lines += [f"not covered: {visible(caveat)}" for caveat in self.caveats]
         return "\n".join(lines)
 

@@ -110,6 +110,7 @@ class CappedDLDP(Guarantee):
     """Distance-based up to a cap: ``bound(x, y) = min(near * |x − y|, cap)``.
 
     Near values cost proportionally less than distant ones, and no pair costs more than ``cap``.
+    With ``gaps`` a missing value, ``None``, is bounded by ``cap`` from every other value.
 
     >>> g = CappedDLDP(near=0.5, cap=4.0, domain=Domain(0, 31))
     >>> g.bound(3, 5), g.bound(3, 30), g.total
@@ -119,31 +120,42 @@ class CappedDLDP(Guarantee):
     near: float
     cap: float
     domain: Domain | None = None
+    gaps: bool = False
 
-    def bound(self, x: int, y: int) -> float:
+    @property
+    def knows_missing(self) -> bool:
+        """Whether a missing value is one more value."""
+        return self.gaps
+
+    def bound(self, x: int | None, y: int | None) -> float:
         """``near`` times the distance, and never more than ``cap``."""
-        return min(_times(self.near, abs(int(x) - int(y))), self.cap)
+        if self.gaps and (x is None or y is None):
+            return 0.0 if x is y else self.cap
+        return min(_times(self.near, abs(int(x) - int(y))), self.cap)  # type: ignore[arg-type]
 
     @property
     def total(self) -> float:
-        """The bound across the grid."""
-        if self.domain is None:
+        """The bound across the grid, or between a value and a gap."""
+        if self.domain is None or self.gaps:
             return self.cap
         return min(_times(self.near, self.domain.span), self.cap)
 
-    def reach(self, x: int) -> float:
-        """The bound to the farther end of the grid."""
-        if self.domain is None:
+    def reach(self, x: int | None) -> float:
+        """The bound to the farther end of the grid, or to a gap."""
+        if self.domain is None or self.gaps:
             return self.cap
         return max(self.bound(x, self.domain.L), self.bound(x, self.domain.R))
 
     def _merged(self, other: Guarantee) -> Guarantee | None:
         """Two promises whose caps begin at the same distance add up; others stay side by side."""
-        if not isinstance(other, CappedDLDP) or other.domain != self.domain:
+        if not isinstance(other, CappedDLDP) or (other.domain, other.gaps) != (
+            self.domain,
+            self.gaps,
+        ):
             return None
         if Fraction(self.near) * Fraction(other.cap) != Fraction(other.near) * Fraction(self.cap):
             return None
-        return CappedDLDP(self.near + other.near, self.cap + other.cap, self.domain)
+        return CappedDLDP(self.near + other.near, self.cap + other.cap, self.domain, self.gaps)
 
     @property
     def brief(self) -> str:
@@ -151,7 +163,8 @@ class CappedDLDP(Guarantee):
         return f"{self.near:.3g} per cell up to {self.cap:.3g}"
 
     def __str__(self) -> str:
-        return f"{self.near:g}-dLDP per cell, and at most {self.total:g} for any pair"
+        gaps = ", gaps included" if self.gaps else ""
+        return f"{self.near:g}-dLDP per cell, and at most {self.total:g} for any pair{gaps}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 ::
 
     feature party                      label party
-    Hello            ->                             who am I, which job
+    Hello            ->                             who am I, which job, how much I reveal
                      <-           Challenge         a nonce to sign
     Login            ->                             the signature, and the certificate
                      <-           Welcome           the job's number, a nonce, a session
@@ -14,7 +14,10 @@
     Claim            ->                             a proof that it knows those rows
                      <-           Proof             the label party's proof that it does
     Rows             ->                             only where rows are given: a digest of their IDs
-    Schema           ->                             columns and promises
+    Schema, (codes), Receipt ->                     only where a pilot goes first: its rows
+                     <-           Weights           how often the others send each column
+                     <-           ScoreTask         only where a score is predicted from: trees
+    Schema           ->                             columns and promises; or one, the score
     (codes)          ->                             one stream a column, see columns.py
     Receipt          ->                             the head of the ledger's chain, signed
                      <-           SplitQuery        the cuts that the trees use, when there are any;
@@ -23,8 +26,9 @@
                      <-           Farewell          the job is done
 
 Each is a frozen value with one Arrow form: ``decode(encode(m)) == m``, and bytes that were altered
-or cut short are refused. ``session_messages.py``, ``psi_messages.py``, ``release_messages.py`` and
-``split_messages.py`` hold them by what they are for; all are had from here.
+or cut short are refused. ``session_messages.py``, ``psi_messages.py``, ``release_messages.py``,
+``score_messages.py`` and ``split_messages.py`` hold them by what they are for; all are had from
+here.
 """
 
 from __future__ import annotations
@@ -54,7 +58,15 @@ from opboost.protocol.psi_messages import (
     Rows,
     Step,
 )
-from opboost.protocol.release_messages import MAX_COLUMNS, Books, ColumnSchema, Receipt, Schema
+from opboost.protocol.release_messages import (
+    MAX_COLUMNS,
+    Books,
+    ColumnSchema,
+    Receipt,
+    Schema,
+    Weights,
+)
+from opboost.protocol.score_messages import ScoreTask
 from opboost.protocol.session_messages import Ack, Challenge, Farewell, Hello, Login, Poll, Welcome
 from opboost.protocol.split_messages import Cuts, SplitQuery, SplitValues, Values
 
@@ -80,11 +92,13 @@ __all__ = [
     "Receipt",
     "Rows",
     "Schema",
+    "ScoreTask",
     "SplitQuery",
     "SplitValues",
     "Step",
     "Units",
     "Values",
+    "Weights",
     "Welcome",
     "check_job",
     "check_party",
@@ -109,6 +123,8 @@ KINDS: dict[str, Any] = {
         Rows,
         Schema,
         Receipt,
+        Weights,
+        ScoreTask,
         SplitQuery,
         SplitValues,
         Poll,

@@ -6,11 +6,13 @@ import json
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+import pyarrow as pa
+
 from opboost.columns.column_specs import column_from_dict, column_to_dict
 from opboost.columns.private_column import PrivateColumn
 from opboost.errors import ColumnError, OpBoostError, WireError, in_words, unseen
 from opboost.grid import NumericMapping
-from opboost.mechanisms import UnaryEncoding
+from opboost.mechanisms import NominalMechanism, WithMissing
 from opboost.protocol.message_rules import (
     BYTES,
     INT,
@@ -83,7 +85,7 @@ def _unseen(spec: Any) -> str:
 def _without_units(column: PrivateColumn, spec: dict[str, Any]) -> dict[str, Any]:
     """The same column with cells in the place of raw values, and positions for categories."""
     if column.mapping is None:
-        assert isinstance(column.mechanism, UnaryEncoding)
+        assert isinstance(column.mechanism, NominalMechanism)
         positions = list(range(1, len(column.mechanism.categories) + 1))
         spec["mechanism"] = {**spec["mechanism"], "categories": positions}
         spec["missing"] = {"policy": "raise"}
@@ -100,9 +102,11 @@ def _without_units(column: PrivateColumn, spec: dict[str, Any]) -> dict[str, Any
         spec["mapping"] = {"grid": [grid.L, grid.R], "order": list(range(grid.L, grid.R + 1))}
     flagged = column.flagged()
     spec["missing"] = {"policy": "raise"}
-    if flagged is not None:
+    if isinstance(flagged, WithMissing):
         level, cell = flagged.eps_missing, flagged.constant
         spec["missing"] = {"policy": "flag", "eps_missing": level, "constant": cell}
+    elif flagged is not None:
+        spec["missing"] = {"policy": "symbol"}
     return spec
 
 
@@ -148,6 +152,31 @@ class Schema:
         check(len(set(names)) == len(names), "A column's name stands twice.")
         check(len(names) <= MAX_COLUMNS, "A release has 10,000 columns at most.")
         return found
+
+
+MAX_HALVINGS = 3
+"""A pilot's weights are 1, 1/2, 1/4 and 1/8."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """The label party's answer to a pilot: how often the others send each private column.
+
+    ``columns`` holds, in the schema's order, how often a weight of one is halved, 0 to 3 times.
+    It is empty where the label party does not tell: then all columns weigh the same.
+    """
+
+    job: str
+    columns: tuple[int, ...]
+
+    KIND: ClassVar = "weights"
+    ARROW: ClassVar = arrow(job=TEXT, columns=pa.list_(INT))
+
+    def __post_init__(self) -> None:
+        check_job(self.job)
+        check(len(self.columns) <= MAX_COLUMNS, "A release has 10,000 columns at most.")
+        halved = all(type(h) is int and 0 <= h <= MAX_HALVINGS for h in self.columns)
+        check(halved, "A weight is halved 0 to 3 times.")
 
 
 @dataclass(frozen=True, slots=True)

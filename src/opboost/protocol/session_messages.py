@@ -2,27 +2,42 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 import pyarrow as pa
 
-from opboost.protocol.message_rules import BYTES, INT, TEXT, arrow, check, check_job, check_party
+from opboost.protocol.message_rules import (
+    BYTES,
+    FLOAT,
+    INT,
+    TEXT,
+    arrow,
+    check,
+    check_job,
+    check_party,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """A feature party says who it is and which job file it holds; the answer is a challenge."""
+    """A feature party says who it is and which job file it holds; the answer is a challenge.
+
+    ``total`` is the most that its plan reveals about one person; 0 where the job sets no limit.
+    """
 
     party: str
     job_hash: bytes
+    total: float = 0.0
 
     KIND: ClassVar = "hello"
-    ARROW: ClassVar = arrow(party=TEXT, job_hash=BYTES)
+    ARROW: ClassVar = arrow(party=TEXT, job_hash=BYTES, total=FLOAT)
 
     def __post_init__(self) -> None:
         check_party(self.party)
         check(len(self.job_hash) == 32, "A job file's hash has 32 bytes.")
+        check(0 <= self.total < math.inf, "A party's total is a finite number from 0.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +70,8 @@ class Login:
     @staticmethod
     def signed(hello: Hello, label_party: str, nonce: bytes) -> bytes:
         """The bytes that the signature covers."""
-        words = ["opboost login 1", label_party, hello.party, hello.job_hash.hex(), nonce.hex()]
-        return "\n".join(words).encode()
+        who = [label_party, hello.party, hello.job_hash.hex(), repr(float(hello.total))]
+        return "\n".join(["opboost login 2", *who, nonce.hex()]).encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,20 +80,24 @@ class Welcome:
 
     ``receipt`` is the newest receipt that the label party holds of this party's ledger, sealed;
     empty if there is none.  ``session`` is what the party shows with every call that follows.
+    ``record`` is the most that all feature parties together may reveal about one person; 0: no
+    limit.
     """
 
     job: str
     nonce: bytes
     receipt: bytes
     session: bytes = b""
+    record: float = 0.0
 
     KIND: ClassVar = "welcome"
-    ARROW: ClassVar = arrow(job=TEXT, nonce=BYTES, receipt=BYTES, session=BYTES)
+    ARROW: ClassVar = arrow(job=TEXT, nonce=BYTES, receipt=BYTES, session=BYTES, record=FLOAT)
 
     def __post_init__(self) -> None:
         check_job(self.job)
         check(len(self.nonce) == 32, "A nonce has 32 bytes.")
         check(len(self.session) in (0, 32), "A session has 32 bytes.")
+        check(0 <= self.record < math.inf, "A job's record total is a finite number from 0.")
 
 
 @dataclass(frozen=True, slots=True)

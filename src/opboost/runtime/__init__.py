@@ -1,1 +1,1 @@
-"""What the package needs of Python itself: child processes, compiled code, and extras."""
+"""What the package needs of Python itself: child processes, compiled code, threads, and extras."""

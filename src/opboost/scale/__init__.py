@@ -7,6 +7,7 @@ files into tasks; ``on_processes.py``, ``on_dask.py`` and ``on_spark.py`` work o
 
 ``dask_training.py`` and ``spark_training.py`` are boosters that train on the codes of a release on
 many machines; a label party takes them in the place of ``booster="xgboost"``.
+``cluster_booster.py`` connects to the cluster that a configuration names.
 """
 
 from opboost.files.stored_release import Manifest, read_manifest

@@ -99,7 +99,7 @@ def spark_session(workers: int | None) -> Iterator[Any]:
     builder = SparkSession.builder.appName("opboost")
     if not os.environ.get("SPARK_REMOTE") and not os.environ.get("MASTER"):
         builder = builder.master(f"local[{workers or '*'}]")
-        for setting, value in _LOCAL_SPARK.items():
+        for setting, value in LOCAL_SPARK.items():
             builder = builder.config(setting, value)
     with safe_path:
         session = builder.getOrCreate()
@@ -109,7 +109,7 @@ def spark_session(workers: int | None) -> Iterator[Any]:
             session.stop()
 
 
-_LOCAL_SPARK = {
+LOCAL_SPARK = {
     "spark.ui.enabled": "false",
     "spark.driver.bindAddress": LOOPBACK,
     "spark.driver.host": LOOPBACK,

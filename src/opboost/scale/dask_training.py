@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opboost._typing import BoolArray
 from opboost.boosting.booster import BLOCK_CODES, Problem
-from opboost.errors import ParameterError
+from opboost.denoise.encoded_rows import EncodedRows
+from opboost.denoise.row_blocks import CutBlocks, RowBlocks
+from opboost.errors import ParameterError, PeerError
 from opboost.runtime.extras import needs_extra
 
 with needs_extra("boost,dask", "Training on Dask"):
@@ -30,6 +35,7 @@ class DaskXGBoost:
 
     Every worker holds about as many rows, as codes of one or two bytes.  With
     ``memory="external"`` the label party reads them from disk a block at a time and passes them on.
+    Where rows are denoised, each step of EM is one pass of the workers over their rows.
 
     Args:
         client: A ``distributed.Client``.
@@ -90,6 +96,62 @@ class DaskXGBoost:
             booster = booster[: booster.best_iteration + 1]
         return TrainedXGBoost(booster, problem.task, problem.X.shape[1])
 
+    @contextmanager
+    def spread_rows(self, blocks: CutBlocks) -> Iterator[RowBlocks]:
+        """Send the encoded rows to the workers, who then pass over them in every step of EM."""
+        workers = workers_of(self.client)
+        futures = [
+            self.client.scatter(blocks.block(k), workers=[workers[k % len(workers)]], hash=False)
+            for k in range(len(blocks.slices))
+        ]
+        yield DaskBlocks(self.client, blocks, futures)
+
+
+@dataclass(frozen=True, eq=False)
+class DaskBlocks:
+    """Blocks of rows that lie with the workers of a Dask cluster."""
+
+    client: Client
+    blocks: CutBlocks
+    futures: list[Any]
+
+    @property
+    def slices(self) -> Sequence[slice]:
+        """Which rows of the table each block holds."""
+        return self.blocks.slices
+
+    def block(self, k: int) -> EncodedRows:
+        """One block, from where it came."""
+        return self.blocks.block(k)
+
+    def map(self, work: Callable[..., Any], *each: Iterable[Any]) -> Iterator[Any]:
+        """Let each worker work on the blocks that it has."""
+        shared = self.client.scatter(work, broadcast=True, hash=False)
+        tasks = deque(
+            self.client.submit(_applied, shared, *given, pure=False)
+            for given in zip(self.futures, *each, strict=True)
+        )
+        while tasks:
+            yield tasks.popleft().result()
+
+    def where(self, keep: BoolArray) -> EncodedRows:
+        """Bring the rows of the table that are marked into memory."""
+        return self.blocks.where(keep)
+
+
+def _applied(work: Callable[..., Any], *given: Any) -> Any:
+    return work(*given)
+
+
+def workers_of(client: Client) -> list[str]:
+    """The addresses of a cluster's workers; a cluster without any is refused."""
+    found = sorted(client.scheduler_info(n_workers=-1)["workers"])
+    if not found:
+        raise PeerError(
+            "The Dask cluster has no workers. Start one: dask worker, with its scheduler's address."
+        )
+    return found
+
 
 class _Parts:
     """Runs of rows, as many for each worker, none larger than a block."""
@@ -97,7 +159,7 @@ class _Parts:
     def __init__(self, client: Client, shape: tuple[int, ...], a_worker: int) -> None:
         rows, columns = shape
         self._client = client
-        self._workers = sorted(client.scheduler_info(n_workers=-1)["workers"])
+        self._workers = workers_of(client)
         least = -(-rows * max(1, columns) // BLOCK_CODES)
         a_worker = max(a_worker, -(-least // len(self._workers)))
         edges = np.linspace(0, rows, min(rows, a_worker * len(self._workers)) + 1).astype(int)

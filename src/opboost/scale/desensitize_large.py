@@ -19,6 +19,7 @@ from opboost.scale.on_dask import DaskFiles, DaskFrame
 from opboost.scale.on_processes import Processes
 from opboost.scale.on_spark import SparkFiles, SparkFrame
 from opboost.scale.release_in_parts import Charge, ReleaseInParts, stored
+from opboost.scale.table_tasks import Files
 
 Engine = Literal["local", "dask", "spark"]
 
@@ -86,6 +87,8 @@ def desensitize(
             target.absolute(), plan, columns, parts=parts, source=work.source, charge=charge
         )
         with release:
+            if isinstance(work, Files):
+                work.form = plan.data
             release.check(lambda: work.ids(columns))
             missing = release.missing()
             for done, refused in enumerate(work.run(release.block, missing), 1):

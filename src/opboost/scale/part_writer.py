@@ -90,7 +90,7 @@ class PartWriter:
             purpose = ("budget", str(budget and budget.columns_per_row))
             return cell_words(rows, width, RowRng(secret, names, none, purpose))
 
-        return columns_sent(budget, words)
+        return columns_sent(budget, words, [c.name for c in self.plan.private])
 
 
 class _Part:

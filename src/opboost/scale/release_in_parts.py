@@ -26,6 +26,7 @@ from typing import Any
 import pyarrow as pa
 
 from opboost._typing import BoolArray
+from opboost.budgets.budget import RecordBudget, check_no_pilot
 from opboost.columns.column_specs import column_to_dict
 from opboost.columns.duplicate_ids import DuplicateIds
 from opboost.columns.row_ids import Spelling, id_array
@@ -107,6 +108,7 @@ class ReleaseInParts:
                 "Noise of a release belongs to people, so that a repeated task repeats it: their "
                 "IDs are needed. Give ids='customer_id', in TOML [align] id = \"customer_id\"."
             )
+        check_no_pilot(plan.budget, "and a release in parts has none")
         self.folder = making(self.target)
         self.outside: dict[str, int] = {}
         spelling: Spelling = charge.ledger.ids if charge else "exact"
@@ -120,6 +122,7 @@ class ReleaseInParts:
                 "parts": parts,
                 "source": source,
                 "charged": charge is not None,
+                **_weights(plan),
             }
         )
 
@@ -326,3 +329,10 @@ def stored(target: Path, ledger: Ledger | None) -> Manifest | None:
 
 def _digest(plain: object) -> str:
     return hashlib.sha256(json.dumps(plain, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def _weights(plan: Plan) -> dict[str, Any]:
+    """The weights by which people choose columns, where there are any."""
+    if not isinstance(plan.budget, RecordBudget) or plan.budget.weights is None:
+        return {}
+    return {"weights": {str(name): weight for name, weight in plan.budget.weights.items()}}

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
+from opboost._typing import BoolArray
 from opboost.boosting.booster import BLOCK_CODES, Blocks, Problem
+from opboost.denoise.encoded_rows import EncodedRows
+from opboost.denoise.row_blocks import CutBlocks, RowBlocks
 from opboost.errors import ParameterError
 from opboost.runtime.extras import needs_extra
 
@@ -21,6 +27,9 @@ with needs_extra("boost,spark", "Training on Spark"):
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+BLOCKS_PER_CORE = 2
+"""Blocks of rows that each core of the session works on before their sums are added up."""
 
 _NAMES = {"seed": "random_state", "eta": "learning_rate"}
 """What Spark's estimators call some of XGBoost's parameters."""
@@ -43,7 +52,8 @@ class SparkXGBoost:
         folder: Where the codes lie meanwhile; a temporary folder if not given, which serves a
             session on one machine.
 
-    Like :class:`DaskXGBoost` it grows the trees of one machine up to the rounding of sums.
+    Where rows are denoised, each step of EM is one pass of the executors over them.  Like
+    :class:`DaskXGBoost` it grows the trees of one machine up to the rounding of sums.
 
     ::
 
@@ -79,6 +89,14 @@ class SparkXGBoost:
         booster.feature_names = None
         return TrainedXGBoost(booster, problem.task, len(names))
 
+    @contextmanager
+    def spread_rows(self, blocks: CutBlocks) -> Iterator[RowBlocks]:
+        """Write the encoded rows to the folder; executors pass over them in every step of EM."""
+        with tempfile.TemporaryDirectory(dir=self.folder, prefix="opboost-") as folder:
+            for k in range(len(blocks.slices)):
+                (Path(folder) / f"block-{k}").write_bytes(pickle.dumps(blocks.block(k)))
+            yield SparkBlocks(self.session, blocks, Path(folder))
+
     def _params(self, problem: Problem) -> dict[str, Any]:
         found, rounds = settings(problem, self.params)
         if "objective" not in self.params:
@@ -86,6 +104,68 @@ class SparkXGBoost:
         for name in _SETTLED:
             found.pop(name, None)
         return {"n_estimators": rounds, **{_NAMES.get(n, n): v for n, v in found.items()}}
+
+
+@dataclass(frozen=True, eq=False)
+class SparkBlocks:
+    """Blocks of rows in a folder that all executors of a session see."""
+
+    session: SparkSession
+    blocks: CutBlocks
+    folder: Path
+
+    @property
+    def slices(self) -> Sequence[slice]:
+        """Which rows of the table each block holds."""
+        return self.blocks.slices
+
+    def block(self, k: int) -> EncodedRows:
+        """One block, from where it came."""
+        return self.blocks.block(k)
+
+    def map(self, work: Callable[..., Any], *each: Iterable[Any]) -> Iterator[Any]:
+        """Let executors work on the blocks, a few for each of them at a time."""
+        (self.folder / "work").write_bytes(pickle.dumps(work))
+        wave = BLOCKS_PER_CORE * self.session.sparkContext.defaultParallelism
+        given = enumerate(zip(*each, strict=True)) if each else ((k, ()) for k in self._numbers())
+        while numbers := list(islice(given, wave)):
+            for k, arguments in numbers:
+                (self.folder / f"given-{k}").write_bytes(pickle.dumps(arguments))
+            yield from self._wave([k for k, _ in numbers])
+
+    def _numbers(self) -> range:
+        return range(len(self.slices))
+
+    def _wave(self, numbers: list[int]) -> Iterator[Any]:
+        folder = self.folder
+
+        def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                for number in batch.column(0).to_pylist():
+                    found = _applied(folder, number)
+                    yield pa.RecordBatch.from_arrays(
+                        [pa.array([number], pa.int64()), pa.array([found], pa.binary())],
+                        names=["number", "found"],
+                    )
+
+        first, count = numbers[0], len(numbers)
+        rows = self.session.range(first, first + count, numPartitions=count)
+        answers = rows.mapInArrow(work, "number long, found binary").collect()
+        for answer in sorted(answers, key=lambda row: row.number):
+            yield pickle.loads(answer.found)
+
+    def where(self, keep: BoolArray) -> EncodedRows:
+        """Bring the rows of the table that are marked into memory."""
+        return self.blocks.where(keep)
+
+
+def _applied(folder: Path, number: int) -> bytes:
+    """What an executor makes of one block."""
+    work, rows, given = (
+        pickle.loads((folder / name).read_bytes())
+        for name in ("work", f"block-{number}", f"given-{number}")
+    )
+    return pickle.dumps(work(rows, *given))
 
 
 def _write(problem: Problem, names: list[str], folder: Path) -> None:

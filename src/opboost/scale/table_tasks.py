@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from opboost.config import Plan
+from opboost.config.csv_format import PLAIN_CSV
 from opboost.files.read_tables import (
     column_names,
     csv_types,
@@ -34,7 +35,8 @@ class Slice:
     def tables(self, plan: Plan) -> Iterator[pa.Table]:
         """Its rows, a piece at a time."""
         width = sum(len(c.release_names()) for c in plan.private) + len(plan.public)
-        return pieces(self.path, csv_types(plan.private), None, width, groups=self.groups)
+        types = csv_types(plan.private)
+        return pieces(self.path, types, None, width, groups=self.groups, form=plan.data)
 
 
 def slices(files: Sequence[Path], rows: int = TASK_ROWS) -> list[Slice]:
@@ -63,6 +65,8 @@ class Files:
     def __init__(self, path: Path) -> None:
         self._files = [f.absolute() for f in table_files(path)]
         self.slices = slices(self._files)
+        self.form = PLAIN_CSV
+        """How CSV files are written."""
 
     @property
     def parts(self) -> int:
@@ -72,8 +76,8 @@ class Files:
     def ids(self, names: Sequence[str]) -> Iterator[pa.Table]:
         """The ID columns of all rows, a piece at a time."""
         for file in self._files:
-            check_ids(names, column_names(file))
-            yield from pieces(file, columns=list(names))
+            check_ids(names, column_names(file, self.form))
+            yield from pieces(file, columns=list(names), form=self.form)
 
     @property
     def source(self) -> object:

@@ -2,52 +2,142 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
 from opboost._typing import FloatArray, IntArray
 from opboost.boosting.booster import Matrix
-from opboost.columns.dataframes import OutColumn
+from opboost.columns.codebook import Codebook, CodedColumn
 from opboost.columns.private_column import PrivateColumn
-from opboost.denoise import BitNoise, Outputs, Space, States, noise_matrix_of, outputs_of
+from opboost.denoise import BitNoise, Outputs, Space, States, outputs_of
 from opboost.denoise.mixture_kernel import UNSENT
-from opboost.denoise.noise_matrix import NoiseMatrix
-from opboost.mechanisms import Mechanism, UnaryEncoding
+from opboost.denoise.noise_matrix import MAX_GRID_CELLS, MAX_RUNS, run_length, runs_matrix_of
+from opboost.mechanisms import Mechanism, NominalMechanism
+from opboost.randomness.splitmix64 import splitmix64
+from opboost.training.column_screening import LEFT_OUT
 from opboost.training.feature_matrix import Layout
-
-ReleasedColumns = dict[Hashable, Any]
-"""Released columns by private column; of whatever form where nothing is denoised."""
+from opboost.training.released_columns import ReleasedColumn
 
 Cuts = tuple[FloatArray | None, ...]
 """Of the label party's own columns: where numbers are cut into bins; None for categories."""
+
+RUN_ROWS = 2**16
+"""Rows whose cells are drawn at a time, where states are runs of cells."""
 
 OWN_BINS = 16
 OWN_COLUMNS = 64
 
 
-def rows_of(released: ReleasedColumns, rows: IntArray | slice) -> ReleasedColumns:
-    """Some rows of a release."""
-    return {
-        name: [
-            replace(
-                out,
-                values=out.values[rows],
-                missing=None if out.missing is None else out.missing[rows],
-            )
-            for out in columns
+@dataclass(frozen=True, slots=True, eq=False)
+class StateCoding:
+    """How released codes become the outputs that models read, and drawn states become codes.
+
+    Attributes:
+        layout: Which columns are private and which are the label party's own.
+        sent: The share of rows that send each private column, in the layout's order.
+        cuts: Where own numbers are cut into bins.
+        space: The columns as the models see them.
+        channels: Which private columns have a channel; the others that are no unary bits are
+            trained on without denoising.
+    """
+
+    layout: Layout
+    sent: tuple[float, ...]
+    cuts: Cuts
+    space: Space
+    channels: frozenset[int]
+
+    @classmethod
+    def of(
+        cls, layout: Layout, sent: Sequence[float], cuts: Cuts, largest: int = MAX_GRID_CELLS
+    ) -> StateCoding:
+        """The coding of these columns; those on grids of more than ``largest`` cells stay noisy."""
+        channels, lines, bits, known = [], [], [], []
+        for place, (private, share) in enumerate(zip(layout.private, sent, strict=True)):
+            if share == LEFT_OUT:
+                continue
+            if isinstance(private.mechanism, NominalMechanism):
+                bits.append(BitNoise.of(private.mechanism))
+                continue
+            if not isinstance(private.mechanism, Mechanism):
+                continue
+            channel = runs_matrix_of(private.flagged() or private.mechanism, share, largest=largest)
+            if channel is not None:
+                known.append(place)
+                channels.append(channel)
+                lines.append(_states(private.mechanism) if private.has_order else 0)
+        sizes = [
+            len(column.names()) + 1 if edges is None else len(edges) + 2
+            for column, edges in zip(layout.own, cuts, strict=False)
         ]
-        for name, columns in released.items()
-    }
+        space = Space(tuple(channels), tuple(lines), tuple(bits), tuple(sizes))
+        return cls(layout, tuple(sent), cuts, space, frozenset(known))
 
+    @property
+    def denoises(self) -> bool:
+        """Whether there is a column to denoise."""
+        return bool(self.space.channels or self.space.bits)
 
-def _channel(private: PrivateColumn, sent: float) -> NoiseMatrix | None:
-    """The column's channel; None where it stays as it came."""
-    if not isinstance(private.mechanism, Mechanism):
-        return None
-    return noise_matrix_of(private.flagged() or private.mechanism, sent)
+    @property
+    def drawn(self) -> list[int]:
+        """Which private columns are drawn."""
+        kept = [s != LEFT_OUT for s in self.sent]
+        nominal = [isinstance(c.mechanism, NominalMechanism) for c in self.layout.private]
+        return [k for k in range(len(kept)) if k in self.channels or (nominal[k] and kept[k])]
+
+    def outputs(self, release: Sequence[ReleasedColumn], own: Matrix) -> Outputs:
+        """What the rows sent, as the models read it: one lookup from each column's codes."""
+        codes, bits = [], []
+        for place, column in enumerate(release):
+            if self.sent[place] == LEFT_OUT:
+                continue
+            if isinstance(column.private.mechanism, NominalMechanism):
+                bits.append(_sent_bits(column))
+            elif place in self.channels:
+                codes.append(_outputs(column.private.mechanism, column.parts[0]))
+        for block, edges in zip(_own_blocks(self.layout, own), self.cuts, strict=True):
+            if edges is None:
+                codes.append(np.where(block.any(axis=1), block.argmax(axis=1) + 1, 0))
+            else:
+                bins = np.searchsorted(edges, block[:, 0], side="right") + 1
+                codes.append(np.where(np.isfinite(block[:, 0]), bins, 0))
+        rows = len(release[0])
+        sizes = [*(c.outputs for c in self.space.channels), *self.space.own]
+        kind = np.uint8 if max(sizes, default=0) <= 256 else np.uint16
+        return Outputs(
+            np.column_stack(codes).astype(kind) if codes else np.zeros((rows, 0), np.uint8),
+            np.hstack(bits) if bits else np.zeros((rows, 0), np.uint8),
+        )
+
+    def clean(
+        self, release: Sequence[ReleasedColumn], draws: Sequence[States], each: int = 1
+    ) -> list[ReleasedColumn]:
+        """The release with drawn states in place of noisy codes, all draws one below the other.
+
+        A draw holds every row ``each`` times in succession.  The states of a column are its codes,
+        so its codebook is the whole grid; a column without a channel keeps what was released.
+        """
+        found = []
+        cell = category = 0
+        for place, column in enumerate(release):
+            nominal = isinstance(column.private.mechanism, NominalMechanism)
+            if nominal and self.sent[place] != LEFT_OUT:
+                drawn = np.concatenate([d.categories[:, category] for d in draws])
+                found.append(replace(column, parts=_as_bits(drawn, len(column.parts))))
+                category += 1
+            elif place in self.channels:
+                drawn = np.concatenate([d.cells[:, cell] for d in draws])
+                if run_length(_mechanism(column.private)) > 1:
+                    drawn = _cells_of_runs(column, drawn, draws, each)
+                found.append(replace(column, parts=(_as_cells(column.private, drawn),)))
+                cell += 1
+            else:
+                once = np.repeat(np.arange(len(column)), each)
+                found.append(column.where(np.tile(once, len(draws))))
+        return found
 
 
 def own_cuts(layout: Layout, own: Matrix) -> Cuts:
@@ -61,24 +151,6 @@ def own_cuts(layout: Layout, own: Matrix) -> Cuts:
     return tuple(found)
 
 
-def space_of(layout: Layout, cuts: Cuts, sent: float) -> Space:
-    """The columns as the models see them."""
-    channels, lines, bits = [], [], []
-    for private in layout.private:
-        if isinstance(private.mechanism, UnaryEncoding):
-            bits.append(BitNoise.of(private.mechanism))
-            continue
-        channel = _channel(private, sent)
-        if channel is not None:
-            channels.append(channel)
-            lines.append(private.mechanism.domain.size if private.has_order else 0)
-    sizes = [
-        len(column.names()) + 1 if edges is None else len(edges) + 2
-        for column, edges in zip(layout.own, cuts, strict=False)
-    ]
-    return Space(tuple(channels), tuple(lines), tuple(bits), tuple(sizes))
-
-
 def _own_blocks(layout: Layout, own: Matrix) -> list[Matrix]:
     blocks, place = [], 0
     for column in layout.own[:OWN_COLUMNS]:
@@ -88,64 +160,91 @@ def _own_blocks(layout: Layout, own: Matrix) -> list[Matrix]:
     return blocks
 
 
-def outputs_in(
-    layout: Layout,
-    released: Mapping[Hashable, Sequence[OutColumn]],
-    own: Matrix,
-    sent: float,
-    cuts: Cuts,
-) -> Outputs:
-    """What the rows sent, as codes and bits."""
-    codes, bits = [], []
-    for private in layout.private:
-        out = released[private.name]
-        if isinstance(private.mechanism, UnaryEncoding):
-            block = np.column_stack([c.values for c in out]).astype(np.uint8)
-            if out[0].missing is not None:
-                block[out[0].missing, 0] = UNSENT
-            bits.append(block)
-        elif _channel(private, sent) is not None:
-            codes.append(outputs_of(private.mechanism, out[0].values, out[0].missing))
-    for block, edges in zip(_own_blocks(layout, own), cuts, strict=True):
-        if edges is None:
-            codes.append(np.where(block.any(axis=1), block.argmax(axis=1) + 1, 0))
-        else:
-            place = np.searchsorted(edges, block[:, 0], side="right") + 1
-            codes.append(np.where(np.isfinite(block[:, 0]), place, 0))
-    rows = len(next(iter(released.values()))[0].values)
-    kind = np.uint8 if all(c.max(initial=0) < 256 for c in codes) else np.uint16
-    return Outputs(
-        np.column_stack(codes).astype(kind) if codes else np.zeros((rows, 0), np.uint8),
-        np.hstack(bits) if bits else np.zeros((rows, 0), np.uint8),
-    )
+def _outputs(mechanism: Mechanism, part: CodedColumn) -> IntArray:
+    """A column's codes as positions among its channel's outputs; gaps take the last one."""
+    assert part.book is not None
+    length = run_length(mechanism)
+    found = (outputs_of(mechanism, part.book.values) // length)[part.codes]
+    if part.missing is not None:
+        found[part.missing] = -(-mechanism.outputs.size // length)
+    return np.asarray(found)
 
 
-def as_release(
-    layout: Layout, released: ReleasedColumns, sent: float, draws: Sequence[States]
-) -> ReleasedColumns:
-    """Draws in the shape of a release; a column without a channel stays as it came."""
-    found: ReleasedColumns = {}
-    place, unary = 0, 0
-    for private in layout.private:
-        out = released[private.name]
-        if isinstance(private.mechanism, UnaryEncoding):
-            category = np.concatenate([d.categories[:, unary] for d in draws])
-            found[private.name] = [
-                OutColumn(c.name, (category == a).astype(np.uint8)) for a, c in enumerate(out)
-            ]
-            unary += 1
-        elif _channel(private, sent) is None:
-            found[private.name] = [_again(c, len(draws)) for c in out]
-        else:
-            domain = private.mechanism.domain
-            cells = np.concatenate([d.cells[:, place] for d in draws]).astype(np.int64)
-            gone = cells >= domain.size if private.flagged() is not None else None
-            values = np.minimum(cells, domain.size - 1) + domain.L
-            found[private.name] = [OutColumn(out[0].name, values.astype(domain.dtype()), gone)]
-            place += 1
+def _sent_bits(column: ReleasedColumn) -> IntArray:
+    block = np.column_stack([part.values for part in column.parts]).astype(np.uint8)
+    missing = column.parts[0].missing
+    if missing is not None:
+        block[missing] = 0
+        block[missing, 0] = UNSENT
+    return block
+
+
+def _as_bits(categories: IntArray, count: int) -> tuple[CodedColumn, ...]:
+    """Drawn categories as the bits that a release of them without noise would hold."""
+    book = Codebook(np.array([0, 1]))
+    return tuple(CodedColumn((categories == a).astype(np.uint8), book) for a in range(count))
+
+
+def _as_cells(private: PrivateColumn, states: IntArray) -> CodedColumn:
+    """Drawn states as codes; where gaps are flagged, the last state is a gap."""
+    assert isinstance(private.mechanism, Mechanism)
+    domain = private.mechanism.domain
+    book = Codebook(np.arange(domain.L, domain.R + 1))
+    if private.flagged() is None:
+        return CodedColumn(states, book)
+    return CodedColumn(np.minimum(states, domain.size - 1), book, states >= domain.size)
+
+
+def _mechanism(private: PrivateColumn) -> Mechanism:
+    assert isinstance(private.mechanism, Mechanism)
+    return private.mechanism
+
+
+def _states(mechanism: Mechanism) -> int:
+    """The states of a column that are no gap."""
+    return -(-mechanism.domain.size // run_length(mechanism))
+
+
+def _cells_of_runs(
+    column: ReleasedColumn, runs: IntArray, draws: Sequence[States], each: int
+) -> IntArray:
+    """A cell of each drawn run, by its chance given what the row sent; a gap stays one.
+
+    It depends on what the row sent and drew, not on where the row stands.
+    """
+    mechanism, part = _mechanism(column.private), column.parts[0]
+    assert part.book is not None
+    sent = outputs_of(mechanism, part.book.values).astype(np.int64)[part.codes]
+    if part.missing is not None:
+        sent[part.missing] = -1
+    sent = np.tile(np.repeat(sent, each), len(draws))
+    tokens = np.concatenate([_tokens(d) for d in draws]) ^ sent.astype(np.uint64)
+    number = np.tile(np.arange(each, dtype=np.uint64), len(runs) // each)
+    want = splitmix64(tokens ^ splitmix64(number)).astype(np.float64) / 2.0**64
+    length, gap = run_length(mechanism), _states(mechanism)
+    cells = np.full(len(runs), mechanism.domain.size, dtype=np.uint16)
+    order = np.argsort(runs, kind="stable")
+    ends = np.searchsorted(runs[order], np.arange(gap + 1))
+    for run in range(gap):
+        for begin in range(int(ends[run]), int(ends[run + 1]), RUN_ROWS):
+            rows = order[begin : min(begin + RUN_ROWS, int(ends[run + 1]))]
+            ladder = _chances(mechanism, run)[:, sent[rows]].cumsum(axis=0)
+            place = (ladder < want[rows] * ladder[-1]).sum(axis=0)
+            cells[rows] = run * length + np.minimum(place, len(ladder) - 1)
+    return cells
+
+
+@lru_cache(maxsize=MAX_RUNS)
+def _chances(mechanism: Mechanism, run: int) -> FloatArray:
+    """``[cell, output]`` of the cells of a run; the last output is "not sent"."""
+    length, first = run_length(mechanism), mechanism.domain.L
+    cells = range(run * length, min((run + 1) * length, mechanism.domain.size))
+    rows = np.array([mechanism.pmf(first + cell) for cell in cells])
+    return np.asarray(np.maximum(np.column_stack([rows, np.ones(len(rows))]), 1e-300))
+
+
+def _tokens(draw: States) -> IntArray:
+    found = np.zeros(len(draw.cells), dtype=np.uint64)
+    for j in range(draw.cells.shape[1]):
+        found = splitmix64(found ^ draw.cells[:, j].astype(np.uint64))
     return found
-
-
-def _again(out: OutColumn, times: int) -> OutColumn:
-    gaps = None if out.missing is None else np.tile(out.missing, times)
-    return OutColumn(out.name, np.tile(out.values, times), gaps)

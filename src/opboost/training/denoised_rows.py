@@ -1,10 +1,11 @@
-"""From a release to the rows that a booster trains on: as they came, or posterior draws of them."""
+"""The rows that a booster trains on: noisy rows, or posterior draws of the clean ones."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -12,30 +13,26 @@ from rich.console import Console
 from rich.progress import Progress as Bar
 
 from opboost._typing import FloatArray, IntArray
-from opboost.boosting.booster import Booster, Matrix, Problem, Task, Trained
-from opboost.columns.dataframes import OutColumn
+from opboost.boosting.booster import Blocks, Booster, Matrix, Problem, fit_booster, takes_gaps
 from opboost.denoise import Denoiser, Groups, Outputs, Verdict, fit
-from opboost.denoise.fit import FitProgress
+from opboost.denoise.fit import IDLE, FitProgress
 from opboost.denoise.posterior_draws import JointDistribution, drawn
+from opboost.denoise.row_blocks import Spread
 from opboost.denoise.whether_to_denoise import MIN_ROWS, losses, mean_loss, null_losses
-from opboost.errors import OpBoostError, ParameterError
-from opboost.training.clean_states import (
-    Cuts,
-    ReleasedColumns,
-    as_release,
-    outputs_in,
-    own_cuts,
-    rows_of,
-    space_of,
-)
+from opboost.errors import ParameterError
+from opboost.training.clean_states import StateCoding, own_cuts
 from opboost.training.feature_matrix import Layout
-from opboost.training.feature_matrix import Released as AnyColumn
-from opboost.training.posterior_prediction import DRAWS_PER_ROW, Posterior
+from opboost.training.posterior_prediction import DRAWS_PER_ROW, Posterior, pieces
+from opboost.training.released_columns import ReleasedColumn, rows_of
+from opboost.training.targets import Target
 
 Choice = Literal["auto"] | bool
 
 ENOUGH_ROWS = 20_000
-"""Up to so many rows, four draws of each are trained on; above, two."""
+"""Up to this many rows, four draws of each are trained on; above, two."""
+
+PLENTY_OF_ROWS = 2_000_000
+"""Above this many rows, one draw of each is trained on: there are rows enough to average over."""
 
 MIN_HELD_ROWS = 1_500
 """At most so many held-out rows decide whether to denoise, each by many guesses at it."""
@@ -46,185 +43,217 @@ LARGE_TABLE_ROWS = 100_000
 MAX_HELD_ROWS = 20_000
 """... and up to so many of those decide."""
 
+MAX_COMPARED_ROWS = 500_000
+"""At most this many rows take part in the decision, picked at random from larger tables."""
 
-@dataclass(frozen=True, slots=True)
-class Learnable:
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Denoised:
+    """A fitted denoiser, and how its outputs and states stand to released codes."""
+
+    coding: StateCoding
+    denoiser: Denoiser
+    seed: int
+
+    def drawn(
+        self, release: Sequence[ReleasedColumn], own: Matrix, y: Any, draws: int
+    ) -> list[ReleasedColumn]:
+        """Posterior draws in place of noisy codes, all draws one below the other."""
+        outputs = self.coding.outputs(release, own)
+        states = [self.denoiser.draw(outputs, y, k, self.seed) for k in range(draws)]
+        return self.coding.clean(release, states)
+
+    def guessed(
+        self, release: Sequence[ReleasedColumn], own: Matrix, draws: int
+    ) -> list[ReleasedColumn]:
+        """Clean rows drawn without the label, each row's draws in succession."""
+        outputs, distribution = self.coding.outputs(release, own), self.denoiser.distribution()
+        states = distribution.guesses(outputs, distribution.chances(outputs), draws, self.seed)
+        return self.coding.clean(release, [states], draws)
+
+    def posterior(self, target: Target, way: Any) -> Posterior | None:
+        """How noisy rows are predicted; None where the model sees them as they are."""
+        if way == "model":
+            return None
+        numbers = target.task == "regression"
+        means = self.denoiser.groups.means(target.y) if numbers else None
+        return Posterior(self.coding, self.denoiser.distribution(), means, way, self.seed)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainingRows:
     """What to train on: columns with all draws one below the other, and how many there are.
 
     ``verdict`` is None where nothing was compared; ``posterior`` predicts desensitised rows where
     that is better than to show them to the model as they are.
     """
 
-    released: ReleasedColumns
-    draws: int
-    denoiser: Denoised | None = None
+    release: list[ReleasedColumn]
+    draws: int = 1
+    denoised: Denoised | None = None
     verdict: Verdict | None = None
     posterior: Posterior | None = None
 
     def repeated(self, rows: Any) -> Any:
         """Own features, labels or weights, once for each draw."""
-        if rows is None or self.denoiser is None:
+        if rows is None or self.denoised is None:
             return rows
         return np.concatenate([rows] * self.draws)
 
 
-@dataclass(frozen=True, slots=True)
-class Denoised:
-    """A fitted denoiser, and how its columns stand to the release's."""
-
-    layout: Layout
-    sent: float
-    denoiser: Denoiser
-    cuts: Cuts
-    seed: int
-
-    def drawn(self, released: ReleasedColumns, own: Matrix, y: Any, draws: int) -> ReleasedColumns:
-        """Posterior draws in the shape of a release, all draws one below the other."""
-        outputs = outputs_in(self.layout, released, own, self.sent, self.cuts)
-        states = [self.denoiser.draw(outputs, y, k, self.seed) for k in range(draws)]
-        return as_release(self.layout, released, self.sent, states)
-
-
-def learnable(
+def training_rows(
     layout: Layout,
-    released: ReleasedColumns,
+    release: list[ReleasedColumn],
     own: Matrix,
-    y: np.ndarray[Any, Any],
+    target: Target,
     *,
-    task: Task,
-    classes: int,
     denoise: Choice,
     booster: Booster,
-    sent: float = 1.0,
-    weight: FloatArray | None = None,
     seed: int = 0,
     verbose: int = 0,
-) -> Learnable:
-    """The rows to train on.
+) -> TrainingRows:
+    """Return the rows to train on.
 
     Args:
         layout: Which columns are private and which are the label party's own.
-        released: Grid values (or bits) and gaps of each private column.
+        release: The private columns, in the layout's order.
         own: The own features of the same rows.
-        y: Labels: 0..classes−1, or numbers.
-        task: What is learned.
-        classes: How many classes there are.
-        denoise: ``True``, ``False``, or ``"auto"``: where held-out noisy rows do not speak against.
+        target: What is learned, and the weights of the rows.
+        denoise: ``True``, ``False``, or ``"auto"``: unless held-out noisy rows speak against it.
         booster: What will be trained; ``"auto"`` asks it about a part of the rows.
-        sent: The share of rows that send each column.
-        weight: Of the rows.
         seed: The same seed, the same draws.
         verbose: Above zero, a progress bar on a terminal.
     """
+    denoise = checked_choice(denoise, [c.sent for c in release], booster, len(target.y))
+    if denoise is False:
+        return TrainingRows(release)
+    coding = StateCoding.of(layout, [c.sent for c in release], own_cuts(layout, own))
+    if not coding.denoises:
+        return TrainingRows(release)
+    groups, draws = label_groups(target), draws_per_row(len(target.y))
+    outputs = coding.outputs(release, own)
+    with Narration(verbose) as progress:
+        spread = spread_of(booster)
+        denoiser = fit(coding.space, groups, outputs, seed, draws, progress, spread)
+    found = Denoised(coding, denoiser, seed)
+    verdict: Verdict | None = None
+    way: Any = "draws"
+    if denoise == "auto":
+        seen, held = judges(denoiser.trial.part)
+        sample = ComparedRows(release, own, outputs, target, groups, seen, held)
+        verdict, way = compared(found, sample, booster, draws)
+        if not verdict.denoise:
+            return TrainingRows(release, verdict=verdict)
+    clean = [column.dense() for column in found.drawn(release, own, target.y, draws)]
+    return TrainingRows(clean, draws, found, verdict, found.posterior(target, way))
+
+
+def checked_choice(denoise: Choice, sent: Sequence[float], booster: Booster, rows: int) -> Choice:
+    """Return what is to be done with so many rows; another choice than the three is refused."""
     if denoise not in ("auto", True, False):
         raise ParameterError(f"denoise must be 'auto', True or False; got {denoise!r}.")
-    if denoise is False:
-        return Learnable(released, 1)
-    cuts = own_cuts(layout, own)
-    space = space_of(layout, cuts, sent)
-    if not (space.channels or space.bits):
-        return Learnable(released, 1)
-    if denoise == "auto" and len(y) < MIN_ROWS:
-        return Learnable(released, 1)
-    groups = Groups.bins(y) if task == "regression" else Groups.classes(y, classes)
-    outputs = outputs_in(layout, released, own, sent, cuts)
-    draws = 4 if len(y) <= ENOUGH_ROWS else 2
-    with _Narration(verbose) as progress:
-        denoiser = fit(space, groups, outputs, seed, draws, progress)
-    found = Denoised(layout, sent, denoiser, cuts, seed)
-    means = np.bincount(groups.of, y) / np.maximum(np.bincount(groups.of), 1)
-    posterior = Posterior(
-        layout,
-        sent,
-        cuts,
-        denoiser.distribution(),
-        means if task == "regression" else None,
-        "draws",
-        seed,
-    )
-    verdict: Verdict | None = None
-    best: Any = posterior.way
-    if denoise == "auto":
-        verdict, best = _compared(
-            found, released, own, outputs, y, task, classes, weight, booster, draws
-        )
-        if not verdict.denoise:
-            return Learnable(released, 1, None, verdict)
-    clean = found.drawn(released, own, y, draws)
-    if best == "model":
-        return Learnable(clean, draws, found, verdict)
-    return Learnable(clean, draws, found, verdict, replace(posterior, way=best))
+    if denoise == "auto" and any(share < 1 for share in sent) and not takes_gaps(booster):
+        return True  # it could not train on the rows as they came
+    return False if denoise == "auto" and rows < MIN_ROWS else denoise
 
 
-def decoded(layout: Layout, released: Mapping[Hashable, Sequence[AnyColumn]]) -> ReleasedColumns:
-    """Columns that came as codes, as values."""
-    return {
-        c.name: [
-            OutColumn(name, column.values, column.missing)
-            for name, column in zip(c.release_names(), released[c.name], strict=True)
-        ]
-        for c in layout.private
-    }
+def spread_of(booster: Booster) -> Spread | None:
+    """How a booster of a cluster hands rows to its workers; None for one on this machine."""
+    return getattr(booster, "spread_rows", None)
 
 
-def _compared(
-    found: Denoised,
-    released: ReleasedColumns,
-    own: Matrix,
-    outputs: Outputs,
-    y: np.ndarray[Any, Any],
-    task: Task,
-    classes: int,
-    weight: FloatArray | None,
-    booster: Booster,
-    draws: int,
+def label_groups(target: Target) -> Groups:
+    """The groups of rows that are fitted apart: classes, or bins of numbers."""
+    weight = _row_weights(target.weight)
+    if target.task == "regression":
+        return Groups.bins(target.y, weight)
+    return Groups.classes(target.y, target.classes, weight)
+
+
+def draws_per_row(rows: int) -> int:
+    """How often each of so many rows is drawn.
+
+    >>> draws_per_row(5_000), draws_per_row(50_000), draws_per_row(10_000_000)
+    (4, 2, 1)
+    """
+    if rows <= ENOUGH_ROWS:
+        return 4
+    return 2 if rows <= PLENTY_OF_ROWS else 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ComparedRows:
+    """Rows that decide whether to denoise: those to train on, and those to predict, by place.
+
+    ``folder`` is where a booster that trains from disk keeps its bins; None for one in memory.
+    """
+
+    release: list[ReleasedColumn]
+    own: Matrix
+    outputs: Outputs
+    target: Target
+    groups: Groups
+    seen: IntArray
+    held: IntArray
+    folder: Path | None = None
+
+
+def compared(
+    found: Denoised, rows: ComparedRows, booster: Booster, draws: int
 ) -> tuple[Verdict, Any]:
     """Train on a part both ways; compare on noisy rows of another part.
 
     A model F of clean rows predicts a noisy row by the mean of F over clean rows drawn for it
     without its label; the latent classes predict its label directly.  The better of the two speaks
-    for the draws: both follow from the same law of clean rows.  The second value tells which way of
-    predicting noisy rows was best: these two, or the model as it is.
+    for the draws: both follow from the same distribution of clean rows.  The second value tells
+    which way of predicting noisy rows was best: these two, or the model as it is.
     """
-    layout, sent, denoiser = found.layout, found.sent, found.denoiser
-    trial = denoiser.trial
-    seen, held = judges(trial.part)
+    coding, denoiser = found.coding, found.denoiser
+    release, own, outputs, seen, held = rows.release, rows.own, rows.outputs, rows.seen, rows.held
+    target = rows.target
+    y, task, classes, weight = target.y, target.task, target.classes, target.weight
     if task != "regression" and len(np.unique(y[seen])) < classes:
         # A class is too rare to be left out.
         return Verdict(0.0, 0.0, np.inf), "draws"
 
-    def matrix(columns: ReleasedColumns, rows: IntArray) -> Matrix:
-        return layout.values(columns, own[rows])
+    def matrix(columns: list[ReleasedColumn], places: IntArray) -> Matrix:
+        return coding.layout.values(columns, own[places])
 
-    def trained(columns: ReleasedColumns, times: int = 1) -> Any:
-        rows = np.tile(seen, times)
-        part = None if weight is None else weight[rows]
-        problem = Problem(matrix(columns, rows), y[rows], task, classes, part, seed=found.seed)
-        return train(booster, problem)
+    def trained(columns: list[ReleasedColumn], times: int = 1) -> Any:
+        places = np.tile(seen, times)
+        part = None if weight is None else weight[places]
+        whole = matrix(columns, places)
+        X: Matrix | Blocks = whole
+        if rows.folder is not None:
+            X = Blocks((len(whole), whole.shape[1]), whole.__getitem__, rows.folder)
+        problem = Problem(X, y[places], task, classes, part, seed=found.seed)
+        return fit_booster(booster, problem)
 
-    model, group = trial.member, denoiser.groups.of[seen]
-    shown, test = rows_of(released, seen), rows_of(released, held)
+    model, group = denoiser.trial.member, rows.groups.of[seen]
+    shown, test = rows_of(release, seen), rows_of(release, held)
     naive = trained(shown).predict(matrix(test, held))
     states = [
         drawn(model, denoiser.pairing, outputs[seen], group, k, found.seed) for k in range(draws)
     ]
-    better = trained(as_release(layout, shown, sent, states), draws)
+    better = trained(coding.clean(shown, states), draws)
     distribution = JointDistribution.of(model, denoiser.pairing, denoiser.groups)
     chance = distribution.chances(outputs[held])
-    many = np.repeat(held, DRAWS_PER_ROW)
-    clean = as_release(
-        layout,
-        rows_of(released, many),
-        sent,
-        [distribution.guesses(outputs[held], chance, DRAWS_PER_ROW, found.seed)],
-    )
-    guesses = better.predict(matrix(clean, many)).reshape(len(held), DRAWS_PER_ROW, -1)
+
+    def guesses_of(piece: slice) -> FloatArray:
+        guessed = distribution.guesses(
+            outputs[held[piece]], chance[piece], DRAWS_PER_ROW, found.seed
+        )
+        clean = coding.clean(rows_of(test, piece), [guessed], DRAWS_PER_ROW)
+        answers = better.predict(matrix(clean, np.repeat(held[piece], DRAWS_PER_ROW)))
+        return np.reshape(answers, (-1, DRAWS_PER_ROW, *answers.shape[1:]))
+
+    guesses = np.concatenate([guesses_of(piece) for piece in pieces(len(held))])
+    guesses = guesses.reshape(len(held), DRAWS_PER_ROW, -1)
     spread = guesses.var(axis=1, ddof=1)[:, 0] / DRAWS_PER_ROW
     by_draws = guesses.mean(axis=1).reshape(naive.shape)
     by_groups = chance
     if task == "regression":
-        middle = np.bincount(group, y[seen]) / np.maximum(np.bincount(group), 1)
-        by_groups = chance[:, : len(middle)] @ middle
+        by_groups = chance @ rows.groups.where(seen).means(y[seen])
     ways = {
         "model": better.predict(matrix(test, held)),
         "draws": by_draws,
@@ -236,9 +265,17 @@ def _compared(
         losses(naive, y[held], task),
         min(told, key=np.mean),
         null_losses(y[held], task, classes),
-        len(y),
+        len(denoiser.groups.of),
     )
     return verdict, best
+
+
+def _row_weights(weight: FloatArray | None) -> FloatArray | None:
+    """Weights with mean one: their unit means nothing, so n rows count for n."""
+    if weight is None:
+        return None
+    known = np.maximum(weight, 0.0)
+    return np.asarray(known / max(float(known.mean()), 1e-30))
 
 
 def judges(part: Any) -> tuple[IntArray, IntArray]:
@@ -250,24 +287,17 @@ def judges(part: Any) -> tuple[IntArray, IntArray]:
     fitted, held = np.flatnonzero(part == 1), np.flatnonzero(part == 0)
     if len(part) <= LARGE_TABLE_ROWS:
         return fitted, held[:MIN_HELD_ROWS]
-    idle = np.flatnonzero(part == 2)[: len(part) // 3]
+    if len(part) // 3 > MAX_COMPARED_ROWS:
+        some = np.random.default_rng(0).choice(len(part), MAX_COMPARED_ROWS, replace=False)
+        idle = some[part[some] == IDLE]
+    else:
+        idle = np.flatnonzero(part == IDLE)[: len(part) // 3]
     apart = min(MAX_HELD_ROWS, len(part) // 20)
     seen = np.sort(np.concatenate([fitted, idle[apart:]]))
     return seen, np.sort(np.concatenate([held, idle[:apart]]))
 
 
-def train(booster: Booster, problem: Problem) -> Trained:
-    """Train; what the booster's library refuses becomes a sentence of ours, with its words."""
-    try:
-        return booster.train(problem)
-    except OpBoostError:
-        raise
-    except (TypeError, ValueError) as error:
-        words = " ".join(str(error).split())[:300]
-        raise ParameterError(f"The booster refused: {words}. Check booster_params.") from error
-
-
-class _Narration:
+class Narration:
     """A progress bar on a terminal, if asked for."""
 
     def __init__(self, verbose: int) -> None:

@@ -9,14 +9,19 @@ from typing import Any
 import numpy as np
 
 from opboost._typing import BoolArray, IntArray
-from opboost.boosting.booster import Blocks, Matrix, Replace
-from opboost.columns.codebook import Codebook, CodedColumn, encode
-from opboost.columns.dataframes import OutColumn, as_numbers, categories, column, rows_of
+from opboost.boosting.booster import Matrix
+from opboost.columns.codebook import Codebook, CodedColumn
+from opboost.columns.dataframes import as_numbers, categories, column, column_names
+from opboost.columns.date_columns import as_days, holds_dates
 from opboost.columns.private_column import MAX_FLOAT32_INTEGER, Prepared, PrivateColumn
 from opboost.errors import ColumnError
-from opboost.grid import NumericMapping, RawUnits
-from opboost.mechanisms import UnaryEncoding
-from opboost.protocol.stored_columns import StoredColumn
+from opboost.grid import NumericMapping
+from opboost.mechanisms import NominalMechanism
+from opboost.scores.clean_features import feature_block, one_hot
+from opboost.training.released_columns import ReleasedColumn
+
+Books = Mapping[int, Codebook | None]
+"""The codebook of each feature that has an order; None where it is withheld."""
 
 MAX_OWN_TEXTS = 64
 """Most different texts of an own column: a model file lists each, and more are often names."""
@@ -24,7 +29,7 @@ MAX_OWN_TEXTS = 64
 
 @dataclass(frozen=True, slots=True)
 class OwnColumn:
-    """A column of the label party: numbers as they are, or categories one-hot."""
+    """A column of the label party: numbers as they are, dates as days, or categories one-hot."""
 
     name: Hashable
     categories: tuple[Any, ...] | None
@@ -32,7 +37,7 @@ class OwnColumn:
     @classmethod
     def of(cls, table: Any, name: Hashable) -> OwnColumn:
         """What a column of the training table is."""
-        if column(table, name).dtype.kind in "iufb":
+        if column(table, name).dtype.kind in "iufb" or holds_dates(table, name):
             return cls(name, None)
         return cls(name, tuple(sorted(categories(table, name).values, key=repr)))
 
@@ -44,12 +49,14 @@ class OwnColumn:
 
     def block(self, table: Any) -> Matrix:
         """Its features; a category that training did not show has all of them zero."""
+        if self.categories is None and holds_dates(table, self.name):
+            return as_days(table, self.name).astype(np.float32)[:, None]
         if self.categories is None:
             return as_numbers(self.name, column(table, self.name)).astype(np.float32)[:, None]
         rows = categories(table, self.name)
         known = {c: i for i, c in enumerate(self.categories)}
         position = np.array([*(known.get(v, -1) for v in rows.values), -1], dtype=np.int64)
-        return _one_hot(position[rows.codes], len(self.categories))
+        return one_hot(position[rows.codes], len(self.categories))
 
 
 def own_columns(table: Any, names: Iterable[Hashable]) -> tuple[OwnColumn, ...]:
@@ -67,7 +74,19 @@ def own_columns(table: Any, names: Iterable[Hashable]) -> tuple[OwnColumn, ...]:
     return found
 
 
-Released = OutColumn | CodedColumn
+@dataclass(frozen=True, slots=True, eq=False)
+class OwnTable:
+    """The label party's own columns, and the table that holds them, perhaps beside others."""
+
+    table: Any
+    columns: tuple[OwnColumn, ...]
+
+    @classmethod
+    def of(cls, table: Any, without: Iterable[Hashable] = ()) -> OwnTable:
+        """All columns of a table except some; no columns where there is no table."""
+        others = set(without)
+        names = [] if table is None else [n for n in column_names(table) if n not in others]
+        return cls(table, own_columns(table, names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +95,25 @@ class Layout:
 
     private: tuple[PrivateColumn, ...]
     own: tuple[OwnColumn, ...]
+    parties: tuple[str, ...] = ()
+    """Whose each private column is, where each tree keeps to one party; else empty."""
+
+    def groups(self) -> dict[str | None, tuple[int, ...]]:
+        """The features of each party, the label party's own (None) first.
+
+        >>> import opboost as op
+        >>> city = op.UnaryEncoding(["north", "south"], 1.0)
+        >>> columns = (op.PrivateColumn(name, None, city) for name in ("home", "work"))
+        >>> Layout(tuple(columns), (OwnColumn("age", None),), ("shop", "telco")).groups()
+        {None: (4,), 'shop': (0, 1), 'telco': (2, 3)}
+        """
+        found: dict[str | None, tuple[int, ...]] = {None: ()}
+        place = 0
+        owners = [*self.parties, *(None for _ in self.own)]
+        for owner, (_, width) in zip(owners, self.widths(), strict=True):
+            found[owner] = (*found.get(owner, ()), *range(place, place + width))
+            place += width
+        return found
 
     def names(self) -> list[str]:
         """Private features first, then the label party's own."""
@@ -94,79 +132,55 @@ class Layout:
         blocks = [c.block(table) for c in self.own]
         return _stacked(blocks) if blocks else np.zeros((rows, 0), dtype=np.uint8)
 
-    def coded(
-        self, released: dict[Hashable, Sequence[Released]], own: Matrix
-    ) -> tuple[Matrix, dict[int, Codebook | None]]:
-        """The same as :meth:`training`, for own features that are there already."""
+    def codes(self, release: list[ReleasedColumn], own: Matrix) -> tuple[Matrix, Books]:
+        """The matrix to train on, and the codebooks of its features.
+
+        The release is used up, so that at most one of its columns is held twice.
+        """
         blocks: list[Matrix] = []
         books: dict[int, Codebook | None] = {}
         place = 0
-        for private in self.private:
-            out = released.pop(private.name)
-            if private.has_order:
-                codes, book = _codes(out[0])
-                books[place] = book
-                blocks.append(codes[:, None])
+        while release:
+            column = release.pop(0)
+            if column.private.has_order:
+                part = column.parts[0]
+                books[place] = part.book
+                blocks.append(_with_gaps(part.codes, part.missing)[:, None])
             else:
-                blocks.append(_released_bits(private, out))
+                blocks.append(_bits(column))
             place += blocks[-1].shape[1]
         return _stacked([*blocks, own]), books
 
-    def blocks(
-        self, stored: Mapping[Hashable, Sequence[StoredColumn]], table: Any, rows: int
-    ) -> tuple[Blocks, dict[int, Codebook | None]]:
-        """The same as :meth:`training`, for columns that stay on disk: a block at a time."""
-
-        def coded(here: slice) -> tuple[Matrix, dict[int, Codebook | None]]:
-            own = None if table is None else rows_of(table, here)
-            released: dict[Hashable, Sequence[Released]] = {
-                name: [c.rows(here) for c in columns] for name, columns in stored.items()
-            }
-            return self.coded(released, self.own_values(own, here.stop - here.start))
-
-        _, books = coded(slice(0, 1))
-        folder = next(c.file.parent for columns in stored.values() for c in columns)
-        return Blocks((rows, len(self.names())), lambda here: coded(here)[0], folder), books
-
-    def released_values(
-        self, table: Any, released: Mapping[Hashable, Sequence[OutColumn]]
-    ) -> Matrix:
+    def values(self, release: Sequence[ReleasedColumn], own: Matrix) -> Matrix:
         """Released grid values (not codes) beside own features."""
-        return self.values(released, self.own_values(table, _rows(released)))
-
-    def values(self, released: Mapping[Hashable, Sequence[OutColumn]], own: Matrix) -> Matrix:
-        """The same as :meth:`released_values`, for own features that are there already."""
         blocks = [
-            _with_gaps(released[c.name][0].values, released[c.name][0].missing)[:, None]
-            if c.has_order
-            else _released_bits(c, released[c.name])
-            for c in self.private
+            _with_gaps(_values(c.parts[0]), c.parts[0].missing)[:, None]
+            if c.private.has_order
+            else _bits(c)
+            for c in release
         ]
         return _stacked([*blocks, own])
 
-    def plain_values(self, table: Any, prepared: Mapping[Hashable, Prepared]) -> Matrix:
-        """Grid values without noise beside own features: for rows that may be seen."""
+    def plain_values(
+        self,
+        table: Any,
+        prepared: Mapping[Hashable, Prepared],
+        floats: type[np.floating[Any]] = np.float32,
+    ) -> Matrix:
+        """Grid values without noise beside own features: for rows that may be seen.
+
+        ``floats`` is what the booster's library compares: with 32-bit floats a number counts as its
+        rounding, so that the stock model in raw units sees the same cell.
+        """
         blocks: list[Matrix] = []
         for private in self.private:
             cells = prepared[private.name]
             if private.has_order:
                 gaps = cells.missing if private.flagged() is not None else None
-                blocks.append(_with_gaps(cells.cells, gaps)[:, None])
+                blocks.append(_with_gaps(_rounded_cells(private, cells, floats), gaps)[:, None])
             else:
-                first = 0 if private.mapping is None else private.mapping.domain.L
-                positions = cells.cells.astype(np.int64) - first
-                blocks.append(_one_hot(positions, len(private.feature_names())))
+                blocks.append(feature_block(private, cells))
         return _stacked([*blocks, *(c.block(table) for c in self.own)])
-
-    def raw_units(self, left_up_to: bool) -> dict[int, Replace]:
-        """For each numeric private feature: from a cut in grid values to one in raw units."""
-        found: dict[int, Replace] = {}
-        place = 0
-        for private in self.private:
-            if isinstance(private.mapping, NumericMapping):
-                found[place] = RawUnits(private.mapping, left_up_to)
-            place += len(private.feature_names())
-        return found
 
 
 def check_sizes(private: Sequence[PrivateColumn]) -> None:
@@ -183,37 +197,35 @@ def check_sizes(private: Sequence[PrivateColumn]) -> None:
             )
 
 
-def _rows(released: Mapping[Hashable, Sequence[Released]]) -> int:
-    first = next(iter(released.values()))[0]
-    return len(first.codes if isinstance(first, CodedColumn) else first.values)
+def _rounded_cells(
+    private: PrivateColumn, prepared: Prepared, floats: type[np.floating[Any]]
+) -> IntArray:
+    """The cells of a column's values, rounded to the floats that a library compares."""
+    if floats is np.float64 or not isinstance(private.mapping, NumericMapping):
+        return prepared.cells
+    largest = np.finfo(floats).max
+    return private.mapping.to_grid(np.clip(prepared.raw, -largest, largest).astype(floats))
 
 
-def _codes(out: Released) -> tuple[Matrix, Codebook | None]:
-    if isinstance(out, CodedColumn):
-        return _with_gaps(out.codes, out.missing), out.book
-    if out.missing is None or not out.missing.any():
-        return encode(out.values)
-    present, book = encode(out.values[~out.missing])
-    codes = np.full(len(out.values), np.nan, dtype=np.float32)
-    codes[~out.missing] = present
-    return codes, book
+def _values(part: CodedColumn) -> IntArray:
+    """The grid values behind codes, as bytes where they fit."""
+    if part.book is None:
+        return part.values  # refused
+    book = part.book.values
+    narrow = book[0] >= 0 and book[-1] < 256
+    return np.asarray((book.astype(np.uint8) if narrow else book)[part.codes])
 
 
-def _released_bits(private: PrivateColumn, out: Sequence[Released]) -> Matrix:
-    if isinstance(private.mechanism, UnaryEncoding):
-        return np.column_stack([_with_gaps(c.values, c.missing) for c in out])
+def _bits(column: ReleasedColumn) -> Matrix:
+    """One feature for each category of a column without order."""
+    private, first = column.private, column.parts[0]
+    if isinstance(private.mechanism, NominalMechanism):
+        return np.column_stack([_with_gaps(_values(c), c.missing) for c in column.parts])
     assert private.mapping is not None
-    positions = out[0].values.astype(np.int64) - private.mapping.domain.L
-    if out[0].missing is not None:
-        positions = np.where(out[0].missing, -1, positions)
-    return _one_hot(positions, len(private.feature_names()))
-
-
-def _one_hot(positions: IntArray, width: int) -> Matrix:
-    bits = np.zeros((len(positions), width), dtype=np.uint8)
-    known = positions >= 0
-    bits[np.flatnonzero(known), positions[known]] = 1
-    return bits
+    positions = first.values.astype(np.int64) - private.mapping.domain.L
+    if first.missing is not None:
+        positions = np.where(first.missing, -1, positions)
+    return one_hot(positions, len(private.feature_names()))
 
 
 def _with_gaps(values: IntArray, missing: BoolArray | None) -> Matrix:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,24 +13,23 @@ from opboost.boosting.booster import Matrix, Trained
 from opboost.denoise.column_pairs import MAX_PAIR_CELLS, Pairing
 from opboost.denoise.encoded_rows import Index
 from opboost.denoise.latent_classes import Mixture
+from opboost.denoise.noise_matrix import MAX_GRID_CELLS, MAX_NOISE_MATRIX_CELLS
 from opboost.denoise.posterior_draws import JointDistribution, Outputs
 from opboost.errors import DataError
-from opboost.training.clean_states import (
-    OWN_COLUMNS,
-    Cuts,
-    ReleasedColumns,
-    as_release,
-    outputs_in,
-    rows_of,
-    space_of,
-)
+from opboost.training.clean_states import OWN_COLUMNS, Cuts, StateCoding
 from opboost.training.feature_matrix import Layout
+from opboost.training.released_columns import ReleasedColumn, rows_of
 
 DRAWS_PER_ROW = 32
 """So many clean rows stand for a desensitised one."""
 
 PIECE_ROWS = 2048
 """Rows that are predicted at a time: the memory that guesses need is bounded."""
+
+
+def pieces(rows: int) -> list[slice]:
+    """Rows, a piece at a time; one empty piece where there are none."""
+    return [slice(begin, begin + PIECE_ROWS) for begin in range(0, max(rows, 1), PIECE_ROWS)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,33 +41,35 @@ class Posterior:
     targets).  A row's prediction depends on what it sent alone.
     """
 
-    layout: Layout
-    sent: float
-    cuts: Cuts
+    coding: StateCoding
     distribution: JointDistribution
     means: FloatArray | None
     way: Literal["draws", "groups"]
     seed: int
 
-    def predict(self, trained: Trained, released: ReleasedColumns, own: Matrix) -> FloatArray:
+    def predict(
+        self, trained: Trained, release: Sequence[ReleasedColumn], own: Matrix
+    ) -> FloatArray:
         """Predictions for released rows, beside own features of the same rows."""
-        rows = len(own)
-        parts = []
-        for begin in range(0, max(rows, 1), PIECE_ROWS):
-            piece = slice(begin, begin + PIECE_ROWS)
-            parts.append(self._piece(trained, rows_of(released, piece), own[piece]))
-        return np.concatenate(parts)
+        return np.concatenate(
+            [
+                self._piece(trained, rows_of(release, piece), own[piece])
+                for piece in pieces(len(own))
+            ]
+        )
 
-    def _piece(self, trained: Trained, released: ReleasedColumns, own: Matrix) -> FloatArray:
-        outputs: Outputs = outputs_in(self.layout, released, own, self.sent, self.cuts)
+    def _piece(
+        self, trained: Trained, release: Sequence[ReleasedColumn], own: Matrix
+    ) -> FloatArray:
+        outputs: Outputs = self.coding.outputs(release, own)
         chance = self.distribution.chances(outputs)
         if self.way == "groups":
             # A product of matrices would round a row's sum in a way that hangs on its neighbours.
             return chance if self.means is None else (chance * self.means).sum(axis=1)
         guessed = self.distribution.guesses(outputs, chance, DRAWS_PER_ROW, self.seed)
-        many = np.repeat(np.arange(len(own)), DRAWS_PER_ROW)
-        clean = as_release(self.layout, rows_of(released, many), self.sent, [guessed])
-        found = trained.predict(self.layout.values(clean, own[many]))
+        clean = self.coding.clean(release, [guessed], DRAWS_PER_ROW)
+        many = np.repeat(own, DRAWS_PER_ROW, axis=0)
+        found = trained.predict(self.coding.layout.values(clean, many))
         mean = found.reshape(len(own), DRAWS_PER_ROW, -1).mean(axis=1)
         return np.asarray(mean.reshape(len(own), *found.shape[1:]), dtype=np.float64)
 
@@ -76,9 +77,10 @@ class Posterior:
         """All that :meth:`of_arrays` needs beside the layout."""
         member = self.distribution.member
         found: dict[str, Any] = {
-            "sent": self.sent,
+            "sent": np.array(self.coding.sent, dtype=np.float64),
             "seed": self.seed,
             "way": self.way,
+            "grid_cells": MAX_GRID_CELLS,
             "pairs": np.array(self.distribution.pairing.pairs, dtype=np.int64).reshape(-1, 2),
             "alone": np.array(self.distribution.pairing.alone, dtype=np.int64),
             "share": self.distribution.share,
@@ -88,24 +90,34 @@ class Posterior:
         }
         if self.means is not None:
             found["means"] = self.means
-        for number, edges in enumerate(self.cuts):
+        for number, edges in enumerate(self.coding.cuts):
             if edges is not None:
                 found[f"cuts{number}"] = edges
         return found
 
     @classmethod
     def of_arrays(cls, layout: Layout, arrays: Mapping[str, Any]) -> Posterior:
-        """The posterior that :meth:`arrays` wrote down."""
+        """The posterior that :meth:`arrays` wrote down.
+
+        Earlier files hold one share of rows for all columns, and model grids of 512 cells at most.
+        """
         names = set(arrays)
         cuts: Cuts = tuple(
             arrays[f"cuts{number}"] if f"cuts{number}" in names else None
             for number in range(min(len(layout.own), OWN_COLUMNS))
         )
-        sent, seed = float(arrays["sent"]), int(arrays["seed"])
+        seed = int(arrays["seed"])
         way: Any = str(arrays["way"])
-        _fits(0 < sent <= 1 and 0 <= seed < 2**63 and way in ("draws", "groups"))
+        count = len(layout.private)
+        _fits(np.shape(arrays["sent"]) in ((), (count,)) and arrays["sent"].dtype.kind == "f")
+        sent = tuple(np.broadcast_to(arrays["sent"], count).tolist())
+        _fits(all(0 <= share <= 1 for share in sent))
+        _fits(0 <= seed < 2**63 and way in ("draws", "groups"))
         _fits(all(c is None or (c.ndim == 1 and c.dtype.kind == "f") for c in cuts))
-        space = space_of(layout, cuts, sent)
+        largest = int(arrays["grid_cells"]) if "grid_cells" in names else MAX_NOISE_MATRIX_CELLS
+        _fits(largest in (MAX_GRID_CELLS, MAX_NOISE_MATRIX_CELLS))
+        coding = StateCoding.of(layout, sent, cuts, largest)
+        space = coding.space
         pairs = tuple((int(a), int(b)) for a, b in arrays["pairs"])
         alone = tuple(map(int, arrays["alone"]))
         everyone = sorted([*alone, *(j for pair in pairs for j in pair)])
@@ -120,7 +132,7 @@ class Posterior:
         if "means" in names:
             means = np.asarray(arrays["means"], dtype=np.float64)
             _fits(means.shape == (groups,))
-        return cls(layout, sent, cuts, distribution, means, way, seed)
+        return cls(coding, distribution, means, way, seed)
 
 
 def _distribution(arrays: Mapping[str, Any], pairing: Pairing, index: Index) -> JointDistribution:

@@ -2,26 +2,69 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
-from opboost._typing import FloatArray
+from opboost._typing import BoolArray, FloatArray, IntArray
 from opboost.boosting import Task
+from opboost.columns.codebook import numbered
 from opboost.errors import DataError
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Target:
-    """What is to be predicted: labels 0..classes−1, or numbers."""
+    """What is to be predicted: labels 0..classes−1, or numbers, and the weights of the rows.
+
+    ``labels`` are the classes as they were given; None for a regression.
+    """
 
     y: np.ndarray[Any, Any]
     task: Task
-    classes: int
-    weight: FloatArray | None
+    weight: FloatArray | None = None
+    labels: np.ndarray[Any, Any] | None = None
+
+    @property
+    def classes(self) -> int:
+        """How many classes there are; 0 for a regression."""
+        return 0 if self.labels is None else len(self.labels)
+
+    @classmethod
+    def of_classes(cls, y: Any, sample_weight: Any = None, class_weight: Any = None) -> Target:
+        """A classification: at least two different labels."""
+        given = as_column(y)
+        check_classification_targets(given)
+        labels, coded = numbered(given)
+        if not len(labels):
+            raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
+        if len(labels) < 2:
+            raise DataError("The label holds one class only; a classifier needs two")
+        weight = as_weights(sample_weight, given, class_weight)
+        return cls(coded, "binary" if len(labels) == 2 else "multiclass", weight, labels)
+
+    @classmethod
+    def of_numbers(cls, y: Any, sample_weight: Any = None) -> Target:
+        """A regression: finite numbers."""
+        numbers = as_numbers(y)
+        return cls(numbers, "regression", as_weights(sample_weight, numbers, None))
+
+    def where(self, rows: BoolArray | IntArray) -> Target:
+        """Some of the rows, with the same classes."""
+        weight = None if self.weight is None else self.weight[rows]
+        return replace(self, y=self.y[rows], weight=weight)
+
+    def codes_of(self, y: Any) -> np.ndarray[Any, Any]:
+        """The place of further rows' labels among the classes."""
+        assert self.labels is not None
+        given = as_column(y)
+        position = np.searchsorted(self.labels, given).clip(0, len(self.labels) - 1)
+        if (self.labels[position] != given).any():
+            raise DataError("eval_set holds a class that the training rows do not")
+        return position
 
 
 def as_column(y: Any) -> np.ndarray[Any, Any]:
@@ -42,14 +85,6 @@ def as_numbers(y: Any) -> FloatArray:
     if not np.isfinite(target).all():
         raise ValueError("Input y contains NaN or infinity.")
     return target.astype(np.float64)
-
-
-def as_codes(classes: np.ndarray[Any, Any], labels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The place of each label among the classes of the training rows."""
-    position = np.searchsorted(classes, labels).clip(0, len(classes) - 1)
-    if (classes[position] != labels).any():
-        raise DataError("eval_set holds a class that the training rows do not")
-    return position
 
 
 def as_weights(sample_weight: Any, y: np.ndarray[Any, Any], class_weight: Any) -> FloatArray | None:

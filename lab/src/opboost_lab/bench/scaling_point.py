@@ -34,8 +34,18 @@ from opboost.parties.channel import MemoryChannel, PsiSession
 from opboost.parties.feature.outgoing_columns import OutgoingColumns
 from opboost.parties.label.label_party import LabelParty
 from opboost.protocol.entropy_coding import warm_up
-from opboost.protocol.messages import ColumnSchema, Schema, SplitQuery, SplitValues, Welcome
+from opboost.protocol.messages import (
+    ColumnSchema,
+    Hello,
+    Schema,
+    ScoreTask,
+    SplitQuery,
+    SplitValues,
+    Weights,
+    Welcome,
+)
 from opboost.psi.table_keys import Keys
+from opboost.training.denoised_rows import Choice
 from opboost_lab.bench.process_usage import peak_mb
 
 WELCOME = Welcome("20260102T030405Z-01020304", bytes(32), b"")
@@ -56,6 +66,9 @@ class Point:
     rows_a_tree: int | None = None
     threads: int | None = 1
     """Of XGBoost; with one, processor time is counted, with None (all cores) time on the wall."""
+    denoise: Choice = False
+    related: bool = False
+    """Whether columns vary together, so that a denoiser fits many latent classes."""
 
     @property
     def values(self) -> int:
@@ -69,12 +82,17 @@ class Point:
         mine = range(party, self.columns, self.parties)
         return [PrivateColumn(f"x{j}", mapping, mechanism) for j in mine]
 
+    def raw(self, start: int, column: int, size: int) -> FloatArray:
+        """Raw values of some rows; the same whenever they are asked for."""
+        alone = raw(start, column, size)
+        return (alone + raw(start, self.columns + 1, size)) / 2 if self.related else alone
+
     def label(self) -> IntArray:
         """A label that follows from the first column, more or less: a byte a row."""
         y = np.empty(self.rows, dtype=np.uint8)
         for start in range(0, self.rows, BLOCK):
             size = min(BLOCK, self.rows - start)
-            y[start : start + size] = raw(start, 0, size) + raw(start, self.columns, size) > 1
+            y[start : start + size] = self.raw(start, 0, size) + raw(start, self.columns, size) > 1
         return y
 
 
@@ -115,6 +133,21 @@ class InFolder:
         ids = Keys.held(()).digest(WELCOME.nonce)
         self._schema = Schema(name, WELCOME.job, point.rows, ids, "full", "raw", about, 0)
 
+    def hello(self, record: float) -> Hello:
+        """Its name; no job of this bench limits what is revealed about a person."""
+        return Hello(self.name, bytes(32))
+
+    def pilot_release(self, welcome: Welcome) -> None:
+        """None: all rows are released already."""
+
+    def take_weights(self, weights: Weights) -> None:
+        """Refused: there is no pilot."""
+        raise PeerError(f"{self.name!r} has no pilot; it takes no weights.")
+
+    def score_release(self, welcome: Welcome, task: ScoreTask) -> tuple[Schema, list[Path]]:
+        """Refused: the benchmark releases columns."""
+        raise PeerError(f"{self.name!r} releases columns, and no score.")
+
     def release(self, welcome: Welcome) -> tuple[Schema, list[Path]]:
         """What the folder holds."""
         return self._schema, sorted(self._folder.glob("*.arrow"))
@@ -138,7 +171,7 @@ def release(point: Point, folder: Path) -> dict[str, Any]:
         outgoing = OutgoingColumns(home)
         for start in range(0, point.rows, BLOCK):
             size = min(BLOCK, point.rows - start)
-            table = {c.name: raw(start, int(str(c.name)[1:]), size) for c in private}
+            table = {c.name: point.raw(start, int(str(c.name)[1:]), size) for c in private}
             with clock.on("desensitise"):
                 out = [c.release(c.prepare(pa.table(table), start))[0] for c in private]
             with clock.on("put aside"):
@@ -161,10 +194,11 @@ def train(point: Point, folder: Path) -> dict[str, Any]:
         None,
         point.label(),
         booster=Timed(params, clock),
-        denoise=False,
+        denoise=point.denoise,
         random_state=0,
         ask="if-needed",
         memory=point.memory,
+        held_out=0,
     )
     channels = [
         MemoryChannel(InFolder(f"party-{p}", folder / f"party-{p}", point, p))
@@ -177,7 +211,7 @@ def train(point: Point, folder: Path) -> dict[str, Any]:
 
 
 def raw(start: int, column: int, size: int) -> FloatArray:
-    """Raw values of some rows; the same whenever they are asked for."""
+    """Numbers between 0 and 1 for some rows; the same whenever they are asked for."""
     return np.random.default_rng([start, column]).random(size)
 
 

@@ -6,15 +6,17 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
 
 from opboost.cli.common import Format, FormatOption, print_json, stderr, stdout
 from opboost.errors import ParameterError
 
 if TYPE_CHECKING:
+    from opboost_lab.reproduce.finding import Artefact
     from opboost_lab.reproduce.reproduction import Reproduction
     from opboost_lab.reproduce.running import Progress as Told
 
@@ -53,8 +55,7 @@ def reproduce(
     from opboost_lab.reproduce.source import checked
 
     if names == ["list"]:
-        for known in MODULES | STATEMENTS:
-            typer.echo(known)
+        _list([artefact(known) for known in MODULES | STATEMENTS], format)
         return
     if (table is None) != (label is None):
         raise ParameterError("--table and --label belong together; give both.")
@@ -81,6 +82,38 @@ def reproduce(
     stderr().print(f"Report: {found.report}")
     if found.failed:
         sys.exit(1)
+
+
+def _list(known: list[Artefact], format: Format) -> None:
+    """Print what can be reproduced: label, title, rough time, and the data it needs.
+
+    Extras are none of it: ``opboost-lab`` installs them all.
+    """
+    from opboost_lab.reproduce.scope import Scope
+
+    lines = [
+        {
+            "label": a.label,
+            "title": a.title,
+            "data": list(a.needs),
+            "quick_seconds": round(sum(t.cost for t in a.tasks(Scope(quick=True, bundled=True)))),
+            "own_table": a.learning,
+        }
+        for a in known
+    ]
+    if format is Format.json:
+        print_json(lines)
+        return
+    shown = Table()
+    for title in ("label", "title", "quick, about", "data of the paper"):
+        justify: Literal["left", "right"] = "right" if title == "quick, about" else "left"
+        shown.add_column(title, justify=justify, no_wrap=title == "label", overflow="fold")
+    for a, line in zip(known, lines, strict=True):
+        seconds = int(str(line["quick_seconds"]))
+        about = f"{max(seconds, 1)} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+        data = ", ".join(a.needs) or "none"
+        shown.add_row(str(line["label"]), str(line["title"]), about, data)
+    stdout().print(shown)
 
 
 @contextmanager

@@ -192,6 +192,25 @@ def industrial() -> DataSet:
     return DataSet("Industrial", "regression", bounds, *halved, "arr_delay", categories)
 
 
+def census() -> DataSet:
+    """Income above 50,000 in the large census table; all columns but the survey weight."""
+    bounds = {
+        "AAGE": (0.0, 90.0),
+        "AHRSPAY": (0.0, 9999.0),
+        "CAPGAIN": (0.0, 99_999.0),
+        "CAPLOSS": (0.0, 4608.0),
+        "DIVVAL": (0.0, 99_999.0),
+        "NOEMP": (0.0, 6.0),
+        "WKSWORK": (0.0, 52.0),
+    }
+    parts = []
+    for half in ("train", "test"):
+        table = read_table(f"industrial_standin_kdd_census_{half}").drop_columns(["MARSUPWT"])
+        kinds = {n: pa.float64() if n in bounds else pa.string() for n in table.column_names}
+        parts.append(pa.table({n: table[n].cast(kind) for n, kind in kinds.items()}))
+    return DataSet("Census", "binary", bounds, parts[0], parts[1], "TARGET")
+
+
 def salaries() -> np.ndarray[Any, Any]:
     """Total pay of San Francisco's employees, 2011 to 2014: one column, for range queries."""
     return np.asarray(read_table("sf_salaries_noname")["TotalPay"].to_numpy())
@@ -203,4 +222,4 @@ ALL: dict[str, Callable[[], DataSet]] = {
     "Powerplant": powerplant,
     "CASP": casp,
 }
-STAND_INS: dict[str, Callable[[], DataSet]] = {"Industrial": industrial}
+STAND_INS: dict[str, Callable[[], DataSet]] = {"Industrial": industrial, "Census": census}

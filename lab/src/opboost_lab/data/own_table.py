@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from opboost.config import Plan
 from opboost.config import load as load_plan
+from opboost.config.csv_format import PLAIN_CSV
 from opboost.errors import ColumnError, DataError
 from opboost.estimators import OpBoostRegressor
 from opboost.estimators.boosted import kind_for
@@ -37,7 +38,8 @@ def own_table(path: Path, label: str, config: Path | None = None) -> DataSet:
     """The table, parted once; columns about which a configuration says nothing are the label
     party's own, and without one every numeric column is private, with bounds from the data."""
     plan = None if config is None else load_plan(config)
-    names = column_names(table_files(path)[0])
+    form = PLAIN_CSV if plan is None else plan.data
+    names = column_names(table_files(path)[0], form)
     if label not in names:
         raise ColumnError(
             label, "is to be the label but is not in the table", hint=f"It has {', '.join(names)}."
@@ -46,7 +48,7 @@ def own_table(path: Path, label: str, config: Path | None = None) -> DataSet:
         if label in {str(c.name) for c in plan.private} | set(plan.drop):
             raise ColumnError(label, f"is the label and has another role in {plan.source} too")
         plan.check_names([n for n in names if n != label], own=True)
-    table = read_table(path, () if plan is None else plan.private)
+    table = read_table(path, () if plan is None else plan.private, form=form)
     y = label_of(table, label)
     if len(y) < FEW_ROWS:
         raise DataError(

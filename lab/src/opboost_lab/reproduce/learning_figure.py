@@ -102,7 +102,7 @@ def show(source: Source, scope: Scope, results: Results) -> Finding:
     """The figure."""
     study, stumps = Study(source, scope, "hist-gbdt"), Study(source, scope, "stumps")
     held = _said(study, scope, results)
-    grids = [_grid(study, scope, results, source.measure)]
+    grids = [_compared_grid(study, results), _grid(study, scope, results, source.measure)]
     if source.kind == "binary":
         grids.append(_grid(study, scope, results, "accuracy"))
     grids += [_stumps(stumps, scope, results), held]
@@ -259,24 +259,47 @@ def _said(study: Study, scope: Scope, results: Results) -> Grid:
     )
 
 
-def _headline(study: Study, results: Results) -> Headline:
+COMPARED = (GLOBAL, EXACT[0], CLAMP, BEST, *TOTAL)
+"""The lines of the sentences and of their table."""
+RAW, ON_GRID = "plain, raw", "plain, on the grid"
+
+
+def _compared(study: Study, results: Results) -> dict[str, float]:
+    """Return the scores that sentences state, by label, over the seeds that all lines have."""
     paired = len(study.seeds(BEST))
+    plain = {
+        RAW: statistics.fmean(study.plain(results, False)[:paired]),
+        ON_GRID: statistics.fmean(study.plain(results, True)[:paired]),
+    }
+    return plain | {line.label: study.mean(results, line, AT, first=paired) for line in COMPARED}
+
+
+def _compared_grid(study: Study, results: Results) -> Grid:
+    return Grid(
+        f"{study.source.title}: {study.source.measure} of GBDT at ε = {AT:g} a unit, over the "
+        f"seeds that all lines have ({study.repeated(BEST)})",
+        ("trained on", study.source.measure),
+        tuple(_compared(study, results).items()),
+        note="The sentences of this figure state these scores.",
+    )
+
+
+def _headline(study: Study, results: Results) -> Headline:
+    found = _compared(study, results)
     return Headline(
         f"{study.source.measure} of GBDT, Global-map, ε={AT:g} ({AT * GRID.span:g} end to end)",
         None,
-        study.mean(results, GLOBAL, AT, first=paired),
-        best=study.mean(results, BEST, AT),
-        plain=statistics.fmean(study.plain(results, False)[:paired]),
-        on_grid=statistics.fmean(study.plain(results, True)[:paired]),
+        found[GLOBAL.label],
+        best=found[BEST.label],
+        plain=found[RAW],
+        on_grid=found[ON_GRID],
         better="higher" if study.source.better > 0 else "lower",
     )
 
 
 def _summary(study: Study, results: Results) -> str:
-    paired = len(study.seeds(BEST))
-    shown = (GLOBAL, EXACT[0], CLAMP, BEST, *TOTAL)
-    found = {line: study.mean(results, line, AT, first=paired) for line in shown}
-    raw = statistics.fmean(study.plain(results, False)[:paired])
+    scores = _compared(study, results)
+    raw, found = scores[RAW], {line: scores[line.label] for line in COMPARED}
     left = study.source.better * (raw - found[GLOBAL])
     won = study.source.better * (found[BEST] - found[GLOBAL])
     share = f", {won / left:.0%} of the way to plain" if left > 0 and won > 0 else ""
@@ -290,14 +313,12 @@ def _summary(study: Study, results: Results) -> str:
 
 
 def _short(study: Study, results: Results) -> str:
-    paired, source = len(study.seeds(BEST)), study.source
-    found = [study.mean(results, line, AT, first=paired) for line in (GLOBAL, BEST, *TOTAL)]
-    local = max(found[2:], key=lambda value: source.better * value)
-    raw = statistics.fmean(study.plain(results, False)[:paired])
+    source, found = study.source, _compared(study, results)
+    local = max((found[line.label] for line in TOTAL), key=lambda value: source.better * value)
     return (
         f"{source.title}, {source.measure} at ε = {AT:g} a unit: the paper's Global-map "
-        f"{found[0]:.3g}, ours {found[1]:.3g}, no noise {raw:.3g}; local privacy of the same total "
-        f"{local:.3g}."
+        f"{found[GLOBAL.label]:.3g}, ours {found[BEST.label]:.3g}, no noise {found[RAW]:.3g}; "
+        f"local privacy of the same total {local:.3g}."
     )
 
 

@@ -61,14 +61,21 @@ def page(shown_: Sequence[Shown], scope: Scope, machine: Machine, seconds: float
     """The whole report."""
     body = "\n".join(_section(s, out) for s in shown_)
     return f"""<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>OpBoost: the paper, reproduced</title>
+<html lang="en"><head><meta charset="utf-8"><title>OpBoost: {title(scope)}</title>
 <meta name="viewport" content="width=device-width, initial-scale=1"><style>{STYLE}</style></head>
-<body><header><h1>The paper, reproduced</h1>
+<body><header><h1>{title(scope).capitalize()}</h1>
 <p class="soft">{escape(about(scope, machine, seconds))}</p></header>
 <main>{_summary(shown_)}
 <nav aria-label="Contents">{"".join(_link(s) for s in shown_)}</nav>
 {body}</main></body></html>
 """
+
+
+def title(scope: Scope) -> str:
+    """Return the report's title; it says where other data stand in for the paper's."""
+    if scope.table is not None:
+        return "the paper's methods on your table"
+    return "the paper, reproduced" + (", on stand-in data" if scope.bundled else "")
 
 
 def about(scope: Scope, machine: Machine, seconds: float) -> str:

@@ -14,6 +14,15 @@ function place(target, html) {
   if (focused && $(focused)) $(focused).focus({ preventScroll: true });
 }
 
+// The person's total comes first, and in bold.
+function say(words) {
+  const first = words.startsWith("One person's record") ? words.indexOf(". ") + 1 : 0;
+  if ($("summary").textContent.trim() === words) return;
+  const total = document.createElement("strong");
+  total.textContent = words.slice(0, first);
+  $("summary").replaceChildren(...(first ? [total] : []), words.slice(first));
+}
+
 const GONE = "The server of this page does not answer. Is opboost explore still running?";
 
 async function ask(address, options) {
@@ -27,7 +36,7 @@ async function ask(address, options) {
   return answer.json();
 }
 
-// The explorer's form.
+// The form of either page; data-part says who draws what it shows.
 const form = $("choice");
 let pending = null;
 
@@ -51,16 +60,16 @@ async function redraw() {
   const asked = query();
   let found;
   try {
-    found = await ask(`part?${asked}`, { signal: mine.signal });
+    found = await ask(`${form.dataset.part}?${asked}`, { signal: mine.signal });
   } catch (error) {
     if (error.name !== "AbortError") {
-      $("summary").textContent = error.message;
+      say(error.message);
       $("results").classList.add("stale");
     }
     return;
   }
   showProblems(found.problems);
-  $("summary").textContent = found.summary;
+  say(found.summary);
   $("results").classList.toggle("stale", found.html === null);
   if (found.html !== null) {
     place($("results"), found.html);
@@ -71,12 +80,14 @@ async function redraw() {
 }
 
 function showFitting() {
-  const kind = $("kind").value;
   for (const field of form.querySelectorAll("[data-only]")) {
-    field.hidden = !field.dataset.only.split(" ").includes(kind);
+    field.hidden = !field.dataset.only.split(" ").includes($("kind").value);
   }
-  const level = Math.log10(Number($("epsilon").value));
-  if (Number.isFinite(level)) $("epsilon-slider").value = level;
+  for (const slider of form.querySelectorAll("[data-slider]")) {
+    const typed = Number($(slider.dataset.slider).value);
+    const level = slider.dataset.scale === "linear" ? typed : Math.log10(typed);
+    if (Number.isFinite(level)) slider.value = level;
+  }
 }
 
 function numberRows() {
@@ -100,12 +111,19 @@ function watchForm() {
   for (const element of document.querySelectorAll("[data-js]")) element.hidden = false;
   form.addEventListener("submit", (event) => { event.preventDefault(); redraw(); });
   form.addEventListener("input", (event) => {
-    if (event.target.id === "epsilon-slider") {
-      $("epsilon").value = Number((10 ** event.target.value).toPrecision(2));
+    const { slider, scale } = event.target.dataset;
+    if (slider) {
+      const place = Number(event.target.value);
+      $(slider).value = scale === "linear" ? place : Number((10 ** place).toPrecision(2));
     } else if (event.target.name === "column") numberRows();
     showFitting();
     redraw();
   });
+  if ($("add-column")) watchColumns();
+  showFitting();
+}
+
+function watchColumns() {
   $("add-column").addEventListener("click", () => {
     $("columns").append($("column-row").content.cloneNode(true));
     numberRows();
@@ -118,7 +136,6 @@ function watchForm() {
     $("add-column").focus();
     redraw();
   });
-  showFitting();
 }
 
 document.addEventListener("click", async (event) => {
@@ -167,14 +184,23 @@ async function followRun() {
   try {
     const found = await ask("run/part");
     place(live, found.html);
-    $("phase-said").textContent = found.words;
+    say(found.words);
     if (found.over) return;
   } catch (error) {
-    $("phase-said").textContent = error.message;
+    say(error.message);
   }
   setTimeout(followRun, 1000);
 }
 
+// On a narrow screen the controls fold away, so that the results are seen first.
+function foldControls() {
+  const narrow = matchMedia("(max-width: 959px)");
+  const fold = () => { for (const part of document.querySelectorAll(".controls")) part.open = !narrow.matches; };
+  narrow.addEventListener("change", fold);
+  fold();
+}
+
 if (form) watchForm();
+foldControls();
 if ($("trial")) watchTrial();
 if ($("run")) followRun();

@@ -8,40 +8,51 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+from opboost.budgets.budget import RecordBudget
+from opboost.columns.duplicate_ids import DuplicateIds
 from opboost.columns.private_column import PrivateColumn
 from opboost.columns.row_ids import Spelling
 from opboost.config import Plan
+from opboost.config.plan_limits import check_job_record
 from opboost.config.schema import plan_of
-from opboost.errors import ParameterError, PeerError
+from opboost.errors import DataError, ParameterError, PeerError, refusing
 from opboost.files.stored_release import MANIFEST, StoredRelease
 from opboost.ledger import Ledger
+from opboost.ledger.new_run import repeated_ids
 from opboost.ledger.renewal import over_time
+from opboost.ledger.reservation import abort_open, is_committed
 from opboost.parties.feature.feature_job_folders import FeatureJobFolders
 from opboost.parties.feature.feature_psi import FeaturePsi
 from opboost.parties.feature.make_release import Charged, ReleaseMaker, ShownColumns
 from opboost.parties.feature.outgoing_rows import ChosenRows
 from opboost.parties.feature.party_table import JobProgress, PartyTable
 from opboost.parties.feature.row_identities import RowIdentities
+from opboost.parties.feature.score_release import ScoredTable, accepted
 from opboost.parties.feature.split_answers import SplitAnswers
 from opboost.promises import Joint
 from opboost.protocol.messages import (
     Books,
     ColumnSchema,
+    Hello,
     Rows,
     Schema,
+    ScoreTask,
     SplitQuery,
     SplitValues,
     Units,
+    Weights,
     Welcome,
     check_party,
 )
 from opboost.psi.align_rules import AlignRules
 from opboost.psi.row_keys import Digests, Normalisation
+from opboost.psi.table_keys import refuse_repeats
+from opboost.scores.score_budget import ScoreBudget
 from opboost.storage.framing import framed_array
 
 
@@ -71,6 +82,8 @@ class FeatureParty:
             order), ``"psi"`` (privately, by ``ids``), or the :class:`op.AlignRules` for that.
         normalisation: With ``"given"``: what spellings of an ID may differ in.
         progress: Told how far things are.
+        score: What scores may reveal in predictions, beside the record budget: a level, or an
+            ``op.ScoreBudget``.  None takes what the schema says.
     """
 
     def __init__(
@@ -91,9 +104,13 @@ class FeatureParty:
         align: AlignRules | Literal["psi", "given"] = "given",
         normalisation: Normalisation | None = None,
         progress: JobProgress | None = None,
+        score: float | ScoreBudget | None = None,
     ) -> None:
         self.name = check_party(name)
         self.plan = plan_of(schema)
+        if score is not None:
+            told = score if isinstance(score, ScoreBudget) else ScoreBudget(score)
+            self.plan = replace(self.plan, score=told)
         named = [] if ids is None else [ids] if isinstance(ids, str) else list(ids)
         self._recipient = recipient
         self._progress = progress or (lambda what, done, total: None)
@@ -149,13 +166,63 @@ class FeatureParty:
         """How far a job is here; None where nothing of it is known."""
         return self._jobs.phase(job)
 
+    def hello(self, record: float, job_hash: bytes = bytes(32)) -> Hello:
+        """How this party introduces itself to a job that allows ``record`` per person.
+
+        It refuses if its own plan alone reveals more; 0 is no limit.
+        """
+        check_job_record(self.plan, record or None, self.name)
+        return Hello(self.name, job_hash, self.plan.total if record else 0.0)
+
+    def check_release(self) -> None:
+        """Refuse now, before anybody is called, what a release would be refused for.
+
+        The table is read once: gaps, values that do not fit, IDs that are missing or stand twice.
+        Then the ledger is asked for columns and people whom it refuses.  Where rows are aligned,
+        nobody knows yet whose rows are common: people are refused only if nobody could be released.
+        """
+        with refusing("rows"):
+            self._check_rows()
+        self._maker.rehearse(all_people=self._rules is None)
+
+    def _check_rows(self) -> None:
+        if self._rules is not None:
+            # The digests are kept: the alignment that follows reads no IDs again.
+            self.__dict__["_digests"] = self._identities.digests(
+                self._table, self._progress, self._table.rows
+            )
+            _check_some(len(self._digests))
+            refuse_repeats(self._digests)
+            self._rules.check_own(len(self._digests))
+            return
+        seen = 0
+        with DuplicateIds() as people:
+            for piece, done, total in self._table.pieces():
+                self._table.rows(piece, seen)
+                keys = self._identities.keys(piece, seen)
+                people.add(self._ledger.people(self._identities.people(piece, seen, keys)))
+                seen += len(piece)
+                self._progress("rows checked", done, total)
+            _check_some(seen)
+            if repeats := people.repeats():
+                raise repeated_ids(repeats)
+
+    def _bind(self, job: str, nonce: bytes) -> None:
+        """Tie a job to its configuration; another plan is taken while nothing was released."""
+        if self._jobs.is_replanned(job, nonce) and not is_committed(self._ledger, job):
+            abort_open(self._ledger, job, "the job goes on with another plan")
+            self._jobs.unbind(job)
+        with refusing("declaration"):
+            self._jobs.bind(job, nonce)
+
     def psi_session(self, welcome: Welcome) -> FeaturePsi:
         """The alignment of a job with the label party's rows, from wherever it stands."""
         if self._rules is None:
             raise PeerError("The label party wants to align rows, which are given in this job.")
+        check_job_record(self.plan, welcome.record or None, self.name)
         job, nonce = welcome.job, welcome.nonce
         if self._jobs.is_bound(job):
-            self._jobs.bind(job, nonce)
+            self._bind(job, nonce)
         return FeaturePsi(
             self.folder(job),
             self.name,
@@ -164,7 +231,7 @@ class FeatureParty:
             self._rules,
             self._ledger,
             self._recipient,
-            bind=lambda: self._jobs.bind(job, nonce),
+            bind=lambda: self._bind(job, nonce),
         )
 
     def rows(self, welcome: Welcome) -> Rows:
@@ -178,10 +245,92 @@ class FeatureParty:
     def release(self, welcome: Welcome) -> tuple[Schema, list[Path]]:
         """The schema, and a file for each released column: made once a job, then found again."""
         job = welcome.job
-        self._jobs.bind(job, welcome.nonce)
+        check_job_record(self.plan, welcome.record or None, self.name)
+        self._bind(job, welcome.nonce)
         if not self._jobs.is_released(job):
-            self._maker.make(welcome, self.folder(job), self._chosen(welcome))
+            maker = replace(self._maker, plan=self._weighted_plan(job))
+            maker.make(welcome, self.folder(job), self._chosen(welcome))
         return self.released(job)
+
+    def check_score(self, task: ScoreTask) -> None:
+        """Refuse now the score that :meth:`score_release` would refuse, before rows are aligned."""
+        accepted(self.plan, self._table, self._ledger, task.score_model())
+
+    def score_release(self, welcome: Welcome, task: ScoreTask) -> tuple[Schema, list[Path]]:
+        """The schema and the files of a score, in place of columns.
+
+        Whatever the party does not allow is refused before anything is written.  The release is
+        made once a job; a person who was scored by the same model in this period has the draw of
+        then, whatever the values are now.
+        """
+        if task.job != welcome.job:
+            raise PeerError("A score of another job is asked for.")
+        score = accepted(self.plan, self._table, self._ledger, task.score_model())
+        check_job_record(self.plan, welcome.record or None, self.name)
+        job, budget = welcome.job, self.plan.score
+        assert budget is not None
+        self._jobs.bind(job, welcome.nonce)
+        self._jobs.keep_task(task)
+        if not self._jobs.is_released(job):
+            hidden = tuple(_described(self.name, score.plan, "raw", hidden=False))
+            maker = replace(
+                self._maker,
+                plan=score.plan,
+                table=ScoredTable(self._table, score, self.plan.private, budget.level),
+                shown=ShownColumns(self.name, "raw", "full", hidden),
+                score=score.charge,
+            )
+            maker.make(welcome, self.folder(job), self._chosen(welcome))
+        return self.released(job)
+
+    @property
+    def has_pilot(self) -> bool:
+        """Whether some people release first, so that the label party weighs the columns."""
+        budget = self.plan.budget
+        waits = isinstance(budget, RecordBudget) and budget.awaits_weights
+        return waits and self._table.stored is None
+
+    def pilot_release(self, welcome: Welcome) -> tuple[Schema, list[Path]] | None:
+        """The release of the pilot, with gaps for everybody else.
+
+        It is made once a job and then found again; None where the budget has no pilot, or the job
+        is past it.
+        """
+        job = welcome.job
+        if not self.has_pilot or self._jobs.is_released(job) or self._jobs.weights(job):
+            return None
+        self._bind(job, welcome.nonce)
+        if (known := self._jobs.piloted(job)) is not None:
+            return known
+        budget, chosen = self.plan.budget, self._chosen(welcome)
+        assert isinstance(budget, RecordBudget)
+        budget.check_pilot_rows(self.rows(welcome).rows if chosen is None else len(chosen.rows))
+        self._maker.make(welcome, self._jobs.pilot(job), chosen, budget.pilot)
+        return self._jobs.piloted(job)
+
+    def take_weights(self, weights: Weights) -> None:
+        """Keep how often the label party wants each column: everybody else chooses by that."""
+        if self._jobs.piloted(weights.job) is None:
+            raise PeerError("Weights of columns came before any pilot.")
+        if weights.columns and len(weights.columns) != len(self.plan.private):
+            raise PeerError(
+                f"{len(weights.columns)} weights came for {len(self.plan.private)} columns."
+            )
+        self._jobs.keep_weights(weights)
+
+    def _weighted_plan(self, job: str) -> Plan:
+        """The plan by which people choose columns in a job: evenly where nothing was told.
+
+        A job without a pilot, such as a prediction, takes the weights of the last one that had it.
+        """
+        if not self.has_pilot:
+            return self.plan
+        told = self._jobs.weights(job) or self._jobs.last_weights()
+        if told is None or not told.columns:
+            return self.plan
+        names = [c.name for c in self.plan.private]
+        weights = {n: 0.5**halvings for n, halvings in zip(names, told.columns, strict=True)}
+        return self.plan.weighted(weights, "The label party's answer to the pilot")
 
     def released(self, job: str) -> tuple[Schema, list[Path]]:
         """The release that was made for a job."""
@@ -209,6 +358,11 @@ class FeatureParty:
     def _digests(self) -> Digests:
         """The digest of each row's key; the drawing sees to it that they are still the table's."""
         return self._identities.digests(self._table, self._progress)
+
+
+def _check_some(rows: int) -> None:
+    if not rows:
+        raise DataError("The table has no rows")
 
 
 def _described(party: str, plan: Plan, units: Units, *, hidden: bool) -> Iterator[ColumnSchema]:

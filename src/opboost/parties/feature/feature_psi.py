@@ -154,7 +154,7 @@ class FeaturePsi:
         """Keep which rows are common, and lock what is sent: only who knows those rows can open it.
 
         This is for parties that exchange files, and saves them two: the label party proves that it
-        knows the rows by what it can read, and with its next bundle (:meth:`check_opened`).
+        knows the rows by what it can read, and with its next bundle (:meth:`opened`).
         """
         self._check_same(aligned)
         if not self._lock_file.exists():
@@ -166,9 +166,11 @@ class FeaturePsi:
             self._keep(aligned, self._told(aligned))
         return self._locked()
 
-    def check_opened(self, proof: Proof) -> None:
-        """Refuse a label party that cannot have opened what was locked."""
-        self._check_proof(self._locked().agreed.label, proof)
+    def opened(self, proof: Proof) -> Lock:
+        """Return the lock again; refuse a label party that cannot have opened what was locked."""
+        locked = self._locked()
+        self._check_proof(locked.agreed.label, proof)
+        return locked
 
     def _locked(self) -> Lock:
         if not self._lock_file.exists():

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import hmac
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 
 from opboost.config import Plan
-from opboost.errors import DataError
+from opboost.errors import DataError, refusing
 from opboost.ledger import Drawing, Ledger
+from opboost.ledger.pilot import in_pilot
+from opboost.ledger.score_charge import ScoreCharge
 from opboost.parties.feature.outgoing_columns import OutgoingColumns
-from opboost.parties.feature.outgoing_rows import ChosenRows
+from opboost.parties.feature.outgoing_rows import ChosenRows, released_of
 from opboost.parties.feature.party_table import JobProgress, PartyTable
 from opboost.parties.feature.row_identities import RowIdentities
 from opboost.protocol.messages import Books, ColumnSchema, Schema, Units, Welcome, encode
@@ -50,13 +54,22 @@ class ReleaseMaker:
     shown: ShownColumns
     charged: Charged
     progress: JobProgress
+    score: ScoreCharge | None = None
+    """What a score is charged to, where the release is one."""
 
-    def make(self, welcome: Welcome, folder: Path, chosen: ChosenRows | None) -> None:
-        """Write the release of a job into its folder, of the chosen rows or of all; schema last."""
+    def make(
+        self, welcome: Welcome, folder: Path, chosen: ChosenRows | None, pilot: float | None = None
+    ) -> None:
+        """Write the release of a job into its folder, of the chosen rows or of all; schema last.
+
+        ``pilot`` is the share of people who release first: of the others nothing is drawn, and
+        all their cells are gaps.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
         for left in folder.glob("[0-9]*"):  # of a run that was cut short
             left.unlink()
         outgoing = OutgoingColumns(folder)
-        ids = self._draw(welcome, outgoing, chosen)
+        ids = self._draw(welcome, outgoing, chosen, pilot)
         self._code(outgoing, chosen)
         budget = self.plan.budget
         schema = Schema(
@@ -72,10 +85,15 @@ class ReleaseMaker:
         atomic_files.write(folder / "schema", encode(schema))
 
     def _draw(
-        self, welcome: Welcome, outgoing: OutgoingColumns, chosen: ChosenRows | None
+        self,
+        welcome: Welcome,
+        outgoing: OutgoingColumns,
+        chosen: ChosenRows | None,
+        pilot: float | None,
     ) -> bytes:
         """Draw the rows into ``spool``; returns the digest of their IDs under the job's nonce."""
         digest = hmac.new(welcome.nonce, digestmod="sha256")
+        self._check_people(welcome.job, chosen)
         seen = 0
         with self._drawing(welcome.job) as drawing:
             for piece, done, total in self.table.pieces():
@@ -88,13 +106,51 @@ class ReleaseMaker:
                     here = chosen.among(seen, self.identities.matched(piece, seen, keys))
                     rows, people = rows.where(here), people.filter(pa.array(here))
                 seen += len(piece)
-                if len(people):
+                if len(people) and pilot is None:
                     outgoing.add(rows.released(drawing, people))
+                elif len(people):
+                    first = in_pilot(self.ledger, self.ledger.people(people), pilot or 0.0)
+                    outgoing.add(released_of(first, rows, drawing, people))
                 self.progress("desensitised", done, total)
             self.progress("desensitised", 1, 1)
             if not outgoing.rows:
                 raise DataError("The table has no rows")
         return digest.digest() if chosen is None else chosen.ids(welcome.nonce)
+
+    def rehearse(self, *, all_people: bool) -> None:
+        """Refuse what the ledger would refuse of a release to come; nothing is drawn or written.
+
+        Unless ``all_people`` of the table will be released, it refuses only if nobody could be.
+        """
+        drawing = self._drawing("rehearsal")
+        drawing.rehearse(partial(self._refusable, drawing, None), all_people=all_people)
+
+    def _check_people(self, job: str, chosen: ChosenRows | None) -> None:
+        """Refuse people whom the ledger refuses before anything is drawn, or reserved for them."""
+        drawing = self._drawing(job)
+        with refusing("cap"):
+            drawing.check(self._refusable(drawing, chosen))
+
+    def _refusable(
+        self, drawing: Drawing, chosen: ChosenRows | None
+    ) -> Iterable[tuple[pa.LargeBinaryArray, None]]:
+        """The people whom the ledger may refuse; none where it cannot refuse anybody."""
+        if self.table.stored is not None or not drawing.can_refuse_people():
+            return ()
+        return self._people(chosen)
+
+    def _people(self, chosen: ChosenRows | None) -> Iterator[tuple[pa.LargeBinaryArray, None]]:
+        """The people whose rows are released, in pieces."""
+        seen = 0
+        for piece, _, _ in self.table.pieces():
+            keys = self.identities.keys(piece, seen)
+            people = self.identities.people(piece, seen, keys)
+            if chosen is not None:
+                here = chosen.among(seen, self.identities.matched(piece, seen, keys))
+                people = people.filter(pa.array(here))
+            seen += len(piece)
+            if len(people):
+                yield people, None
 
     def _drawing(self, job: str) -> Drawing:
         return Drawing(
@@ -106,6 +162,7 @@ class ReleaseMaker:
             budget=self.plan.budget,
             new_attributes=self.charged.new_attributes,
             people=self.charged.people,
+            score=self.score,
         )
 
     def _code(self, outgoing: OutgoingColumns, chosen: ChosenRows | None) -> None:

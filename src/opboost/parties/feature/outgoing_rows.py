@@ -52,6 +52,20 @@ class StoredRows:
         return [hidden(c, gone) for c in self.columns] if gone.any() else list(self.columns)
 
 
+def released_of(
+    first: BoolArray, rows: RawRows | StoredRows, drawing: Drawing, people: pa.LargeBinaryArray
+) -> list[OutColumn]:
+    """The release of some rows, with gaps in all others: nothing is drawn of these."""
+    out = []
+    for column in rows.where(first).released(drawing, people.filter(pa.array(first))):
+        missing, values = ~first, np.zeros(len(first), dtype=column.values.dtype)
+        values[first] = column.values
+        if column.missing is not None:
+            missing[first] = column.missing
+        out.append(OutColumn(column.name, values, missing))
+    return out
+
+
 def without_forgotten(digests: Digests, ledger: Ledger, people: pa.LargeBinaryArray) -> Digests:
     """The digests of rows' keys, in which forgotten people have one that nobody else can have.
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from opboost.columns.dataframes import column_names
 from opboost.config import Plan
+from opboost.config.csv_format import PLAIN_CSV
 from opboost.errors import ColumnError
 from opboost.files.read_tables import column_names as file_columns
 from opboost.files.read_tables import csv_types, pieces, table_files
@@ -41,6 +42,7 @@ class PartyTable:
         files = table_files(self._table)
         total, before = sum(f.stat().st_size for f in files), 0
         width = sum(len(c.release_names()) for c in self._plan.private) + len(self._ids)
+        form = self._plan.data if self.stored is None else PLAIN_CSV
         for file in files:
             used = 0
 
@@ -48,7 +50,7 @@ class PartyTable:
                 nonlocal used
                 used = count
 
-            for piece in pieces(file, csv_types(self._plan.private), note, width):
+            for piece in pieces(file, csv_types(self._plan.private), note, width, form=form):
                 yield piece, before + used, total
             before += file.stat().st_size
 
@@ -60,8 +62,9 @@ class PartyTable:
 
     def _check_names(self) -> None:
         files = isinstance(self._table, Path)
+        form = self._plan.data if self.stored is None else PLAIN_CSV
         tables: list[list[Hashable]] = (
-            [list(file_columns(f)) for f in table_files(self._table)]
+            [list(file_columns(f, form)) for f in table_files(self._table)]
             if files
             else [column_names(self._table)]
         )

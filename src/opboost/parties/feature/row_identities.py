@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -55,10 +55,16 @@ class RowIdentities:
             return found
         return without_forgotten(found, self._ledger, self.people(piece, first, keys))
 
-    def digests(self, table: PartyTable, progress: JobProgress) -> Digests:
-        """The digests by which all rows of a table are matched."""
+    def digests(
+        self,
+        table: PartyTable,
+        progress: JobProgress,
+        look: Callable[[Any, int], object] = lambda piece, first: None,
+    ) -> Digests:
+        """The digests by which all rows of a table are matched; ``look`` is shown every piece."""
         found, seen = [], 0
         for piece, done, total in table.pieces():
+            look(piece, seen)
             found.append(self.matched(piece, seen, self.keys(piece, seen)))
             seen += len(piece)
             progress("IDs read", done, total)

@@ -8,51 +8,76 @@ from __future__ import annotations
 import hashlib
 import secrets
 import shutil
+import sys
 import tempfile
-from collections.abc import Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from copy import copy
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from opboost._typing import BoolArray, IntArray
-from opboost.boosting.booster import Booster, Replace, Trained
-from opboost.columns.codebook import distinct
-from opboost.columns.dataframes import column_names, rows_of
-from opboost.config.sections import Memory, unfit_for
+from opboost.boosting.booster import Booster, check_by_party
+from opboost.boosting.label_rules import check_label
+from opboost.budgets.budget import checked_total
+from opboost.columns.codebook import CodedColumn, distinct
+from opboost.columns.dataframes import rows_of
+from opboost.config.plan_limits import check_record
+from opboost.config.sections import DEFAULT_HELD_OUT, Memory, unfit_for
 from opboost.errors import DataError, ParameterError, PeerError, PrivacyError
 from opboost.estimators import OpBoostClassifier, OpBoostRegressor
 from opboost.estimators.boosted import kind_for
-from opboost.estimators.learner import Books
+from opboost.estimators.boosted_base import fitted_to_parties
 from opboost.parties.alignment import PsiPeer, common_to_all, kept_secret
-from opboost.parties.channel import Channel
-from opboost.parties.label.model_in_codes import first_books, trained_once
+from opboost.parties.channel import Channel, Weigh, check_channels
+from opboost.parties.label.model_in_codes import digest_of, first_books, trained_once
+from opboost.parties.label.pilot_answer import pilot_answer
 from opboost.parties.label.predictions import Predicted, check_own, of_model
 from opboost.parties.label.received_release import (
     ReceivedRelease,
     named_apart,
-    of_rows,
+    origins,
     own_names,
     promise,
     seed,
-    sent,
     sent_by_all,
     stored_by_all,
 )
-from opboost.parties.label.split_query import SplitQuestion
-from opboost.parties.message_checks import check_private, check_schema
+from opboost.parties.label.score_once import scored_once
+from opboost.parties.label.score_query import (
+    check_score_schema,
+    check_scores,
+    score_task,
+    scores_of,
+    with_scores,
+)
+from opboost.parties.label.split_query import Ask, ask_nothing, split_values
+from opboost.parties.label.training_rehearsal import rehearse_training
+from opboost.parties.message_checks import check_private, check_schema, check_total
 from opboost.parties.row_proof import RowProof
-from opboost.protocol.messages import Welcome, job_number
-from opboost.protocol.stored_columns import StoredColumn
+from opboost.protocol.column_streams import ColumnHead
+from opboost.protocol.messages import Schema, Weights, Welcome, job_number
 from opboost.psi.align_rules import AlignRules
 from opboost.psi.common_rows import Common
 from opboost.psi.row_keys import Digests, Normalisation, row_keys
 from opboost.psi.table_keys import Keys, refuse_repeats
 from opboost.storage import atomic_files
+from opboost.training.continued_model import check_same_labels
 from opboost.training.denoised_rows import Choice
-from opboost.training.feature_matrix import Released, own_columns
+from opboost.training.feature_matrix import Books, OwnTable
+from opboost.training.held_out_rows import Split, split_rows
+from opboost.training.held_out_score import checked_share
+from opboost.training.released_columns import ReleasedColumn
+from opboost.training.released_columns import rows_of as release_rows
+from opboost.training.score_by_party import SMALLEST_LEAF, score_parts
+from opboost.training.score_training import Recipe, Scored, score_stored, score_training
+from opboost.training.targets import Target, as_numbers
+from opboost.training.train_model import HeldOut, PreparedRows, prepare_rows, prepare_stored_rows
+from opboost.training.trained_model import TrainedModel
+from opboost.training.training_settings import Structure, TrainingSettings
 
 Estimator = OpBoostClassifier | OpBoostRegressor
 
@@ -71,9 +96,33 @@ class LabelParty:
             them in their order.  Keys of a table that is not in memory are ``Keys``.
         align: As for ``op.FeatureParty``.  With ``"psi"`` the model is trained on the rows that all
             parties have.
-        ask: ``"if-needed"`` sends no split query where a release already tells everything.
-        memory: ``"external"`` leaves what came on disk and trains XGBoost from there, a block at a
-            time, on rows as they came: ``denoise="auto"`` does not denoise then.
+        ask: Which values a split query asks for: ``"used"``, those behind the model's cuts, which
+            reveals something about the labels; ``"all"``, every value of every column, which
+            reveals nothing about them; ``"if-needed"``, as ``"used"``, and no query where a release
+            already tells everything.  ``"auto"`` is ``"all"`` for a party whose release tells its
+            values and has at most 256 per column, and else ``"used"``.
+        memory: ``"external"`` leaves what came on disk, denoises it there and trains XGBoost from
+            there, a block at a time.
+        record: The most that all feature parties together may reveal about one person; they are
+            refused before anything is drawn if their plans add up to more.
+        share_weights: Whether a party whose pilot releases first is told weights of its columns,
+            which reveal something about the labels.  Without them its people choose evenly.
+        weights_epsilon: The level of randomised response on each label before columns are weighed;
+            None for none.
+        held_out: The share of rows on which a second model, trained without them, is scored
+            (``model.held_out_score_``); 0 switches the score off.  The model that is returned
+            learns from all rows.
+        early_stopping_rounds: Training ends when so many rounds have not made the model better on a
+            share of the rows (``held_out``, or a fifth), which it does not learn from; None for all
+            rounds and all rows.
+        continue_from: A model of the same parties, columns and declarations, to which trees are
+            added on these rows.  A person who is in both trainings is charged for both.
+        structure: ``"by-party"`` keeps each tree to the columns of one party, so that the score is
+            a sum over parties.
+        share_trees: Whether predictions may show a feature party its own trees, so that it releases
+            a score in place of columns.  Splits and leaf values say more about labels than a split
+            query.
+        smallest_leaf: How many people a leaf has, at least, that a feature party is shown.
 
     ``train`` returns an ordinary fitted estimator: it predicts, explains itself and is saved like
     one that was trained on one machine.  ``predict`` uses it for rows of which others hold a part.
@@ -90,13 +139,42 @@ class LabelParty:
         random_state: Any = None,
         task: Literal["auto", "classify", "regress"] = "auto",
         ids: Sequence[Any] | Keys | None = None,
-        ask: Literal["always", "if-needed"] = "always",
+        ask: Ask = "auto",
         align: AlignRules | Literal["psi", "given"] = "given",
         memory: Memory = "internal",
+        record: float | None = None,
+        share_weights: bool = True,
+        weights_epsilon: float | None = None,
+        held_out: float = DEFAULT_HELD_OUT,
+        early_stopping_rounds: int | None = None,
+        continue_from: Estimator | None = None,
+        structure: Structure = "free",
+        share_trees: bool = False,
+        smallest_leaf: int = SMALLEST_LEAF,
     ) -> None:
-        if problem := unfit_for(memory, booster, denoise):
+        self._held_out = checked_share(held_out)
+        self._early_stopping = _checked_rounds(early_stopping_rounds, memory)
+        if type(smallest_leaf) is not int or smallest_leaf < 1:
+            raise ParameterError(
+                f"smallest_leaf is a whole number of people from 1; got {smallest_leaf!r}."
+            )
+        self._share_trees, self._smallest_leaf = share_trees, smallest_leaf
+        if structure not in ("free", "by-party"):
+            raise ParameterError(f"structure is 'free' or 'by-party'; got {structure!r}.")
+        if structure == "by-party":
+            check_by_party(booster)
+        self._structure: Structure = structure
+        if weights_epsilon is not None and not 0 < weights_epsilon < float("inf"):
+            raise ParameterError(
+                f"weights_epsilon must be a positive, finite number; got {weights_epsilon!r}."
+            )
+        if ask not in get_args(Ask):
+            known = ", ".join(map(repr, get_args(Ask)))
+            raise ParameterError(f"ask must be one of {known}; got {ask!r}.")
+        self._share_weights, self._weights_epsilon = share_weights, weights_epsilon
+        if problem := unfit_for(memory, booster):
             raise ParameterError(f"{problem}.")
-        self._memory = memory
+        self._memory, self._record = memory, 0.0 if record is None else checked_total(record)
         self._own, self._y = features, None if y is None else np.asarray(y)
         sized = next((part for part in (self._y, features, ids) if part is not None), None)
         if sized is None:
@@ -106,18 +184,34 @@ class LabelParty:
                 f"The label has {len(sized):,} rows, the label party's features {len(features):,}."
             )
         if features is not None and y is not None:  # refused before anybody releases anything
-            own_columns(features, column_names(features))
+            OwnTable.of(features)
         self._count = len(sized)
         self._places: IntArray | None = None  # all rows, in the order of the table
         self._rules, self._ask = AlignRules.of(align), ask
         self._ids = self._keys(ids)
         self._kind = None if self._y is None else kind_for(self._y, task)
-        self._settings = {
+        if self._kind is OpBoostRegressor:
+            check_label(booster_params, as_numbers(self._y))
+        self._earlier = continue_from
+        if continue_from is not None:
+            if memory == "external":
+                raise ParameterError("A model is continued in memory: leave memory='external' out.")
+            if self._kind is not None:
+                target = self._target(self._y)
+                check_same_labels(continue_from.trained_model_, target.labels, target.task)
+        self._settings: dict[str, Any] = {
             "booster": booster,
             "booster_params": booster_params,
             "denoise": denoise,
             "random_state": random_state,
         }
+
+    def check_training(self) -> None:
+        """Refuse now, before anybody releases, a label or a booster that cannot be trained."""
+        if self._kind is None:
+            raise ParameterError("There is no label to learn. Give y=..., or use predict.")
+        booster, params = self._settings["booster"], self._settings["booster_params"]
+        rehearse_training(booster, params, self._target(self._y))
 
     def train(
         self,
@@ -131,17 +225,19 @@ class LabelParty:
         ``state`` is a folder in which a model in codes waits for its split values, so that a
         restart asks the same question again.
         """
-        _check_channels(channels)
+        check_channels(channels)
         if self._kind is None:
             raise ParameterError("There is no label to learn. Give y=..., or use predict.")
-        welcome = welcome or _new_job()
+        welcome = self._welcome(welcome)
         if self._rules is not None:
             return self.align(channels, welcome, state).train(
                 channels, welcome=welcome, state=state
             )
-        offers = [self._offer(channel, welcome) for channel in channels]
-        names = [] if self._own is None else column_names(self._own)
-        offers = named_apart(offers, own_names(own_columns(self._own, names)))
+        self._check_record(channels, welcome)
+        offers = [
+            self._offer(channel, welcome, self.weigher(channel, welcome)) for channel in channels
+        ]
+        offers = named_apart(offers, own_names(OwnTable.of(self._own).columns))
         with self._aside(state) as disk:
             return self._trained(channels, offers, state, disk)
 
@@ -152,41 +248,127 @@ class LabelParty:
         state: Path | None,
         disk: Path | None,
     ) -> Estimator:
-        """Train on what came: in memory, or unpacked onto the disk."""
+        """Receive, prepare the rows, fit, ask for values, and put them in the place of cuts."""
         assert self._kind is not None
-        released: dict[Hashable, Sequence[Released]] = {}
-        stored: dict[Hashable, Sequence[StoredColumn]] = {}
-        for offer in offers:
-            if disk is None:
-                released |= offer.received()
-            else:
-                stored |= offer.stored(disk)
+        release = [c for o in offers for c in o.received()] if disk is None else []
+        stored = {} if disk is None else {n: c for o in offers for n, c in o.stored(disk).items()}
         y, own = self._y, self._own
-        there = sent_by_all(offers, released) if disk is None else stored_by_all(offers, stored)
+        there = sent_by_all(offers, release) if disk is None else stored_by_all(offers, stored)
         if there is not None:
             own, y = _where(own, there), _where(y, there)
-            released = of_rows(released, there)
+            release = release_rows(release, there)
             stored = {name: [c.where(there) for c in columns] for name, columns in stored.items()}
-        private = tuple(c for offer in offers for c in offer.private)
-        settings = dict(self._settings)
-        if settings["random_state"] is None:  # the same codes, the same model
-            settings["random_state"] = seed(offers)
-        estimator = self._kind({c.name: c.mechanism for c in private}, **settings)
-        folder = self._folder(state)
-        estimator.fit_released(
-            y,
-            own,
-            private,
-            released,
-            promise(offers),
-            stored=None if disk is None else stored,
-            sent=sent(offers),
-            train=lambda booster, problem: trained_once(booster, problem, folder),
-            values=lambda trained, books: self._values(offers, trained, first_books(books, folder)),
+        params = dict(self._settings)
+        if params["random_state"] is None:  # the same codes, the same model
+            params["random_state"] = seed(offers)
+        earlier = None if self._earlier is None else self._earlier.trained_model_
+        settings = TrainingSettings.of(
+            **params,
+            name=self._kind.__name__,
+            continue_from=earlier,
+            structure=self._structure,
+            early_stopping=self._early_stopping,
         )
+        owners = [o.channel.party for o in offers for _ in o.private]
+        target, watched = self._target(y), None
+        if self._early_stopping is not None:
+            rows = self._watching(target, release, settings.seed)
+            held = release_rows(release, rows.held)
+            watched = HeldOut(held, _where(own, rows.held), target.y[rows.held])
+            release, own = release_rows(release, rows.seen), _where(own, rows.seen)
+            target = target.where(rows.seen)
+        private = tuple(c for offer in offers for c in offer.private)
+        if disk is None:
+            prepared = prepare_rows(list(release), OwnTable.of(own), target, settings, owners)
+            if watched is not None:
+                prepared = prepared.with_held_out(watched)
+        else:
+            sent = {c.name: offer.sent for offer in offers for c in offer.private}
+            prepared = prepare_stored_rows(
+                private, stored, sent, OwnTable.of(own), target, settings, owners
+            )
+        folder = self._folder(state)
+        trained = trained_once(settings.booster, prepared.problem, folder)
+        books = first_books(prepared.books, folder)
+        if earlier is None:
+            values = split_values(offers, trained, books, self._ask)
+        else:
+            ask_nothing(offers)
+            values = {}
+        model = prepared.finished(trained, values)
+        model = self._with_scores(model, prepared, books)
         for channel in channels:
             channel.close()
-        return estimator
+        promised = promise(offers)
+        if self._held_out:
+
+            def scored() -> Scored:
+                table, share = OwnTable.of(own), self._held_out
+                if disk is not None:
+                    names = [o.channel.party for o in offers]
+                    return score_stored(
+                        prepared.problem,
+                        table,
+                        target,
+                        settings,
+                        share,
+                        names,
+                        denoised=bool(model.denoised),
+                    )
+                parties = {o.channel.party: [c.name for c in o.private] for o in offers}
+                recipe = Recipe.of(model)
+                return score_training(
+                    release,
+                    table,
+                    target,
+                    settings,
+                    recipe,
+                    share,
+                    parties=parties,
+                    watched=watched,
+                )
+
+            score = scored_once(scored, self._held_out, folder)
+            model = replace(model, score=score)
+            if state is None:  # the verbs of a job print it
+                print(score.line(total=promised.total), file=sys.stderr)
+        estimator = self._kind({c.name: c.mechanism for c in private}, **params)
+        made = fitted_to_parties(estimator, model, promised, origins(offers))
+        if self._earlier is not None:
+            made.desensitizer_.account.add_earlier(self._earlier.desensitizer_.account.counted())
+        return made
+
+    def _watching(
+        self, target: Target, release: Sequence[ReleasedColumn], seed: int | None
+    ) -> Split:
+        """Which rows watch the training, and which it learns from."""
+        if any(c.withheld for c in release):
+            raise ParameterError(
+                "early_stopping needs the values of released codes, and a party withholds them "
+                "(codebook = 'cuts'). Leave early_stopping out, or let it send codebook = 'full'."
+            )
+        split = split_rows(target, self._held_out or DEFAULT_HELD_OUT, seed or 0)
+        if split.unscored:
+            raise DataError(
+                f"No rows can watch the training: {split.unscored}",
+                hint="Leave early_stopping out.",
+            )
+        return split
+
+    def _with_scores(
+        self, model: TrainedModel, prepared: PreparedRows, books: Books
+    ) -> TrainedModel:
+        """The model with what parties are asked for where their scores are predicted from."""
+        known = all(book is not None for book in books.values())
+        if not model.layout.parties or not known or self._earlier is not None:
+            return model
+        draws, problem = prepared.rows.draws, prepared.problem
+        with suppress(ParameterError):  # an objective of another kind
+            parts = score_parts(
+                model.layout, model.trained, problem, books, draws, self._smallest_leaf
+            )
+            return replace(model, scores=parts)
+        return model
 
     def predict(
         self,
@@ -195,11 +377,14 @@ class LabelParty:
         *,
         welcome: Welcome | None = None,
         state: Path | None = None,
+        release: Literal["columns", "score"] = "columns",
     ) -> Predicted:
         """Receive every party's release of these rows, and predict those that all parties have.
 
         The parties release what the model was trained on, under the same declarations; then the
         prediction is the one that ``model.predict(desensitize=True)`` makes of the same noise.
+        With ``release="score"`` each party releases its part of the score instead, once for each
+        person; the model was trained with ``structure="by-party"``.
 
         >>> import numpy as np, pandas as pd, opboost as op
         >>> rng = np.random.default_rng(0)
@@ -220,24 +405,61 @@ class LabelParty:
         >>> bool(np.mean(found.prediction == (table["basket"] > 250)[450:600]) > 0.75)
         True
         """
-        _check_channels(channels)
-        welcome = welcome or _new_job()
+        check_channels(channels)
+        welcome = self._welcome(welcome)
         check_own(model, self._own)
+        if release == "score":
+            check_scores(model, [channel.party for channel in channels], self._share_trees)
+        elif release != "columns":
+            raise ParameterError(f"release is 'columns' or 'score'; got {release!r}.")
         if self._rules is not None:
-            return self.align(channels, welcome, state).predict(model, channels, welcome=welcome)
+            aligned = self.align(channels, welcome, state)
+            return aligned.predict(model, channels, welcome=welcome, release=release)
+        self._check_record(channels, welcome)
+        if release == "score":
+            return self._predict_by_score(model, channels, welcome)
         offers = [self._offer(channel, welcome) for channel in channels]
         offers = named_apart(offers, own_names(model.own_columns_))
         try:
-            released = of_model(model, offers)
+            columns = of_model(model, offers)
         except PeerError:
             for channel in channels:
                 channel.refuse("What came is not what the model was trained on.")
             raise
         places = np.arange(self._count) if self._places is None else self._places
-        own, there = self._own, sent_by_all(offers, released)
+        own, there = self._own, sent_by_all(offers, columns)
         if there is not None:
-            released, own, places = of_rows(released, there), _where(own, there), places[there]
-        found = Predicted.of(model, own, released, places, promise(offers))
+            columns, own, places = release_rows(columns, there), _where(own, there), places[there]
+        found = Predicted.of(model, own, columns, places, promise(offers))
+        for channel in channels:
+            channel.close()
+        return found
+
+    def _predict_by_score(
+        self, model: Estimator, channels: Sequence[Channel], welcome: Welcome
+    ) -> Predicted:
+        """Ask every party for its part of the score, and add up what came."""
+        for channel in channels:
+            channel.want_score(score_task(model, channel.party, welcome.job))
+        offers = []
+        for channel in channels:
+            schema = channel.open_score(welcome)
+            self._check(schema, channel, welcome)
+            try:
+                check_score_schema(model, schema)
+            except PeerError:
+                channel.refuse("What came is not the score that was asked for.")
+                raise
+            offers.append(ReceivedRelease(channel, schema, scores_of(schema)))
+        columns = [c for offer in offers for c in offer.received()]
+        there = sent_by_all(offers, columns)
+        places = np.arange(self._count) if self._places is None else self._places
+        own = self._own
+        if there is not None:
+            columns, own, places = release_rows(columns, there), _where(own, there), places[there]
+        parties = [offer.channel.party for offer in offers]
+        answers = dict(zip(parties, columns, strict=True))
+        found = Predicted.of_scores(model, own, answers, places, with_scores(model, answers))
         for channel in channels:
             channel.close()
         return found
@@ -279,6 +501,7 @@ class LabelParty:
             sides.append(PsiPeer(welcome.job, "label", secret, digests, self._rules))
         for channel, side in zip(channels, sides, strict=True):
             channel.offer(welcome, side)
+        self._check_record(channels, welcome)
         matches = [channel.met(side) for channel, side in zip(channels, sides, strict=True)]
         rows = Common.of(digests, common_to_all(matches)).rows(digests)
         try:
@@ -300,6 +523,19 @@ class LabelParty:
             proof = RowProof.of(secret, ids)
             channel.tell(match.told(welcome.job, rows, proof.share), proof)
         return rows
+
+    def _welcome(self, welcome: Welcome | None) -> Welcome:
+        """The job's first message, with the limit on what is revealed about one person."""
+        return replace(welcome or _new_job(), record=self._record)
+
+    def _check_record(self, channels: Sequence[Channel], welcome: Welcome) -> None:
+        """Refuse parties whose plans add up to more than the job allows, before anything is drawn.
+
+        Where rows are aligned, no party knows them yet.
+        """
+        if self._record:
+            totals = {channel.party: channel.introduced(welcome) for channel in channels}
+            check_record(totals, self._record)
 
     def _restricted(self, rows: IntArray, digests: Digests) -> LabelParty:
         """The same party with some of its rows, in the order given."""
@@ -340,57 +576,64 @@ class LabelParty:
         """Where the model in codes is kept: other settings, another model."""
         if state is None:
             return None
-        settings = repr([*sorted(self._settings.items(), key=lambda i: i[0]), self._memory])
+        given: list[Any] = [*sorted(self._settings.items(), key=lambda i: i[0]), self._memory]
+        if self._earlier is not None:
+            given.append(digest_of(self._earlier.trained_))
+        settings = repr(given)
+        if self._structure != "free":
+            settings += self._structure
+        if self._early_stopping is not None:
+            settings += f"{self._early_stopping} {self._held_out}"
         return state / f"trained-{hashlib.sha256(settings.encode()).hexdigest()[:8]}"
 
-    def _offer(self, channel: Channel, welcome: Welcome) -> ReceivedRelease:
-        schema = channel.open(welcome)
+    def _offer(
+        self, channel: Channel, welcome: Welcome, weigh: Weigh | None = None
+    ) -> ReceivedRelease:
+        schema = channel.open(welcome, weigh)
         check_private(schema.private())
-        digest = self._ids.digest(welcome.nonce)
-        check_schema(schema, channel.party, welcome.job, self._count, digest)
+        self._check(schema, channel, welcome)
         return ReceivedRelease(channel, schema, schema.private())
 
-    def _values(
-        self, offers: list[ReceivedRelease], trained: Trained, books: Books
-    ) -> dict[int, Replace]:
-        """Ask every party for the values behind the cuts of its columns."""
-        questions, feature = [], 0
-        for offer in offers:
-            question = SplitQuestion.of(offer, trained, books, feature)
-            feature += question.width
-            needed = any(books[f] is None for f in question.numbers)
-            if self._ask == "always" or needed:
-                offer.channel.ask(question.query(offer.schema.job))
-                questions.append(question)
-        found: dict[int, Replace] = {
-            f: b.last_of if trained.left_up_to else b.value_of
-            for f, b in books.items()
-            if b is not None
-        }
-        for question in questions:
-            found |= question.answered()
-        return found
+    def _check(self, schema: Schema, channel: Channel, welcome: Welcome) -> None:
+        digest = self._ids.digest(welcome.nonce)
+        check_schema(schema, channel.party, welcome.job, self._count, digest)
+        if self._record:
+            check_total(schema, channel.introduced(welcome))
+
+    def weigher(self, channel: Channel, welcome: Welcome) -> Weigh:
+        """Return the function that answers a party's pilot; rows must be given or aligned."""
+
+        def weigh(schema: Schema, columns: Iterator[tuple[ColumnHead, CodedColumn]]) -> Weights:
+            self._check(schema, channel, welcome)
+            if not self._share_weights:
+                return Weights(welcome.job, ())
+            return pilot_answer(schema, columns, self._target(self._y), self._weights_epsilon)
+
+        return weigh
+
+    def _target(self, y: Any) -> Target:
+        numbers = self._kind is OpBoostRegressor
+        return Target.of_numbers(y) if numbers else Target.of_classes(y)
 
 
-def _where(table: Any, rows: BoolArray) -> Any:
+def _where(table: Any, rows: BoolArray | IntArray) -> Any:
     """Some rows of a table, if there is one."""
-    return None if table is None else rows_of(table, np.flatnonzero(rows))
+    places = np.arange(len(rows))[rows] if rows.dtype == np.bool_ else rows.astype(np.int64)
+    return None if table is None else rows_of(table, places)
+
+
+def _checked_rounds(rounds: int | None, memory: Memory) -> int | None:
+    """Refuse a number of rounds that cannot end a training."""
+    if rounds is None:
+        return None
+    if type(rounds) is not int or rounds < 1:
+        raise ParameterError(
+            f"early_stopping_rounds is a whole number from 1, or None; got {rounds!r}."
+        )
+    if memory == "external":
+        raise ParameterError("Early stopping needs rows in memory: leave memory='external' out.")
+    return rounds
 
 
 def _new_job() -> Welcome:
     return Welcome(job_number(secrets.token_bytes(4)), secrets.token_bytes(32), b"")
-
-
-def _check_channels(channels: Sequence[Channel]) -> None:
-    if not isinstance(channels, Sequence) or not channels:
-        raise ParameterError("Give a list of channels, to at least one feature party.")
-    for channel in channels:
-        if not hasattr(channel, "open") or not hasattr(channel, "party"):
-            raise ParameterError(
-                f"A party is met through a channel; got {type(channel).__name__}. "
-                "In one process: [op.MemoryChannel(party)]."
-            )
-    names = [channel.party for channel in channels]
-    for name in names:
-        if names.count(name) > 1:
-            raise ParameterError(f"Two channels lead to a party {name!r}. Names tell them apart.")

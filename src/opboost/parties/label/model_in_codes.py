@@ -2,37 +2,46 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
+import tempfile
 from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 
-from opboost.boosting.booster import Booster, Problem, Trained
+from opboost.boosting.booster import Booster, Problem, Trained, fit_booster
 from opboost.boosting.training_curve import curve
 from opboost.columns.codebook import Codebook
 from opboost.errors import DataError
-from opboost.estimators.learner import Books
 from opboost.estimators.saving import load_trained, save_trained
 from opboost.storage import atomic_files
-from opboost.training.denoised_rows import train as train_by
+from opboost.training.feature_matrix import Books
 
 
 def trained_once(booster: Booster, problem: Problem, folder: Path | None) -> Trained:
     """Train, or take the model in codes that an earlier run left behind with its codebooks."""
     if folder is None:
-        return train_by(booster, problem)
+        return fit_booster(booster, problem)
     if (folder / "books.json").exists():
         with suppress(DataError, OSError):  # one that is damaged is trained again, to the same
             atomic_files.verify_checksum(folder / "books.json", atomic_files.AT_LABEL_PARTY)
             return load_trained(folder, problem.task, problem.X.shape[1])
     shutil.rmtree(folder, ignore_errors=True)
-    trained = train_by(booster, problem)
+    trained = fit_booster(booster, problem)
     save_trained(trained, folder)
     if (learnt := curve(trained, problem)) is not None:
         learnt.save(folder / "curve.json")
     return trained
+
+
+def digest_of(trained: Trained) -> str:
+    """The SHA-256 of a model's file."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "model"
+        trained.save(file)
+        return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def first_books(books: Books, folder: Path | None) -> Books:

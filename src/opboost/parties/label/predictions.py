@@ -6,7 +6,7 @@ behind cuts: the model has them.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,17 +14,18 @@ import numpy as np
 import pyarrow as pa
 
 from opboost._typing import FloatArray, IntArray
-from opboost.columns.codebook import Codebook, CodedColumn
-from opboost.columns.column_specs import column_to_dict
+from opboost.columns.codebook import Codebook
+from opboost.columns.column_specs import declared_difference
 from opboost.columns.dataframes import column_names
 from opboost.columns.private_column import PrivateColumn
 from opboost.errors import ColumnError, PeerError
 from opboost.estimators import OpBoostClassifier, OpBoostRegressor
 from opboost.files.train_and_predict import prediction_table
-from opboost.parties.label.received_release import ReceivedRelease, sent
+from opboost.parties.label.received_release import ReceivedRelease
 from opboost.parties.message_checks import check_values_shown, ends
 from opboost.promises import Joint
-from opboost.training.feature_matrix import Released
+from opboost.training.column_screening import LEFT_OUT
+from opboost.training.released_columns import ReleasedColumn
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,18 +51,40 @@ class Predicted:
         cls,
         model: OpBoostClassifier | OpBoostRegressor,
         own: Any,
-        released: dict[Hashable, Sequence[Released]],
+        release: Sequence[ReleasedColumn],
         places: IntArray,
         guarantee: Joint,
     ) -> Predicted:
         """The predictions for released rows that stand at these places of the table."""
+        return cls._of(model, model.trained_model_.of_released(own, release), places, guarantee)
+
+    @classmethod
+    def of_scores(
+        cls,
+        model: OpBoostClassifier | OpBoostRegressor,
+        own: Any,
+        answers: Mapping[str, ReleasedColumn],
+        places: IntArray,
+        guarantee: Joint,
+    ) -> Predicted:
+        """The predictions for rows of which each party released its part of the score."""
+        found = model.trained_model_.of_scores(own, answers, len(places))
+        return cls._of(model, found, places, guarantee)
+
+    @classmethod
+    def _of(
+        cls,
+        model: OpBoostClassifier | OpBoostRegressor,
+        predicted: FloatArray,
+        places: IntArray,
+        guarantee: Joint,
+    ) -> Predicted:
         order = np.argsort(places)
+        found = predicted[order]
         if isinstance(model, OpBoostRegressor):
-            values = model.predict_released(own, released)[order]
-            return cls(places[order], values, None, None, guarantee)
-        chances = model.predict_proba_released(own, released)[order]
-        likeliest = np.asarray(model.classes_[chances.argmax(axis=1)])
-        return cls(places[order], likeliest, chances, model.classes_, guarantee)
+            return cls(places[order], found, None, None, guarantee)
+        likeliest = np.asarray(model.classes_[found.argmax(axis=1)])
+        return cls(places[order], likeliest, found, model.classes_, guarantee)
 
     def table(self) -> pa.Table:
         """The columns that ``opboost predict`` writes."""
@@ -82,8 +105,8 @@ def check_own(model: OpBoostClassifier | OpBoostRegressor, own: Any) -> None:
 
 def of_model(
     model: OpBoostClassifier | OpBoostRegressor, offers: list[ReceivedRelease]
-) -> dict[Hashable, Sequence[Released]]:
-    """What the parties released, by the model's columns; anything else is refused.
+) -> list[ReleasedColumn]:
+    """What the parties released, in the order of the model's columns; anything else is refused.
 
     Names are told apart already, as they were for the training.
     """
@@ -99,17 +122,15 @@ def of_model(
             f"No party sent {names}, which the model was trained on. The parties of the training "
             "take part, with the columns that they had then."
         )
-    share = sent(offers)
-    if model.sent_share_ is not None and model.sent_share_ != share:
+    shares = {c.name: offer.sent for offer in offers for c in offer.private}
+    known = model.sent_shares_ or {}
+    if any(share not in (LEFT_OUT, shares[name]) for name, share in known.items()):
         raise PeerError(
             "The parties send another share of their columns a row than in the training "
             "(columns_per_row under [budget]). Bring that setting back."
         )
-    released: dict[Hashable, Sequence[Released]] = {}
-    for offer in offers:
-        came = offer.received()
-        released |= {c.name: [_with_book(c, r) for r in came[c.name]] for c in offer.private}
-    return released
+    came = {c.private.name: _with_book(c) for offer in offers for c in offer.received()}
+    return [came[c.name] for c in model.private_columns_]
 
 
 def _check_column(came: PrivateColumn, wanted: PrivateColumn | None, party: str) -> None:
@@ -118,33 +139,17 @@ def _check_column(came: PrivateColumn, wanted: PrivateColumn | None, party: str)
             f"Party {party!r} sent column {came.name!r}, which the model does not have. It leaves "
             "out what was no part of the training."
         )
-    theirs, ours = column_to_dict(came), column_to_dict(wanted)
-    for part, differs in (
-        ("mechanism", _differs(theirs["mechanism"], ours["mechanism"])),
-        ("mapping", _differs(theirs["mapping"], ours["mapping"])),
-        ("missing", came.flagged() != wanted.flagged()),
-    ):
-        if differs:
-            raise PeerError(
-                f"Column {came.name!r} of party {party!r} has another {part} than the model was "
-                f"trained on: {_told(theirs[part])} instead of {_told(ours[part])}. Bring that "
-                "setting back."
-            )
+    if differs := declared_difference(came, wanted):
+        part, theirs, ours = differs
+        raise PeerError(
+            f"Column {came.name!r} of party {party!r} has another {part} than the model was "
+            f"trained on: {theirs} instead of {ours}. Bring that setting back."
+        )
 
 
-def _differs(theirs: Any, ours: Any) -> bool:
-    return theirs != ours and _told(theirs) != _told(ours)  # a gap's nan is not equal to itself
-
-
-def _told(spec: Any) -> str:
-    if not isinstance(spec, dict):
-        return "none"
-    return ", ".join(f"{key} {value}" for key, value in spec.items())
-
-
-def _with_book(column: PrivateColumn, came: Released) -> Released:
+def _with_book(column: ReleasedColumn) -> ReleasedColumn:
     """A column that no row sent has no values; any value stands for its gaps."""
-    if not isinstance(came, CodedColumn) or came.book is not None:
-        return came
-    lower = 0 if column.mapping is None else ends(column)[0]
-    return replace(came, book=Codebook(np.array([lower])))
+    private = column.private
+    book = Codebook(np.array([0 if private.mapping is None else ends(private)[0]]))
+    parts = (replace(p, book=book) if p.book is None else p for p in column.parts)
+    return replace(column, parts=tuple(parts))

@@ -13,15 +13,18 @@ from typing import Any
 import numpy as np
 
 from opboost._typing import BoolArray
+from opboost.columns.codebook import CodedColumn
 from opboost.columns.private_column import PrivateColumn
 from opboost.errors import PeerError
 from opboost.parties.channel import Channel
 from opboost.parties.message_checks import check_head
-from opboost.promises import Joint
+from opboost.promises import Choice, Joint
 from opboost.protocol.column_streams import ColumnHead
 from opboost.protocol.messages import Schema
 from opboost.protocol.stored_columns import StoredColumn, read_head, unpack_column
-from opboost.training.feature_matrix import OwnColumn, Released
+from opboost.training.column_origins import Origins
+from opboost.training.feature_matrix import OwnColumn
+from opboost.training.released_columns import ReleasedColumn
 
 ROWS = 1 << 20
 """Rows of columns on disk that are looked at, at a time."""
@@ -37,19 +40,24 @@ class ReceivedRelease:
     heads: list[ColumnHead] = field(default_factory=list)
     """Of the released columns; known when they were received."""
 
-    def received(self) -> dict[Hashable, Sequence[Released]]:
-        """The released columns by private column."""
+    @property
+    def sent(self) -> float:
+        """The share of rows that send each of the party's columns."""
+        return self.schema.columns_per_row / len(self.private) or 1.0
+
+    def received(self) -> list[ReleasedColumn]:
+        """The released columns."""
         numbers = [c.name for c in self.private for _ in c.release_names()]
-        found: dict[Hashable, list[Released]] = {c.name: [] for c in self.private}
+        found: dict[Hashable, list[CodedColumn]] = {c.name: [] for c in self.private}
         for number, (head, column) in enumerate(self.channel.columns()):
             check_head(head, self.schema, self.private, number)
             self.heads.append(head)
             found[numbers[number]].append(column)
         self._check_count(len(numbers))
-        return dict(found)
+        return [ReleasedColumn(c, tuple(found[c.name]), self.sent) for c in self.private]
 
     def stored(self, folder: Path) -> dict[Hashable, Sequence[StoredColumn]]:
-        """The same, unpacked into files of a folder instead of memory."""
+        """The same by private column, unpacked into files of a folder instead of memory."""
         numbers = [c.name for c in self.private for _ in c.release_names()]
         found: dict[Hashable, list[StoredColumn]] = {c.name: [] for c in self.private}
         for number, file in enumerate(self.channel.files()):
@@ -67,13 +75,14 @@ class ReceivedRelease:
 
 
 def sent_by_all(
-    offers: Sequence[ReceivedRelease], released: Mapping[Hashable, Sequence[Released]]
+    offers: Sequence[ReceivedRelease], release: Sequence[ReleasedColumn]
 ) -> BoolArray | None:
     """The rows of which every party sent something; None where that is all of them.
 
     A party sends nothing about a person whom it has forgotten.  Any other gap is one that its
     schema announces.
     """
+    released = {c.private.name: c.parts for c in release}
     return _sent_by_all(offers, released, offers[0].schema.rows)
 
 
@@ -95,7 +104,7 @@ def stored_by_all(
 
 
 def _sent_by_all(
-    offers: Sequence[ReceivedRelease], released: Mapping[Hashable, Sequence[Released]], rows: int
+    offers: Sequence[ReceivedRelease], released: Mapping[Hashable, Sequence[CodedColumn]], rows: int
 ) -> BoolArray | None:
     absent = [_absent(o, released, rows) for o in offers if not o.schema.columns_per_row]
     found = [rows for rows in absent if rows is not None and rows.any()]
@@ -103,7 +112,7 @@ def _sent_by_all(
 
 
 def _absent(
-    offer: ReceivedRelease, released: Mapping[Hashable, Sequence[Released]], rows: int
+    offer: ReceivedRelease, released: Mapping[Hashable, Sequence[CodedColumn]], rows: int
 ) -> BoolArray | None:
     """The rows of which a party sent nothing; None where its schema announces all gaps."""
     columns = [(c.flagged() is not None, r) for c in offer.private for r in released[c.name]]
@@ -117,13 +126,6 @@ def _absent(
             "does not announce."
         )
     return plain[0]
-
-
-def of_rows(
-    released: Mapping[Hashable, Sequence[Released]], rows: BoolArray
-) -> dict[Hashable, Sequence[Released]]:
-    """Released columns of some rows."""
-    return {name: [c.where(rows) for c in columns] for name, columns in released.items()}
 
 
 def named_apart(offers: list[ReceivedRelease], own: list[str]) -> list[ReceivedRelease]:
@@ -163,20 +165,24 @@ def promise(offers: list[ReceivedRelease]) -> Joint:
     parts: dict[object, Any] = {}
     for offer in offers:
         parts |= {c.name: c.guarantee() for c in offer.private}
-    sampled = offers[0].schema.columns_per_row or None if len(offers) == 1 else None
-    return Joint(parts, sampled)
+    if len(offers) == 1:
+        return Joint(parts, offers[0].schema.columns_per_row or None)
+    choices = tuple(
+        Choice(o.schema.columns_per_row, tuple(c.name for c in o.private))
+        for o in offers
+        if o.schema.columns_per_row
+    )
+    return Joint(parts, choices=choices)
+
+
+def origins(offers: Sequence[ReceivedRelease]) -> Origins:
+    """Which party holds each column, and which ones withhold their raw units."""
+    withheld = (c.name for o in offers if o.schema.units == "grid" for c in o.private)
+    parties = {c.name: o.schema.party for o in offers for c in o.private}
+    return Origins(parties, frozenset(withheld))
 
 
 def seed(offers: list[ReceivedRelease]) -> int:
     """A seed that follows from what was released."""
     digests = b"".join(head.digest for offer in offers for head in offer.heads)
     return int.from_bytes(hashlib.sha256(digests).digest()[:4], "big") >> 1
-
-
-def sent(offers: list[ReceivedRelease]) -> float | None:
-    """The share of rows that send each column; None where parties differ."""
-    shares = {
-        o.schema.columns_per_row / len(o.private) if o.schema.columns_per_row else 1.0
-        for o in offers
-    }
-    return shares.pop() if len(shares) == 1 else None

@@ -1,21 +1,35 @@
-"""The split query: which codes a model was cut at, and what the answers become in it."""
+"""The split query: which codes a party is asked for, and what the answers become in the model.
+
+Codes that a model was cut at reveal something about labels.  A question for all codes of a party's
+columns follows from its release alone, and reveals nothing about them.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from opboost.boosting.booster import Replace, Trained
 from opboost.columns.codebook import Codebook
+from opboost.columns.private_column import PrivateColumn
 from opboost.errors import PeerError
-from opboost.estimators.learner import Books
 from opboost.parties.label.received_release import ReceivedRelease
 from opboost.parties.message_checks import check_answer
 from opboost.protocol.column_streams import ColumnHead
 from opboost.protocol.messages import Cuts, SplitQuery
+from opboost.training.feature_matrix import Books
+from opboost.training.train_model import values_in
+
+Ask = Literal["auto", "all", "used", "always", "if-needed"]
+"""Which values a party is asked for: all, those of the model's cuts (``"always"`` is an older word
+for it), those only if they are not known, or all where they are known and few."""
+
+MAX_VALUES_ASKED = 256
+"""The most values per column for which ``"auto"`` asks for all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +45,12 @@ class SplitQuestion:
 
     @classmethod
     def of(
-        cls, offer: ReceivedRelease, trained: Trained, books: Books, first: int
+        cls, offer: ReceivedRelease, trained: Trained, books: Books, first: int, *, whole: bool
     ) -> SplitQuestion:
-        """The question about a party whose first feature is ``first``."""
+        """The question about a party whose first feature is ``first``.
+
+        With ``whole`` it is for all codes of all columns, else for those of the model's cuts.
+        """
         numbers, feature, number = {}, first, 0
         for column in offer.private:
             if column.has_order:
@@ -41,8 +58,11 @@ class SplitQuestion:
             feature += len(column.feature_names())
             number += len(column.release_names())
         cuts = trained.cuts()
+        left = trained.left_up_to
         codes = {
-            f: _wire_codes(cuts.get(f, []), books[f], offer.heads[number], trained.left_up_to)
+            f: _all_codes(offer.heads[number], left)
+            if whole
+            else _wire_codes(cuts.get(f, []), books[f], offer.heads[number], left)
             for f, number in numbers.items()
         }
         return cls(offer, trained.left_up_to, feature - first, numbers, codes, books)
@@ -74,6 +94,62 @@ class SplitQuestion:
             for feature, number in self.numbers.items()
             if number in asked and self.books[feature] is None
         }
+
+
+def split_values(
+    offers: Sequence[ReceivedRelease],
+    trained: Trained,
+    books: Books,
+    ask: Ask,
+) -> dict[int, Replace]:
+    """Ask every party for the values behind the cuts of its columns, or for all its values.
+
+    A party whose codebooks are known is asked too, unless ``ask`` is ``"if-needed"``.
+    """
+    questions, feature = [], 0
+    for offer in offers:
+        whole = ask == "all" or (ask == "auto" and is_small(offer))
+        question = SplitQuestion.of(offer, trained, books, feature, whole=whole)
+        feature += question.width
+        needed = any(books[f] is None for f in question.numbers)
+        if ask != "if-needed" or needed:
+            offer.channel.ask(question.query(offer.schema.job))
+            questions.append(question)
+    found = values_in(books, trained)
+    for question in questions:
+        found |= question.answered()
+    return found
+
+
+def is_small(offer: ReceivedRelease) -> bool:
+    """Whether a party's release tells its values, and has few: then asking for all costs little.
+
+    A party that withholds values until they are asked for (``codebook = "cuts"``) is asked for
+    those of the model's cuts.
+    """
+    return all(
+        head.codebook is not None and head.values <= MAX_VALUES_ASKED
+        for column, head in zip(_released(offer), offer.heads, strict=True)
+        if column.has_order
+    )
+
+
+def _released(offer: ReceivedRelease) -> list[PrivateColumn]:
+    """The private column behind each released one."""
+    return [c for c in offer.private for _ in c.release_names()]
+
+
+def _all_codes(head: ColumnHead, left_up_to: bool) -> tuple[int, ...]:
+    """Every code of a column at which a cut could lie."""
+    return tuple(range(0 if left_up_to else 1, head.values))
+
+
+def ask_nothing(offers: Sequence[ReceivedRelease]) -> None:
+    """Tell parties that no split value is wanted: a continued model is in grid values already."""
+    for offer in offers:
+        offer.channel.ask(SplitQuery(offer.schema.job, False, ()))
+    for offer in offers:
+        offer.channel.answer()
 
 
 def _wire_codes(

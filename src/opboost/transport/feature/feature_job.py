@@ -7,13 +7,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from opboost.config.job_file import FeatureConfig
-from opboost.errors import PrivacyError
+from opboost.config.job_file import FeatureConfig, Job
+from opboost.config.plan_limits import check_job_record
+from opboost.errors import PeerError, PrivacyError
 from opboost.ledger import Ledger
 from opboost.ledger.verify_ledger import holds
 from opboost.parties.feature.feature_party import FeatureParty
 from opboost.parties.feature.party_table import JobProgress
-from opboost.protocol.messages import Receipt, Welcome, decode
+from opboost.protocol.messages import Hello, Receipt, Welcome, decode
 from opboost.storage import atomic_files
 from opboost.transport.shared.manifest import versions
 from opboost.transport.shared.tls import Identity, check_receipt
@@ -40,6 +41,15 @@ def feature_party(
         normalisation=config.job.normalisation,
         progress=progress,
     )
+
+
+def check_limit(welcome: Welcome, job: Job) -> None:
+    """Refuse a label party that names another limit on the parties' totals than the job file."""
+    if welcome.record != (job.record or 0.0):
+        raise PeerError(
+            f"The label party says that the job allows {welcome.record:g} per person, and the job "
+            f"file says {job.record or 0.0:g} (0: no limit). All parties need the same file."
+        )
 
 
 def check_rollback(welcome: Welcome, ledger: Ledger, identity: Identity) -> None:
@@ -94,14 +104,36 @@ def write_manifest(
     return manifest
 
 
-def last_done(party: FeatureParty, ledger: Ledger, job_hash: bytes) -> dict[str, Any] | None:
-    """The manifest of the last run of a job file, if it is done; runs stand in the ledger."""
+def introduction(config: FeatureConfig) -> Hello:
+    """How a party introduces itself: with its record total where the job limits what is revealed.
+
+    It refuses if its own plan alone reveals more than that.
+    """
+    job, plan = config.job, config.plan
+    check_job_record(plan, job.record, config.party.name)
+    return Hello(config.party.name, job.hash, plan.total if job.record else 0.0)
+
+
+def last_run(ledger: Ledger, job_hash: bytes) -> str | None:
+    """The last run of a job file, from the ledger; None where there is none."""
     runs = [e.body["job"] for e in ledger.entries("reserve")]
     own = [job for job in runs if job.endswith(job_hash[:4].hex())]
-    if not own:
+    return own[-1] if own else None
+
+
+def last_released(state: Path, ledger: Ledger, job_hash: bytes) -> str | None:
+    """The last run of a job file, if its release was made; None where there is none."""
+    job = last_run(ledger, job_hash)
+    return job if job is not None and (state / job / "schema").exists() else None
+
+
+def last_done(party: FeatureParty, ledger: Ledger, job_hash: bytes) -> dict[str, Any] | None:
+    """The manifest of the last run of a job file, if it is done; runs stand in the ledger."""
+    job = last_run(ledger, job_hash)
+    if job is None:
         return None
     try:
-        found: dict[str, Any] = json.loads(manifest_of(party.folder(own[-1]), "done").read_text())
+        found: dict[str, Any] = json.loads(manifest_of(party.folder(job), "done").read_text())
     except (OSError, ValueError):
         return None
     return found if found.get("phase") == "done" else None

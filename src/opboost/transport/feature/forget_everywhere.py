@@ -29,11 +29,13 @@ from opboost.ledger.forget_person import erase, forgotten, remove_kept
 from opboost.ledger.open_ledger import person_bytes
 from opboost.ledger.renewal import refuse_open
 from opboost.ledger.verify_ledger import check_chain
-from opboost.parties.feature.feature_job_folders import RELEASE
+from opboost.parties.feature.feature_job_folders import PILOT, RELEASE
 from opboost.storage import atomic_files
 from opboost.transport.feature.feature_job import manifest_of
 
-ROWS = (*RELEASE.split(), "[0-9]*.draws", "common", "bundles/*.bundle")
+_RELEASED = (*RELEASE.split(), "[0-9]*.draws")
+
+ROWS = (*_RELEASED, *(f"{PILOT}/{name}" for name in _RELEASED), "common", "bundles/*.bundle")
 """The files of a job that hold something of its rows."""
 
 

@@ -15,7 +15,14 @@ import numpy as np
 
 from opboost.config import Plan
 from opboost.config.job_file import FeatureConfig
-from opboost.errors import ConfigError, PeerError, PrivacyError
+from opboost.errors import (
+    ConfigError,
+    DataError,
+    OpBoostError,
+    PeerError,
+    PrivacyError,
+    refusing,
+)
 from opboost.grid import NumericMapping
 from opboost.ledger import Ledger
 from opboost.ledger.open_ledger import open_ledger
@@ -25,21 +32,27 @@ from opboost.protocol.entropy_coding import warm_up
 from opboost.protocol.messages import (
     Ack,
     Farewell,
-    Hello,
     Poll,
+    Schema,
+    ScoreTask,
     SplitQuery,
+    Weights,
     Welcome,
 )
 from opboost.storage import atomic_files
 from opboost.transport.feature.feature_job import (
+    check_limit,
     check_rollback,
     feature_party,
+    introduction,
     last_done,
+    last_released,
     signed_receipt,
     write_manifest,
 )
 from opboost.transport.feature.label_connection import Connection, LoggedOut, Unreachable
 from opboost.transport.feature.network_psi import PsiClient, rest
+from opboost.transport.feature.release_checks import checked_party
 from opboost.transport.shared.job_integrity import check, check_version
 from opboost.transport.shared.logs import Log, taken_up
 from opboost.transport.shared.tls import (
@@ -50,6 +63,9 @@ from opboost.transport.shared.tls import (
 
 M = TypeVar("M")
 
+
+TELL_SECONDS = 5.0
+"""Seconds for which a party that refuses tries to tell the label party so."""
 
 CONFIRM_SECONDS = 10.0
 """How long a party tries to say that it has heard of the end; the model does not hang on it."""
@@ -81,11 +97,12 @@ def join(
         atomic_files.alone(config.state) as half_written,
         open_ledger(config.ledger, new=new_ledger) as ledger,
     ):
-        return _Visit(config, address, identity, ledger, progress, say).run(leave, half_written)
+        visit = _Visit(config, address, identity, ledger, say)
+        return visit.run(leave, half_written, progress)
 
 
-def _put(job: str, number: int, file: Path, connection: Connection) -> None:
-    connection.put(job, number, file)
+def _put(job: str, number: int, file: Path, connection: Connection, *, pilot: bool) -> None:
+    connection.put(job, number, file, pilot=pilot)
 
 
 def _poll(job: str, connection: Connection) -> SplitQuery | Farewell | Ack:
@@ -110,27 +127,48 @@ class _Visit:
         address: str,
         identity: Identity | None,
         ledger: Ledger,
-        progress: JobProgress | None,
         say: Callable[[str], None],
     ) -> None:
         self._config, self._identity, self._ledger, self._say = config, identity, ledger, say
-        self._progress = progress or (lambda what, done, total: None)
+        self._progress: JobProgress = lambda what, done, total: None
         self._log = Log(config.state / "join.jsonl")
         self._address = address
         self._told = False
         self._connection: Connection | None = None
         self._sent = 0
-        self._party = feature_party(config, ledger, progress)
 
-    def run(self, leave: bool, half_written: int) -> dict[str, Any]:
+    def run(
+        self, leave: bool, half_written: int, progress: JobProgress | None = None
+    ) -> dict[str, Any]:
         started = time.monotonic()
+        self._progress = progress or self._progress
         try:
+            self._begin()
             return self._visited(leave, started, half_written)
-        except (PeerError, PrivacyError) as error:
-            self._log.write("stopped", why=str(error)[:300])
+        except OpBoostError as error:
+            if isinstance(error, PeerError | PrivacyError):
+                self._log.write("stopped", why=str(error)[:300])
+            self._tell_refusal(error)
             raise
         finally:
             self._hang_up()
+
+    def _begin(self) -> None:
+        """Check a release before anybody is called; not where the last run has made one."""
+        config, ledger = self._config, self._ledger
+        if last_released(config.state, ledger, config.job.hash) is None:
+            self._party, self._is_checked = checked_party(config, ledger, self._progress), True
+        else:
+            self._party, self._is_checked = feature_party(config, ledger, self._progress), False
+
+    def _tell_refusal(self, error: OpBoostError) -> None:
+        """Tell the label party the kind of reason for which this party refuses, if it is there."""
+        reason = error.refusal or ("rows" if isinstance(error, DataError) else None)
+        if reason is None or isinstance(error, PeerError):
+            return
+        self._told = True  # no word about waiting: the refusal itself comes next
+        with suppress(PeerError):
+            self._retried(lambda c: c.call("refuse", Ack(c.welcome.job, reason), Ack), TELL_SECONDS)
 
     def _visited(self, leave: bool, started: float, half_written: int) -> dict[str, Any]:
         try:
@@ -139,14 +177,17 @@ class _Visit:
             return self._done_before(error)
         if not welcome.job.endswith(self._config.job.hash[:4].hex()):
             raise PeerError("The label party's job number is not one of this job file.")
+        check_limit(welcome, self._config.job)
         if self._identity is not None:
             check_rollback(welcome, self._ledger, self._identity)
         self._tell_taken_up(welcome.job, half_written)
-        if self._config.job.align == "psi":
-            self._align(welcome)
-        else:
-            rows = self._party.rows(welcome)
-            self._retried(lambda c: c.call("rows", rows, Ack))
+        if not self._is_checked and not (self._party.folder(welcome.job) / "schema").exists():
+            self._party = checked_party(self._config, self._ledger, self._progress)
+        with refusing("rows"):
+            if self._config.job.align == "psi":
+                self._align(welcome)
+            else:
+                self._match_given(welcome)
         self._send(welcome)
         phase = "released" if leave else self._wait(welcome.job)
         manifest = self._manifest(welcome.job, phase, started)
@@ -182,30 +223,105 @@ class _Visit:
         self._log.write("aligned", job=job, rows=found.total, common=found.count)
         self._say(f"{found.count:,} of {found.total:,} rows are common to all parties.")
 
+    def _match_given(self, welcome: Welcome) -> None:
+        """Show which rows are given, and wait until the label party lets the release begin."""
+        rows = self._party.rows(welcome)
+        end = time.monotonic() + self._config.limits.wait_seconds
+        while time.monotonic() < end:
+            asked = time.monotonic()
+            if self._asked("rows", rows, Ack).step != "wait":
+                return
+            rest(asked)
+        raise PeerError("The other parties did not come in time. Join again later.")
+
     def _asked(self, step: str, message: Any, *expected: type[M]) -> M:
         return self._retried(lambda c: c.call(step, message, *expected))
 
     def _send(self, welcome: Welcome) -> None:
-        schema, files = self._party.release(welcome)
+        schema, files = self._released(welcome)
         started = time.monotonic()
-        there = self._retried(lambda c: c.call("schema", schema, Ack))
-        self._give_receipt(welcome.job)
-        for number, file in enumerate(files):
-            if number not in there.columns:
-                self._retried(partial(_put, welcome.job, number, file))
-            self._progress("sent", number + 1, len(files))
-        self._retried(lambda c: c.call("sent", Ack(welcome.job, "sent"), Ack))
+        self._put_release(welcome.job, schema, files)
         seconds = round(time.monotonic() - started, 3)
         columns = len(files)
         self._log.write("sent", job=welcome.job, rows=schema.rows, columns=columns, seconds=seconds)
         self._say(f"{len(files)} columns of {schema.rows:,} rows sent.")
 
-    def _give_receipt(self, job: str) -> None:
+    def _released(self, welcome: Welcome) -> tuple[Schema, list[Path]]:
+        """The release of this job: columns, or in a prediction the score that is wanted."""
+        if self._config.job.purpose == "train":
+            self._pilot(welcome)
+            return self._party.release(welcome)
+        task, job = self._wanted(welcome.job), welcome.job
+        if task is None:
+            return self._party.release(welcome)
+        self._say("The label party asks for a score in place of columns.")
+        try:
+            return self._party.score_release(welcome, task)
+        except (PrivacyError, PeerError):
+            with suppress(PeerError):  # the label party need not wait any longer
+                self._retried(lambda c: c.call("declined", Poll(job), Ack), CONFIRM_SECONDS)
+            raise
+
+    def _wanted(self, job: str) -> ScoreTask | None:
+        """Wait for what the label party wants: a score, or (None) columns."""
+        end = time.monotonic() + self._config.limits.wait_seconds
+        while time.monotonic() < end:
+            asked = time.monotonic()
+            told: ScoreTask | Ack = self._retried(
+                lambda c: cast(ScoreTask | Ack, c.call("score", Poll(job), ScoreTask, Ack))
+            )
+            if isinstance(told, ScoreTask):
+                return told
+            if told.step == "columns":
+                return None
+            rest(asked)
+        raise PeerError("The label party did not say what it wants in time. Join again later.")
+
+    def _pilot(self, welcome: Welcome) -> None:
+        """Release some people first, and wait for the weights of columns that follow from it."""
+        found, job = self._party.pilot_release(welcome), welcome.job
+        if found is None:
+            return
+        self._put_release(job, *found, pilot=True)
+        self._log.write("pilot", job=job, rows=found[0].rows, columns=len(found[1]))
+        self._say("The pilot is sent; waiting for the weights of columns.")
+        end = time.monotonic() + self._config.limits.wait_seconds
+        while time.monotonic() < end:
+            asked = time.monotonic()
+            told: Weights | Ack = self._retried(
+                lambda c: cast(Weights | Ack, c.call("weights", Poll(job), Weights, Ack))
+            )
+            if isinstance(told, Weights):
+                if told.job != job:
+                    raise PeerError("Weights of another job came.")
+                self._party.take_weights(told)
+                self._log.write("weights", job=job, told=bool(told.columns))
+                return
+            rest(asked)
+        raise PeerError(
+            "The label party did not tell the weights of columns in time. Join again: the pilot's "
+            "release stands, and nothing is charged twice."
+        )
+
+    def _put_release(
+        self, job: str, schema: Schema, files: list[Path], *, pilot: bool = False
+    ) -> None:
+        """Send a release, or the rest of it: schema, receipt, and the columns that lack."""
+        before = "pilot " if pilot else ""
+        there = self._retried(lambda c: c.call(f"{before}schema", schema, Ack))
+        self._give_receipt(job, f"{before}receipt")
+        for number, file in enumerate(files):
+            if number not in there.columns:
+                self._retried(partial(_put, job, number, file, pilot=pilot))
+            self._progress("sent", number + 1, len(files))
+        self._retried(lambda c: c.call(f"{before}sent", Ack(job, "sent"), Ack))
+
+    def _give_receipt(self, job: str, step: str) -> None:
         """Sign the ledger's head, before any code leaves."""
         if self._identity is None:
             return
         receipt = signed_receipt(self._party.folder(job), self._ledger, self._identity)
-        self._retried(lambda c: c.call("receipt", receipt, Ack))
+        self._retried(lambda c: c.call(step, receipt, Ack))
 
     def _wait(self, job: str) -> str:
         """Stay for the split query, answer it, and stay until the end."""
@@ -272,14 +388,15 @@ class _Visit:
 
     def _connected(self) -> Connection:
         if self._connection is None:
+            job = self._config.job
             self._connection = Connection(
                 self._address,
                 self._config.party.name,
-                self._config.job.label_party,
+                job.label_party,
                 self._identity,
                 self._config.limits.answer_seconds,
             )
-            self._connection.hello(Hello(self._config.party.name, self._config.job.hash))
+            self._connection.hello(introduction(self._config))
         return self._connection
 
     def _hang_up(self) -> None:

@@ -110,9 +110,9 @@ class Connection:
             raise PeerError("The label party gave no answer, or more than one.")
         return decode(answers[0].body.to_pybytes(), *expected)
 
-    def put(self, job: str, number: int, file: Path) -> None:
+    def put(self, job: str, number: int, file: Path, *, pilot: bool = False) -> None:
         """One column's stream."""
-        path = flight.FlightDescriptor.for_path(job, str(number))
+        path = flight.FlightDescriptor.for_path(job, str(number), *(["pilot"] if pilot else []))
         with (
             self._meter.call(),
             as_sentences(),

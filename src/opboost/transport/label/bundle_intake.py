@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from opboost.errors import PeerError, WireError
-from opboost.protocol.messages import Claim, Points, Proof, decode, encode
+from opboost.protocol.messages import Claim, Hello, Points, Proof, decode, encode
 from opboost.psi.curve_points import POINT_BYTES, piece_count
 from opboost.storage import atomic_files
 from opboost.transport.label.job_folder import JobRecord, PartyFolder
+from opboost.transport.label.party_totals import HELLO, check_hello
 from opboost.transport.label.receive_columns import (
     check_column_file,
     check_new_receipt,
@@ -18,7 +19,12 @@ from opboost.transport.label.receive_columns import (
     check_their_points,
     taken_schema,
 )
-from opboost.transport.shared.bundle_chain import BundleChain, check_recipient
+from opboost.transport.shared.bundle_chain import (
+    KEPT_BUNDLES,
+    PILOT,
+    BundleChain,
+    check_recipient,
+)
 from opboost.transport.shared.bundle_file import Bundle, Header
 from opboost.transport.shared.bundle_steps import (
     Tools,
@@ -28,6 +34,12 @@ from opboost.transport.shared.bundle_steps import (
     staging,
 )
 from opboost.transport.shared.logs import Log
+
+RELEASES = (PILOT.number, KEPT_BUNDLES)
+"""The numbers of the steps that bring columns: a pilot's, and everybody's."""
+
+PROVED = "proved"
+"""The label party's answer to a proof of rows, for its next bundle."""
 
 
 class BundleIntake:
@@ -39,7 +51,7 @@ class BundleIntake:
         self._folder, self._record, self._tools, self._chains = folder, record, tools, chains
         self._log = Log(folder / "label.jsonl")
 
-    def check(self, bundles: Sequence[Bundle], verb: str, number: int) -> None:
+    def check(self, bundles: Sequence[Bundle], verb: str, numbers: Sequence[int]) -> None:
         """Refuse bundles that are not due; nothing is decrypted, nothing written."""
         seen: dict[str, str] = {}
         for bundle in bundles:
@@ -51,7 +63,7 @@ class BundleIntake:
                 raise PeerError(f"{name} is from {sender!r}, which is no feature party here.")
             if sender in seen:
                 raise PeerError(f"{seen[sender]} and {name} are both from {sender!r}.")
-            self._chains[sender].check(bundle, verb, number)
+            self._chains[sender].check(bundle, verb, *numbers)
             seen[sender] = name
 
     def take(self, bundles: Sequence[Bundle]) -> None:
@@ -69,7 +81,7 @@ class BundleIntake:
                 except PeerError as error:
                     raise PeerError(f"{bundle.path.name}: {error}") from None
                 if answer:
-                    (inside / "proved").write_bytes(answer)
+                    (inside / PROVED).write_bytes(answer)
             for bundle in new:
                 sender, number = bundle.header.sender, bundle.header.number
                 self._store(place / sender, PartyFolder(self._folder, sender), number)
@@ -79,30 +91,38 @@ class BundleIntake:
     def unlocked(self, header: Header) -> tuple[bytes, bytes]:
         """What proves to a release's sender that its rows are known, and what unlocks the release.
 
-        Both are empty where there are no aligned rows, and nothing is locked.
+        Both are empty where there are no aligned rows, and nothing is locked.  A release has the
+        same proof as its pilot: another one would be a further guess at rows.
         """
-        if self._record.align == "given" or header.number != 4:
+        if self._record.align == "given" or header.number not in RELEASES:
             return b"", b""
         if not header.claim:
             raise PeerError("It holds a release without a proof of its rows.")
-        rows, proof = PartyFolder(self._folder, header.sender).row_proof()
+        box = PartyFolder(self._folder, header.sender)
+        rows, proof = box.row_proof()
         said = bytes.fromhex(header.claim)
         claim = Claim(header.sender, self._record.job, rows, said[:POINT_BYTES], said[POINT_BYTES:])
         agreed = proof.answered(claim, rows)
-        return encode(Proof(self._record.job, agreed.label)), agreed.lock
+        answer = encode(Proof(self._record.job, agreed.label))
+        if box.has(PROVED) and box.read(PROVED) != answer:
+            raise PeerError(
+                "Another proof of rows came with the pilot, and one is taken per job. Let its "
+                "sender repeat 'opboost bundle export', or begin a new run of the job (--again)."
+            )
+        return answer, agreed.lock
 
     def check_inside(self, inside: Path, party: str, number: int) -> None:
         """Refuse the items of a party's bundle unless they are what its step brings."""
         box = PartyFolder(self._folder, party)
         if number == 2:
-            self._check_points(inside)
-        elif number == 4:
-            self._check_release(inside, box)
+            self._check_points(inside, box)
+        elif number in RELEASES:
+            self._check_release(inside, box.pilot() if number == PILOT.number else box)
         else:
             check_items(inside, ["answer"])
             check_split_values(self._record, box, read_item(inside, "answer"))
 
-    def _check_points(self, inside: Path) -> None:
+    def _check_points(self, inside: Path, box: PartyFolder) -> None:
         """Refuse points of two secrets, and lists with gaps; adds what the gate would note."""
         first = decode(read_item(inside, "00000.feature"), Points)
         places = [
@@ -110,7 +130,8 @@ class BundleIntake:
             for step, total in (("feature", first.total), ("raised", self._record.rows))
             for number in range(piece_count(total))
         ]
-        check_items(inside, [f"{number:05d}.{step}" for _, step, _, _, number in places])
+        names = [f"{number:05d}.{step}" for _, step, _, _, number in places]
+        check_items(inside, [*names, *self._met(inside, box.party)])
         for place in places:
             points = decode(read_item(inside, f"{place[4]:05d}.{place[1]}"), Points)
             check_their_points(self._record, points)
@@ -121,25 +142,41 @@ class BundleIntake:
 
     def _check_release(self, inside: Path, box: PartyFolder) -> None:
         columns = sorted(file.name for file in inside.glob("*.arrow"))
-        check_items(inside, ["schema", "receipt", *columns])
+        given = self._record.align == "given"
+        about = ["schema", "receipt", *(self._met(inside, box.party) if given else [])]
+        check_items(inside, [*about, *columns])
         schema, due = taken_schema(self._record, box, read_item(inside, "schema"))
-        check_items(inside, ["schema", "receipt", *(f"{c:05d}.arrow" for c in range(due))])
+        check_items(inside, [*about, *(f"{c:05d}.arrow" for c in range(due))])
         receipt, ca = read_item(inside, "receipt"), self._tools.identity.ca
         check_new_receipt(self._folder, self._record, box.party, receipt, ca)
         for column, name in enumerate(columns):
             check_column_file(inside / name, schema, column)
 
+    def _met(self, inside: Path, party: str) -> list[str]:
+        """The item by which a party introduces itself; none if the job limits no total."""
+        if not self._record.record:
+            return []
+        hello = decode(read_item(inside, HELLO), Hello)
+        if (hello.party, hello.job_hash.hex()) != (party, self._record.hash):
+            raise PeerError("It introduces another party, or to another job.")
+        check_hello(self._record, hello)
+        return [HELLO]
+
     def _store(self, inside: Path, box: PartyFolder, number: int) -> None:
         """Put items where the network's gate would have put them; what marks them whole is last."""
-        box.folder.mkdir(parents=True, exist_ok=True)
+        target = box.pilot() if number == PILOT.number else box
+        target.folder.mkdir(parents=True, exist_ok=True)
         files = sorted(inside.iterdir())
-        if number == 4:
-            for left in box.folder.glob("*.arrow"):  # of a run that was cut short
+        if number in RELEASES:
+            for left in target.folder.glob("*.arrow"):  # of a run that was cut short
                 left.unlink()
         for file in files:
             atomic_files.flush(file)
-        atomic_files.move((file, box.folder / file.name) for file in files)
-        if number == 4:
+        of_party = (HELLO, PROVED)
+        atomic_files.move(
+            (file, (box if file.name in of_party else target).folder / file.name) for file in files
+        )
+        if number in RELEASES:
             columns = sum(file.suffix == ".arrow" for file in files)
-            box.note("due", columns)
-            box.write("sent", b"")
+            target.note("due", columns)
+            target.write("sent", b"")

@@ -1,4 +1,4 @@
-"""What the label party sends by bundles: points, common rows, split queries."""
+"""What the label party sends by bundles: points, common rows, weights, split queries."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from opboost.protocol.messages import Rows, Welcome, encode
 from opboost.transport.label.job_folder import JobRecord, PartyFolder, newest_receipt
-from opboost.transport.shared.bundle_chain import BundleChain, Step
+from opboost.transport.shared.bundle_chain import WEIGHTS, BundleChain, Step
 from opboost.transport.shared.bundle_file import Source
 from opboost.transport.shared.bundle_steps import Tools
 from opboost.transport.shared.logs import Log
@@ -30,22 +30,34 @@ class BundleReplies:
             self._log.write("wrote", job=self._record.job, peer=peer, step=step.number)
 
     def _sources(self, peer: str, step: Step) -> dict[str, Source]:
-        record, box = self._record, PartyFolder(self._folder, peer)
+        box = PartyFolder(self._folder, peer)
         if step.number == 5:
-            if not box.has("query"):
-                return {}
-            proof = {} if record.align == "given" else {"proof": box.read("proved")}
-            return {"query": box.read("query"), **proof}
+            return {"query": box.read("query"), **self._proof(box)} if box.has("query") else {}
         if step.number == 3:
             return {"aligned": box.read("aligned")} if box.has("aligned") else {}
-        nonce = bytes.fromhex(record.nonce)
-        welcome = Welcome(record.job, nonce, newest_receipt(self._folder.parent, peer))
-        if record.align == "given":
-            return {"welcome": encode(welcome), **self._rows(box)}
+        score: dict[str, Source] = {"score": box.read("score")} if box.has("score") else {}
+        first = {**self._welcome(peer), **score, **self._rows(box)}
+        if step == WEIGHTS:
+            if not box.has("weights"):
+                return {}
+            return {**first, "weights": box.read("weights"), **self._proof(box)}
         points = sorted((self._folder / "align" / peer).glob("*.label"))
-        return {"welcome": encode(welcome), **{file.name: file for file in points}}
+        return {**first, **{file.name: file for file in points}}
+
+    def _welcome(self, peer: str) -> dict[str, Source]:
+        """The job, and the newest receipt of the party's ledger, before the party draws."""
+        record = self._record
+        receipt = newest_receipt(self._folder.parent, peer)
+        nonce = bytes.fromhex(record.nonce)
+        return {"welcome": encode(Welcome(record.job, nonce, receipt, record=record.record))}
 
     def _rows(self, box: PartyFolder) -> dict[str, Source]:
-        """What the party compares its rows with, before it draws anything."""
+        """What the party compares given rows with, before it draws anything."""
+        if self._record.align != "given":
+            return {}
         rows, ids = box.expected(self._record)
         return {"rows": encode(Rows(self._record.label_party, self._record.job, rows, ids))}
+
+    def _proof(self, box: PartyFolder) -> dict[str, Source]:
+        """What proves that the party's last release could be opened, where rows are aligned."""
+        return {} if self._record.align == "given" else {"proof": box.read("proved")}

@@ -12,7 +12,10 @@ from opboost.transport.label.served_job import ServedJob
 
 
 class ClosingSteps:
-    """``poll`` until there is a split query, ``answer`` it, and ``heard`` when the job is done."""
+    """``poll`` until there is a split query, ``answer`` it, and ``heard`` when the job is done.
+
+    ``refuse`` ends a visit without a release.
+    """
 
     def __init__(self, job: ServedJob) -> None:
         self._job = job
@@ -38,6 +41,16 @@ class ClosingSteps:
         box.write("answer", data)
         self._job.log.write("answered", party=party, cuts=sum(len(c.codes) for c in query.columns))
         return self._job.ack("answer")
+
+    def refuse(self, party: str, data: bytes) -> bytes:
+        """The party refuses to release, for a kind of reason; the job waits until it comes back."""
+        said, box = decode(data, Ack), self._job.box(party)
+        self._job.check_job(said.job)
+        if box.has("sent"):
+            raise PeerError("The release has come already.")
+        box.note_refusal(said.step)
+        self._job.log.write("party refused", party=party, reason=said.step)
+        return self._job.ack("refuse")
 
     def heard(self, party: str, data: bytes) -> bytes:
         """The party knows that the job is done: nobody needs to wait for it any more."""

@@ -4,11 +4,16 @@ A file is there when it is whole, so a job's phase is read off its folder and ev
 repeated.  The gate writes what came in; the training process writes questions::
 
     state/JOB/job.json                 the job: number, hash, nonce, rows, digest of the IDs
+    state/JOB/parties/NAME/declined    the kind of reason for which it refuses to release, if so
+    state/JOB/parties/NAME/hello       how it introduced itself; only if the job limits the total
     state/JOB/align/NAME/              while rows are aligned: a secret, points for the party
     state/JOB/parties/NAME/points      and 00000.feature, 00000.raised, ...: its points; aligned
     state/JOB/parties/NAME/claim       its proof that it knows the common rows; proved: the answer
     state/JOB/stopped                  why there are no common rows to go on with
     state/JOB/common                   which of the label party's rows all parties have
+    state/JOB/parties/NAME/pilot/      the same of its pilot, and weights: the answer to it
+    state/JOB/parties/NAME/score       the score that it is asked for, or columns: none is wanted;
+                                       declined: it does not release one
     state/JOB/parties/NAME/schema      then 00000.arrow, 00001.arrow, ..., receipt, sent
     state/JOB/parties/NAME/query       the split query; answer: the values
     state/JOB/trained-*/               the model in codes
@@ -18,11 +23,12 @@ repeated.  The gate writes what came in; the training process writes questions::
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from opboost.errors import PeerError, WireError
+from opboost.errors import PeerError, Refusal, WireError
 from opboost.parties.row_proof import RowProof
 from opboost.protocol.messages import (
     MAX_POINTS,
@@ -40,7 +46,15 @@ Way = Literal["network", "bundles"]
 """How a job's messages travel."""
 
 STEPS = ("feature", "raised")
-_OWN = ("query", "aligned", "expected", "refused", "points", "due", "proved")
+PILOT = "pilot"
+REFUSAL = "declined"
+"""The note of why a party refuses to release; gone when the party comes back."""
+
+_OWN = (
+    "pilot", "weights", "score", "columns", "score-declined", "query", "aligned", "expected",
+    "refused", "points", "due", "proved",
+    REFUSAL,
+)  # fmt: skip
 
 HOLD_SECONDS = 5.0
 """Seconds for which a question "is there something to do?" is held before the answer "not yet"."""
@@ -67,6 +81,8 @@ class JobRecord:
     """The largest set of points that a party may bring."""
     way: Way = "network"
     purpose: str = "train"
+    record: float = 0.0
+    """The most that all parties together may reveal about one person; 0: no limit."""
 
     @property
     def active(self) -> tuple[str, ...]:
@@ -93,7 +109,8 @@ class JobRecord:
             sizes = [len(bytes.fromhex(h)) for h in (found.hash, found.nonce, found.ids)]
         except (WireError, ValueError):
             raise atomic_files.damaged(file, atomic_files.AT_LABEL_PARTY) from None
-        if sizes != [32, 32, 32] or not 0 < found.rows < 2**31:
+        bounded = 0 <= found.record < math.inf
+        if sizes != [32, 32, 32] or not 0 < found.rows < 2**31 or not bounded:
             raise atomic_files.damaged(file, atomic_files.AT_LABEL_PARTY)
         return found
 
@@ -101,7 +118,9 @@ class JobRecord:
 def newest_receipt(state: Path, party: str) -> bytes:
     """The receipt with the highest entry that this party ever gave, sealed; empty if none."""
     newest, sealed = -1, b""
-    for file in state.glob(f"*/parties/{check_party(party)}/receipt"):
+    name = check_party(party)
+    of_pilots = state.glob(f"*/parties/{name}/{PILOT}/receipt")
+    for file in (*state.glob(f"*/parties/{name}/receipt"), *of_pilots):
         try:
             receipt = decode_receipt(file.read_bytes())
         except WireError:
@@ -138,6 +157,10 @@ class PartyFolder:
 
     def __init__(self, job: Path, party: str) -> None:
         self.party, self.folder = party, job / "parties" / check_party(party)
+
+    def pilot(self) -> PilotFolder:
+        """The folder of what the party's pilot released."""
+        return PilotFolder(self)
 
     def has(self, name: str) -> bool:
         """Whether a file is there, and so is whole."""
@@ -202,6 +225,21 @@ class PartyFolder:
             (self.folder / name).unlink(missing_ok=True)
         return why
 
+    def note_refusal(self, reason: str) -> None:
+        """Keep the kind of reason for which the party refuses to release."""
+        if reason not in get_args(Refusal):
+            raise PeerError("A party refuses for a cap, its declaration or its rows.")
+        self.note(REFUSAL, reason)
+
+    def party_refusal(self) -> str:
+        """The kind of reason for which the party refuses to release; empty if it does not."""
+        found: str | None = None if self.has("sent") else self.noted(REFUSAL, str)
+        return found if found is not None and found in get_args(Refusal) else ""
+
+    def forget_refusal(self) -> None:
+        """The party is back."""
+        (self.folder / REFUSAL).unlink(missing_ok=True)
+
     def forget_points(self) -> None:
         """Take the points away, and keep how many they were."""
         files = [f for step in STEPS for f in self.folder.glob(f"[0-9]*.{step}")]
@@ -248,11 +286,17 @@ class PartyFolder:
         sent = [f for f in self.folder.glob("[!.]*") if f.name not in _OWN]
         checksums = atomic_files.CHECKSUM_BYTES * len(self.columns())
         size = sum(f.stat().st_size for f in sent) - checksums
+        if self.has(PILOT):
+            size += self.pilot().bytes()
         return size + int(self.points().get("bytes", 0))
 
     def phase(self) -> str:
         """How far this party is."""
+        if self.party_refusal():
+            return "refused"
         if not self.has("schema"):
+            if self.has(PILOT):
+                return "pilot"
             if self.has("aligned"):
                 return "aligned"
             return "aligning" if self.has("points") else "expected"
@@ -261,6 +305,17 @@ class PartyFolder:
         if not self.has("query"):
             return "released"
         return "answered" if self.has("answer") else "asked"
+
+
+class PilotFolder(PartyFolder):
+    """The folder of what a party's pilot released, within the party's; the rows are the same."""
+
+    def __init__(self, whole: PartyFolder) -> None:
+        self.party, self.folder, self._whole = whole.party, whole.folder / PILOT, whole
+
+    def expected(self, record: JobRecord) -> tuple[int, bytes]:
+        """How many rows the pilot's release must have, and the digest of their IDs."""
+        return self._whole.expected(record)
 
 
 def piece_numbers(folder: Path, suffix: str) -> list[int]:
@@ -287,6 +342,7 @@ def status(job: Path) -> dict[str, Any]:
         box = PartyFolder(job, name)
         parties[name] = {
             "phase": "revoked" if name in record.revoked else box.phase(),
+            "refusal": box.party_refusal(),
             "columns": len(box.columns()),
             "columns_due": box.due(),
             "bytes": box.bytes(),

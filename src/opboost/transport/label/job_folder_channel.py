@@ -10,12 +10,14 @@ from pathlib import Path
 from opboost.columns.codebook import CodedColumn
 from opboost.errors import PeerError, WireError
 from opboost.parties.alignment import Match, PsiPeer
+from opboost.parties.channel import Weigh
 from opboost.parties.row_proof import RowProof
 from opboost.protocol.column_streams import ColumnHead
 from opboost.protocol.messages import (
     Aligned,
     Points,
     Schema,
+    ScoreTask,
     SplitQuery,
     SplitValues,
     Welcome,
@@ -27,6 +29,7 @@ from opboost.psi.blinding import at_once
 from opboost.psi.curve_points import piece_count
 from opboost.storage import atomic_files
 from opboost.transport.label.job_folder import HOLD_SECONDS, PartyFolder, piece_numbers
+from opboost.transport.label.party_totals import HELLO, told
 
 POLL_SECONDS = 0.02
 """Seconds between two looks at the folder."""
@@ -46,6 +49,11 @@ class JobFolderChannel:
     def party(self) -> str:
         """The party's name, which its certificate proved to the gate."""
         return self._party
+
+    def introduced(self, welcome: Welcome) -> float:
+        """Wait for the party; what it said that it reveals about one person."""
+        self._until(lambda: self._box.has(HELLO), "who it is")
+        return told(self._box)
 
     def offer(self, welcome: Welcome, side: PsiPeer) -> None:
         """Leave the label party's points for the party to fetch."""
@@ -107,10 +115,58 @@ class JobFolderChannel:
         time.sleep(10 * POLL_SECONDS)  # let the answer leave
         (self._box.folder / "refused").unlink(missing_ok=True)
 
-    def open(self, welcome: Welcome) -> Schema:
-        """Wait for the whole release."""
-        self._until(lambda: self._box.has("sent"), "its release")
+    def open(self, welcome: Welcome, weigh: Weigh | None = None) -> Schema:
+        """Wait for the whole release, and answer the party's pilot if one comes before."""
+
+        def there() -> bool:
+            if weigh is not None:
+                self.answer_pilot(weigh)
+            return self._box.has("sent")
+
+        if weigh is None:
+            if self._box.has("score"):
+                raise self._other_wish()
+            self._box.write("columns", b"")
+        self._until(there, "its release")
         return decode(self._box.read("schema"), Schema)
+
+    def want_score(self, task: ScoreTask) -> None:
+        """Leave the score that is wanted for the party to fetch."""
+        data = encode(task)
+        if self._box.has("columns") or (self._box.has("score") and self._box.read("score") != data):
+            raise self._other_wish()
+        self._box.write("score", data)
+
+    def _other_wish(self) -> PeerError:
+        return PeerError(
+            f"Party {self._party!r} was asked for something else in this job: columns, a score, or "
+            "the score of another model. Begin a new run of the job (--again)."
+        )
+
+    def open_score(self, welcome: Welcome) -> Schema:
+        """Wait for the score, or for the party to decline."""
+
+        def there() -> bool:
+            if self._box.has("score-declined"):
+                (self._box.folder / "score-declined").unlink()
+                raise PeerError(
+                    f"Party {self._party!r} declined to release a score; its own screen says why. "
+                    "Nothing was predicted. Agree on it, or predict from columns in a new run "
+                    "(--release columns --again)."
+                )
+            return self._box.has("sent")
+
+        self._until(there, "its score")
+        return decode(self._box.read("schema"), Schema)
+
+    def answer_pilot(self, weigh: Weigh) -> None:
+        """Leave the weights of columns for the party, if its pilot has come; they stand then."""
+        pilot = self._box.pilot()
+        if self._box.has("weights") or not pilot.has("sent"):
+            return
+        columns = map(read_column, map(pilot.column, pilot.columns()))
+        told = weigh(decode(pilot.read("schema"), Schema), columns)
+        self._box.write("weights", encode(told))
 
     def columns(self) -> Iterator[tuple[ColumnHead, CodedColumn]]:
         """The columns from their files."""

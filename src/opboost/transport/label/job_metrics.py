@@ -23,6 +23,7 @@ PHASES = (
     "released",
     "asked",
     "answered",
+    "refused",
     "revoked",
 )
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -20,9 +21,16 @@ from opboost.storage import atomic_files
 from opboost.transport.label.bundle_channel import BundleChannel, Paused
 from opboost.transport.label.bundle_intake import BundleIntake
 from opboost.transport.label.bundle_replies import BundleReplies
-from opboost.transport.label.job_folder import JobRecord, is_done
+from opboost.transport.label.job_folder import JobRecord, PartyFolder, is_done
 from opboost.transport.label.label_goals import Goal, PredictionGoal, Reached, TrainingGoal
-from opboost.transport.label.label_job import current, known_job, new_job, read_data
+from opboost.transport.label.label_job import (
+    check_booster,
+    check_shared,
+    current,
+    known_job,
+    new_job,
+    read_data,
+)
 from opboost.transport.label.label_job_run import LabelJobRun
 from opboost.transport.shared.bundle_chain import BundleChain, Step
 from opboost.transport.shared.bundle_file import open_bundle
@@ -30,6 +38,7 @@ from opboost.transport.shared.bundle_steps import (
     BundleOutcome,
     Tools,
     Written,
+    check_meeting,
     handed_out,
     pair_of,
     steps_of,
@@ -38,9 +47,20 @@ from opboost.transport.shared.bundle_steps import (
 )
 from opboost.transport.shared.job_integrity import check_version
 
+if TYPE_CHECKING:
+    from opboost.parties.label.label_party import Estimator
 
-def begin(config: LabelConfig, to: Path, *, again: bool = False) -> BundleOutcome:
-    """Begin a job: a bundle for every feature party; repeated, the same bundles."""
+
+def begin(
+    config: LabelConfig, to: Path, *, again: bool = False, score: Path | None = None
+) -> BundleOutcome:
+    """Begin a job: a bundle for every feature party; repeated, the same bundles.
+
+    ``score`` is the model of a prediction for which parties release scores: the first bundle tells
+    each what it is asked for.
+    """
+    check_meeting(config.job)
+    estimator = None if score is None else _scored_by(config, score)
     tools = Tools.of(config.tls, config.party.name)
     revoked = {name for name, peer in config.peers.items() if peer.revoked}
     for peer in config.job.feature_parties:
@@ -49,14 +69,20 @@ def begin(config: LabelConfig, to: Path, *, again: bool = False) -> BundleOutcom
     with atomic_files.alone(config.state):
         folder = None if again else known_job(config, "bundles")
         if folder is None:
-            folder = new_job(config, read_data(config), receipts=True, way="bundles")
+            check_booster(config)
+            data = read_data(config)
+            if config.job.purpose == "train":
+                TrainingGoal(config).check(data)
+            folder = new_job(config, data, receipts=True, way="bundles")
         job = BundleJob(config, folder, tools)
+        if estimator is not None:
+            job.want_scores(estimator)
         if is_done(folder) or all(len(chain.entries) > 1 for chain in job.chains.values()):
             raise ConfigError(
                 f"Job {job.record.job} is past this step with every party. Go on with it, or begin "
                 "a new run of it with --again."
             )
-        return job.go_on(1, to)
+        return job.go_on((1,), to)
 
 
 def go_on(config: LabelConfig, verb: str, inputs: Sequence[Path], to: Path) -> BundleOutcome:
@@ -74,18 +100,33 @@ def predict(
     """Take the last bundles of a prediction in; ``write`` is given IDs and predictions."""
     from opboost.estimators import load
 
-    goal = PredictionGoal(load(model), model)
+    estimator = load(model)
     now = turn(steps_of(config.job), "finish", by_label_party=True)
     with _taken(config, "finish", now.takes, inputs) as job:
+        goal = PredictionGoal(estimator, model, "score" if job.wants_scores else "columns")
         reached = job.run(goal)
         if reached is not None:
             write(reached.predictions)
         return job.outcome((), reached)
 
 
+def _scored_by(config: LabelConfig, model: Path) -> Estimator:
+    """The model whose parts are asked for; refused before anything begins if they cannot be."""
+    from opboost.estimators import load
+
+    if config.job.purpose != "predict":
+        raise ConfigError(
+            f"--release score is for predictions, and job {config.job.name!r} trains a model. Let "
+            'the parties agree on a job file with purpose = "predict".'
+        )
+    estimator = load(model)
+    check_shared(config, estimator)
+    return estimator
+
+
 @contextmanager
 def _taken(
-    config: LabelConfig, verb: str, number: int, inputs: Sequence[Path]
+    config: LabelConfig, verb: str, numbers: Sequence[int], inputs: Sequence[Path]
 ) -> Iterator[BundleJob]:
     """The run of a job that bundles belong to, when they are taken in."""
     tools = Tools.of(config.tls, config.party.name)
@@ -96,10 +137,10 @@ def _taken(
             f"{bundles[0].path.name} belongs to a job that did not begin here: "
             f"{config.state} holds none of {config.job.name!r}."
         )
-    BundleJob(config, folder, tools).intake.check(bundles, verb, number)
+    BundleJob(config, folder, tools).intake.check(bundles, verb, numbers)
     with atomic_files.alone(config.state):
         job = BundleJob(config, folder, tools)
-        job.intake.check(bundles, verb, number)
+        job.intake.check(bundles, verb, numbers)
         swept(folder)
         job.intake.take(bundles)
         yield job
@@ -120,13 +161,26 @@ class BundleJob:
         self.intake = BundleIntake(folder, self.record, tools, self.chains)
         self._replies = BundleReplies(folder, self.record, tools)
 
-    def go_on(self, number: int, to: Path) -> BundleOutcome:
-        """Go as far as it goes, write what is to be sent, hand out the bundles of a step."""
+    def want_scores(self, estimator: Estimator) -> None:
+        """Leave for every party the score that it is asked for."""
+        from opboost.parties.label.score_query import score_task
+
+        for name in self.record.active:
+            task = score_task(estimator, name, self.record.job)
+            BundleChannel(self.folder, name).want_score(task)
+
+    @property
+    def wants_scores(self) -> bool:
+        """Whether the job asks for scores in place of columns."""
+        return any(PartyFolder(self.folder, name).has("score") for name in self.record.active)
+
+    def go_on(self, numbers: Sequence[int], to: Path) -> BundleOutcome:
+        """Go as far as it goes, write what is to be sent, hand out the bundles of these steps."""
         trains = self._config.job.purpose == "train"
         reached = self.run(TrainingGoal(self._config) if trains else None)
         for peer, chain in self.chains.items():
             self._replies.write_due(peer, chain)
-        return self.outcome(handed_out(self.chains.values(), number, to), reached)
+        return self.outcome(handed_out(self.chains.values(), numbers, to), reached)
 
     def run(self, goal: Goal | None) -> Reached | None:
         """Reach a goal, or align rows where there is none yet; None until all that needs came."""

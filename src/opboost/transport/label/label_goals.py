@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import pyarrow as pa
 
 from opboost.config.job_file import LabelConfig
 from opboost.transport.label.job_folder import is_done
+from opboost.transport.label.label_checks import check_label_side
 from opboost.transport.label.label_job import (
     Data,
     read_manifest,
@@ -69,10 +70,13 @@ class TrainingGoal:
         return False
 
     def check(self, data: Data) -> None:
-        """Accept any table: one without a label was refused when it was read."""
+        """Refuse a label, a booster or a disk with which no model could be written."""
+        check_label_side(self.config, data)
 
     def reach(self, party: LabelParty, run: LabelJobRun, alignment: dict[str, Any]) -> Reached:
-        """Train, ask for split values, and save the model."""
+        """Answer the pilots that have come, train, ask for split values, and save the model."""
+        for channel in run.channels:  # by bundles, none waits for another party's release
+            channel.answer_pilot(party.weigher(channel, run.welcome))
         estimator = party.train(run.channels, welcome=run.welcome, state=run.folder)
         return Reached(
             write_model(self.config, run.folder, run.record, estimator, run.seconds(), alignment)
@@ -85,6 +89,7 @@ class PredictionGoal:
 
     estimator: Estimator
     model: Path
+    release: Literal["columns", "score"] = "columns"
 
     def known(self, folder: Path) -> Reached | None:
         """None: predictions are not kept, and made again from the columns that came in."""
@@ -101,9 +106,20 @@ class PredictionGoal:
         check_own(self.estimator, data.features)
 
     def reach(self, party: LabelParty, run: LabelJobRun, alignment: dict[str, Any]) -> Reached:
-        """Predict the rows that all parties have."""
-        found = party.predict(self.estimator, run.channels, welcome=run.welcome, state=run.folder)
+        """Predict the rows that all parties have, and score them if the table has their label."""
+        from opboost.files.train_and_predict import score_line
+
+        found = party.predict(
+            self.estimator,
+            run.channels,
+            welcome=run.welcome,
+            state=run.folder,
+            release=self.release,
+        )
+        rows = run.data.features
+        here = None if rows is None else rows.take(pa.array(found.rows))
+        score = score_line(self.estimator, here, found.table())
         manifest = write_predicted(
-            run.folder, run.record, found, self.model, run.seconds(), alignment
+            run.folder, run.record, found, self.model, run.seconds(), alignment, score
         )
         return Reached(manifest, with_ids(run.data, found))

@@ -27,6 +27,7 @@ from opboost.transport.label.job_folder import JobRecord, PartyFolder, Way, is_d
 from opboost.transport.shared.manifest import versions
 
 if TYPE_CHECKING:
+    from opboost.boosting.booster import Booster
     from opboost.parties.label.label_party import Estimator, LabelParty
     from opboost.parties.label.predictions import Predicted
 
@@ -45,16 +46,16 @@ class Data:
 def read_data(config: LabelConfig) -> Data:
     """The label party's table: its own features, the row IDs, and the label if it is learnt."""
     learnt = config.job.purpose == "train"
-    names, ids = column_names(table_files(config.table)[0]), config.align.ids()
+    names, ids = column_names(table_files(config.table)[0], config.data), config.align.ids()
     dropped = [*config.drop, *ids] if learnt else ids
     for name in [*([config.label.column] if learnt else []), *dropped]:
         if name not in names:
             raise ColumnError(name, "is named in the configuration but not in the table")
-    named = IdColumns.of(config.table, ids)
+    named = IdColumns.of(config.table, ids, config.data)
     keys = named.keys(config.job.normalisation, config.state if config.state.is_dir() else None)
     if set(names) <= set(dropped):
         return Data(None, None, keys, named)
-    table = read_table(config.table, [], skip=dropped)
+    table = read_table(config.table, [], skip=dropped, form=config.data)
     if not learnt:
         return Data(table, None, keys, named)
     column = config.label.column
@@ -103,6 +104,7 @@ def new_job(config: LabelConfig, data: Data, *, receipts: bool, way: Way) -> Pat
         config.align.most_rows,
         way,
         config.job.purpose,
+        config.job.record or 0.0,
     )
     folder = config.state / number
     record.save(folder)
@@ -119,6 +121,15 @@ def current(config: LabelConfig) -> dict[str, Any]:
     }
 
 
+def check_booster(config: LabelConfig) -> None:
+    """Refuse a cluster that does not answer, before any party spends privacy on the job."""
+    if config.job.purpose == "train" and config.booster.engine != "local":
+        from opboost.scale.cluster_booster import connected_booster
+
+        with connected_booster(config.booster):
+            pass
+
+
 def check_data(record: JobRecord, data: Data) -> None:
     """Refuse a table with other rows than the job began with."""
     if data.ids.digest(bytes.fromhex(record.nonce)).hex() != record.ids:
@@ -133,10 +144,20 @@ def label_party(config: LabelConfig, data: Data) -> LabelParty:
     # Boosters and compiled loops take a second to load: who serves opens its gate meanwhile.
     from opboost.parties.label.label_party import LabelParty
 
+    earlier = None
+    if config.continue_from is not None and data.y is not None:
+        from opboost.estimators import load
+
+        earlier = load(config.continue_from)
+    booster: str | Booster = config.booster.kind
+    if config.booster.engine != "local":
+        from opboost.scale.cluster_booster import booster_of
+
+        booster = booster_of(config.booster)
     return LabelParty(
         data.features,
         data.y,
-        booster=config.booster.kind,
+        booster=booster,
         booster_params=dict(config.booster.params),
         random_state=config.booster.seed,
         denoise=config.booster.denoise,
@@ -145,7 +166,28 @@ def label_party(config: LabelConfig, data: Data) -> LabelParty:
         ask=config.label.ask,
         align=config.job.alignment(config.align),
         memory=config.booster.memory,
+        structure=config.booster.structure,
+        record=config.job.record,
+        share_weights=config.label.share_weights,
+        weights_epsilon=config.label.weights_epsilon,
+        held_out=config.train.held_out,
+        early_stopping_rounds=config.train.early_stopping,
+        continue_from=earlier,
+        share_trees=config.label.share_trees,
+        smallest_leaf=config.label.smallest_leaf,
     )
+
+
+def check_shared(config: LabelConfig, estimator: Estimator) -> None:
+    """Refuse scores of a model that is no sum over the job's parties, or that is not shared."""
+    from opboost.parties.label.score_query import check_scores
+
+    active = [
+        name
+        for name in config.job.feature_parties
+        if name not in config.peers or not config.peers[name].revoked
+    ]
+    check_scores(estimator, active, config.label.share_trees)
 
 
 def alignment_figures(folder: Path, record: JobRecord) -> dict[str, Any]:
@@ -164,8 +206,12 @@ def write_model(
 ) -> dict[str, Any]:
     """Save the model, then the manifest that says that the job is done."""
     config.model.parent.mkdir(parents=True, exist_ok=True)
+    estimator.label_column_ = config.label.column
     estimator.save(config.model)
-    about = {"denoised": estimator.denoised_, "model": config.model.name}
+    about: dict[str, Any] = {"denoised": estimator.denoised_, "model": config.model.name}
+    if (score := estimator.held_out_score_) is not None:
+        line = score.line(config.job.label_party, estimator.guarantee_.total)
+        about |= {"score": score.to_dict(), "score_line": line}
     return _write_manifest(folder, record, seconds, alignment, estimator.guarantee_, about)
 
 
@@ -176,11 +222,14 @@ def write_predicted(
     model: Path,
     seconds: float,
     alignment: dict[str, Any],
+    score_line: str | None = None,
 ) -> dict[str, Any]:
     """The manifest of a prediction, which says that the job is done; that of before, if it was."""
     if is_done(folder):
         return read_manifest(folder)
     about = {"left_out": record.rows - len(found.rows), "predicted_by": model.name}
+    if score_line is not None:
+        about["score_line"] = score_line
     return _write_manifest(folder, record, seconds, alignment, found.guarantee, about)
 
 

@@ -40,8 +40,9 @@ class LabelJobRun:
 
     @property
     def welcome(self) -> Welcome:
-        """The job's number and nonce."""
-        return Welcome(self.record.job, bytes.fromhex(self.record.nonce), b"")
+        """The job's number and nonce, and its limit on what is revealed about one person."""
+        nonce = bytes.fromhex(self.record.nonce)
+        return Welcome(self.record.job, nonce, b"", record=self.record.record)
 
     def seconds(self) -> float:
         """Seconds since the run began."""

@@ -32,7 +32,7 @@ from opboost.transport.label.call_admission import (
 )
 from opboost.transport.label.closing_steps import ClosingSteps
 from opboost.transport.label.connection_limits import ConnectionLimits
-from opboost.transport.label.job_folder import JobRecord
+from opboost.transport.label.job_folder import PILOT, JobRecord
 from opboost.transport.label.login_steps import LoginSteps
 from opboost.transport.label.logins import Logins
 from opboost.transport.label.process_limits import allow_files, full_stack, limit_memory
@@ -77,8 +77,8 @@ class LabelServer(flight.FlightServerBase):  # type: ignore[misc]
         logins = Logins()
         self._admission = CallAdmission(job, logins, self.limits)
         self._logging_in = LoginSteps(job, logins, (setting.cert or "").encode())
-        self._release = ReleaseSteps(job)
-        self._steps = _steps(AlignmentSteps(job), self._release, ClosingSteps(job))
+        self._release, self._pilot = ReleaseSteps(job), ReleaseSteps(job, pilot=True)
+        self._steps = _steps(AlignmentSteps(job), self._release, self._pilot, ClosingSteps(job))
         reading = {HEADERS: HeaderFactory()}
         if setting.ca is None:
             super().__init__(f"grpc+tcp://{setting.listen}", middleware=reading)
@@ -123,16 +123,18 @@ class LabelServer(flight.FlightServerBase):  # type: ignore[misc]
         with self._admission.call(context, "codes") as party:
             path = [part.decode(errors="replace") for part in descriptor.path or ()]
             job = self._job.record.job
-            if len(path) != 2 or path[0] != job or not _NUMBER.fullmatch(path[1]):
+            named = len(path) == 2 or (len(path) == 3 and path[2] == PILOT)
+            if not named or path[0] != job or not _NUMBER.fullmatch(path[1]):
                 raise WireError("A column's stream names this job and the column's number.")
+            release = self._release if len(path) == 2 else self._pilot
             notes = reader.schema.metadata or {}
             took = partial(self.limits.took, context.peer())
             took(sum(map(len, notes.values())))
-            self._release.column(party, int(path[1]), reader, took)
+            release.column(party, int(path[1]), reader, took)
 
 
 def _steps(
-    alignment: AlignmentSteps, release: ReleaseSteps, closing: ClosingSteps
+    alignment: AlignmentSteps, release: ReleaseSteps, pilot: ReleaseSteps, closing: ClosingSteps
 ) -> dict[str, Step]:
     """The steps of a party that is logged in, by the names under which it calls them."""
     return {
@@ -141,12 +143,19 @@ def _steps(
         "aligned": alignment.aligned,
         "prove": alignment.prove,
         "rows": release.rows,
+        "pilot schema": pilot.schema,
+        "pilot receipt": pilot.receipt,
+        "pilot sent": pilot.sent,
+        "weights": pilot.weights,
+        "score": release.score,
+        "declined": release.declined,
         "schema": release.schema,
         "receipt": release.receipt,
         "sent": release.sent,
         "poll": closing.poll,
         "answer": closing.answer,
         "heard": closing.heard,
+        "refuse": closing.refuse,
     }
 
 

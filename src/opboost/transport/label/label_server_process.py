@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import re
+import socket
 import subprocess
 import threading
 import time
@@ -106,6 +107,13 @@ class LabelServerProcess:
         if not line:
             raise _DiedAtOnce(f"{listen} cannot be served: the process for it ended at once.")
         said = json.loads(line)
+        if "error" in said and _is_taken(str(listen)):
+            host, _, port = str(listen).rpartition(":")
+            raise PeerError(
+                f"Port {port} of {host} is in use: another process listens there, perhaps another "
+                "opboost serve. End it, or write another port as listen under [party], and tell "
+                "the feature parties, who name it as connect."
+            )
         if "error" in said:
             raise PeerError(f"{listen} cannot be served: {said['error']}.")
         threading.Thread(target=self._listen, args=(self._process.stderr,), daemon=True).start()
@@ -168,6 +176,20 @@ class LabelServerProcess:
             self._process.wait()
         if self._process.stderr is not None:
             self._process.stderr.close()
+
+
+def _is_taken(address: str) -> bool:
+    """Whether another process listens on an address."""
+    host, _, port = address.rpartition(":")
+    try:
+        found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)
+        family, _, _, _, place = found[0]
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # one that ended does not
+            probe.bind(place)
+    except OSError as error:
+        return error.errno == errno.EADDRINUSE
+    return False
 
 
 @contextmanager

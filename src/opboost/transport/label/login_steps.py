@@ -6,6 +6,7 @@ from opboost.errors import PeerError
 from opboost.protocol.messages import Challenge, Hello, Login, Welcome, decode, encode
 from opboost.transport.label.job_folder import newest_receipt
 from opboost.transport.label.logins import Logins
+from opboost.transport.label.party_totals import meet
 from opboost.transport.label.served_job import ServedJob
 from opboost.transport.shared.tls import check_login
 
@@ -37,8 +38,13 @@ class LoginSteps:
                 "All parties need the same file, byte by byte."
             )
         receipt = newest_receipt(self._job.folder.parent, party) if record.receipts else b""
+        if record.record:
+            with self._job.lock:
+                meet(self._job.folder, record, hello)
+        self._job.box(party).forget_refusal()
         session = self._logins.opened(party)
-        return encode(Welcome(record.job, bytes.fromhex(record.nonce), receipt, session))
+        nonce = bytes.fromhex(record.nonce)
+        return encode(Welcome(record.job, nonce, receipt, session, record.record))
 
 
 def _check_own(party: str, claimed: str) -> None:

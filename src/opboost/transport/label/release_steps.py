@@ -9,7 +9,9 @@ import pyarrow.flight as flight
 
 from opboost.errors import PeerError
 from opboost.parties.message_checks import check_schema
-from opboost.protocol.messages import Ack, Rows, decode
+from opboost.protocol.messages import Ack, Poll, Rows, decode
+from opboost.transport.label.job_folder import PartyFolder
+from opboost.transport.label.party_totals import all_met
 from opboost.transport.label.receive_columns import (
     check_new_receipt,
     check_proved,
@@ -23,24 +25,39 @@ Took = Callable[[int], None]
 
 
 class ReleaseSteps:
-    """``rows`` where they are given, then ``schema``, ``receipt``, every column, and ``sent``."""
+    """``rows`` where they are given, then ``schema``, ``receipt``, every column, and ``sent``.
 
-    def __init__(self, job: ServedJob) -> None:
-        self._job = job
+    With ``pilot`` the same for what a party's pilot releases first.
+    """
+
+    def __init__(self, job: ServedJob, *, pilot: bool = False) -> None:
+        self._job, self._pilot = job, pilot
+
+    def _box(self, party: str) -> PartyFolder:
+        box = self._job.box(party)
+        return box.pilot() if self._pilot else box
 
     def rows(self, party: str, data: bytes) -> bytes:
-        """The party's given rows are those of the label party."""
+        """The party's given rows are those of the label party.
+
+        Where the job limits what is revealed in all, the answer is to wait until all have met.
+        """
         record = self._job.record
         rows = decode(data, Rows)
         if record.align != "given":
             raise PeerError("Rows are aligned in this job: both sides prove that they know them.")
         check_schema(rows, party, record.job, *self._job.box(party).expected(record))
+        folder = self._job.folder
+        if record.record and not self._job.held(lambda: all_met(folder, record)):
+            return self._job.ack("wait")
         return self._job.ack("rows")
 
     def schema(self, party: str, data: bytes) -> bytes:
         """The schema of a release; the answer tells which columns are there already."""
-        record, box = self._job.record, self._job.box(party)
-        check_proved(record, box)
+        record, box = self._job.record, self._box(party)
+        check_proved(record, self._job.box(party))
+        if self._pilot and record.purpose != "train":
+            raise PeerError("A pilot came in a prediction, which has no labels.")
         _, due = taken_schema(record, box, data)
         box.note("due", due)
         box.write("schema", data)
@@ -51,14 +68,14 @@ class ReleaseSteps:
         if self._job.ca is None:
             raise PeerError("There are no receipts without certificates.")
         check_new_receipt(self._job.folder, self._job.record, party, data, self._job.ca)
-        self._job.box(party).write("receipt", data)
+        self._box(party).write("receipt", data)
         return self._job.ack("receipt")
 
     def column(
         self, party: str, number: int, reader: flight.MetadataRecordBatchReader, took: Took
     ) -> None:
         """The codes of a column, checked while they come in."""
-        box = self._job.box(party)
+        box = self._box(party)
         batches = (chunk.data for chunk in reader)
         head = receive_column(self._job.record, box, number, reader.schema, batches, took)
         if head is None:
@@ -68,18 +85,56 @@ class ReleaseSteps:
 
     def sent(self, party: str, data: bytes) -> bytes:
         """The party has sent all that its schema announced."""
-        box = self._job.box(party)
+        box = self._box(party)
         decode(data, Ack)
         if not box.has("schema") or len(box.columns()) < box.due():
             raise PeerError(f"{len(box.columns())} of {box.due()} columns have come.")
         if self._job.record.receipts and not box.has("receipt"):
             raise PeerError("The receipt is missing.")
         box.write("sent", b"")
-        self._job.log.write("released", party=party, columns=box.due(), bytes=box.bytes())
+        event = "pilot" if self._pilot else "released"
+        self._job.log.write(event, party=party, columns=box.due(), bytes=box.bytes())
         return self._job.ack("sent")
+
+    def score(self, party: str, data: bytes) -> bytes:
+        """The score that is wanted in place of columns, when the label party has said which."""
+        self._job.check_job(decode(data, Poll).job)
+        box = self._job.box(party)
+        check_proved(self._job.record, box)
+        if self._job.record.purpose != "predict":
+            raise PeerError("A score is asked for in a prediction.")
+
+        def known() -> bool:
+            return box.has("score") or box.has("columns") or box.has("refused")
+
+        if not self._job.held(known):
+            return self._job.ack("wait")
+        self._job.check_refusal(box)
+        return box.read("score") if box.has("score") else self._job.ack("columns")
+
+    def declined(self, party: str, data: bytes) -> bytes:
+        """The party does not release the score that it was asked for."""
+        self._job.check_job(decode(data, Poll).job)
+        box = self._job.box(party)
+        if not box.has("score") or box.has("sent"):
+            raise PeerError("No score is asked for, or it was released before.")
+        box.write("score-declined", b"")
+        self._job.log.write("declined", party=party)
+        return self._job.ack("declined")
+
+    def weights(self, party: str, data: bytes) -> bytes:
+        """The weights of columns that a pilot led to, when they are known."""
+        self._job.check_job(decode(data, Poll).job)
+        box = self._job.box(party)
+        if not box.pilot().has("sent"):
+            raise PeerError("Weights are told after a pilot.")
+        if self._job.held(lambda: box.has("weights") or box.has("refused")):
+            self._job.check_refusal(box)
+            return box.read("weights")
+        return self._job.ack("wait")
 
 
 def remove_partial_columns(job: Path) -> None:
     """Remove the columns that a server which died had not taken in whole."""
-    for left in job.glob("parties/*/.*.part"):
+    for left in (*job.glob("parties/*/.*.part"), *job.glob("parties/*/pilot/.*.part")):
         left.unlink(missing_ok=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 
@@ -18,7 +18,13 @@ from opboost.protocol.entropy_coding import warm_up
 from opboost.storage import atomic_files
 from opboost.transport.label.job_folder import status
 from opboost.transport.label.label_goals import Goal, PredictionGoal, Reached, TrainingGoal
-from opboost.transport.label.label_job import known_job, new_job, read_data
+from opboost.transport.label.label_job import (
+    check_booster,
+    check_shared,
+    known_job,
+    new_job,
+    read_data,
+)
 from opboost.transport.label.label_job_run import LabelJobRun
 from opboost.transport.label.label_server_process import LabelServerProcess
 from opboost.transport.label.network_job import NetworkJob, Opened, Say, Watch, checked_identity
@@ -61,6 +67,7 @@ def predict_with_peers(
     model: Path,
     label_server: LabelServerProcess,
     *,
+    release: Literal["columns", "score"] = "columns",
     insecure_plaintext: bool = False,
     again: bool = False,
     watch: Watch = lambda where: None,
@@ -80,7 +87,10 @@ def predict_with_peers(
     # Boosters take a second to load, and who trains opens its gate meanwhile.
     from opboost.estimators import load
 
-    goal, told = PredictionGoal(load(model), model), Listeners(watch, opened, say)
+    estimator = load(model)
+    if release == "score":
+        check_shared(config, estimator)
+    goal, told = PredictionGoal(estimator, model, release), Listeners(watch, opened, say)
     reached = _run(config, goal, label_server, identity, told, again=again)
     return reached.predictions, reached.manifest
 
@@ -105,6 +115,7 @@ def _run(
         goal.check(data)
         begun = folder is not None
         if folder is None:
+            check_booster(config)
             folder = new_job(config, data, receipts=identity is not None, way="network")
 
         def look(where: dict[str, Any]) -> None:

@@ -5,6 +5,10 @@ before it.  The chain so far is one small file, replaced as a whole, so a bundle
 not, also after a crash.  Own bundles are kept beside it, because encryption is randomised: a step
 that is repeated gives the very bundle again that it gave before, never a second one.
 
+A feature party whose budget has a pilot makes a detour of two steps before its release: the pilot's
+codes, and the weights with which the label party answers.  Nobody agrees on that beforehand; the
+chain takes the detour when the pilot's bundle comes.
+
 ::
 
     state/JOB/bundles/PEER.json             the chain with one peer
@@ -34,9 +38,23 @@ class Step:
     number: int
     verb: str
     by_label_party: bool
+    name: str = ""
+    """What the step brings, where its verb does not say it."""
+    place: str = ""
+    """How people count the step, where that is not its number."""
 
     def __str__(self) -> str:
-        return f"step {self.number} ({self.verb})"
+        return f"step {self.place or self.number} ({self.called})"
+
+    @property
+    def called(self) -> str:
+        """The name of the step in a bundle's header."""
+        return self.name or self.verb
+
+    @property
+    def file(self) -> str:
+        """The part of a bundle's file name that tells the step."""
+        return f"{self.place or self.number}-{self.called}"
 
 
 STEPS = (
@@ -55,6 +73,20 @@ GIVEN = tuple(step for step in STEPS if step.number not in (2, 3))
 
 KEPT_BUNDLES = 4
 """The number of the step in which columns come: a prediction ends with it."""
+
+PILOT = Step(31, "export", False, "pilot", "3a")
+"""The codes of a pilot, which a feature party sends before its release."""
+
+WEIGHTS = Step(32, "split-query", True, "weights", "3b")
+"""The label party's answer to a pilot."""
+
+
+def with_pilot(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """Insert the detour by a pilot before the release; a prediction has none."""
+    if steps[-1].number <= KEPT_BUNDLES:
+        return steps
+    place = [step.number for step in steps].index(KEPT_BUNDLES)
+    return (*steps[:place], PILOT, WEIGHTS, *steps[place:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +127,7 @@ class BundleChain:
         found: tuple[BundleEntry, ...] = atomic_files.read_json(
             self._file, tuple[BundleEntry, ...], next_step
         )
-        steps = self.pair.steps[: len(found)]
+        steps = self._route(*(e.number for e in found))[: len(found)]
         sides = [
             s.by_label_party == (e.sender == self.pair.label_party)
             for s, e in zip(steps, found, strict=False)
@@ -106,18 +138,34 @@ class BundleChain:
 
     def due(self) -> Step | None:
         """The step that comes next, if there is one."""
-        done = len(self.entries)
-        return self.pair.steps[done] if done < len(self.pair.steps) else None
+        numbers = [e.number for e in self.entries]
+        return next(iter(self._route(*numbers)[len(numbers) :]), None)
+
+    def last(self) -> Step | None:
+        """The last step that was taken, if there is one."""
+        numbers = [e.number for e in self.entries]
+        return self._route(*numbers)[len(numbers) - 1] if numbers else None
+
+    def next_verb(self, step: Step) -> str:
+        """The verb with which the recipient of a step goes on."""
+        route = self._route(step.number)
+        return next((s.verb for s in route[route.index(step) + 1 :]), "finish")
+
+    def _route(self, *numbers: int) -> tuple[Step, ...]:
+        """The steps of the chain, with those of a pilot if one is among ``numbers``."""
+        piloted = {PILOT.number, WEIGHTS.number}.intersection(numbers)
+        return with_pilot(self.pair.steps) if piloted else self.pair.steps
 
     def is_repeated(self, bundle: Bundle) -> bool:
         """Whether this bundle is the last one of the peer that was used."""
         theirs = [e for e in self.entries if e.sender == self.pair.peer]
         return bool(theirs) and theirs[-1].digest == bundle.digest
 
-    def check(self, bundle: Bundle, verb: str, number: int) -> None:
+    def check(self, bundle: Bundle, verb: str, *numbers: int) -> None:
         """Refuse a bundle that is not for this party, from its peer, of this job, and due now.
 
-        ``number`` is that of the step which ``verb`` takes in.  Nothing is written, or decrypted.
+        ``numbers`` are those of the steps which ``verb`` takes in.  Nothing is written, or
+        decrypted.
         """
         check_address(bundle, self.pair)
         name, header = bundle.path.name, bundle.header
@@ -126,16 +174,15 @@ class BundleChain:
                 f"{name} belongs to job {header.job}; with {self.pair.peer!r} this party is in "
                 f"job {self.pair.job}."
             )
-        steps = {step.number: step for step in self.pair.steps}
+        steps = {step.number: step for step in with_pilot(self.pair.steps)}
         step = steps.get(header.number)
         theirs = self.pair.peer == self.pair.label_party
-        if step is None or step.verb != header.step or step.by_label_party != theirs:
+        if step is None or step.called != header.step or step.by_label_party != theirs:
             raise PeerError(f"{name} is no step that {self.pair.peer!r} takes in this job.")
-        if header.number != number:
-            fits = next((s.verb for s in self.pair.steps if s.number > step.number), "finish")
+        if header.number not in numbers:
             raise PeerError(
                 f"{name} is {step}, which 'opboost bundle {verb}' does not take: it is for "
-                f"'opboost bundle {fits}'."
+                f"'opboost bundle {self.next_verb(step)}'."
             )
         self._check_place(bundle, step)
 
@@ -147,9 +194,10 @@ class BundleChain:
             raise PeerError(f"{name} was used before: {step} of this job is over.")
         if any(e.number == step.number for e in entries):
             raise PeerError(f"{name} is a second bundle for {step}; another one was used already.")
-        due = self.due()
-        if due != step:
-            raise PeerError(f"{name} is {step}, out of turn: {due or 'nothing'} is due.")
+        numbers = [*(e.number for e in entries), step.number]
+        if [s.number for s in self._route(*numbers)[: len(numbers)]] != numbers:
+            due = self.due() or "nothing"
+            raise PeerError(f"{name} is {step}, out of turn: {due} is due.")
         if bundle.header.previous != (entries[-1].digest if entries else ""):
             raise PeerError(
                 f"{name} answers another bundle than the last one of this party. "
@@ -169,27 +217,31 @@ class BundleChain:
         recipient: PublicKey,
         used: Bundle | None = None,
         lock: Lock | None = None,
+        *,
+        pilot: bool = False,
     ) -> Path:
         """Seal the step that is due and remember it, together with the bundle that it answers.
 
-        With a ``lock``, only a recipient that knows the common rows can open it.
+        With a ``lock``, only a recipient that knows the common rows can open it.  With ``pilot``
+        it is the pilot's, in the place of the release.
         """
         entries = self.entries
         if used is not None and not self.is_repeated(used):
             entries = (*entries, BundleEntry(used.header.number, self.pair.peer, used.digest))
-        step = self.pair.steps[len(entries)]
+        numbers = [*(e.number for e in entries), *([PILOT.number] if pilot else [])]
+        step = self._route(*numbers)[len(entries)]
         header = Header(
             self.pair.own,
             self.pair.peer,
             self.pair.job_hash,
             self.pair.job,
             step.number,
-            step.verb,
+            step.called,
             entries[-1].digest if entries else "",
             claim=lock.claim.hex() if lock else "",
         )
         self._folder.mkdir(parents=True, exist_ok=True)
-        path = self._path(step.number)
+        path = self._path(step)
         key = lock.agreed.lock if lock else b""
         digest = write_bundle(path, header, sources, identity, recipient, key)
         self._save((*entries, BundleEntry(step.number, self.pair.own, digest)))
@@ -197,16 +249,14 @@ class BundleChain:
 
     def written(self) -> Path | None:
         """The own bundle with which the chain ends, if it ends with one."""
-        entries = self.entries
-        if not entries or entries[-1].sender != self.pair.own:
+        last = self.last()
+        if last is None or self.entries[-1].sender != self.pair.own:
             return None
-        return self._path(entries[-1].number)
+        return self._path(last)
 
-    def _path(self, number: int) -> Path:
-        (step,) = (s for s in self.pair.steps if s.number == number)
+    def _path(self, step: Step) -> Path:
         pair = self.pair
-        name = f"{pair.job}.{number}-{step.verb}.{pair.own}-to-{pair.peer}.bundle"
-        return self._folder / name
+        return self._folder / f"{pair.job}.{step.file}.{pair.own}-to-{pair.peer}.bundle"
 
     def _save(self, entries: Sequence[BundleEntry]) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import pairwise
@@ -22,6 +22,7 @@ from opboost.transport.shared.bundle_chain import (
     Pair,
     Step,
     hand_out,
+    with_pilot,
 )
 from opboost.transport.shared.bundle_file import Bundle
 from opboost.transport.shared.bundle_keys import PrivateKey, PublicKey, read_key, read_public
@@ -93,21 +94,40 @@ def steps_of(job: Job) -> tuple[Step, ...]:
     return steps if job.purpose == "train" else tuple(s for s in steps if s.number <= KEPT_BUNDLES)
 
 
+def check_meeting(job: Job) -> None:
+    """Refuse a limit on all parties together where each releases before it hears of the others."""
+    if job.record is not None and job.align == "given" and len(job.feature_parties) > 1:
+        raise ConfigError(
+            f"Job {job.name!r} limits what {len(job.feature_parties)} feature parties reveal "
+            "together ([job] record), and by bundles they first meet when rows are aligned, which "
+            'are given here. Write align = "psi" under [job], or run it over the network.'
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The number of the step that a verb takes in, and of the one that it writes (0: none)."""
+    """The numbers of the steps that a verb takes in, and of those that it writes.
 
-    takes: int
-    writes: int
+    There are several of each where a pilot may come before the release.
+    """
+
+    takes: tuple[int, ...]
+    writes: tuple[int, ...]
 
 
 def turn(steps: tuple[Step, ...], verb: str, *, by_label_party: bool) -> Turn:
     """What a verb does in a job with these steps."""
     if verb == "finish":
-        return Turn(steps[-1].number, 0)
-    for before, step in pairwise(steps):
-        if step.verb == verb and step.by_label_party == by_label_party:
-            return Turn(before.number, step.number)
+        return Turn((steps[-1].number,), ())
+    found = [
+        (before.number, step.number)
+        for route in (steps, with_pilot(steps))
+        for before, step in pairwise(route)
+        if step.verb == verb and step.by_label_party == by_label_party
+    ]
+    if found:
+        takes, writes = (tuple(dict.fromkeys(numbers)) for numbers in zip(*found, strict=True))
+        return Turn(takes, writes)
     if verb != "align":
         raise ConfigError(
             "Nobody asks for split values in a prediction. When the feature parties have written "
@@ -126,17 +146,16 @@ def pair_of(job: Job, own: str, peer: str, number: str) -> Pair:
     return Pair(own, peer, job.hash.hex(), number, job.label_party, steps_of(job))
 
 
-def handed_out(chains: Iterable[BundleChain], number: int, to: Path) -> tuple[Written, ...]:
-    """Copy the bundles of a step that end their chains to where carriers take them from."""
+def handed_out(
+    chains: Iterable[BundleChain], numbers: Collection[int], to: Path
+) -> tuple[Written, ...]:
+    """Copy the bundles of these steps that end their chains to where carriers take them from."""
     found = []
     for chain in chains:
-        steps = chain.pair.steps
-        last = len(chain.entries) - 1
-        bundle = chain.written()
-        if bundle is not None and steps[last].number == number:
-            following = steps[last + 1].verb if last + 1 < len(steps) else "finish"
+        last, bundle = chain.last(), chain.written()
+        if last is not None and bundle is not None and last.number in numbers:
             path = hand_out(bundle, to)
-            found.append(Written(path, chain.pair.peer, steps[last], following))
+            found.append(Written(path, chain.pair.peer, last, chain.next_verb(last)))
     return tuple(found)
 
 

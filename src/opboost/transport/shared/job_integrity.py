@@ -18,7 +18,19 @@ from opboost.transport.shared.bundle_file import VERSION as BUNDLE_VERSION
 from opboost.transport.shared.bundle_file import version_of as bundle_version
 
 MESSAGES = (
-    *("schema", "receipt", "aligned", "told", "claim", "proved", "welcome", "query", "answer"),
+    *(
+        "hello",
+        "schema",
+        "receipt",
+        "aligned",
+        "told",
+        "claim",
+        "proved",
+        "welcome",
+        "query",
+        "answer",
+    ),
+    "weights",
     *("*.feature", "*.raised", "*.label"),
 )
 STREAMS = ("*.arrow",)

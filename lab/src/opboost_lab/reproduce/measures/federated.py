@@ -8,7 +8,7 @@ from typing import Any
 from opboost.columns.private_column import PrivateColumn
 from opboost.estimators.declarations import Declarations
 from opboost.mechanisms import Mechanism
-from opboost.parties.channel import MemoryChannel
+from opboost.parties.channel import MemoryChannel, Weigh
 from opboost.parties.feature.feature_party import FeatureParty
 from opboost.parties.label.label_party import LabelParty
 from opboost.protocol.messages import SplitQuery, Welcome, encode
@@ -24,10 +24,10 @@ class Counted(MemoryChannel):
 
     asked = 0
 
-    def open(self, welcome: Welcome) -> Any:
+    def open(self, welcome: Welcome, weigh: Weigh | None = None) -> Any:
         """Count the welcome."""
         self.asked += len(encode(welcome))
-        return super().open(welcome)
+        return super().open(welcome, weigh)
 
     def ask(self, query: SplitQuery) -> None:
         """Count the split query."""
@@ -55,6 +55,8 @@ def federated(source: Json, method: Json, epsilon: float, mapping: str) -> Json:
         denoise="auto" if way.denoise else False,
         random_state=0,
         task="regress" if data.task == "regression" else "classify",
+        ask="used",  # as the paper does
+        held_out=0,
     )
     channel = Counted(party)
     label.train([channel])

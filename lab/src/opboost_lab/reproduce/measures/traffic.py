@@ -16,7 +16,7 @@ from opboost.columns.codebook import CodedColumn
 from opboost.columns.private_column import PrivateColumn
 from opboost.demo.local_federation import run_federation, write_federation
 from opboost.grid import Domain, NumericMapping
-from opboost.parties.channel import MemoryChannel
+from opboost.parties.channel import MemoryChannel, Weigh
 from opboost.parties.feature.feature_party import FeatureParty
 from opboost.parties.label.label_party import LabelParty
 from opboost.protocol.column_streams import ColumnHead
@@ -39,11 +39,11 @@ class CountingChannel(MemoryChannel):
         self.codes = 0
         self._job = ""
 
-    def open(self, welcome: Welcome) -> Schema:
+    def open(self, welcome: Welcome, weigh: Weigh | None = None) -> Schema:
         """Count the welcome."""
         self.asked += len(encode(welcome))
         self._job = welcome.job
-        return super().open(welcome)
+        return super().open(welcome, weigh)
 
     def columns(self) -> Iterator[tuple[ColumnHead, CodedColumn]]:
         """Count each column's stream and the entropy of its codes."""
@@ -110,6 +110,8 @@ def job_traffic(
             denoise=False,
             random_state=0,
             task=task,
+            ask="used",  # as the paper does
+            held_out=0,
         )
         label.train([channel])
     return {

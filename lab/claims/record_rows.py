@@ -1,0 +1,61 @@
+"""Accuracy at a record total grows with the number of rows: docs/record-budgets.md.
+
+Needs ``OPBOOST_DATA``; long.
+"""
+
+from __future__ import annotations
+
+import statistics
+from functools import partial
+
+from claims.claim import Claim
+from claims.record import HERE
+from opboost_lab.record_totals import score
+
+SEEDS = range(5, 8)
+SETS = ("Industrial", "Census")
+TOTALS = (1, 4, 8)
+ROWS = (20_000, 60_000, 190_000)
+SHORT = {("Census", 4)}
+"""Where more rows did not help yet."""
+
+
+def clean(data: str, total: float, rows: int) -> list[float]:
+    """On clean test rows, seed by seed."""
+    return [score(data, total, seed, rows=rows, released=False).clean for seed in SEEDS]
+
+
+def grown(data: str, total: float) -> list[float]:
+    """What the most rows gain over the fewest, seed by seed."""
+    few, many = (clean(data, total, rows) for rows in (ROWS[0], ROWS[-1]))
+    return [b - a for a, b in zip(few, many, strict=True)]
+
+
+CLAIMS = [
+    *(
+        Claim(
+            f"{data} at a record total of {total}, {rows:,} rows",
+            HERE,
+            "at least",
+            -1.0,
+            partial(clean, data, total, rows),
+            middle=statistics.fmean,
+        )
+        for data in SETS
+        for total in TOTALS
+        for rows in ROWS
+    ),
+    *(
+        Claim(
+            f"{data} at a record total of {total}: {ROWS[-1]:,} rows over {ROWS[0]:,}",
+            HERE,
+            "at least",
+            0.0,
+            partial(grown, data, total),
+            middle=statistics.fmean,
+            short=(data, total) in SHORT,
+        )
+        for data in SETS
+        for total in TOTALS
+    ),
+]

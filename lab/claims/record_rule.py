@@ -1,0 +1,95 @@
+"""The planning rule beside fixed choices, and ``denoise="auto"`` beside both of its sides.
+
+docs/decisions/0023-record-budgets.md.  Needs ``OPBOOST_DATA``; long.  Seeds 5 to 7,
+totals 1 and 4; ``record`` has Clamp-map at every total.
+"""
+
+from __future__ import annotations
+
+import statistics
+from functools import partial
+from typing import Any
+
+from claims.claim import Claim
+from opboost.budgets.budget import Task
+from opboost.budgets.planning_rule import columns_per_row
+from opboost_lab.record_totals import Score, score
+
+HERE = "docs/decisions/0023-record-budgets.md"
+SEEDS = range(5, 8)
+SETS = {"Powerplant": 4, "CASP": 9, "Pen-digits": 16, "Adult": 13}
+TOTALS = (1, 4)
+CHOICES = (1, 2, 3, 4)
+"""Columns per row that were tried."""
+
+
+def scored(data: str, total: float, seed: int, sent: int, denoise: Any = "auto") -> Score:
+    """With so many columns per row, on clean test rows."""
+    return score(data, total, seed, denoise=denoise, columns_per_row=sent, released=False)
+
+
+def planned(data: str, total: float) -> int:
+    """How many columns per row the plan chooses."""
+    task: Task = "regress" if data in ("Powerplant", "CASP") else "classify"
+    return columns_per_row(total, SETS[data], task)
+
+
+def mean(data: str, total: float, sent: int) -> float:
+    """Over the seeds."""
+    return statistics.fmean(scored(data, total, seed, sent).clean for seed in SEEDS)
+
+
+def behind_the_best(data: str, total: float) -> float:
+    """How far the plan lies behind the best fixed number of columns per row."""
+    best = max(mean(data, total, sent) for sent in CHOICES if sent <= SETS[data])
+    return best - mean(data, total, planned(data, total))
+
+
+def auto_behind(data: str, total: float) -> float:
+    """How far "auto" lies behind the better of denoising and rows as they came."""
+    sent = planned(data, total)
+    auto = [scored(data, total, seed, sent) for seed in SEEDS]
+
+    def side(denoise: bool) -> float:
+        """One side; where "auto" chose it, it is that model."""
+        found = (
+            told if told.denoised == denoise else scored(data, total, seed, sent, denoise)
+            for told, seed in zip(auto, SEEDS, strict=True)
+        )
+        return statistics.fmean(s.clean for s in found)
+
+    return max(side(True), side(False)) - statistics.fmean(s.clean for s in auto)
+
+
+def auto_behind_on_average() -> float:
+    """The same over all sets and totals."""
+    return statistics.fmean(auto_behind(data, total) for data in SETS for total in TOTALS)
+
+
+CLAIMS = [
+    *(
+        Claim(
+            f"{data} at {total}: best fixed choice less plan",
+            HERE,
+            "at most",
+            0.01,
+            partial(behind_the_best, data, total),
+        )
+        for data in SETS
+        for total in TOTALS
+    ),
+    *(
+        Claim(
+            f"{data} at {total}: better side less auto",
+            HERE,
+            "at most",
+            0.02,
+            partial(auto_behind, data, total),
+        )
+        for data in SETS
+        for total in TOTALS
+    ),
+    Claim(
+        "all sets and totals: better side less auto", HERE, "at most", 0.005, auto_behind_on_average
+    ),
+]

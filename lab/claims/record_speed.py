@@ -1,0 +1,90 @@
+"""Time and memory of ``fit`` at a record budget beside plain training: docs/record-budgets.md."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from functools import cache
+
+from claims.claim import Claim
+from claims.record import HERE
+
+ROUNDS = 3
+SIZES = ((45_000, 9), (300_000, 40))
+
+_SCRIPT = """
+import json, resource, sys, time
+import numpy as np, xgboost
+import opboost as op
+rows, columns, way = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+rng = np.random.default_rng(0)
+X = rng.normal(size=(rows, columns))
+y = X[:, 0] + X[:, 1] * X[:, 2] + rng.normal(size=rows)
+binary = columns > 9
+if binary:
+    y = (y > 0).astype(int)
+params = {"n_estimators": 80, "max_depth": 3}
+def plain(n):
+    kind = xgboost.XGBClassifier if binary else xgboost.XGBRegressor
+    kind(**params, learning_rate=0.1).fit(X[:n], y[:n])
+def record(n):
+    kind = op.OpBoostClassifier if binary else op.OpBoostRegressor
+    kind(bounds=(-4, 4), budget=op.Budget.record(4), random_state=0,
+         booster_params={**params, "eta": 0.1}).fit(X[:n], y[:n])
+work = {"plain": plain, "record": record}[way]
+work(2000)  # load and compile before the clock runs
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+taken = []
+for _ in range(2):
+    start = time.perf_counter()
+    work(rows)
+    taken.append(time.perf_counter() - start)
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(json.dumps({"time": min(taken), "memory": peak, "grown": peak - before}))
+"""
+
+
+@cache
+def measured(rows: int, columns: int, way: str) -> list[dict[str, float]]:
+    """Seconds and peak memory, in processes of their own."""
+    found = []
+    for _ in range(ROUNDS):
+        run = subprocess.run(
+            [sys.executable, "-c", _SCRIPT, str(rows), str(columns), way],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        found.append(json.loads(run.stdout.strip().splitlines()[-1]))
+    return found
+
+
+def ratio(what: str, rows: int, columns: int) -> list[float]:
+    """Of a record budget's to plain training's."""
+    pairs = zip(measured(rows, columns, "record"), measured(rows, columns, "plain"), strict=True)
+    return [ours[what] / plain[what] for ours, plain in pairs]
+
+
+CLAIMS = [
+    claim
+    for rows, columns in SIZES
+    for claim in (
+        Claim(
+            f"fit at a record total of 4 on {rows:,} x {columns}, time over plain training",
+            HERE,
+            "at most",
+            4.0,
+            lambda r=rows, c=columns: ratio("time", r, c),
+            short=True,
+        ),
+        Claim(
+            f"fit at a record total of 4 on {rows:,} x {columns}, peak memory over plain training",
+            HERE,
+            "at most",
+            1.5,
+            lambda r=rows, c=columns: ratio("memory", r, c),
+            short=columns == 40,
+        ),
+    )
+]

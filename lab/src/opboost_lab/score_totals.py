@@ -1,0 +1,140 @@
+"""Predictions from released columns and from released scores, at the same total.
+
+All columns are private.  The label party holds the label alone; its feature parties are dealt the
+columns in turn.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from opboost.boosting import Problem, make_booster
+from opboost.budgets.budget import Budget
+from opboost.budgets.record_plan import RecordPlan
+from opboost.config import Plan
+from opboost.config.sections import BoosterSection
+from opboost.grid import Integers
+from opboost.ledger import Caps, Ledger
+from opboost.parties.channel import MemoryChannel
+from opboost.parties.feature.feature_party import FeatureParty
+from opboost.parties.label.label_party import LabelParty
+from opboost_lab.accuracy import MEASURES, PARAMS, measured, parted
+from opboost_lab.data.datasets import DataSet
+from opboost_lab.record_totals import WHOLE_NUMBERS, all_private
+
+ID = "row"
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """The task's measure on test rows: clean, from released columns, and from released scores."""
+
+    clean: float
+    columns: float
+    scores: float
+
+
+@cache
+def ways(name: str, total: float, seed: int, parties: int = 1, structure: Any = "by-party") -> Ways:
+    """Train at a record total, then predict test rows in all three ways.
+
+    The columns of the test rows, or their scores, may cost the same total.
+    """
+    data = all_private(parted(name, seed))
+    X, y, X_test, y_test = data.split()
+    with tempfile.TemporaryDirectory() as folder:
+        known = _parties(data, X, total, parties, Path(folder) / "train")
+        task: Any = "regress" if data.task == "regression" else "classify"
+        settings: Any = {"booster_params": PARAMS["xgboost"], "random_state": seed, "task": task}
+        bank = LabelParty(None, y, ids=_ids(X), structure=structure, held_out=0, **settings)
+        model = bank.train([MemoryChannel(p) for p in known])
+        new = _parties(data, X_test, total, parties, Path(folder) / "test")
+        asking = LabelParty(None, None, ids=_ids(X_test), share_trees=True)
+        channels = [MemoryChannel(p) for p in new]
+        found = {"columns": asking.predict(model, channels)}
+        if structure == "by-party":
+            found["scores"] = asking.predict(model, channels, release="score")
+
+    def judged(predicted: Any) -> float:
+        classes = None if data.task == "regression" else model.classes_
+        return measured(data, predicted, y_test, classes)[MEASURES[data.task]]
+
+    rows = X_test.select(list(model.feature_names_in_))
+    clean = model.predict(rows) if data.task == "regression" else model.predict_proba(rows)
+    answers = {
+        way: p.prediction if p.probabilities is None else p.probabilities
+        for way, p in found.items()
+    }
+    return Ways(
+        judged(clean), judged(answers["columns"]), judged(answers.get("scores", answers["columns"]))
+    )
+
+
+def _ids(table: pa.Table) -> list[str]:
+    return [str(i) for i in range(table.num_rows)]
+
+
+def _parties(
+    data: DataSet, table: pa.Table, total: float, count: int, folder: Path
+) -> list[FeatureParty]:
+    """Feature parties whose columns are dealt in turn; together they may reveal the total."""
+    names = [*data.bounds, *(data.categories or {})]
+    task: Any = "regress" if data.task == "regression" else "classify"
+    made = []
+    for k in range(count):
+        own = names[k::count]
+        bounds: dict[str, Any] = {n: b for n, b in data.bounds.items() if n in own}
+        for name in set(WHOLE_NUMBERS.get(data.name, ())) & set(own):
+            bounds[name] = Integers(*(int(b) for b in bounds[name]))
+        categories = {n: c for n, c in (data.categories or {}).items() if n in own}
+        budget = Budget.record(total / count, task=task)
+        plan = RecordPlan.of(budget, bounds=bounds, categories=categories)
+        schema = Plan(
+            f"party {k}", plan.columns, (), (), plan.budget, BoosterSection(),
+            tuple(str(c.name) for c in plan.columns), plan,
+        )  # fmt: skip
+        place = folder / str(k)
+        ledger = Ledger(place / "ledger", place / "key", Caps(person=100.0))
+        rows = table.select(own).append_column(ID, pa.array(_ids(table)))
+        made.append(
+            FeatureParty(
+                rows, schema, ledger=ledger, ids=ID, name=f"party-{k}", score=total / count
+            )
+        )
+    return made
+
+
+@cache
+def by_party_cost(name: str, seed: int) -> float:
+    """What plain training loses on clean rows when each tree keeps to one of two parties.
+
+    The columns are dealt to the parties in turn, and nobody adds noise.
+    """
+    data = parted(name, seed)
+    X, y, X_test, y_test = data.split()
+    names = list(data.bounds)
+
+    def matrix(table: pa.Table) -> Any:
+        return np.column_stack([np.asarray(table.column(n), dtype=np.float32) for n in names])
+
+    features = range(len(names))
+    groups = (tuple(features[::2]), tuple(features[1::2]))
+    classes, coded = np.unique(y, return_inverse=True)
+    numbers = data.task == "regression"
+    task: Any = data.task
+    found = []
+    for kept in (None, groups):
+        booster = make_booster("xgboost", PARAMS["xgboost"])
+        target = y.astype(float) if numbers else coded
+        count = 0 if numbers else len(classes)
+        problem = Problem(matrix(X), target, task, count, seed=seed, groups=kept)
+        predicted = booster.train(problem).predict(matrix(X_test))
+        found.append(measured(data, predicted, y_test, classes)[MEASURES[data.task]])
+    return found[0] - found[1]

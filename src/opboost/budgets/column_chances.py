@@ -1,0 +1,87 @@
+"""How many people send each column: by the weights of a budget, or within a pilot's bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from opboost._typing import FloatArray
+from opboost.budgets.budget import RecordBudget, columns_sent
+from opboost.errors import ParameterError
+from opboost.randomness.streams import SeededRng
+
+MAX_WEIGHT_RATIO = 8
+"""A pilot makes the likeliest column at most this many times likelier than the least likely."""
+
+SIMULATED_ROWS = 20_000
+"""People among whom the chances of weighted columns are counted."""
+
+
+def sending_people(
+    budget: RecordBudget, columns: Sequence[Hashable]
+) -> dict[Hashable, tuple[int, int]]:
+    """Return the least and the most of a thousand people who send each column.
+
+    Both are the same unless a pilot is still to tell the weights.
+
+    >>> budget = RecordBudget(columns_per_row=1, total=4.0, pilot=0.1)
+    >>> sending_people(budget, ["a", "b", "c"])["a"]
+    (86, 753)
+    """
+    sent, count = budget.columns_per_row, len(columns)
+    assert sent is not None
+    even = sent / count
+    if budget.awaits_weights:
+        ends = [
+            _one_against_equals(count, sent, r) for r in (1 / MAX_WEIGHT_RATIO, MAX_WEIGHT_RATIO)
+        ]
+        least, most = (_per_thousand(budget.pilot * even + (1 - budget.pilot) * e) for e in ends)
+        return dict.fromkeys(columns, (least, most))
+    if budget.weights is None:
+        return dict.fromkeys(columns, (_per_thousand(even), _per_thousand(even)))
+    shares = budget.pilot * even + (1 - budget.pilot) * _simulated(budget, columns)
+    return {n: (_per_thousand(s), _per_thousand(s)) for n, s in zip(columns, shares, strict=True)}
+
+
+def checked_weights(
+    weights: Mapping[Any, float], columns: Sequence[Hashable], source: str
+) -> dict[Hashable, float]:
+    """Weights that a pilot told: one per column, within the bounds that the plan shows."""
+    for name in weights:
+        if name not in columns:
+            raise ParameterError(f"{source} has a weight of {name!r}, which is no private column.")
+    for name in columns:
+        if name not in weights:
+            raise ParameterError(f"{source} has no weight of column {name!r}.")
+    found = {name: float(weights[name]) for name in columns}
+    if not all(0 < w < float("inf") for w in found.values()):
+        raise ParameterError(f"{source} has a weight that is not above zero and finite.")
+    if max(found.values()) > MAX_WEIGHT_RATIO * min(found.values()):
+        raise ParameterError(
+            f"{source} has weights beyond the plan: the largest may be {MAX_WEIGHT_RATIO} times "
+            "the smallest."
+        )
+    return found
+
+
+def _one_against_equals(count: int, sent: int, weight: float) -> float:
+    """The chance that a column of this weight is sent, where all others have weight one."""
+    left_out = 1.0
+    for drawn in range(sent):
+        others = count - 1 - drawn
+        left_out *= others / (others + weight)
+    return 1 - left_out
+
+
+def _simulated(budget: RecordBudget, columns: Sequence[Hashable]) -> FloatArray:
+    rng = SeededRng(0).open()
+    words = rng.words(len(columns), 0, SIMULATED_ROWS).T
+    sent = columns_sent(budget, lambda: words, columns)
+    assert sent is not None
+    return np.asarray(sent.mean(axis=0))
+
+
+def _per_thousand(share: float) -> int:
+    return round(1000 * share)

@@ -1,0 +1,208 @@
+"""What a user declares about a column for which a record budget chooses the mechanism."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from opboost.budgets.planning_rule import GRID_CELLS, few_values, nominal_column
+from opboost.columns.private_column import Flag, PrivateColumn
+from opboost.errors import ColumnError, ParameterError
+from opboost.grid import Dates, Domain, Integers, NumericMapping, Ordered, OrdinalMapping
+from opboost.grid.dates import Unit, dates_of
+from opboost.grid.numeric_mapping import Scale, checked_bounds
+from opboost.mechanisms import WindowMap
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredColumn:
+    """One private column before its mechanism is chosen: bounds or categories, and wishes.
+
+    ``grid`` is an explicit grid, which wins.  ``radius`` is in raw units; of ordered categories it
+    counts categories.  ``share`` is a radius as a share of the declared range.
+    """
+
+    name: Hashable
+    bounds: tuple[float, float] | None = None
+    categories: tuple[Hashable, ...] | None = None
+    ordered: bool = False
+    integers: bool = False
+    scale: Scale = "linear"
+    mapping: Literal["cells", "paper"] = "cells"
+    outside: Literal["clamp", "raise"] = "clamp"
+    missing: Any = "raise"
+    grid: Domain | None = None
+    radius: float | None = None
+    share: float | None = None
+    unit: Unit | None = None
+    """The step of a column of dates, whose bounds are days since 1970-01-01."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.missing, Flag):
+            raise ColumnError(
+                self.name,
+                "flags its gaps at a level of their own, which a record budget does not have",
+                hint="Write missing='symbol': a gap is then one more value, at no extra cost.",
+            )
+        if self.radius is None:
+            return
+        if self.categories is not None and not self.ordered:
+            raise ColumnError(
+                self.name,
+                "has a radius, and categories without an order have no distance",
+                hint="Leave the radius out, or declare the order.",
+            )
+        if self.bounds is not None and self.scale != "linear":
+            raise ColumnError(
+                self.name,
+                f"has a radius in raw units, and a {self._scale_name()} scale, on which equal "
+                "distances are not equal",
+                hint="Give the radius as a share of the range, or use a linear scale.",
+            )
+        if not 0 < self.radius <= self.range:
+            raise ColumnError(
+                self.name,
+                f"needs a radius above zero and within its range of {self.range:g}",
+                detail=f"got {self.radius!r}",
+            )
+
+    @classmethod
+    def numeric(cls, name: Hashable, bounds: Any, **declared: Any) -> DeclaredColumn:
+        """A column of numbers or dates; ``op.Integers`` as bounds say that they are whole."""
+        try:
+            if (found := dates_of(bounds)) is not None:
+                return cls._of_dates(name, found, declared)
+            checked = checked_bounds(bounds)
+        except ParameterError as error:
+            raise ColumnError.of(name, error) from None
+        whole = declared.pop("integers", False) or isinstance(bounds, Integers)
+        if whole and not all(b.is_integer() for b in checked):
+            raise ColumnError(
+                name,
+                "is declared as whole numbers, and its bounds are not",
+                detail=f"got {bounds!r}",
+            )
+        return cls(name, checked, integers=whole, **declared)
+
+    @classmethod
+    def _of_dates(cls, name: Hashable, bounds: Dates, declared: dict[str, Any]) -> DeclaredColumn:
+        if declared.pop("integers", False):
+            raise ColumnError(
+                name,
+                "has dates as bounds, which are no whole numbers",
+                hint="Leave integers out: unit says how fine the grid is.",
+            )
+        grid = declared.get("grid") or Domain(1, 2)
+        scale = declared.get("scale", "linear")
+        if isinstance(scale, tuple):
+            grid = Domain(1, len(scale) + 1)
+        mapping = declared.get("mapping", "cells")
+        made = NumericMapping(grid, bounds, scale, mapping)  # type: ignore[arg-type]
+        declared["scale"] = made.scale
+        return cls(name, made.bounds, unit=made.unit, **declared)
+
+    @classmethod
+    def of_categories(cls, name: Hashable, categories: Any, **declared: Any) -> DeclaredColumn:
+        """A column of categories; ``op.Ordered`` ones have an order."""
+        ordered = isinstance(categories, Ordered)
+        try:
+            listed = (categories if ordered else Ordered(categories)).categories
+        except ParameterError as error:
+            raise ColumnError.of(name, error) from None
+        return cls(name, categories=listed, ordered=ordered, **declared)
+
+    @property
+    def range(self) -> float:
+        """The width of the bounds, or the steps between the first and the last category."""
+        if self.bounds is None:
+            return len(self.categories or ()) - 1
+        return float(self.bounds[1]) - float(self.bounds[0])
+
+    @property
+    def values(self) -> float:
+        """How many different values the column may have; infinite where it is not whole."""
+        if self.unit is not None and self.bounds is not None:
+            return NumericMapping(Domain(1, 2), self.bounds, unit=self.unit).units
+        return self.range + 1 if self.integers else math.inf
+
+    def _scale_name(self) -> str:
+        return self.scale if isinstance(self.scale, str) else "broken"
+
+    def column(self, level: float) -> PrivateColumn:
+        """The private column at the level that a row spends on it."""
+        if self.categories is not None and not self.ordered:
+            categories = self.categories
+            missing = self.missing
+            if isinstance(missing, str) and missing == "symbol":  # a gap is one more category
+                missing = "raise"
+                categories = categories if None in categories else (*categories, None)
+            return nominal_column(self.name, categories, level, missing)
+        if self.categories is not None:
+            grid = Domain(1, len(self.categories))
+            order = OrdinalMapping(grid, Ordered(self.categories))
+            return PrivateColumn(
+                self.name, order, self.window(grid, level), self.outside, self.missing
+            )
+        grid = self.grid or Domain(1, self._cells())
+        assert self.bounds is not None
+        mapping = NumericMapping(grid, self.bounds, self.scale, self.mapping, self.unit)
+        return PrivateColumn(
+            self.name, mapping, self.window(grid, level), self.outside, self.missing
+        )
+
+    def _cells(self) -> int:
+        if isinstance(self.scale, tuple):
+            return len(self.scale) + 1
+        if few_values(self.values):
+            return int(self.values)
+        return GRID_CELLS
+
+    def window(self, grid: Domain, level: float) -> WindowMap:
+        """The mechanism on a grid: plain LDP, or less for values within the radius."""
+        steps = self.radius_in_cells(grid)
+        # A column of few values wants each told apart; a wide window would blur neighbours.
+        width = 0 if grid.size == self.values and steps == 1 else None
+        near = None if steps == 1 else level / steps
+        return WindowMap(grid, total=level, near=near, width=width, clipped=False)
+
+    def radius_in_cells(self, grid: Domain) -> int:
+        """The distance from which a pair costs the whole level; 1 is plain LDP."""
+        if self.radius is not None:
+            cell = self.range / (grid.size if self.bounds is not None else grid.span)
+            return max(1, round(self.radius / cell))
+        return 1 if self.share is None else max(1, round(self.share * grid.size))
+
+    def raw_radius(self, grid: Domain) -> float | None:
+        """The radius that the grid keeps, in raw units (or categories); None for plain LDP.
+
+        On a scale that is not linear no one distance in raw units stands for it.
+        """
+        steps = self.radius_in_cells(grid)
+        if steps == 1 or (self.bounds is not None and self.scale != "linear"):
+            return None
+        return steps * self.range / (grid.size if self.bounds is not None else grid.span)
+
+    def scale_radius(self, grid: Domain) -> float | None:
+        """The radius that the grid keeps as a share of the scale; None for plain LDP."""
+        steps = self.radius_in_cells(grid)
+        return None if steps == 1 else steps / grid.size
+
+    def with_wishes(
+        self, cells: int | None, radius: float | None, share: float | None
+    ) -> DeclaredColumn:
+        """The same with what the budget says about this column; its own wishes win."""
+        grid = self.grid
+        if grid is None and cells is not None and self.bounds is not None:
+            if isinstance(self.scale, tuple) and cells != len(self.scale) + 1:
+                raise ColumnError(
+                    self.name,
+                    f"has {len(self.scale)} breakpoints, which make {len(self.scale) + 1} cells",
+                    detail=f"got cells = {cells}",
+                    hint="Leave cells out.",
+                )
+            grid = Domain(1, cells)
+        own = self.radius if self.radius is not None else radius
+        nominal = self.categories is not None and not self.ordered
+        return replace(self, grid=grid, radius=own, share=None if nominal or own else share)

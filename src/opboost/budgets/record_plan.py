@@ -1,0 +1,247 @@
+"""The plan that a record budget makes of public facts, as a privacy engineer signs it."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from opboost.budgets.budget import Budget, RecordBudget
+from opboost.budgets.column_chances import MAX_WEIGHT_RATIO, sending_people
+from opboost.budgets.declared_column import DeclaredColumn
+from opboost.budgets.planning_rule import columns_per_row
+from opboost.columns.private_column import PrivateColumn
+from opboost.errors import ParameterError, visible
+from opboost.grid import Domain
+from opboost.mechanisms import Mechanism, registry
+from opboost.promises import Joint
+from opboost.randomness.exact import float_below
+
+MIN_LEVEL = 1e-6
+"""Below this level a sent column tells nothing, whatever the number of people."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedColumn:
+    """One line of the plan; ``radius`` is in raw units, None for plain LDP."""
+
+    name: Hashable
+    mechanism: str
+    cells: int
+    radius: float | None
+    level: float
+    sent_per_thousand: tuple[int, int]
+    """The least and the most of a thousand people who send it: a pilot decides between them."""
+    radius_share: float | None = None
+    """The radius as a share of the column's scale."""
+
+    @property
+    def within(self) -> str:
+        """The radius in words: raw units, or a share of a scale on which these differ."""
+        if self.radius is not None:
+            return f"{self.radius:.4g}"
+        return "none" if self.radius_share is None else f"{self.radius_share:.0%} of the scale"
+
+    @property
+    def sent_by(self) -> str:
+        """How many of a thousand people send it, in words."""
+        least, most = self.sent_per_thousand
+        return f"{least:,} of 1,000" if least == most else f"{least:,} to {most:,} of 1,000"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordPlan:
+    """What is sent about a person: which columns, through what, and how much that reveals.
+
+    >>> import opboost as op
+    >>> bounds = {"age": (17, 90), "pay": (0, 90_000), "hours": op.Integers(0, 23)}
+    >>> plan = op.RecordPlan.of(op.Budget.record(4), bounds=bounds)
+    >>> plan.columns_per_row, plan.total, plan.guarantee().total
+    (2, 4.0, 4.0)
+    """
+
+    budget: RecordBudget
+    columns: tuple[PrivateColumn, ...]
+    lines: tuple[PlannedColumn, ...]
+
+    @classmethod
+    def of(
+        cls,
+        budget: RecordBudget,
+        *,
+        bounds: Mapping[Any, Any] | None = None,
+        categories: Mapping[Any, Any] | None = None,
+    ) -> RecordPlan:
+        """Plan columns with these bounds and categories, as an estimator would."""
+        declared = [DeclaredColumn.numeric(n, pair) for n, pair in (bounds or {}).items()]
+        declared += [DeclaredColumn.of_categories(n, c) for n, c in (categories or {}).items()]
+        return cls.made(budget, declared)
+
+    @classmethod
+    def made(cls, budget: RecordBudget, declared: Sequence[DeclaredColumn]) -> RecordPlan:
+        """Plan declared columns from public facts; bad wishes are refused."""
+        if not declared:
+            raise ParameterError(
+                "No column is private: there is nothing to plan. Declare bounds={'age': (17, 90)}."
+            )
+        names = [c.name for c in declared]
+        budget.check_names(names)
+        sent = budget.columns_per_row or columns_per_row(budget.total, len(declared), budget.task)
+        if sent > len(declared):
+            raise ParameterError(
+                f"columns_per_row is {sent}, but there are {len(declared)} private columns."
+            )
+        level = level_of(budget.total, sent)
+        if level < MIN_LEVEL:
+            raise ParameterError(
+                f"A record total of {budget.total!r} leaves {level:.2g} for each of {sent} columns "
+                f"that a person sends, too little for any table. Totals of 1 to 8 are usual."
+            )
+        share = None if isinstance(budget.radius, Mapping) else budget.radius
+        wishes = [
+            c.with_wishes(_of(budget.cells, c.name), _by_name(budget.radius, c.name), share)
+            for c in declared
+        ]
+        columns = tuple(c.column(level) for c in wishes)
+        per_thousand = sending_people(replace(budget, columns_per_row=sent), names)
+        lines = tuple(
+            PlannedColumn(
+                c.name,
+                _title(column),
+                _cells(column),
+                _radius(column, c.raw_radius),
+                level,
+                per_thousand[c.name],
+                _radius(column, c.scale_radius),
+            )
+            for c, column in zip(wishes, columns, strict=True)
+        )
+        return cls(replace(budget, columns_per_row=sent), columns, lines)
+
+    @property
+    def total(self) -> float:
+        """The most that is revealed about one person."""
+        return self.budget.total
+
+    @property
+    def columns_per_row(self) -> int:
+        """How many columns a person sends."""
+        assert self.budget.columns_per_row is not None
+        return self.budget.columns_per_row
+
+    def guarantee(self) -> Joint:
+        """The promise about one person's record."""
+        return Joint({c.name: c.guarantee() for c in self.columns}, self.columns_per_row)
+
+    def meaning(self) -> str:
+        """What the total means, in words."""
+        return meaning_of(self.total)
+
+    def choice(self) -> str:
+        """How many columns a person sends, in words."""
+        count = len(self.columns)
+        chosen = f"{self.columns_per_row} of {count} columns"
+        if self.columns_per_row == count:
+            chosen = "all columns" if count > 1 else "the column"
+        elif self.columns_per_row == 1:
+            chosen = f"1 of {count} columns"
+        drawn = "" if self.columns_per_row == count else ", chosen at random and once"
+        told = f"Each person sends {chosen}{drawn}. A gap costs nothing extra."
+        if not self.budget.awaits_weights:
+            return told
+        return (
+            f"{told} A random {100 * self.budget.pilot:g} % of the people release first; the label "
+            f"party answers with a weight for each column, from 1/{MAX_WEIGHT_RATIO} to 1, and "
+            "the others choose by these."
+        )
+
+    def table(self) -> list[dict[str, str]]:
+        """The lines as texts under the titles of the table."""
+        return [
+            {
+                "column": visible(line.name),
+                "mechanism": line.mechanism,
+                "cells": str(line.cells),
+                "radius": line.within,
+                "level if sent": f"{line.level:.4g}",
+                "sent by": line.sent_by,
+            }
+            for line in self.lines
+        ]
+
+    def __str__(self) -> str:
+        rows = self.table()
+        titles = list(rows[0])
+        widths = {t: max(len(t), *(len(row[t]) for row in rows)) for t in titles}
+        lines = ["  ".join(t.ljust(widths[t]) for t in titles).rstrip()]
+        lines += ["  ".join(row[t].ljust(widths[t]) for t in titles).rstrip() for row in rows]
+        return "\n".join([self.meaning(), self.choice(), *lines])
+
+    def _repr_html_(self) -> str:
+        rows = self.table()
+        head = "".join(f"<th>{html.escape(t)}</th>" for t in rows[0])
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(v)}</td>" for v in row.values()) + "</tr>"
+            for row in rows
+        )
+        said = f"<p><b>{html.escape(self.meaning())}</b><br>{html.escape(self.choice())}</p>"
+        return f"{said}<table><tr>{head}</tr>{body}</table>"
+
+
+def stated_budget(budget: Budget | RecordPlan | None) -> Budget | None:
+    """The budget itself, or the one that a plan was made for."""
+    return budget.budget if isinstance(budget, RecordPlan) else budget
+
+
+def meaning_of(total: float) -> str:
+    """Return what a record total means, in words.
+
+    >>> meaning_of(4.0)[:31]
+    "One person's record: at most 4."
+    """
+    odds = math.exp(min(total, 700))
+    shown = f"{odds:,.0f}" if odds >= 10 else f"{odds:.2g}"
+    shown = shown if odds < 1e15 else f"{odds:.0e}"
+    return (
+        f"One person's record: at most {total:g}. Whatever is sent is at most "
+        f"e^{total:g} ≈ {shown} times likelier under one record than under another."
+    )
+
+
+def level_of(total: float, sent: int) -> float:
+    """The level of each of ``sent`` columns: so many of them add up to the total at most.
+
+    Also as the ledger counts, which is in billionths, rounded up.
+
+    >>> 3 * level_of(4.0, 3) <= 4.0, level_of(4.0, 2)
+    (True, 2.0)
+    """
+    exact = float_below(Fraction(total) / sent)
+    billionths = math.floor(Fraction(repr(total)) * 10**9 / sent)
+    return min(exact, billionths / 10**9) if billionths else exact
+
+
+def _radius(column: PrivateColumn, kept: Callable[[Domain], float | None]) -> float | None:
+    """What the column's grid keeps of a radius; None where distance means nothing."""
+    return kept(column.mapping.domain) if column.has_order and column.mapping else None
+
+
+def _title(column: PrivateColumn) -> str:
+    return registry.title_of(column.mechanism)
+
+
+def _cells(column: PrivateColumn) -> int:
+    if isinstance(column.mechanism, Mechanism):
+        return column.mechanism.domain.size
+    return len(column.mechanism.categories)
+
+
+def _of(value: Any, name: Hashable) -> Any:
+    return value.get(name) if isinstance(value, Mapping) else value
+
+
+def _by_name(value: Any, name: Hashable) -> Any:
+    return value.get(name) if isinstance(value, Mapping) else None

@@ -1,0 +1,78 @@
+"""``opboost init``: the first TOML file of a table, to be filled in."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from opboost.cli.common import (
+    DecimalOption,
+    EncodingOption,
+    Format,
+    FormatOption,
+    SeparatorOption,
+    csv_format,
+    echo,
+    print_json,
+    stderr,
+)
+from opboost.errors import ConfigError
+
+
+def init(
+    table: Annotated[Path, typer.Argument(help="CSV or Parquet file, or a folder of them.")],
+    role: Annotated[
+        Literal["feature", "label"],
+        typer.Option(help="feature: its columns are released.  label: it holds what is predicted."),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="File to write.  [default: the table's name with .toml]"),
+    ] = None,
+    label: Annotated[str | None, typer.Option(help="The column to predict.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
+    separator: SeparatorOption = None,
+    encoding: EncodingOption = None,
+    decimal: DecimalOption = None,
+    format: FormatOption = Format.text,
+) -> None:
+    """Write a commented TOML file: columns, kinds and IDs, and TODO for bounds and categories.
+
+    Bounds and categories are public, so none is taken from the table.
+
+    \b
+    Examples:
+      opboost init people.csv --role feature -o shop.toml
+      opboost init people.csv --role feature --label paid_back -o b.toml
+      opboost init people.parquet --role label --label paid_back -o bank.toml
+    """
+    from opboost.files.describe_table import describe
+    from opboost.files.first_toml import first_toml
+    from opboost.storage import atomic_files
+
+    target = out or Path(f"{table.name.split('.')[0] or 'table'}.toml")
+    if target.exists() and not force:
+        raise ConfigError(f"{target} exists already. Give another name, or --force to replace it.")
+    if not target.parent.is_dir():
+        raise ConfigError(f"The folder {target.parent} does not exist. Make it first.")
+    form = csv_format(separator, encoding, decimal)
+    found = first_toml(
+        describe(table, form=form),
+        role,
+        name=target.name,
+        table=os.path.relpath(table, target.parent),
+        label=label,
+        data=form.settings(),
+    )
+    atomic_files.write(target, found.text.encode())
+    if format is Format.json:
+        print_json({"file": str(target), "todo": list(found.todo)})
+        return
+    stderr().print(f"-> {target}")
+    if found.todo:
+        echo(f"Left to fill in: {', '.join(found.todo)}.")
+    verb = "plan" if role == "feature" else "doctor"
+    echo(f"Then: opboost {verb} -c {target}")

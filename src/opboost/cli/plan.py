@@ -1,0 +1,83 @@
+"""``opboost plan``: what a record budget sends about one person, as a table to sign."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+
+from opboost.cli.common import (
+    ConfigOption,
+    Format,
+    FormatOption,
+    check_release,
+    echo,
+    print_json,
+    stdout,
+    warn_of_total,
+)
+
+if TYPE_CHECKING:
+    from opboost.budgets.record_plan import RecordPlan
+    from opboost.config import Plan
+
+
+def plan(config: ConfigOption, format: FormatOption = Format.text) -> None:
+    """Show what is sent about one person: columns, cells, levels, and the total.
+
+    A party's file is also checked as a release would be (caps, columns, IDs, values, certificates),
+    and fails with the same status.
+
+    \b
+    Examples:
+      opboost plan -c b.toml
+      opboost plan -c b.toml --format json
+    """
+    from opboost.config import load
+    from opboost.errors import ConfigError
+
+    plan = load(config)
+    if plan.record is None:
+        raise ConfigError(
+            f"{config.name} states no record total. Add [budget] record = 4.0, and leave "
+            "[mechanism] out; opboost certify shows what mechanisms of your own choice reveal."
+        )
+    warn_of_total(plan.total)
+    _print(plan, plan.record, config, format)
+    check_release(config)
+
+
+def _print(plan: Plan, made: RecordPlan, config: Path, format: Format) -> None:
+    from opboost.promises import large_total_warning
+
+    score = plan.score
+    if format is Format.json:
+        print_json(
+            {
+                "total": made.total,
+                "columns_per_row": made.columns_per_row,
+                "rows": made.budget.rows,
+                "columns": [asdict(line) for line in made.lines],
+                "meaning": made.meaning(),
+                "warning": large_total_warning(plan.total),
+                **({} if score is None else {"scores": score.total, "in_all": plan.total}),
+            }
+        )
+        return
+    shown = Table(title=f"What {config.name} sends about one person")
+    rows = made.table()
+    for title in rows[0]:
+        shown.add_column(title, justify="left" if title in ("column", "mechanism") else "right")
+    for row in rows:
+        shown.add_row(*row.values())
+    stdout().print(shown)
+    echo(made.choice())
+    echo(made.meaning())
+    if score is not None:
+        echo(
+            f"Predictions may release a score of {score.models} "
+            f"model{'s' if score.models > 1 else ''} a period at level {score.level:g}, which adds "
+            f"up: at most {plan.total:g} in all about a person of the training."
+        )

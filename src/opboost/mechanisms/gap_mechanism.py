@@ -1,0 +1,76 @@
+"""What a mechanism for a column with missing values answers, whatever its policy for gaps."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Self
+
+import numpy as np
+
+from opboost._typing import BoolArray, FloatArray, IntArray
+from opboost.errors import DataError
+from opboost.mechanisms.mechanism import Mechanism
+from opboost.promises import Guarantee
+from opboost.randomness.streams import Rng
+
+
+class GapMechanism(ABC):
+    """A mechanism on a grid, with one more input and one more output: "missing".
+
+    A row is first reported missing or present, by a coin that depends on whether it is missing.
+    A row that is reported missing sends nothing else.
+    """
+
+    __slots__ = ()
+
+    mechanism: Mechanism
+
+    @property
+    @abstractmethod
+    def stand_in(self) -> int:
+        """The public cell that fills the place of a value that is not sent."""
+
+    @abstractmethod
+    def guarantee(self) -> Guarantee:
+        """The promise, with a bound for ``None``: a missing value."""
+
+    @abstractmethod
+    def scaled(self, factor: float) -> Self:
+        """The same mechanism with all its levels multiplied."""
+
+    @abstractmethod
+    def sample(
+        self, x: IntArray, missing: BoolArray, rng: Rng | None = None
+    ) -> tuple[IntArray, BoolArray]:
+        """Desensitised values, and which rows are reported missing (their values mean nothing)."""
+
+    @abstractmethod
+    def loss(self, x: int | None, y: int | None) -> float:
+        """The exact worst log-ratio of the pair, rounded up; ``None`` is a missing value."""
+
+    @abstractmethod
+    def report_chances(self) -> tuple[float, float]:
+        """The chances that a present and that a missing row is reported missing."""
+
+    @abstractmethod
+    def gap_pmf(self) -> FloatArray:
+        """The probabilities of all outputs from a missing row that is reported present."""
+
+
+def checked_gaps(x: IntArray, missing: BoolArray) -> tuple[IntArray, BoolArray]:
+    """Values and gaps as arrays of one length; anything else is refused."""
+    values = np.asarray(x)
+    gone = np.asarray(missing, dtype=np.bool_)
+    if values.shape != gone.shape or values.ndim != 1:
+        raise DataError(
+            "values and missing must be columns of one length",
+            detail=f"got shapes {values.shape} and {gone.shape}",
+        )
+    return values, gone
+
+
+def child_of(rng: Rng, name: str) -> Rng:
+    """The generator's stream for a purpose; a cryptographic one serves all purposes."""
+    child = getattr(rng, "child", None)
+    stream: Rng = child(name) if child else rng
+    return stream

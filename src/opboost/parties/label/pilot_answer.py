@@ -1,0 +1,40 @@
+"""The label party's answer to a pilot: how often the others should send each column."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from opboost.columns.codebook import CodedColumn
+from opboost.errors import PeerError
+from opboost.parties.message_checks import check_head, check_private
+from opboost.protocol.column_streams import ColumnHead
+from opboost.protocol.messages import Schema, Weights
+from opboost.training.column_weights import label_features, quantised, score, usefulness
+from opboost.training.released_columns import ReleasedColumn
+from opboost.training.targets import Target
+
+
+def pilot_answer(
+    schema: Schema,
+    columns: Iterator[tuple[ColumnHead, CodedColumn]],
+    target: Target,
+    epsilon: float | None = None,
+) -> Weights:
+    """Weigh a party's columns by what its pilot released, one column in memory at a time.
+
+    ``epsilon`` redraws each label by randomised response first.
+    """
+    private = schema.private()
+    check_private(private)
+    labels, scores, numbered = label_features(target, epsilon), {}, enumerate(columns)
+    for column in private:
+        parts = []
+        for _, (number, (head, codes)) in zip(column.release_names(), numbered, strict=False):
+            check_head(head, schema, private, number)
+            parts.append(codes)
+        if len(parts) < len(column.release_names()):
+            raise PeerError(f"Party {schema.party!r} sent some columns of its pilot only.")
+        scores[column.name] = score(ReleasedColumn(column, tuple(parts)), labels)
+    weights = quantised(usefulness(scores))
+    return Weights(schema.job, tuple(round(-math.log2(weights[c.name])) for c in private))

@@ -1,0 +1,92 @@
+"""What the label party asks for where parties release scores, and what it takes for an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from opboost.columns.column_specs import column_to_dict
+from opboost.columns.private_column import PrivateColumn
+from opboost.errors import ParameterError, PeerError
+from opboost.estimators import OpBoostClassifier, OpBoostRegressor
+from opboost.promises import LDP, Choice, Joint, NoGuarantee
+from opboost.protocol.messages import Schema, ScoreTask
+from opboost.scores.score_model import SCORE
+from opboost.training.released_columns import ReleasedColumn
+
+Estimator = OpBoostClassifier | OpBoostRegressor
+
+
+def check_scores(model: Estimator, parties: Sequence[str], share_trees: bool) -> None:
+    """Refuse scores of a model that is no sum over these parties, or whose trees are not shared."""
+    scores = model.trained_model_.scores
+    if scores is None:
+        raise ParameterError(
+            "The model is no sum over parties, so no party can release its part of the score. "
+            'Train with structure = "by-party" and full codebooks, or predict with '
+            "release='columns'."
+        )
+    if not share_trees:
+        raise ParameterError(
+            "A released score needs the party's own trees, which tell about labels: splits and "
+            "rounded leaf values. Write share_trees = true under [label] (share_trees=True) to "
+            "show each feature party its own, or predict with release='columns'."
+        )
+    owners = set(model.trained_model_.layout.parties)
+    if strange := [party for party in parties if party not in owners]:
+        raise ParameterError(
+            f"Party {strange[0]!r} took no part in the training; its parties are "
+            f"{', '.join(sorted(owners))}."
+        )
+    if lacking := [party for party in scores.parties if party not in parties]:
+        raise ParameterError(
+            f"The model adds up parts of party {lacking[0]!r}, which is not among the parties."
+        )
+    if idle := [party for party in parties if party not in scores.parties]:
+        raise ParameterError(
+            f"No tree of the model tells people of party {idle[0]!r} apart, so its score would be "
+            "the same for all. Predict without that party."
+        )
+
+
+def score_task(model: Estimator, party: str, job: str) -> ScoreTask:
+    """What a party is asked for."""
+    scores = model.trained_model_.scores
+    assert scores is not None
+    return ScoreTask.of(job, scores.parties[party].model)
+
+
+def scores_of(schema: Schema) -> tuple[PrivateColumn, ...]:
+    """The one column of a released score, under a name of its party."""
+    return tuple(replace(c, name=f"{schema.party} {c.name}") for c in schema.private())
+
+
+def check_score_schema(model: Estimator, schema: Schema) -> None:
+    """Refuse anything but the score that was asked for, at whatever level the party allows."""
+    scores = model.trained_model_.scores
+    assert scores is not None
+    came = schema.private()
+    if len(came) == 1 and came[0].name == SCORE and schema.codebook == "full":
+        promise = came[0].guarantee()
+        wanted = scores.parties[schema.party].model.column(promise.total)
+        if column_to_dict(wanted) == column_to_dict(came[0]) and not schema.columns_per_row:
+            return
+    raise PeerError(
+        f"Party {schema.party!r} released something else than the score that was asked for. Let "
+        "both parties run the same release."
+    )
+
+
+def with_scores(model: Estimator, answers: Mapping[str, ReleasedColumn]) -> Joint:
+    """What is promised about a person of the training who is scored as well: both add up."""
+    parts: dict[object, LDP] = {
+        f"score of {party}": LDP(answer.private.guarantee().total)
+        for party, answer in answers.items()
+    }
+    trained = model.guarantee_
+    if isinstance(trained, NoGuarantee):
+        return Joint({**parts, "columns": trained})
+    choices = trained.choices
+    if trained.columns_per_row is not None:
+        choices = (*choices, Choice(trained.columns_per_row, tuple(trained.parts)))
+    return Joint({**trained.parts, **parts}, None, trained.caveats, choices)

@@ -1,0 +1,48 @@
+"""The warning about a record total that hides next to nothing."""
+
+from __future__ import annotations
+
+import math
+
+LARGE_TOTAL = 20.0
+"""Record totals above this get a warning: the odds of one record against another exceed 10^8."""
+
+
+def large_total_warning(total: float) -> str | None:
+    """Return what a large record total means, in words; None up to 20, and without a promise.
+
+    An outcome is at most e^total times likelier under one record than under another.  Somebody who
+    thinks two records equally likely, and sees what was sent, then guesses which of them it was
+    with a probability of e^total/(1 + e^total) at most, by Bayes' rule; and a guess of that quality
+    is what the promise allows.
+
+    >>> words = large_total_warning(46.4)
+    >>> words[:78]
+    'Warning: a record total of 46.4 hides next to nothing. What is sent may be e^4'
+    >>> large_total_warning(8.0) is None
+    True
+    """
+    if not LARGE_TOTAL < total < math.inf:
+        return None
+    power = f"e^{total:.6g}"
+    odds, miss = _power_of_e(total, 1), _power_of_e(-total, 0)
+    return (
+        f"Warning: a record total of {total:.6g} hides next to nothing. What is sent may be "
+        f"{power} ≈ {odds} times likelier under one record than under another, so a guess which of "
+        f"two records it was may be right with a probability of {power}/(1 + {power}) ≈ 1 − "
+        f"{miss}. Totals of 1 to 8 are usual; write [budget] record = 4.0 to state one."
+    )
+
+
+def _power_of_e(exponent: float, digits: int) -> str:
+    """Return e^exponent in decimal, however large or small.
+
+    >>> _power_of_e(1800.0, 1), _power_of_e(-25.0, 0)
+    ('5.4e781', '1e-11')
+    """
+    tens = exponent / math.log(10)
+    whole = math.floor(tens)
+    shown = f"{10 ** (tens - whole):.{digits}f}"
+    if float(shown) >= 10:
+        shown, whole = f"{1:.{digits}f}", whole + 1
+    return f"{shown}e{whole}"

@@ -1,0 +1,217 @@
+"""What a feature party is asked for: trees over its cells, and the public cells of their sum.
+
+Leaves are whole numbers of few bits, so a score is a whole number and no rounding depends on a
+machine.  There are no counts and no gains.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from opboost._typing import IntArray
+from opboost.columns.column_specs import column_to_dict
+from opboost.columns.private_column import Prepared, PrivateColumn
+from opboost.errors import PeerError, WireError
+from opboost.grid import Domain, Ordered, OrdinalMapping
+from opboost.mechanisms import NominalMechanism, WindowMap
+from opboost.mechanisms.best_nominal import best_nominal
+from opboost.scores.clean_features import edges, feature_block
+from opboost.scores.flat_trees import LEAF, FlatTrees, Tree
+
+SCORE = "score"
+"""What the released column is called."""
+
+MAX_CELLS = 32
+MAX_TREES, MAX_NODES, MAX_DEPTH = 16_384, 2**17, 16
+MAX_LEAF = 127
+FINER_FROM = 6.0
+"""The level from which a larger codebook tells more than it blurs (measured on Pen-digits)."""
+
+MAX_CLASSES = 256
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoreModel:
+    """Trees over the features of one party, and how their sums become cells.
+
+    Attributes:
+        trees: Cuts are edges of cells, leaves whole numbers.
+        cuts: For one number: a score below the first lies in cell 1, and so on.
+        books: For several classes: codebooks of margins, the larger behind the smaller.  A score is
+            sent as the nearest entry of the codebook that fits the level.
+    """
+
+    trees: FlatTrees
+    cuts: tuple[int, ...] = ()
+    books: tuple[IntArray, ...] = ()
+
+    def to_plain(self) -> list[Any]:
+        """As JSON can hold it."""
+        nodes = [
+            [
+                t.group,
+                *(np.asarray(a).astype(int).tolist() for a in (t.feature, t.cut, t.left, t.right)),
+                *(np.asarray(a).astype(int).tolist() for a in (t.gap_left, t.value)),
+            ]
+            for t in self.trees.trees()
+        ]
+        return [self.trees.groups, list(self.cuts), [b.tolist() for b in self.books], nodes]
+
+    @classmethod
+    def of_plain(cls, plain: Any) -> ScoreModel:
+        """What :meth:`to_plain` wrote; anything else is refused before it is looked at further."""
+        _check(isinstance(plain, list) and len(plain) == 4, "it has other parts")
+        groups, cuts, books, nodes = plain
+        _check(type(groups) is int and 1 <= groups <= MAX_CLASSES, "it has another number of sums")
+        _check(_whole(cuts) and len(cuts) < MAX_CELLS, "its cut points are too many, or no numbers")
+        _check(all(a < b for a, b in pairwise(cuts)), "its cut points fall")
+        _check(isinstance(books, list) and len(books) <= 8, "it has too many codebooks")
+        made = [_book(book, groups) for book in books]
+        sizes = [len(book) for book in made]
+        _check(sizes == sorted(set(sizes)), "its codebooks do not grow")
+        _check(bool(cuts) != bool(books) and bool(cuts) == (groups == 1), "it has no cells")
+        _check(isinstance(nodes, list) and 0 < len(nodes) <= MAX_TREES, "it has too many trees")
+        trees = [_tree(tree, groups) for tree in nodes]
+        _check(sum(len(t.left) for t in trees) <= MAX_NODES, "it has too many nodes")
+        return cls(FlatTrees.of(trees, groups), tuple(cuts), tuple(made))
+
+    def check(self, private: Sequence[PrivateColumn]) -> None:
+        """Refuse trees that ask for anything but declared cell edges of these columns."""
+        limits = [edges(c) for c in private for _ in c.feature_names()]
+        for tree in self.trees.trees():
+            inner = np.flatnonzero(np.asarray(tree.left) != LEAF)
+            for node in inner.tolist():
+                feature, edge = int(tree.feature[node]), tree.cut[node]
+                if not 0 <= feature < len(limits):
+                    raise PeerError(
+                        "A tree of the score asks for a column that is not in the training plan. "
+                        "Nothing was drawn. The label party trains with the columns of this file."
+                    )
+                low, high = limits[feature]
+                if not low <= edge <= high:
+                    raise PeerError(
+                        f"A tree of the score cuts column {_owner(private, feature)!r} where no "
+                        "cell of its declaration ends. Nothing was drawn. Bring back the "
+                        "declarations of the training."
+                    )
+
+    def reads(self, private: Sequence[PrivateColumn]) -> list[int]:
+        """The places of the columns that the trees read."""
+        owner = [place for place, c in enumerate(private) for _ in c.feature_names()]
+        return sorted({owner[f] for tree in self.trees.trees() for f in tree.asked()})
+
+    def column(self, level: float) -> PrivateColumn:
+        """The score as a private column: plain LDP at a level over all cells alike.
+
+        >>> stump = Tree(0, [0, 0, 0], [3, 0, 0], [1, -1, -1], [2, -1, -1], [0] * 3, [0, -5, 9])
+        >>> ScoreModel(FlatTrees.of([stump], 1), cuts=(0,)).column(4.0).guarantee()
+        LDP(epsilon=4.0)
+        """
+        if self.cuts:
+            grid = Domain(1, len(self.cuts) + 1)
+            return _on_grid(WindowMap(grid, total=level, clipped=False))
+        names = range(1, len(self.book(level)) + 1)
+        mechanism = best_nominal(names, level)
+        if isinstance(mechanism, NominalMechanism):
+            return PrivateColumn(SCORE, None, mechanism)
+        return _on_grid(mechanism)
+
+    def book(self, level: float) -> IntArray:
+        """The codebook that a level is used with: the more may be told, the more entries."""
+        return self.books[self.book_place(level)]
+
+    def book_place(self, level: float) -> int:
+        """Which of the codebooks that is: the smallest, and from ``FINER_FROM`` on the next."""
+        return min(int(level >= FINER_FROM), len(self.books) - 1)
+
+    def cells(
+        self, private: Sequence[PrivateColumn], prepared: Sequence[Prepared], level: float
+    ) -> Prepared:
+        """The score of each row as its cell, before any noise; it never leaves."""
+        blocks = [feature_block(c, p) for c, p in zip(private, prepared, strict=True)]
+        return self.cells_of(np.hstack(blocks), level)
+
+    def cells_of(self, rows: Any, level: float) -> Prepared:
+        """The same for rows of features."""
+        scores = self.trees.sums(rows)
+        if self.cuts:
+            cells: IntArray = np.searchsorted(self.cuts, scores[:, 0], side="right") + 1
+        else:
+            cells = nearest(scores, self.book(level))
+            cells = cells + (self.column(level).mapping is not None)  # a grid counts from one
+        return Prepared(cells, np.zeros(len(cells), dtype=np.bool_), 0, cells)
+
+    def digest(self, column: PrivateColumn) -> str:
+        """SHA-256 of trees, cut points, codebooks and mechanism: what makes it another model."""
+        spec = column_to_dict(column)
+        whole = [self.to_plain(), spec["mapping"], spec["mechanism"]]
+        return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
+
+
+def nearest(scores: Any, book: Any) -> IntArray:
+    """The place of the nearest entry, the first of several; whole numbers, so it is exact."""
+    entries = np.asarray(book, dtype=np.float64)
+    away = (entries**2).sum(axis=1) - 2 * np.asarray(scores, dtype=np.float64) @ entries.T
+    return np.asarray(away.argmin(axis=1), dtype=np.int64)
+
+
+def _on_grid(mechanism: Any) -> PrivateColumn:
+    grid = mechanism.domain
+    order = Ordered(list(range(grid.L, grid.R + 1)))
+    return PrivateColumn(SCORE, OrdinalMapping(grid, order), mechanism)
+
+
+def _owner(private: Sequence[PrivateColumn], feature: int) -> Any:
+    return [c.name for c in private for _ in c.feature_names()][feature]
+
+
+def _book(plain: Any, groups: int) -> IntArray:
+    sized = isinstance(plain, list) and 2 <= len(plain) <= MAX_CELLS
+    _check(sized and all(_whole(row) and len(row) == groups for row in plain), "a bad codebook")
+    return np.array(plain, dtype=np.int64)
+
+
+def _tree(plain: Any, groups: int) -> Tree:
+    _check(isinstance(plain, list) and len(plain) == 7, "a tree has other parts")
+    group, *arrays = plain
+    _check(type(group) is int and 0 <= group < groups, "a tree belongs to no sum")
+    _check(all(_whole(a) for a in arrays), "a tree is not made of whole numbers")
+    sizes = {len(a) for a in arrays}
+    _check(len(sizes) == 1 and min(sizes) > 0, "a tree has more children than nodes")
+    feature, cut, left, right, gap_left, value = (np.array(a, dtype=np.int64) for a in arrays)
+    _check_children(left, right)
+    _check(bool((np.abs(value) <= MAX_LEAF).all()), "a leaf has too many bits")
+    return Tree(group, feature, cut, left, right, gap_left > 0, value)
+
+
+def _check_children(left: IntArray, right: IntArray) -> None:
+    """Every node but the root is the child of one node, and none lies too deep."""
+    inner = left != LEAF
+    _check(bool((inner == (right != LEAF)).all()), "a node has one child")
+    children = np.concatenate([left[inner], right[inner]])
+    expected = np.arange(1, len(left))
+    _check(bool(np.array_equal(np.sort(children), expected)), "a node is reached twice or never")
+    level, depth = np.array([0]), 0
+    while len(below := level[inner[level]]):
+        depth += 1
+        _check(depth <= MAX_DEPTH, "a tree is too deep")
+        level = np.concatenate([left[below], right[below]])
+
+
+def _whole(values: Any) -> bool:
+    return isinstance(values, list) and all(type(v) is int and abs(v) < 2**31 for v in values)
+
+
+def _check(holds: bool, what: str) -> None:
+    if not holds:
+        raise WireError(
+            f"The score that the label party asks for cannot be used: {what}. Nothing was drawn. "
+            "Let both parties run the same release."
+        )

@@ -1,0 +1,144 @@
+"""An estimate of the score in the clear: for rows whose private values are known without noise.
+
+Nobody has such rows, so the score is estimated from noisy held-out rows.  For each of them the
+denoiser draws clean rows x from P(x | noisy row), without the label.  The label of a drawn row is
+not the held-out label: given the noisy row, both are independent, and comparing them would measure
+noise.  Instead a link says how far to trust the model F beside G, the model of the label party's
+own columns, whose values are known,
+
+    P(label = c | x)  ~  exp(a_c + b log F_c(x) + d log G_c(own)),      0 <= b <= MAX_SLOPE,
+
+and the held-out labels fit it by maximum likelihood through the noise: the chance of a row's label
+is the mean of the link over its drawn clean rows.  The drawn rows with the labels of the link have
+the joint distribution of clean rows and labels, and F is scored on them.  If the private columns
+taught F nothing, b is 0, and F gets no credit for what it claims about them.
+
+For numbers, E[label | noisy row] = a + b E[F(x) | noisy row] + d G is linear, and least squares on
+held-out rows fit it; b and d give the covariance of F and the label in the clear.
+
+The noise leaves b uncertain.  Its standard error is carried into the estimate: half the distance of
+the scores at one error below and above.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize
+from sklearn.metrics import roc_auc_score
+
+from opboost._typing import FloatArray
+from opboost.boosting import Task
+
+MAX_SLOPE = 1.5
+"""The most that held-out labels may raise a model's confidence: noise leaves slopes uncertain."""
+
+MIN_CHANCE = 1e-6
+"""Smaller probabilities are taken for this."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClearEstimate:
+    """An estimated score, and its standard error as far as the uncertain slope causes one."""
+
+    value: float
+    error: float
+
+
+def clear_estimate(
+    task: Task, guesses: FloatArray, own: FloatArray | None, y: np.ndarray[Any, Any]
+) -> ClearEstimate:
+    """Estimate the metric of a task for clean rows.
+
+    Args:
+        task: What the label is.
+        guesses: The model's predictions for clean rows drawn without the label: ``[row, draw,
+            class]``, or ``[row, draw]`` for numbers.
+        own: What own columns alone predict for these rows; None where there are none.
+        y: The held-out labels of the rows.
+    """
+    if task == "regression":
+        return _r2(guesses, own, y)
+    logs = [np.log(np.maximum(guesses, MIN_CHANCE))]
+    if own is not None:
+        logs.append(np.log(np.maximum(own, MIN_CHANCE))[:, None, :])
+    link, error = _fitted_link(logs, y.astype(np.int64))
+    chosen = guesses.argmax(axis=2)[..., None]
+
+    def score(slope: float) -> float:
+        chance = _linked(logs, np.array([np.clip(slope, 0.0, MAX_SLOPE), *link[1:]]))
+        if task == "binary":
+            return _soft_auc(guesses[..., 1].ravel(), chance[..., 1].ravel())
+        return float(np.take_along_axis(chance, chosen, axis=2).mean())
+
+    low, high = score(link[0] - error), score(link[0] + error)
+    return ClearEstimate(score(link[0]), abs(high - low) / 2)
+
+
+def _linked(logs: list[FloatArray], link: FloatArray) -> FloatArray:
+    """The chance of each class under a link: a slope for each model, then classes' intercepts."""
+    score = np.concatenate([[0.0], link[len(logs) :]])
+    for slope, part in zip(link, logs, strict=False):
+        score = score + slope * part
+    score = np.exp(score - score.max(axis=2, keepdims=True))
+    return np.asarray(score / score.sum(axis=2, keepdims=True))
+
+
+def _fitted_link(logs: list[FloatArray], y: np.ndarray[Any, Any]) -> tuple[FloatArray, float]:
+    """The link under which held-out labels are likeliest given noisy rows; its first slope's error.
+
+    The error comes from the curvature of the likelihood.
+    """
+    rows, _, classes = logs[0].shape
+    truth = np.eye(classes)[y][:, None, :]
+
+    def loss(link: FloatArray) -> tuple[float, FloatArray]:
+        chance = _linked(logs, link)
+        of_truth = np.take_along_axis(chance, y[:, None, None], axis=2)[..., 0]
+        share = of_truth / of_truth.sum(axis=1, keepdims=True)
+        gap = share[..., None] * (truth - chance)
+        gradient = [float((gap * part).sum()) for part in logs]
+        gradient += gap.sum(axis=(0, 1))[1:].tolist()
+        return float(-np.log(of_truth.mean(axis=1)).mean()), -np.array(gradient) / rows
+
+    slopes = [(0.0, MAX_SLOPE), (-MAX_SLOPE, MAX_SLOPE)][: len(logs)]
+    bounds = slopes + [(-10.0, 10.0)] * (classes - 1)
+    start = np.array([1.0] + [0.0] * (len(bounds) - 1))
+    found: FloatArray = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
+    steps = np.eye(len(found)) * 1e-4
+    curvature = np.array([(loss(found + h)[1] - loss(found - h)[1]) / 2e-4 for h in steps])
+    variance = np.linalg.pinv(curvature)[0, 0] / rows
+    return found, float(np.sqrt(variance)) if variance > 0 else MAX_SLOPE
+
+
+def _soft_auc(score: FloatArray, chance: FloatArray) -> float:
+    """The AUC of rows each of which is positive by its chance and negative by the rest of it."""
+    labels = np.repeat([1, 0], len(score))
+    weight = np.concatenate([chance, 1 - chance])
+    return float(roc_auc_score(labels, np.tile(score, 2), sample_weight=weight))
+
+
+def _r2(guesses: FloatArray, own: FloatArray | None, y: np.ndarray[Any, Any]) -> ClearEstimate:
+    mean, wanted = guesses.mean(axis=1), y - y.mean()
+    known = [mean] if own is None else [mean, own]
+    centred = np.column_stack([part - part.mean() for part in known])
+    slopes = np.linalg.lstsq(centred, wanted, rcond=None)[0]
+    left = wanted - centred @ slopes
+    scatter = np.linalg.pinv(centred.T @ centred)[0, 0]
+    error = float(np.sqrt(scatter * (left**2).mean()))
+    spread, total = float(guesses.var()), max(float(wanted.var()), 1e-12)
+    bias = float(y.mean() - guesses.mean())
+
+    def score(first: float) -> float:
+        slope = float(np.clip(first, 0.0, MAX_SLOPE))
+        common = slope * spread
+        if own is not None:
+            apart = wanted - slope * centred[:, 0]
+            second = float(centred[:, 1] @ apart) / max(float(centred[:, 1] @ centred[:, 1]), 1e-12)
+            common += second * float((centred[:, 1] * centred[:, 0]).mean())
+        return 1 - (total - 2 * common + spread + bias**2) / total
+
+    low, high = score(slopes[0] - error), score(slopes[0] + error)
+    return ClearEstimate(score(slopes[0]), abs(high - low) / 2)

@@ -1,0 +1,60 @@
+"""Columns of wide tables that tell nothing about the label are left out of the model.
+
+Where each person sends few of many columns, every column is known from few noisy rows.  What these
+say by chance about the label adds up over a hundred useless columns and drowns the useful ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from opboost.columns.codebook import Codebook, CodedColumn
+from opboost.training.column_weights import label_features, score, usefulness
+from opboost.training.released_columns import ReleasedColumn
+from opboost.training.targets import Target
+
+MIN_COLUMNS = 30
+"""Narrower tables keep all their columns."""
+
+MAX_SENT_SHARE = 0.2
+"""Tables whose columns are sent by more people than this keep all of them."""
+
+MIN_CHANCE = 0.5
+"""Columns that are useful with a smaller chance are left out."""
+
+LEFT_OUT = 0.0
+"""The share of rows that are said to send a column which is left out."""
+
+
+def screened(release: Sequence[ReleasedColumn], target: Target) -> list[ReleasedColumn]:
+    """Return the columns with those that tell nothing about the label made constant.
+
+    A column stays if it is likelier useful than not, given what all columns tell.
+    """
+    if not is_wide([c.sent for c in release]):
+        return list(release)
+    labels = label_features(target)
+    chance = usefulness({c.private.name: score(c, labels) for c in release})
+    best = max(chance.values())
+    least = min(MIN_CHANCE, best)
+    return [c if chance[c.private.name] >= least else constant(c) for c in release]
+
+
+def is_wide(sent: Sequence[float]) -> bool:
+    """Whether a table has so many columns, each sent by so few, that useless ones do harm."""
+    return len(sent) >= MIN_COLUMNS and all(share <= MAX_SENT_SHARE for share in sent)
+
+
+def constant(column: ReleasedColumn) -> ReleasedColumn:
+    """Return the column without a value in any row; no tree can split on it."""
+    rows = len(column)
+    gaps = np.ones(rows, dtype=np.bool_)
+    parts = []
+    for part in column.parts:
+        assert part.book is not None
+        book = Codebook(part.book.values[:1])
+        parts.append(CodedColumn(np.zeros(rows, dtype=np.uint8), book, gaps))
+    return replace(column, parts=tuple(parts), sent=LEFT_OUT)

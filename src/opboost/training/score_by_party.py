@@ -1,0 +1,338 @@
+"""A by-party model taken apart: what each party is asked for, and what its answer adds up to.
+
+Trees of one party are pruned to leaves of enough people and rounded, then the training rows tell
+the cells of their sum: equal-frequency cells of one number, or a codebook of the margins of several
+classes.  A noisy cell stands for the posterior mean of the party's part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+import numpy as np
+from sklearn.cluster import KMeans
+
+from opboost._typing import FloatArray, IntArray
+from opboost.boosting.booster import Additive, Matrix, Problem, Trained
+from opboost.columns.private_column import PrivateColumn
+from opboost.denoise import noise_matrix_of
+from opboost.errors import DataError, ParameterError
+from opboost.mechanisms import Mechanism, NominalMechanism
+from opboost.scores.clean_features import edges
+from opboost.scores.flat_trees import LEAF, AdditiveModel, FlatTrees, Tree, by_group, predicted
+from opboost.scores.score_model import MAX_CELLS, MAX_LEAF, ScoreModel, nearest
+from opboost.training.feature_matrix import Books, Layout
+from opboost.training.released_columns import ReleasedColumn
+
+SMALLEST_LEAF = 20
+"""People in a leaf that a feature party is shown, at least."""
+
+BOOK_ROWS = 20_000
+"""Rows that codebooks are fitted to, at most."""
+
+ROWS = 1 << 16
+"""Rows that are looked at, at a time."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PartyScore:
+    """What one party is asked for, and what its cells stand for.
+
+    ``step`` is what one unit of a leaf is worth.  For the cells, or for each codebook, ``shares``
+    holds how frequent they are among training rows and ``means`` what the party's part is there.
+    """
+
+    model: ScoreModel
+    step: float
+    shares: tuple[FloatArray, ...]
+    means: tuple[FloatArray, ...]
+
+    def posterior(self, released: ReleasedColumn, level: float) -> tuple[FloatArray, FloatArray]:
+        """For each row the chances of the cells given what it sent; and the part in each cell."""
+        place = 0 if self.model.cuts else self.model.book_place(level)
+        shares, mechanism = self.shares[place], released.private.mechanism
+        if isinstance(mechanism, NominalMechanism):
+            bits = np.column_stack([part.values for part in released.parts]).astype(np.int64)
+            chances = np.array(mechanism.bit_odds())[bits] * shares
+            chances /= chances.sum(axis=1, keepdims=True)
+        else:
+            assert isinstance(mechanism, Mechanism)
+            channel = noise_matrix_of(mechanism)
+            assert channel is not None, "32 cells are few"
+            outputs = released.parts[0].values.astype(np.int64) - mechanism.outputs.L
+            chances = channel.posterior(shares)[outputs]
+        return chances, self.means[place]
+
+    def to_plain(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        return {
+            "model": self.model.to_plain(),
+            "step": self.step,
+            "shares": [s.tolist() for s in self.shares],
+            "means": [m.tolist() for m in self.means],
+        }
+
+    @classmethod
+    def of_plain(cls, plain: Any) -> PartyScore:
+        """What :meth:`to_plain` wrote; anything else is refused."""
+        model = ScoreModel.of_plain(plain["model"])
+        shares = tuple(np.array(s, dtype=np.float64) for s in plain["shares"])
+        means = tuple(np.array(m, dtype=np.float64) for m in plain["means"])
+        sizes = [len(model.cuts) + 1] if model.cuts else [len(b) for b in model.books]
+        fits = [s.shape for s in shares] == [(size,) for size in sizes]
+        fits &= [m.shape for m in means] == [(size, model.trees.groups) for size in sizes]
+        fits &= all(bool((s > 0).all()) for s in shares)
+        fits &= all(bool(np.isfinite(m).all()) for m in (*shares, *means))
+        if not fits or not isinstance(plain["step"], float):
+            raise DataError("The scores of the saved estimator do not fit its parties")
+        return cls(model, plain["step"], shares, means)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoreParts:
+    """A model as the sum of its parties' parts: what is kept with it for predictions by score."""
+
+    smallest_leaf: int
+    parties: Mapping[str, PartyScore] = field(default_factory=dict)
+
+    def to_plain(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        parts = {name: part.to_plain() for name, part in self.parties.items()}
+        return {"smallest_leaf": self.smallest_leaf, "parties": parts}
+
+    @classmethod
+    def of_plain(cls, plain: Any) -> ScoreParts:
+        """What :meth:`to_plain` wrote."""
+        parts = {name: PartyScore.of_plain(part) for name, part in plain["parties"].items()}
+        return cls(int(plain["smallest_leaf"]), parts)
+
+
+def additive(trained: Trained) -> AdditiveModel:
+    """The trees of a trained model in the open; a booster of one's own shows none."""
+    if not isinstance(trained, Additive):
+        raise ParameterError(f"A model of {type(trained).__name__} does not show its trees.")
+    return trained.additive()
+
+
+def score_parts(
+    layout: Layout, trained: Trained, problem: Problem, books: Books, draws: int, smallest_leaf: int
+) -> ScoreParts:
+    """Take a by-party model apart; ``problem`` holds its training rows, in codes of ``books``.
+
+    Every row stands there ``draws`` times, so a leaf of m people has m times as many rows.
+    """
+    groups = layout.groups()
+    parts = by_group(additive(trained).trees, list(groups.values()))
+    found: dict[str, PartyScore] = {}
+    for (party, features), trees in zip(groups.items(), parts, strict=True):
+        if party is None or not len(trees):
+            continue
+        private = [
+            c for c, owner in zip(layout.private, layout.parties, strict=True) if owner == party
+        ]
+        rows = _Rows(problem, features, books, private)
+        scored = _part(trees, private, rows, draws * smallest_leaf)
+        if scored is not None:
+            found[party] = scored
+    return ScoreParts(smallest_leaf, found)
+
+
+def _part(
+    trees: FlatTrees, private: Sequence[PrivateColumn], rows: _Rows, least: int
+) -> PartyScore | None:
+    """What a party is asked for; None where its part is the same for everybody."""
+    counts = np.sum([trees.counts(block) for block in rows.blocks()], axis=0)
+    limits = [edges(c) for c in private for _ in c.feature_names()]
+    whole = FlatTrees.of(_shared(trees, counts, limits, least), trees.groups)
+    largest = float(np.abs(whole.value).max(initial=0.0))
+    if not largest:
+        return None
+    step = largest / MAX_LEAF
+    rounded = [
+        Tree(t.group, t.feature, t.cut, t.left, t.right, t.gap_left, np.rint(t.value / step))
+        for t in whole.trees()
+    ]
+    shared = FlatTrees.of(rounded, trees.groups)
+    scores = np.concatenate([shared.sums(block) for block in rows.blocks()])
+    if trees.groups == 1:
+        return _of_number(shared, step, scores)
+    return _of_classes(shared, step, scores)
+
+
+def _of_number(trees: FlatTrees, step: float, scores: FloatArray) -> PartyScore | None:
+    """Cells of equal frequency, as far as scores differ."""
+    inner = np.quantile(scores[:, 0], np.arange(1, MAX_CELLS) / MAX_CELLS, method="higher")
+    cuts = [int(c) for c in np.unique(inner) if c > scores.min()]
+    if not cuts:
+        return None
+    cells = np.searchsorted(cuts, scores[:, 0], side="right")
+    return PartyScore(
+        ScoreModel(trees, tuple(cuts)), step, *_tables([cells], [len(cuts) + 1], scores, step)
+    )
+
+
+def _of_classes(trees: FlatTrees, step: float, scores: FloatArray) -> PartyScore | None:
+    """Codebooks of the margins of all classes together.
+
+    The first has an entry for each class, and the nearest is that of the largest margin.
+    """
+    sample = scores[:: -(-len(scores) // BOOK_ROWS)]
+    different = len(np.unique(sample, axis=0))
+    if different < 2:
+        return None
+    classes = np.eye(trees.groups, dtype=np.int64)
+    books: list[IntArray] = [classes] if trees.groups <= MAX_CELLS else []
+    size = min(MAX_CELLS, different, trees.groups * 8 // 5)
+    fitted = KMeans(max(2, size), n_init=2, random_state=0).fit(sample)
+    book = np.unique(np.rint(fitted.cluster_centers_).astype(np.int64), axis=0)
+    if len(book) > (len(books[0]) if books else 1):
+        books.append(book)
+    if not books:
+        return None
+    cells = [nearest(scores, book) for book in books]
+    tables = _tables(cells, [len(book) for book in books], scores, step)
+    return PartyScore(ScoreModel(trees, books=tuple(books)), step, *tables)
+
+
+def _tables(
+    cells: Sequence[IntArray], sizes: Sequence[int], scores: FloatArray, step: float
+) -> tuple[tuple[FloatArray, ...], tuple[FloatArray, ...]]:
+    """How frequent cells are, and the mean part in each; an empty one counts half a row."""
+    shares, means = [], []
+    for cell, size in zip(cells, sizes, strict=True):
+        counts = np.bincount(cell, minlength=size).astype(np.float64)
+        sums = np.column_stack(
+            [np.bincount(cell, column, minlength=size) for column in scores.T * step]
+        )
+        everywhere = scores.mean(axis=0) * step
+        means.append(
+            np.where(counts[:, None] > 0, sums / np.maximum(counts, 1)[:, None], everywhere)
+        )
+        shares.append(np.maximum(counts, 0.5) / np.maximum(counts, 0.5).sum())
+    return tuple(shares), tuple(means)
+
+
+def _shared(
+    trees: FlatTrees, counts: IntArray, limits: Sequence[tuple[int, int]], least: int
+) -> list[Tree]:
+    """Trees that cut at declared edges, and whose leaves all have enough rows."""
+    found = []
+    for tree, start in zip(trees.trees(), trees.roots.tolist(), strict=True):
+        made = _Pruned(tree, counts[start : start + len(tree.left)], limits, least)
+        found.append(made.tree())
+    return found
+
+
+class _Pruned:
+    """A tree without leaves of few rows; their rows go with the other side of the split."""
+
+    def __init__(
+        self, tree: Tree, counts: IntArray, limits: Sequence[tuple[int, int]], least: int
+    ) -> None:
+        self._tree, self._counts, self._limits, self._least = tree, counts, limits, least
+
+    def tree(self) -> Tree:
+        """The tree with its nodes counted anew."""
+        nodes: list[list[float]] = []
+
+        def placed(part: Any) -> int:
+            place = len(nodes)
+            if part[0] == "leaf":
+                nodes.append([0, 0, LEAF, LEAF, 0, part[1]])
+                return place
+            _, feature, edge, gap_left, left, right = part
+            nodes.append([feature, edge, LEAF, LEAF, gap_left, 0.0])
+            nodes[place][2] = placed(left)
+            nodes[place][3] = placed(right)
+            return place
+
+        placed(self._part(0))
+        feature, cut, left, right, gap_left, value = zip(*nodes, strict=True)
+        return Tree(self._tree.group, feature, cut, left, right, gap_left, value)
+
+    def _part(self, node: int) -> Any:
+        tree = self._tree
+        if tree.left[node] == LEAF:
+            return "leaf", float(tree.value[node]), int(self._counts[node])
+        left, right = self._part(int(tree.left[node])), self._part(int(tree.right[node]))
+        feature = int(tree.feature[node])
+        low, high = self._limits[feature]
+        edge = np.ceil(tree.cut[node])
+        if edge < low:  # all rows are at or above it
+            return right
+        if edge > high:
+            return left
+        few_left, few_right = self._few(left), self._few(right)
+        if few_left and few_right:
+            rows = max(left[2] + right[2], 1)
+            return "leaf", (left[1] * left[2] + right[1] * right[2]) / rows, left[2] + right[2]
+        if few_left or few_right:
+            return right if few_left else left
+        return "split", feature, int(edge), bool(tree.gap_left[node]), left, right
+
+    def _few(self, part: Any) -> bool:
+        return bool(part[0] == "leaf" and part[2] < self._least)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rows:
+    """The training rows of one party's features in grid values, a block at a time."""
+
+    problem: Problem
+    features: tuple[int, ...]
+    books: Books
+    private: Sequence[PrivateColumn]
+
+    def blocks(self) -> list[Matrix]:
+        """Grid values; those beyond a grid are moved to its end, where clean ones would lie."""
+        return [
+            self._block(slice(start, start + ROWS)) for start in range(0, len(self.problem.y), ROWS)
+        ]
+
+    def _block(self, here: slice) -> Matrix:
+        rows = self.problem.rows(here)[:, list(self.features)].astype(np.float64)
+        grids = [c.mapping.domain if c.has_order and c.mapping else None for c in self.private]
+        limits = [g for c, g in zip(self.private, grids, strict=True) for _ in c.feature_names()]
+        for place, (feature, grid) in enumerate(zip(self.features, limits, strict=True)):
+            book = self.books.get(feature)
+            if book is not None and grid is not None:
+                known = np.isfinite(rows[:, place])
+                values = book.values[rows[known, place].astype(np.int64)]
+                rows[known, place] = np.clip(values, grid.L, grid.R)
+        return rows
+
+
+def predicted_by_score(
+    layout: Layout,
+    trained: Trained,
+    parts: ScoreParts,
+    own: Matrix,
+    answers: Mapping[str, ReleasedColumn],
+) -> FloatArray:
+    """Probabilities or values: the label party's own part, and what each noisy cell stands for.
+
+    With one or two parties the prediction is the mean over the cells that they may have; with
+    more, that of the posterior means, which is the same where values are predicted.
+    """
+    model = additive(trained)
+    groups = layout.groups()
+    own_trees = by_group(model.trees, list(groups.values()))[0]
+    known = model.base + own_trees.sums(own)
+    posteriors = [
+        parts.parties[party].posterior(answer, answer.private.guarantee().total)
+        for party, answer in answers.items()
+    ]
+    if model.link == "identity" or len(posteriors) > 2:
+        return predicted(known + sum(chances @ means for chances, means in posteriors), model.link)
+    found: Any = 0.0
+    for places in product(*(range(len(means)) for _, means in posteriors)):
+        weight = np.prod(
+            [chances[:, k] for (chances, _), k in zip(posteriors, places, strict=True)], axis=0
+        )
+        there = known + sum(m[k] for (_, m), k in zip(posteriors, places, strict=True))
+        answer = predicted(there, model.link)
+        found = found + (weight if answer.ndim == 1 else weight[:, None]) * answer
+    return np.asarray(found)

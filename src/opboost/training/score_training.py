@@ -1,0 +1,303 @@
+"""Score a training: train the same way without some rows, and predict these.
+
+The model that is handed out learns from all rows, and scoring changes nothing in it.  The score is
+that of a second model, trained on the other rows in the same way: denoised if the first one was,
+and predicting released rows as the first one does.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from opboost._typing import FloatArray, IntArray
+from opboost.boosting import Task, Trained
+from opboost.boosting.booster import Blocks, Booster, Matrix, Problem, fit_booster
+from opboost.boosting.training_curve import losses_by_round
+from opboost.columns.dataframes import rows_of as table_rows
+from opboost.training.clear_estimate import clear_estimate
+from opboost.training.column_screening import screened
+from opboost.training.feature_matrix import OwnTable
+from opboost.training.held_out_rows import Split, split_rows
+from opboost.training.held_out_score import Figures, HeldOutScore
+from opboost.training.posterior_prediction import DRAWS_PER_ROW, Posterior, pieces
+from opboost.training.released_columns import ReleasedColumn, rows_of
+from opboost.training.targets import Target
+from opboost.training.task_metric import METRICS, metric
+from opboost.training.train_model import HeldOut, PreparedRows, prepare_rows, train_model, values_in
+from opboost.training.trained_model import TrainedModel
+from opboost.training.training_settings import TrainingSettings
+
+MAX_ESTIMATED_ROWS = 2_000
+"""So many held-out rows estimate the score in the clear."""
+
+CURVE_ROWS, CURVE_DRAWS = 500, 8
+"""So many held-out rows, by so many clean rows drawn for each, give the held-out loss by round."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recipe:
+    """How the model that is scored was trained, and how it predicts released rows."""
+
+    denoised: bool
+    way: Literal["draws", "groups"] | None
+
+    @classmethod
+    def of(cls, model: TrainedModel) -> Recipe:
+        """The recipe of a model that was trained just now."""
+        return cls(bool(model.denoised), None if model.posterior is None else model.posterior.way)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scored:
+    """A score, and the held-out loss of the scored model after each of some rounds."""
+
+    score: HeldOutScore
+    loss_by_round: dict[int, float] = field(default_factory=dict)
+
+
+def train_and_score(
+    release: list[ReleasedColumn],
+    own: OwnTable,
+    target: Target,
+    settings: TrainingSettings,
+    watched: HeldOut | None,
+    share: float,
+) -> TrainedModel:
+    """Train on released columns whose codebooks are known, and score that if a share is given."""
+    if not share:
+        return train_model(release, own, target, settings, watched)
+    model = train_model(list(release), own, target, settings, watched)
+    recipe = Recipe.of(model)
+    found = score_training(release, own, target, settings, recipe, share, watched=watched)
+    return replace(model, score=found.score)
+
+
+def score_training(
+    release: Sequence[ReleasedColumn],
+    own: OwnTable,
+    target: Target,
+    settings: TrainingSettings,
+    recipe: Recipe,
+    share: float,
+    *,
+    parties: Mapping[str, Sequence[Hashable]] | None = None,
+    watched: HeldOut | None = None,
+) -> Scored:
+    """Score a training on held-out rows: own columns alone, all columns, and by party.
+
+    Args:
+        release: The released columns that the model learned from.
+        own: The label party's own columns of the same rows.
+        target: What was learned.
+        settings: How the model was trained.
+        recipe: What the training decided.
+        share: The share of rows to hold out.
+        parties: Which columns each party released; with several, each is also scored alone.
+        watched: Rows that watched the training, for early stopping.
+
+    A continued model is scored with the trees of the earlier one, and parties are not told apart.
+
+    Cost: a training of the other rows, and where there are several parties one more of each
+    party's columns.
+    """
+    seed = secrets.randbits(31) if settings.seed is None else settings.seed
+    split = split_rows(target, share, seed)
+    names = tuple(parties or ())
+    base = HeldOutScore(METRICS[target.task], len(split.held), share, names=names)
+    if split.unscored:
+        return Scored(replace(base, unscored=split.unscored))
+    named = parties
+    if settings.continue_from is not None:  # in the order of its columns, and of all of them
+        place = {c.name: i for i, c in enumerate(settings.continue_from.layout.private)}
+        release, parties = sorted(release, key=lambda c: place[c.private.name]), None
+    denoise = False if any(c.withheld for c in release) else settings.denoise
+    quiet = replace(settings, seed=seed, verbose=0, denoise=denoise)
+    owners = {name: party for party, names in (named or {}).items() for name in names}
+    trial = _Trial(own, target, quiet, recipe, split, watched, owners)
+    alone, by_own = trial.own_alone()
+    whole, losses = trial.figures(release, alone)
+    several = None
+    if parties is not None and len(parties) > 1:
+        several = {
+            name: trial.figures([c for c in release if c.private.name in set(columns)], alone)[0]
+            for name, columns in parties.items()
+        }
+    has_own = alone is not None
+    found = replace(base, own=by_own, has_own=has_own, whole=whole, parties=several)
+    return Scored(found, losses)
+
+
+def score_stored(
+    problem: Problem,
+    own: OwnTable,
+    target: Target,
+    settings: TrainingSettings,
+    share: float,
+    parties: Sequence[str],
+    *,
+    denoised: bool = False,
+) -> Scored:
+    """The same for rows that stay on disk; parties are not told apart.
+
+    Rows that were denoised there have no score: their draws knew the labels.
+    """
+    assert isinstance(problem.X, Blocks)
+    assert settings.seed is not None
+    names = tuple(parties)
+    if denoised:
+        why = "rows that are denoised on disk are not scored"
+        return Scored(HeldOutScore(METRICS[target.task], 0, share, names=names, unscored=why))
+    split = split_rows(target, share, settings.seed)
+    base = HeldOutScore(METRICS[target.task], len(split.held), share, names=tuple(parties))
+    if split.unscored:
+        return Scored(replace(base, unscored=split.unscored))
+    within = replace(settings, booster=_in_memory(settings.booster))
+    trial = _Trial(own, target, within, Recipe(False, None), split)
+    alone, by_own = trial.own_alone()
+    seen, y, task = target.where(split.seen), target.where(split.held).y, target.task
+    some = replace(problem, X=_rows_on_disk(problem.X, split.seen), y=seen.y, weight=seen.weight)
+    trained = fit_booster(settings.booster, some)
+    parts = [_picked(problem.X, split.held[piece]) for piece in pieces(len(split.held))]
+    matrix = np.concatenate(parts)
+    whole = Figures(metric(task, trained.predict(matrix), y))
+    found = replace(base, own=by_own, has_own=alone is not None, whole=whole)
+    losses = losses_by_round(trained, matrix[:CURVE_ROWS], 1, y[:CURVE_ROWS], task)
+    return Scored(found, losses)
+
+
+def _in_memory(booster: Booster) -> Booster:
+    """The booster without what bounds its memory on disk: own columns are in memory."""
+    params = getattr(booster, "params", {})
+    if "rows_a_tree" not in params:
+        return booster
+    kept = {name: value for name, value in params.items() if name != "rows_a_tree"}
+    kind: Any = type(booster)
+    made: Booster = kind(kept)
+    return made
+
+
+def _rows_on_disk(whole: Blocks, rows: IntArray) -> Blocks:
+    """Some rows of blocks, in their order."""
+    return replace(
+        whole,
+        shape=(len(rows), whole.shape[1]),
+        read=lambda here: _picked(whole, rows[here]),
+    )
+
+
+def _picked(whole: Blocks, rows: IntArray) -> Matrix:
+    """Rising rows, read with those between them."""
+    first = int(rows[0])
+    return np.asarray(whole.read(slice(first, int(rows[-1]) + 1))[rows - first])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Trial:
+    """Trainings on the rows that are not held out."""
+
+    own: OwnTable
+    target: Target
+    settings: TrainingSettings
+    recipe: Recipe
+    split: Split
+    watched: HeldOut | None = None
+    owners: Mapping[Hashable, str] = field(default_factory=dict)
+    """The party of each released column, where there are parties."""
+
+    @property
+    def _seen(self) -> Target:
+        return self.target.where(self.split.seen)
+
+    @property
+    def _held(self) -> Target:
+        return self.target.where(self.split.held)
+
+    def own_alone(self) -> tuple[FloatArray | None, float]:
+        """What own columns predict for held-out rows, None where there are none, and the score."""
+        task, seen = self.target.task, self._seen
+        if not self.own.columns:
+            return None, _of_constant(task, seen, self._held.y)
+        blocks = [c.block(self.own.table) for c in self.own.columns]
+        features = np.hstack([block.astype(np.float32) for block in blocks])
+        names = [name for c in self.own.columns for name in c.names()]
+        problem = Problem(
+            features[self.split.seen],
+            seen.y,
+            task,
+            self.target.classes,
+            seen.weight,
+            feature_names=names,
+            seed=self.settings.seed,
+        )
+        trained = fit_booster(self.settings.booster, problem)
+        predicted = trained.predict(features[self.split.held])
+        return predicted, metric(task, predicted, self._held.y)
+
+    def figures(
+        self, release: Sequence[ReleasedColumn], alone: FloatArray | None
+    ) -> tuple[Figures, dict[int, float]]:
+        """The score of own columns and these released ones, and the held-out loss by round."""
+        prepared, in_codes = self._trained(rows_of(release, self.split.seen))
+        held, task, y = rows_of(release, self.split.held), self.target.task, self._held.y
+        table = self._table(self.split.held)
+        own = prepared.layout.own_values(table, len(y))
+        few = slice(0, min(len(y), CURVE_ROWS))
+        if prepared.rows.denoised is None:
+            if self.settings.continue_from is None:
+                matrix, _ = prepared.layout.codes(held, own)
+            else:
+                matrix = prepared.layout.values(held, own)
+            measured = metric(task, in_codes.predict(matrix), y)
+            return Figures(measured), losses_by_round(in_codes, matrix[few], 1, y[few], task)
+        model = prepared.finished(in_codes, values_in(prepared.books, in_codes))
+        model = replace(model, posterior=self._posterior(prepared))
+        measured = metric(task, model.of_released(table, held), y)
+
+        def guessed(rows: slice, draws: int) -> Matrix:
+            assert prepared.rows.denoised is not None
+            drawn = prepared.rows.denoised.guessed(rows_of(held, rows), own[rows], draws)
+            return prepared.layout.values(drawn, np.repeat(own[rows], draws, axis=0))
+
+        some = slice(0, min(len(y), MAX_ESTIMATED_ROWS))
+        found = model.trained.predict(guessed(some, DRAWS_PER_ROW))
+        by_row = found.reshape(-1, DRAWS_PER_ROW, *found.shape[1:])
+        beside = None if alone is None else alone[some]
+        estimate = clear_estimate(task, by_row, beside, y[some])
+        clean = guessed(few, CURVE_DRAWS)
+        losses = losses_by_round(model.trained, clean, CURVE_DRAWS, y[few], task)
+        return Figures(measured, estimate.value, estimate.error), losses
+
+    def _trained(self, release: list[ReleasedColumn]) -> tuple[PreparedRows, Trained]:
+        """The recipe on the rows that are not held out; the model is in codes."""
+        seen = self._seen
+        if not self.recipe.denoised and self.settings.denoise is not False:
+            release = screened(release, seen)
+        own = OwnTable(self._table(self.split.seen), self.own.columns)
+        settings = replace(self.settings, denoise=self.recipe.denoised)
+        parties = [self.owners[c.private.name] for c in release] if self.owners else []
+        prepared = prepare_rows(release, own, seen, settings, parties)
+        if self.watched is not None:
+            prepared = prepared.with_held_out(self.watched)
+        return prepared, fit_booster(settings.booster, prepared.problem)
+
+    def _posterior(self, prepared: PreparedRows) -> Posterior | None:
+        """How released rows are predicted: as the recipe says."""
+        posterior, way = prepared.rows.posterior, self.recipe.way
+        if posterior is None or way is None:
+            return None
+        return replace(posterior, way=way)
+
+    def _table(self, rows: IntArray) -> Any:
+        return None if self.own.table is None else table_rows(self.own.table, rows)
+
+
+def _of_constant(task: Task, seen: Target, y: np.ndarray[Any, Any]) -> float:
+    """The score of predicting the same for every row."""
+    if task == "multiclass":
+        return float((y == np.bincount(seen.y).argmax()).mean())
+    return 0.5 if task == "binary" else 0.0

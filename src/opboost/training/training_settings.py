@@ -1,0 +1,74 @@
+"""How to train, as estimators and the label party are told."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sklearn.utils import check_random_state
+
+from opboost.boosting import make_booster
+from opboost.boosting.booster import Booster, check_by_party, check_continues
+from opboost.training.denoised_rows import Choice
+from opboost.training.trained_model import TrainedModel
+
+Structure = Literal["free", "by-party"]
+"""Whether a tree may use columns of several parties, or each keeps to those of one."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingSettings:
+    """How to train.
+
+    Attributes:
+        booster: What trains: a library on this machine, or a Dask or Spark cluster.
+        denoise: As for ``op.OpBoostClassifier``.
+        seed: Of booster and denoiser; None for another one each time.
+        early_stopping: Rounds without a better loss on held-out rows after which training ends.
+        verbose: Above zero, progress goes to stderr.
+        name: Who speaks there.
+        continue_from: A model of the same columns to which trees are added, or None.
+        structure: ``"by-party"`` keeps each tree to the columns of one party.
+    """
+
+    booster: Booster
+    denoise: Choice = "auto"
+    seed: int | None = None
+    early_stopping: int | None = None
+    verbose: int = 0
+    name: str = "opboost"
+    continue_from: TrainedModel | None = None
+    structure: Structure = "free"
+
+    def __post_init__(self) -> None:
+        if self.structure == "by-party":
+            check_by_party(self.booster)
+        if self.continue_from is not None:
+            check_continues(self.booster, self.continue_from.trained)
+
+    @classmethod
+    def of(
+        cls,
+        booster: str | Booster,
+        booster_params: Mapping[str, Any] | None,
+        denoise: Choice,
+        random_state: Any,
+        **more: Any,
+    ) -> TrainingSettings:
+        """From the parameters that estimators and the label party take."""
+        seed = None
+        if random_state is not None:
+            seed = int(check_random_state(random_state).randint(2**31 - 1))
+        return cls(make_booster(booster, booster_params), denoise, seed, **more)
+
+    def say(self, words: str) -> None:
+        """Tell how far training is, if somebody wants to know."""
+        if self.verbose:
+            print(f"{self.name}: {words}", file=sys.stderr)
+
+    def say_not_denoised(self, why: str) -> None:
+        """Tell why rows are not denoised, unless nobody asked for it."""
+        if self.denoise is not False:
+            print(f"{self.name}: denoising is off, because {why}.", file=sys.stderr)

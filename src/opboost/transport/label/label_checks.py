@@ -1,0 +1,44 @@
+"""What a label party's job would fail for, found before it listens: disk, label, booster."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from opboost.config.job_file import LabelConfig
+from opboost.errors import ConfigError, OpBoostError
+from opboost.transport.label.label_job import Data, label_party
+
+MIN_FREE_BYTES = 50 * 2**20
+"""Bytes of free disk with which a job begins: columns, checkpoints and the model go there."""
+
+
+def check_label_side(config: LabelConfig, data: Data) -> None:
+    """Refuse a job that could not end in a model, before any party spends privacy on it."""
+    check_folder(config.state, "the state folder ([party] state)")
+    check_folder(config.model.parent, "the folder of the model ([label] model)")
+    if config.model.is_dir():
+        raise ConfigError(
+            f"{config.model} is a folder, and the model is written there as a file. Write another "
+            "name as model under [label]."
+        )
+    label_party(config, data).check_training()
+
+
+def check_folder(folder: Path, what: str) -> None:
+    """Refuse a folder that cannot be written or made, or whose disk is nearly full."""
+    place = next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())
+    if not place.is_dir():
+        raise ConfigError(f"{folder} cannot be {what}: {place} is a file. Name a folder.")
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise ConfigError(
+            f"{folder} cannot be {what}: {place} may not be written. Run as its owner, or: "
+            f"chmod u+wx {place}"
+        )
+    free = shutil.disk_usage(place).free
+    if free < MIN_FREE_BYTES:
+        raise OpBoostError(
+            f"The disk of {what} has {free / 1e6:,.0f} MB free in {place}, and a job begins with "
+            f"{MIN_FREE_BYTES / 1e6:,.0f} MB at least. Make room there."
+        )

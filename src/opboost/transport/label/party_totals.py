@@ -1,0 +1,46 @@
+"""What feature parties say they reveal about one person, against the limit of the job."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from opboost.config.plan_limits import check_record
+from opboost.errors import PeerError, PrivacyError
+from opboost.protocol.messages import Hello, decode, encode
+from opboost.transport.label.job_folder import JobRecord, PartyFolder
+
+HELLO = "hello"
+
+
+def meet(job: Path, record: JobRecord, hello: Hello) -> None:
+    """Note how a party introduced itself; refuse it if the parties so far come to too much.
+
+    Refused, it is not noted: the others wait for it to come again with a smaller total.
+    """
+    check_hello(record, hello)
+    boxes = {name: PartyFolder(job, name) for name in record.active if name != hello.party}
+    known = {name: told(box) for name, box in boxes.items() if box.has(HELLO)}
+    try:
+        check_record({**known, hello.party: hello.total}, record.record)
+    except PrivacyError as error:
+        raise PeerError(str(error)) from None
+    PartyFolder(job, hello.party).write(HELLO, encode(hello))
+
+
+def check_hello(record: JobRecord, hello: Hello) -> None:
+    """Refuse a party that does not say how much it reveals in a job that limits it."""
+    if record.record and not hello.total:
+        raise PeerError(
+            f"Party {hello.party!r} does not say how much it reveals about one person, and the job "
+            f"allows {record.record:g}."
+        )
+
+
+def told(box: PartyFolder) -> float:
+    """What a party said that it reveals about one person."""
+    return decode(box.read(HELLO), Hello).total
+
+
+def all_met(job: Path, record: JobRecord) -> bool:
+    """Whether every party that takes part has introduced itself."""
+    return all(PartyFolder(job, name).has(HELLO) for name in record.active)

@@ -12,7 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+import opboost as op
 from opboost.demo.local_federation import LABEL_PARTY
+from opboost.transport.label.label_checks import check_folder
 from robustness.command_line import run
 from robustness.party_processes import DATA, NAMES, ROWS, columns, federation
 
@@ -155,3 +157,10 @@ def test_a_port_in_use_is_named_with_what_to_do(tmp_path):
     assert ended.returncode == 4
     assert f"Port {port} of 127.0.0.1 is in use" in ended.stderr
     assert "listen under [party]" in ended.stderr
+
+
+def test_a_disk_without_room_for_the_table_is_refused(tmp_path):
+    check_folder(tmp_path / "state", "the state folder", 1)
+    with pytest.raises(op.OpBoostError, match=r"the state folder has .* MB free.*Make room there"):
+        check_folder(tmp_path / "state", "the state folder", 10**18)
+    assert not list(tmp_path.iterdir())

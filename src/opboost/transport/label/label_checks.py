@@ -10,14 +10,15 @@ from opboost.config.job_file import LabelConfig
 from opboost.errors import ConfigError, OpBoostError
 from opboost.transport.label.label_job import Data, label_party
 
-MIN_FREE_BYTES = 50 * 2**20
-"""Bytes of free disk with which a job begins: columns, checkpoints and the model go there."""
+MIN_FREE_BYTES_PER_ROW = 64
+"""Free disk with which a job begins, per row: received columns, checkpoints and the model."""
 
 
 def check_label_side(config: LabelConfig, data: Data) -> None:
     """Refuse a job that could not end in a model, before any party spends privacy on it."""
-    check_folder(config.state, "the state folder ([party] state)")
-    check_folder(config.model.parent, "the folder of the model ([label] model)")
+    needed = MIN_FREE_BYTES_PER_ROW * len(data.ids)
+    check_folder(config.state, "the state folder ([party] state)", needed)
+    check_folder(config.model.parent, "the folder of the model ([label] model)", needed)
     if config.model.is_dir():
         raise ConfigError(
             f"{config.model} is a folder, and the model is written there as a file. Write another "
@@ -26,8 +27,8 @@ def check_label_side(config: LabelConfig, data: Data) -> None:
     label_party(config, data).check_training()
 
 
-def check_folder(folder: Path, what: str) -> None:
-    """Refuse a folder that cannot be written or made, or whose disk is nearly full."""
+def check_folder(folder: Path, what: str, needed: int) -> None:
+    """Refuse a folder that cannot be written or made, or has fewer than ``needed`` bytes free."""
     place = next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())
     if not place.is_dir():
         raise ConfigError(f"{folder} cannot be {what}: {place} is a file. Name a folder.")
@@ -37,8 +38,8 @@ def check_folder(folder: Path, what: str) -> None:
             f"chmod u+wx {place}"
         )
     free = shutil.disk_usage(place).free
-    if free < MIN_FREE_BYTES:
+    if free < needed:
         raise OpBoostError(
-            f"The disk of {what} has {free / 1e6:,.0f} MB free in {place}, and a job begins with "
-            f"{MIN_FREE_BYTES / 1e6:,.0f} MB at least. Make room there."
+            f"The disk of {what} has {free / 1e6:,.1f} MB free in {place}, and a table of this "
+            f"size needs {needed / 1e6:,.1f} MB at least. Make room there."
         )

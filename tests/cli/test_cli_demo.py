@@ -55,7 +55,7 @@ def test_the_demo_is_three_processes_one_model_and_one_total(tmp_path):
     assert main.count("250 of 1,000") == 8
     assert '<svg viewBox="0 0 480' in page
     assert f"{version('opboost')}." in header
-    assert re.search(r"As of <time>\d{4}-\d\d-\d\dT\d\d:\d\d", header)
+    assert re.search(r"As of <time>\d{4}-\d\d-\d\d \d\d:\d\d UTC</time>", header)
     assert "Window-map and Randomised response" in main
     assert re.search(
         r"Over 2 draws of the noise the federated AUC lies from 0\.8\d+ to 0\.8\d+\.", done.stdout

@@ -149,7 +149,7 @@ def test_at_a_small_total_denoising_from_disk_helps_as_it_does_in_memory(label, 
             return r2_score(truth[label], model.predict(new))
         return roc_auc_score(truth[label], model.predict_proba(new)[:, 1])
 
-    inside, outside = score(), score(memory="external")
+    inside, outside = score(denoise=True), score(memory="external", denoise=True)
     noisy = score(memory="external", denoise=False)
     assert abs(outside - inside) < 0.02
     assert outside > noisy + gain

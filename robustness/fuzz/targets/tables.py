@@ -19,7 +19,7 @@ from opboost.columns.row_ids import id_bytes
 from opboost.config.columns_file import parse
 from opboost.config.table_plan import Plan
 from opboost.errors import DataError
-from opboost.files.describe_table import describe
+from opboost.files.describe_table import describe, roles
 from opboost.files.desensitize_table import desensitize
 from opboost.files.read_tables import column_names, table_files
 from opboost.files.whole_table import label_of, read_table
@@ -168,7 +168,7 @@ Use = Callable[[Path, Plan], None]
 
 def _describe(file: Path, plan: Plan) -> None:
     column_names(file)
-    for look in describe(file, plan):
+    for look in describe(file, roles(plan)):
         assert look.next_step is not None
 
 

@@ -59,8 +59,8 @@ def telling_event(ranking: Counts, choosing: Counts, grown: float, risk: float) 
         (_by_ratio(ranking, quantile), False),
     ):
         a, b = (np.asarray(c[order] * grown, dtype=np.float64) for c in choosing)
-        alone = _score(a, b, quantile)
-        together = _score(np.cumsum(a), np.cumsum(b), quantile)
+        alone = _score(a, b, quantile, grown)
+        together = _score(np.cumsum(a), np.cumsum(b), quantile, grown)
         if single and alone.max() > best[0]:
             best = (float(alone.max()), order[[int(alone.argmax())]])
         if together.max() > best[0]:
@@ -76,8 +76,12 @@ def _by_ratio(counts: Counts, prior: float) -> IntArray:
     return np.argsort(-ratio, kind="stable")
 
 
-def _score(a: FloatArray, b: FloatArray, quantile: float) -> FloatArray:
-    """About what ``loss_below`` will say of counts like these."""
-    low = np.maximum(a - quantile * np.sqrt(a), 1e-300)
-    high = b + quantile * np.sqrt(b) + quantile**2 / 2
+def _score(a: FloatArray, b: FloatArray, quantile: float, grown: float) -> FloatArray:
+    """About what ``loss_below`` will say of counts like these.
+
+    Counts that have ``grown`` are estimates: a standard error of each is set against the event, so
+    that an outcome which happened to come often is not taken for a telling one.
+    """
+    low = np.maximum(a - quantile * np.sqrt(a) - np.sqrt(grown * a), 1e-300)
+    high = b + quantile * np.sqrt(b) + quantile**2 / 2 + np.sqrt(grown * np.maximum(b, grown))
     return np.asarray(np.log(low) - np.log(high), dtype=np.float64)

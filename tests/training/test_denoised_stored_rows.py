@@ -140,7 +140,7 @@ def test_rows_that_are_brought_into_memory_know_their_place(tmp_path):
 @pytest.mark.parametrize(("label", "gain"), [("two", 0.01), ("numbers", 0.1)])
 def test_at_a_small_total_denoising_from_disk_helps_as_it_does_in_memory(label, gain):
     theirs, _, labels = people(30_000)
-    party = op.FeatureParty(theirs, columns(0.12))
+    party = op.FeatureParty(theirs, columns(0.03))
     new, _, truth = people(4000, seed=5)
 
     def score(**settings):

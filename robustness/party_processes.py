@@ -6,6 +6,7 @@ import contextlib
 import json
 import shutil
 import signal
+import subprocess
 import tempfile
 import time
 from pathlib import Path
@@ -14,12 +15,8 @@ import pyarrow as pa
 from sklearn.datasets import load_breast_cancer
 
 from opboost.config.job_file import load_job
-from opboost.demo.local_federation import (
-    LABEL_PARTY,
-    started_process,
-    wait_for_address,
-    write_federation,
-)
+from opboost.demo.local_federation import LABEL_PARTY, write_federation
+from opboost.errors import OpBoostError
 from opboost.protocol.messages import Hello
 from opboost.transport.feature.label_connection import Connection
 from opboost.transport.shared.tls import Identity, read_identity
@@ -60,11 +57,30 @@ class Party:
         self._said, self._data = self._folder / "said", self._folder / "data"
         arguments = [str(word) for word in command[command.index("opboost") + 1 :]]
         self._process = prefork_server().start(arguments, self._said, folder, data=self._data)
-        self.wait, self.kill = self._process.wait, self._process.kill
+        self.wait, self.kill, self.poll = (
+            self._process.wait,
+            self._process.kill,
+            self._process.poll,
+        )
+        self.send_signal, self.pid = self._process.send_signal, self._process.pid
 
     @property
     def returncode(self):
         return self._process.returncode
+
+    def address(self, timeout=120):
+        """Return the address that ``serve`` prints when it is open."""
+        end = time.monotonic() + timeout
+        while time.monotonic() < end:
+            over = self.poll() is not None
+            said = self._said.read_text() if self._said.exists() else ""
+            for line in said.splitlines(keepends=True):
+                if ": serving " in line and line.endswith("\n"):
+                    return line.rsplit(" on ", 1)[1].strip()
+            if over:
+                break
+            time.sleep(0.01)
+        raise OpBoostError("The label party ended before it was open.")
 
     def communicate(self, timeout=120):
         """What it printed, and what it said, when it has ended."""
@@ -75,6 +91,13 @@ class Party:
             )
             shutil.rmtree(self._folder)
         return self._told
+
+
+def ended(command, timeout=120):
+    """Run a party's command to its end: status, data and words, as ``subprocess.run`` has them."""
+    party = Party(command)
+    out, said = party.communicate(timeout)
+    return subprocess.CompletedProcess(command, party.returncode, out, said)
 
 
 def ran(made):
@@ -104,9 +127,9 @@ def stop(process):
 
 @contextlib.contextmanager
 def serving(made, *more):
-    process = started_process([*made.command(LABEL_PARTY), *more])
+    process = Party([*made.command(LABEL_PARTY), *more])
     try:
-        yield process, wait_for_address(process)
+        yield process, process.address()
     finally:
         if process.poll() is None:
             stop(process)

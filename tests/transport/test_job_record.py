@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 
 import numpy as np
 import pandas as pd
@@ -19,7 +18,7 @@ from opboost.parties.message_checks import check_total
 from opboost.protocol.messages import Welcome
 from robustness.bundle_office import Office
 from robustness.command_line import run
-from robustness.party_processes import Party, federation, joined, serving, wait_for
+from robustness.party_processes import Party, ended, federation, joined, serving, wait_for
 
 
 def limited(folder, record, totals, **settings):
@@ -48,9 +47,7 @@ def kinds(made, party):
 
 
 def join(made, party, address):
-    return subprocess.run(
-        [*made.command(party), "--connect", address], capture_output=True, text=True
-    )
+    return ended([*made.command(party), "--connect", address])
 
 
 # In memory

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +15,6 @@ import opboost as op
 from opboost.demo.local_federation import (
     LABEL_PARTY,
     run_federation,
-    started_process,
     write_federation,
 )
 from opboost.parties.alignment import PsiPeer, kept_secret
@@ -24,7 +22,16 @@ from opboost.protocol.messages import Ack, Aligned, Points, PointsQuery, Poll
 from opboost.protocol.stored_columns import read_column
 from opboost.psi.row_keys import Normalisation, key_digests, row_keys
 from robustness.command_line import run
-from robustness.party_processes import identity_of, joined, serving, shaken_hands, stop, wait_for
+from robustness.party_processes import (
+    Party,
+    ended,
+    identity_of,
+    joined,
+    serving,
+    shaken_hands,
+    stop,
+    wait_for,
+)
 
 BOOSTER = {"num_boost_round": 5, "max_depth": 3, "nthread": 1}
 NOISELESS = 40.0
@@ -177,7 +184,7 @@ def test_both_sides_may_be_killed_in_the_midst_and_take_it_up_again(tmp_path):
         process.communicate()
 
     def join(address):
-        return started_process([*made.command("shop"), "--connect", address])
+        return Party([*made.command("shop"), "--connect", address])
 
     secrets = set()
     for shop_at, serve_at in ((("feature", 1), ("feature", 2)), (("raised", 1), ("doubled", 1))):
@@ -203,7 +210,7 @@ def test_parties_that_come_one_after_the_other_are_aligned_when_the_last_is_ther
     people = draw(3, bank=(500, 600), shop=(500, 600), telco=(500, 600))
     made = federation(tmp_path, people)
     with serving(made) as (process, address):
-        first = started_process([*made.command("shop"), "--connect", address])
+        first = Party([*made.command("shop"), "--connect", address])
         points = tmp_path / LABEL_PARTY / "state"
         wait_for(lambda: list(points.glob("*/parties/shop/*.raised")))
         status, out, _ = run(
@@ -229,9 +236,7 @@ def test_too_few_common_rows_end_with_3_and_nothing_is_released(tmp_path, stern)
     text = config.read_text()
     config.write_text(text.replace('id = "id"\n', 'id = "id"\nminimum_rows = 151\n'))
     with serving(made) as (serve, address):
-        shop = subprocess.run(
-            [*made.command("shop"), "--connect", address], capture_output=True, text=True
-        )
+        shop = ended([*made.command("shop"), "--connect", address])
         if stern == LABEL_PARTY:
             assert serve.wait(30) == 3
             assert shop.returncode == 4
@@ -250,7 +255,7 @@ def test_an_id_that_stands_twice_and_a_set_that_is_too_large_are_refused(tmp_pat
     pa.parquet.write_table(table([*range(200), 5, 7, 7], 2), tmp_path / "shop" / "table.parquet")
     with serving(made) as (_, address):
         command = [*made.command("shop"), "--connect", address]
-        shop = subprocess.run(command, capture_output=True, text=True)
+        shop = ended(command)
         assert shop.returncode == 5
         assert "2 IDs stand more than once, in 5 rows" in shop.stderr
         assert "person-" not in shop.stderr
@@ -258,7 +263,7 @@ def test_an_id_that_stands_twice_and_a_set_that_is_too_large_are_refused(tmp_pat
         config = made.config("shop")
         text = config.read_text()
         config.write_text(text.replace('id = "id"\n', 'id = "id"\nmost_rows = 299\n'))
-        shop = subprocess.run(command, capture_output=True, text=True)
+        shop = ended(command)
         assert shop.returncode == 3
         assert "brings 300 rows" in shop.stderr
     entries = json.loads(run("ledger", "export", "-c", made.config("shop"))[1])
@@ -322,16 +327,14 @@ def test_a_party_whose_state_was_lost_is_told_to_begin_a_new_job(tmp_path):
     people = draw(5, bank=(300, 400), shop=(350, 400), telco=(300, 400))
     made = federation(tmp_path, people)
     with serving(made) as (_, address):
-        shop = started_process([*made.command("shop"), "--connect", address])
+        shop = Party([*made.command("shop"), "--connect", address])
         wait_for(lambda: list((tmp_path / LABEL_PARTY / "state").glob("*/parties/shop/*.raised")))
         stop(shop)
         for file in (tmp_path / "shop" / "state").rglob("secret"):
             file.unlink()
         for file in (tmp_path / LABEL_PARTY / "state").glob("*/parties/shop/*.feature"):
             file.unlink()
-        again = subprocess.run(
-            [*made.command("shop"), "--connect", address], capture_output=True, text=True
-        )
+        again = ended([*made.command("shop"), "--connect", address])
         assert again.returncode == 4
         assert "state of this job was lost" in again.stderr
 

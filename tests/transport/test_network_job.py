@@ -10,7 +10,6 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 import time
 from pathlib import Path
 
@@ -23,8 +22,6 @@ from opboost.config.job_file import load_feature
 from opboost.demo.local_federation import (
     LABEL_PARTY,
     run_federation,
-    started_process,
-    wait_for_address,
 )
 from opboost.ledger.open_ledger import open_ledger
 from opboost.protocol.messages import Ack, Poll, SplitQuery, SplitValues, Values, encode
@@ -36,7 +33,9 @@ from robustness.party_processes import (
     IDS,
     NAMES,
     ROWS,
+    Party,
     columns,
+    ended,
     federation,
     identity_of,
     joined,
@@ -90,8 +89,8 @@ def test_three_processes_make_one_model(finished):
 def test_a_second_run_sends_the_same_codes_and_charges_nothing(copied):
     model, codes = model_of(copied), sent_codes(copied.folder)
     (copied.folder / LABEL_PARTY / "model.opboost").unlink()
-    serving = started_process([*copied.command(LABEL_PARTY), "--again"])
-    joined(copied, wait_for_address(serving))
+    serving = Party([*copied.command(LABEL_PARTY), "--again"])
+    joined(copied, serving.address())
     assert serving.wait(60) == 0
     serving.communicate()
     assert sent_codes(copied.folder) == codes
@@ -128,11 +127,9 @@ def test_a_ledger_that_is_rolled_back_is_refused_before_a_byte_leaves(copied):
     shutil.rmtree(copied.folder / "shop" / "ledger")
     for file in (copied.folder / "keys").glob("shop.key*"):
         file.unlink()
-    serving = started_process([*copied.command(LABEL_PARTY), "--again"])
-    address = wait_for_address(serving)
-    refused = subprocess.run(
-        [*copied.command("shop"), "--connect", address], capture_output=True, text=True
-    )
+    serving = Party([*copied.command(LABEL_PARTY), "--again"])
+    address = serving.address()
+    refused = ended([*copied.command("shop"), "--connect", address])
     assert refused.returncode == 3, refused.stderr
     assert "rolled back" in refused.stderr
     stop(serving)
@@ -167,8 +164,8 @@ def no_secret_is_written(folder):
 def test_a_party_may_leave_and_come_back_and_the_label_party_may_die(tmp_path):
     made = federation(tmp_path, ("shop",))
     label = made.command(LABEL_PARTY)
-    process = started_process(label)
-    (left,) = joined(made, wait_for_address(process), "--leave")
+    process = Party(label)
+    (left,) = joined(made, process.address(), "--leave")
     assert left["phase"] == "released"
     os.kill(process.pid, signal.SIGKILL)  # before, while or after it trains
     process.communicate()
@@ -243,7 +240,7 @@ def test_a_feature_party_that_is_killed_starts_again_and_is_charged_once(tmp_pat
     made = federation(tmp_path)
     with serving(made) as (process, address):
         for delay in (0.9, 1.3, 1.7):
-            victim = started_process([*made.command("shop"), "--connect", address])
+            victim = Party([*made.command("shop"), "--connect", address])
             time.sleep(delay)
             victim.kill()
             victim.communicate()
@@ -259,9 +256,7 @@ def test_a_feature_party_that_is_killed_starts_again_and_is_charged_once(tmp_pat
 def test_a_release_over_the_cap_ends_with_3_before_a_byte_leaves(tmp_path):
     made = federation(tmp_path, ("shop",), ledger={"cap_attribute": 17.9}, align="given")
     with serving(made) as (_, address):
-        refused = subprocess.run(
-            [*made.command("shop"), "--connect", address], capture_output=True, text=True
-        )
+        refused = ended([*made.command("shop"), "--connect", address])
         assert refused.returncode == 3, refused.stderr
         assert "no more than 17.9 may be spent" in refused.stderr
         state = tmp_path / LABEL_PARTY / "state"
@@ -273,9 +268,7 @@ def test_another_job_file_is_refused_with_both_hashes(tmp_path):
     with serving(made) as (_, address):
         job = made.folder / "shop" / "job.toml"
         job.write_text(job.read_text() + "# a word more\n")
-        refused = subprocess.run(
-            [*made.command("shop"), "--connect", address], capture_output=True, text=True
-        )
+        refused = ended([*made.command("shop"), "--connect", address])
     assert refused.returncode == 4
     assert "The job files differ" in refused.stderr
 
@@ -285,9 +278,7 @@ def test_rows_in_another_order_are_refused_before_anything_is_drawn(tmp_path):
     table = columns(NAMES[3:5], IDS[::-1])
     pa.parquet.write_table(table, tmp_path / "shop" / "table.parquet")
     with serving(made) as (_, address):
-        refused = subprocess.run(
-            [*made.command("shop"), "--connect", address], capture_output=True, text=True
-        )
+        refused = ended([*made.command("shop"), "--connect", address])
     assert refused.returncode == 4
     assert "not the label party's in the same order" in refused.stderr
     entries = json.loads(run("ledger", "export", "-c", made.config("shop"))[1])
@@ -385,9 +376,7 @@ def test_a_wrong_authority_ends_at_once_with_a_sentence(tmp_path):
         ca = tmp_path / "certs" / "shop" / "ca.pem"
         ca.write_bytes((tmp_path / "other" / "bank" / "ca.pem").read_bytes())
         started = time.monotonic()
-        refused = subprocess.run(
-            [*made.command("shop"), "--connect", address], capture_output=True, text=True
-        )
+        refused = ended([*made.command("shop"), "--connect", address])
     assert refused.returncode == 4
     assert "TLS with the label party failed" in refused.stderr
     assert time.monotonic() - started < 30
@@ -419,11 +408,9 @@ def test_a_party_that_is_done_does_not_wait_long_for_one_that_is_gone(tmp_path, 
 def test_a_party_does_not_join_twice_at_once(tmp_path):
     made = federation(tmp_path, ("shop", "telco"), align="given")
     with serving(made) as (_, address):
-        waiting = started_process([*made.command("shop"), "--connect", address])
+        waiting = Party([*made.command("shop"), "--connect", address])
         wait_for(lambda: list((tmp_path / LABEL_PARTY / "state").glob("*/parties/shop/sent")))
-        second = subprocess.run(
-            [*made.command("shop"), "--connect", address], capture_output=True, text=True
-        )
+        second = ended([*made.command("shop"), "--connect", address])
         stop(waiting)
     assert second.returncode == 2
     assert "Another process already works" in second.stderr

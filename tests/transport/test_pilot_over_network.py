@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 import opboost as op
-from opboost.demo.local_federation import LABEL_PARTY, started_process, write_federation
+from opboost.demo.local_federation import LABEL_PARTY, write_federation
 from opboost.protocol.messages import Weights, decode
 from robustness.command_line import run
-from robustness.party_processes import BOOSTER, joined, serving, wait_for
+from robustness.party_processes import BOOSTER, Party, joined, serving, wait_for
 
 COUNT, ROWS = 8, 5_000
 NAMES = [f"c{k}" for k in range(COUNT)]
@@ -86,7 +86,7 @@ def test_a_pilot_goes_first_and_the_others_choose_by_its_weights(tmp_path, align
 def test_a_kill_of_both_sides_in_between_loses_nothing(tmp_path, moment):
     made = federation(tmp_path)
     with serving(made) as (process, address):
-        victim = started_process([*made.command("shop"), "--connect", address])
+        victim = Party([*made.command("shop"), "--connect", address])
         wait_for(lambda: list((tmp_path / LABEL_PARTY / "state").glob(f"*/{moment}")))
         os.kill(victim.pid, signal.SIGKILL)
         os.kill(process.pid, signal.SIGKILL)
@@ -109,7 +109,7 @@ def test_two_parties_are_weighed_each_by_itself_and_weights_may_be_refused(tmp_p
 def test_too_few_people_for_a_pilot_are_refused_before_anything_is_drawn(tmp_path):
     made = federation(tmp_path, pilot=0.1)
     with serving(made) as (_, address):
-        victim = started_process([*made.command("shop"), "--connect", address])
+        victim = Party([*made.command("shop"), "--connect", address])
         _, said = victim.communicate(timeout=60)
     assert victim.returncode == 2
     assert "too few to tell columns apart" in said

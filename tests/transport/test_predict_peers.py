@@ -22,8 +22,6 @@ from opboost.columns.dataframes import OutColumn
 from opboost.demo.local_federation import (
     LABEL_PARTY,
     run_federation,
-    started_process,
-    wait_for_address,
 )
 from opboost.errors import ColumnError, ParameterError, PeerError
 from opboost.parties.label.label_party import LabelParty
@@ -99,8 +97,8 @@ class Prediction:
 
     def predicted(self, *more):
         """What the label party's process said, after all parties' came to a good end."""
-        label = started_process(self.command(*more))
-        address = wait_for_address(label)
+        label = Party(self.command(*more))
+        address = label.address()
         joining = [self.join(name, address) for name in self.parties]
         for process in joining:
             out, err = process.communicate(timeout=120)
@@ -214,8 +212,8 @@ def test_given_rows_are_predicted_also_when_parties_come_one_by_one_and_the_labe
 ):
     rows = dict.fromkeys((LABEL_PARTY, "shop", "telco"), np.arange(380, 480)[::-1])
     found = Prediction(trained, tmp_path, rows, "given")
-    label = started_process(found.command())
-    shop = found.join("shop", wait_for_address(label), "--leave")
+    label = Party(found.command())
+    shop = found.join("shop", label.address(), "--leave")
     shop.communicate(timeout=60)
     assert shop.returncode == 0
     os.kill(label.pid, signal.SIGKILL)
@@ -285,8 +283,8 @@ def test_columns_of_another_model_are_refused_on_both_sides_and_the_right_model_
     other = op.OpBoostClassifier(mechanism, bounds=bounds, booster="gbdt", denoise=False)
     other.fit(table.drop_columns(["id"]), DATA.target[TRAINED]).save(found.model)
     out = tmp_path / "x.csv"
-    label = started_process(found.command("--out", out))
-    address = wait_for_address(label)
+    label = Party(found.command("--out", out))
+    address = label.address()
     joining = [found.join(name, address) for name in found.parties]
     for process in joining:
         _, err = process.communicate(timeout=60)
@@ -306,9 +304,9 @@ def test_columns_of_another_model_are_refused_on_both_sides_and_the_right_model_
 def test_a_split_query_in_a_prediction_is_not_answered(trained, tmp_path):
     rows = dict.fromkeys((LABEL_PARTY, "shop", "telco"), np.arange(380, 480))
     found = Prediction(trained, tmp_path, rows, "given")
-    label = started_process(found.command())
+    label = Party(found.command())
     try:
-        shop = found.join("shop", wait_for_address(label))
+        shop = found.join("shop", label.address())
         boxes = tmp_path / LABEL_PARTY / "state"
         wait_for(lambda: len(list(boxes.glob("*/parties/shop/sent"))) == 2)
         folder = max(boxes.glob("*/job.json"), key=lambda f: JobRecord.load(f.parent).run).parent

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 
 import numpy as np
 import pyarrow as pa
@@ -15,15 +14,15 @@ import opboost as op
 from opboost.demo.local_federation import LABEL_PARTY
 from opboost.explorer.job_view import RunView
 from robustness.command_line import run
-from robustness.party_processes import NAMES, ROWS, columns, federation, joined, serving
+from robustness.party_processes import NAMES, ROWS, columns, ended, federation, joined, serving
 
 
 def refused(made, address, status):
     """The words with which ``opboost join`` ends that refuses."""
     command = [*made.command("shop"), "--connect", address]
-    ended = subprocess.run(command, capture_output=True, text=True)
-    assert ended.returncode == status, ended.stderr
-    return " ".join(ended.stderr.split())
+    found = ended(command)
+    assert found.returncode == status, found.stderr
+    return " ".join(found.stderr.split())
 
 
 def shown_by_label_party(made):

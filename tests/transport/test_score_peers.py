@@ -11,11 +11,9 @@ import pytest
 from opboost.demo.local_federation import (
     LABEL_PARTY,
     run_federation,
-    started_process,
-    wait_for_address,
 )
 from robustness.bundle_office import Office
-from robustness.party_processes import DATA, federation
+from robustness.party_processes import DATA, Party, federation
 from tests.transport.test_predict_peers import OWN, THEIRS, TRAINED, Prediction, people
 
 ROWS = {
@@ -97,8 +95,8 @@ def test_a_party_that_declined_ends_the_job_in_one_sentence(by_party, tmp_path):
     before, charged = jobs("shop"), found.new_cells("shop")
     assert before
     out = tmp_path / "never.csv"
-    label = started_process(found.command("-o", out, "--release", "score"))
-    shop = found.join("shop", wait_for_address(label))
+    label = Party(found.command("-o", out, "--release", "score"))
+    shop = found.join("shop", label.address())
     _, said = shop.communicate(timeout=120)
     assert (shop.returncode, "releases no scores" in said) == (3, True)
     _, words = label.communicate(timeout=120)

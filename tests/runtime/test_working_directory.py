@@ -107,7 +107,7 @@ with LabelServerProcess():
 
 CHILDREN = {
     "the gate": (LABEL_SERVER,),
-    "the parties of the demo": (OPBOOST, "demo"),
+    "the parties of the demo": (OPBOOST, "demo", "--data", "breast-cancer"),
     "workers of the local engine": engine("local"),
     "workers of the Dask engine": engine("dask"),
     "workers of the Spark engine": engine("spark"),

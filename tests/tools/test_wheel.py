@@ -136,7 +136,7 @@ def test_the_installed_product_has_no_laboratory_no_server_and_no_plots(installe
 
 
 def test_the_demo_runs_where_the_product_is_installed(installed, tmp_path):
-    done = started(installed, "demo", "--format", "json", cwd=tmp_path)
+    done = started(installed, "demo", "--data", "breast-cancer", "--format", "json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["auc"]["federated"] > 0.8
     made = sorted(path.name for path in (tmp_path / "demo-out").iterdir())

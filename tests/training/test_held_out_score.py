@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,12 +11,14 @@ from sklearn.metrics import roc_auc_score
 
 import opboost as op
 from opboost.errors import ConfigError, ParameterError
+from opboost.protocol.messages import Welcome
 from opboost.training.clear_estimate import clear_estimate
 from opboost.training.held_out_rows import split_rows
 from opboost.training.held_out_score import HeldOutScore
 from opboost.training.targets import Target
 
 GRID = op.Domain(0, 9)
+WELCOME = Welcome("20260102T030405Z-01020304", bytes(32), b"")
 
 
 def people(rows, seed=0, task="binary"):
@@ -123,6 +127,33 @@ def test_withheld_codebooks_and_rows_on_disk_are_scored_too():
     for score in (withheld, on_disk):
         assert score.whole.clear is None
         assert score.whole.released > score.own + 0.03
+
+
+@pytest.mark.parametrize("task", ["binary", "regression"])
+def test_rows_denoised_on_disk_are_scored_as_those_in_memory(task, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    table, y = people(2500, task=task)
+    shop = party(table, "helpful")
+    settings = {"booster_params": {"n_estimators": 20}, "random_state": 1, "denoise": True}
+    inside, outside = (
+        op.LabelParty(table[["own"]], y, memory=memory, ask="if-needed", **settings)
+        .train([shop], welcome=WELCOME)
+        .held_out_score_
+        for memory in ("internal", "external")
+    )
+    assert (outside.rows, outside.own) == (inside.rows, pytest.approx(inside.own))
+    assert outside.whole.released == pytest.approx(inside.whole.released, abs=0.02)
+    assert outside.whole.clear == pytest.approx(inside.whole.clear, abs=0.05)
+    assert outside.whole.released > outside.own + 0.03
+    assert not [*tmp_path.rglob("score-*"), *tmp_path.rglob("*.part")]
+
+
+def test_a_score_on_disk_does_not_know_the_held_out_labels():
+    """Draws made with the labels of held-out rows would predict labels that nothing tells."""
+    table, y = people(2500)
+    drawn = np.random.default_rng(5).permutation(y)
+    score = trained(table, drawn, memory="external", denoise=True, random_state=0).held_out_score_
+    assert abs(score.whole.released - 0.5) < 0.06
 
 
 def test_small_tables_say_so():

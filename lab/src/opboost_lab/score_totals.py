@@ -50,13 +50,13 @@ def ways(name: str, total: float, seed: int, parties: int = 1, structure: Any = 
     data = all_private(parted(name, seed))
     X, y, X_test, y_test = data.split()
     with tempfile.TemporaryDirectory() as folder:
-        known = _parties(data, X, total, parties, Path(folder) / "train")
+        known = feature_parties(data, X, total, parties, Path(folder) / "train")
         task: Any = "regress" if data.task == "regression" else "classify"
         settings: Any = {"booster_params": PARAMS["xgboost"], "random_state": seed, "task": task}
-        bank = LabelParty(None, y, ids=_ids(X), structure=structure, held_out=0, **settings)
+        bank = LabelParty(None, y, ids=ids(X), structure=structure, held_out=0, **settings)
         model = bank.train([MemoryChannel(p) for p in known])
-        new = _parties(data, X_test, total, parties, Path(folder) / "test")
-        asking = LabelParty(None, None, ids=_ids(X_test), share_trees=True)
+        new = feature_parties(data, X_test, total, parties, Path(folder) / "test")
+        asking = LabelParty(None, None, ids=ids(X_test), share_trees=True)
         channels = [MemoryChannel(p) for p in new]
         found = {"columns": asking.predict(model, channels)}
         if structure == "by-party":
@@ -77,11 +77,12 @@ def ways(name: str, total: float, seed: int, parties: int = 1, structure: Any = 
     )
 
 
-def _ids(table: pa.Table) -> list[str]:
+def ids(table: pa.Table) -> list[str]:
+    """Row IDs: rows are numbered."""
     return [str(i) for i in range(table.num_rows)]
 
 
-def _parties(
+def feature_parties(
     data: DataSet, table: pa.Table, total: float, count: int, folder: Path
 ) -> list[FeatureParty]:
     """Feature parties whose columns are dealt in turn; together they may reveal the total."""
@@ -102,7 +103,7 @@ def _parties(
         )  # fmt: skip
         place = folder / str(k)
         ledger = Ledger(place / "ledger", place / "key", Caps(person=100.0))
-        rows = table.select(own).append_column(ID, pa.array(_ids(table)))
+        rows = table.select(own).append_column(ID, pa.array(ids(table)))
         made.append(
             FeatureParty(
                 rows, schema, ledger=ledger, ids=ID, name=f"party-{k}", score=total / count

@@ -7,13 +7,14 @@ classes.  A noisy cell stands for the posterior mean of the party's part.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
 import numpy as np
 from sklearn.cluster import KMeans
+from threadpoolctl import threadpool_limits
 
 from opboost._typing import FloatArray, IntArray
 from opboost.boosting.booster import Additive, Matrix, Problem, Trained
@@ -33,8 +34,14 @@ SMALLEST_LEAF = 20
 BOOK_ROWS = 20_000
 """Rows that codebooks are fitted to, at most."""
 
+ENTRIES_PER_CLASS = 1.6
+"""Entries of the larger codebook of several classes (chosen on training rows of Pen-digits)."""
+
 ROWS = 1 << 16
 """Rows that are looked at, at a time."""
+
+Codebooks = Callable[[FloatArray], Sequence[IntArray]]
+"""Makes the codebooks of several classes from the scores of training rows; rising in size."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,12 +125,20 @@ def additive(trained: Trained) -> AdditiveModel:
 
 
 def score_parts(
-    layout: Layout, trained: Trained, problem: Problem, books: Books, draws: int, smallest_leaf: int
+    layout: Layout,
+    trained: Trained,
+    problem: Problem,
+    books: Books,
+    draws: int,
+    smallest_leaf: int,
+    codebooks: Codebooks | None = None,
 ) -> ScoreParts:
     """Take a by-party model apart; ``problem`` holds its training rows, in codes of ``books``.
 
     Every row stands there ``draws`` times, so a leaf of m people has m times as many rows.
+    ``codebooks`` are those of several classes; None is :func:`class_codebooks`.
     """
+    made = class_codebooks if codebooks is None else codebooks
     groups = layout.groups()
     parts = by_group(additive(trained).trees, list(groups.values()))
     found: dict[str, PartyScore] = {}
@@ -134,14 +149,18 @@ def score_parts(
             c for c, owner in zip(layout.private, layout.parties, strict=True) if owner == party
         ]
         rows = _Rows(problem, features, books, private)
-        scored = _part(trees, private, rows, draws * smallest_leaf)
+        scored = _part(trees, private, rows, draws * smallest_leaf, made)
         if scored is not None:
             found[party] = scored
     return ScoreParts(smallest_leaf, found)
 
 
 def _part(
-    trees: FlatTrees, private: Sequence[PrivateColumn], rows: _Rows, least: int
+    trees: FlatTrees,
+    private: Sequence[PrivateColumn],
+    rows: _Rows,
+    least: int,
+    codebooks: Codebooks,
 ) -> PartyScore | None:
     """What a party is asked for; None where its part is the same for everybody."""
     counts = np.sum([trees.counts(block) for block in rows.blocks()], axis=0)
@@ -159,7 +178,12 @@ def _part(
     scores = np.concatenate([shared.sums(block) for block in rows.blocks()])
     if trees.groups == 1:
         return _of_number(shared, step, scores)
-    return _of_classes(shared, step, scores)
+    made = codebooks(scores)
+    if not made:
+        return None
+    cells = [nearest(scores, book) for book in made]
+    tables = _tables(cells, [len(book) for book in made], scores, step)
+    return PartyScore(ScoreModel(shared, books=tuple(made)), step, *tables)
 
 
 def _of_number(trees: FlatTrees, step: float, scores: FloatArray) -> PartyScore | None:
@@ -174,27 +198,37 @@ def _of_number(trees: FlatTrees, step: float, scores: FloatArray) -> PartyScore 
     )
 
 
-def _of_classes(trees: FlatTrees, step: float, scores: FloatArray) -> PartyScore | None:
-    """Codebooks of the margins of all classes together.
+def class_codebooks(scores: FloatArray) -> list[IntArray]:
+    """Codebooks of the margins of all classes together; none where all rows score alike.
 
-    The first has an entry for each class, and the nearest is that of the largest margin.
+    The first has an entry for each class, and the nearest is that of the largest margin.  The
+    second has ``ENTRIES_PER_CLASS`` times as many.
     """
-    sample = scores[:: -(-len(scores) // BOOK_ROWS)]
+    classes = scores.shape[1]
+    sample = _sampled(scores)
     different = len(np.unique(sample, axis=0))
     if different < 2:
-        return None
-    classes = np.eye(trees.groups, dtype=np.int64)
-    books: list[IntArray] = [classes] if trees.groups <= MAX_CELLS else []
-    size = min(MAX_CELLS, different, trees.groups * 8 // 5)
-    fitted = KMeans(max(2, size), n_init=2, random_state=0).fit(sample)
-    book = np.unique(np.rint(fitted.cluster_centers_).astype(np.int64), axis=0)
+        return []
+    books = [np.eye(classes, dtype=np.int64)] if classes <= MAX_CELLS else []
+    book = fitted_codebook(scores, min(different, int(classes * ENTRIES_PER_CLASS)))
     if len(book) > (len(books[0]) if books else 1):
         books.append(book)
-    if not books:
-        return None
-    cells = [nearest(scores, book) for book in books]
-    tables = _tables(cells, [len(book) for book in books], scores, step)
-    return PartyScore(ScoreModel(trees, books=tuple(books)), step, *tables)
+    return books
+
+
+def fitted_codebook(scores: FloatArray, entries: int) -> IntArray:
+    """The centres of so many clusters of scores, at most 32, as whole numbers.
+
+    One thread fits them: with several, the order in which these add up is left to chance.
+    """
+    with threadpool_limits(1):
+        size = max(2, min(MAX_CELLS, entries))
+        fitted = KMeans(size, n_init=2, random_state=0).fit(_sampled(scores))
+    return np.unique(np.rint(fitted.cluster_centers_).astype(np.int64), axis=0)
+
+
+def _sampled(scores: FloatArray) -> FloatArray:
+    return scores[:: -(-len(scores) // BOOK_ROWS)]
 
 
 def _tables(

@@ -16,7 +16,7 @@ import numpy as np
 
 from opboost._typing import FloatArray, IntArray
 from opboost.boosting import Task, Trained
-from opboost.boosting.booster import Blocks, Booster, Matrix, Problem, fit_booster
+from opboost.boosting.booster import Matrix, Problem, fit_booster
 from opboost.boosting.training_curve import losses_by_round
 from opboost.columns.dataframes import rows_of as table_rows
 from opboost.training.clear_estimate import clear_estimate
@@ -24,7 +24,7 @@ from opboost.training.column_screening import screened
 from opboost.training.feature_matrix import OwnTable
 from opboost.training.held_out_rows import Split, split_rows
 from opboost.training.held_out_score import Figures, HeldOutScore
-from opboost.training.posterior_prediction import DRAWS_PER_ROW, Posterior, pieces
+from opboost.training.posterior_prediction import DRAWS_PER_ROW, Posterior
 from opboost.training.released_columns import ReleasedColumn, rows_of
 from opboost.training.targets import Target
 from opboost.training.task_metric import METRICS, metric
@@ -118,7 +118,7 @@ def score_training(
     denoise = False if any(c.withheld for c in release) else settings.denoise
     quiet = replace(settings, seed=seed, verbose=0, denoise=denoise)
     owners = {name: party for party, names in (named or {}).items() for name in names}
-    trial = _Trial(own, target, quiet, recipe, split, watched, owners)
+    trial = HeldOutTrial(own, target, quiet, recipe, split, watched, owners)
     alone, by_own = trial.own_alone()
     whole, losses = trial.figures(release, alone)
     several = None
@@ -132,72 +132,8 @@ def score_training(
     return Scored(found, losses)
 
 
-def score_stored(
-    problem: Problem,
-    own: OwnTable,
-    target: Target,
-    settings: TrainingSettings,
-    share: float,
-    parties: Sequence[str],
-    *,
-    denoised: bool = False,
-) -> Scored:
-    """The same for rows that stay on disk; parties are not told apart.
-
-    Rows that were denoised there have no score: their draws knew the labels.
-    """
-    assert isinstance(problem.X, Blocks)
-    assert settings.seed is not None
-    names = tuple(parties)
-    if denoised:
-        why = "rows that are denoised on disk are not scored"
-        return Scored(HeldOutScore(METRICS[target.task], 0, share, names=names, unscored=why))
-    split = split_rows(target, share, settings.seed)
-    base = HeldOutScore(METRICS[target.task], len(split.held), share, names=tuple(parties))
-    if split.unscored:
-        return Scored(replace(base, unscored=split.unscored))
-    within = replace(settings, booster=_in_memory(settings.booster))
-    trial = _Trial(own, target, within, Recipe(False, None), split)
-    alone, by_own = trial.own_alone()
-    seen, y, task = target.where(split.seen), target.where(split.held).y, target.task
-    some = replace(problem, X=_rows_on_disk(problem.X, split.seen), y=seen.y, weight=seen.weight)
-    trained = fit_booster(settings.booster, some)
-    parts = [_picked(problem.X, split.held[piece]) for piece in pieces(len(split.held))]
-    matrix = np.concatenate(parts)
-    whole = Figures(metric(task, trained.predict(matrix), y))
-    found = replace(base, own=by_own, has_own=alone is not None, whole=whole)
-    losses = losses_by_round(trained, matrix[:CURVE_ROWS], 1, y[:CURVE_ROWS], task)
-    return Scored(found, losses)
-
-
-def _in_memory(booster: Booster) -> Booster:
-    """The booster without what bounds its memory on disk: own columns are in memory."""
-    params = getattr(booster, "params", {})
-    if "rows_a_tree" not in params:
-        return booster
-    kept = {name: value for name, value in params.items() if name != "rows_a_tree"}
-    kind: Any = type(booster)
-    made: Booster = kind(kept)
-    return made
-
-
-def _rows_on_disk(whole: Blocks, rows: IntArray) -> Blocks:
-    """Some rows of blocks, in their order."""
-    return replace(
-        whole,
-        shape=(len(rows), whole.shape[1]),
-        read=lambda here: _picked(whole, rows[here]),
-    )
-
-
-def _picked(whole: Blocks, rows: IntArray) -> Matrix:
-    """Rising rows, read with those between them."""
-    first = int(rows[0])
-    return np.asarray(whole.read(slice(first, int(rows[-1]) + 1))[rows - first])
-
-
 @dataclass(frozen=True, slots=True, eq=False)
-class _Trial:
+class HeldOutTrial:
     """Trainings on the rows that are not held out."""
 
     own: OwnTable
@@ -243,7 +179,17 @@ class _Trial:
     ) -> tuple[Figures, dict[int, float]]:
         """The score of own columns and these released ones, and the held-out loss by round."""
         prepared, in_codes = self._trained(rows_of(release, self.split.seen))
-        held, task, y = rows_of(release, self.split.held), self.target.task, self._held.y
+        return self.measured(prepared, in_codes, rows_of(release, self.split.held), alone)
+
+    def measured(
+        self,
+        prepared: PreparedRows,
+        in_codes: Trained,
+        held: list[ReleasedColumn],
+        alone: FloatArray | None,
+    ) -> tuple[Figures, dict[int, float]]:
+        """The same for a model in codes that was trained on the other rows."""
+        task, y = self.target.task, self._held.y
         table = self._table(self.split.held)
         own = prepared.layout.own_values(table, len(y))
         few = slice(0, min(len(y), CURVE_ROWS))

@@ -40,6 +40,30 @@ class ColumnOnDisk(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class PickedRows:
+    """Some rows of a column on disk, at rising places."""
+
+    whole: ColumnOnDisk
+    places: IntArray
+
+    @property
+    def file(self) -> Path:
+        """The file of all rows."""
+        return self.whole.file
+
+    @property
+    def book(self) -> Codebook | None:
+        """The values behind codes; None where they are withheld."""
+        return self.whole.book
+
+    def rows(self, rows: slice) -> CodedColumn:
+        """Some of these rows, read with those between them."""
+        wanted = self.places[rows]
+        first = int(wanted[0])
+        return self.whole.rows(slice(first, int(wanted[-1]) + 1)).where(wanted - first)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class StoredRows:
     """The rows of a job whose columns lie in files.
 
@@ -50,6 +74,7 @@ class StoredRows:
         table: The label party's own columns, or None.
         count: How many rows there are.
         left_out: Columns that tell nothing about the label; they hold no value in any row.
+        scratch: Where further files are written; None for where the columns lie.
     """
 
     layout: Layout
@@ -58,10 +83,13 @@ class StoredRows:
     table: Any
     count: int
     left_out: frozenset[Hashable] = frozenset()
+    scratch: Path | None = None
 
     @property
     def folder(self) -> Path:
-        """Where the files lie."""
+        """Where draws and bins are written."""
+        if self.scratch is not None:
+            return self.scratch
         return next(c.file.parent for columns in self.stored.values() for c in columns)
 
     @property

@@ -10,6 +10,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,6 @@ import numpy as np
 from opboost.boosting import Problem, Trained
 from opboost.boosting.booster import Matrix, Replace, fit_booster
 from opboost.columns.private_column import PrivateColumn
-from opboost.protocol.stored_columns import StoredColumn
 from opboost.runtime.threads import threads_limited
 from opboost.training.column_screening import screened
 from opboost.training.continued_model import check_same_labels, continued_layout
@@ -25,7 +25,7 @@ from opboost.training.denoised_rows import TrainingRows, training_rows
 from opboost.training.denoised_stored_rows import stored_training_rows
 from opboost.training.feature_matrix import Books, Layout, OwnTable, check_sizes
 from opboost.training.released_columns import ReleasedColumn
-from opboost.training.stored_rows import StoredRows, stacked_blocks
+from opboost.training.stored_rows import ColumnOnDisk, StoredRows, stacked_blocks
 from opboost.training.targets import Target
 from opboost.training.trained_model import TrainedModel
 from opboost.training.training_settings import TrainingSettings
@@ -165,20 +165,21 @@ def prepare_rows(
 
 def prepare_stored_rows(
     private: Sequence[PrivateColumn],
-    stored: Mapping[Hashable, Sequence[StoredColumn]],
+    stored: Mapping[Hashable, Sequence[ColumnOnDisk]],
     sent: Mapping[Hashable, float],
     own: OwnTable,
     target: Target,
     settings: TrainingSettings,
     parties: Sequence[str] = (),
+    scratch: Path | None = None,
 ) -> PreparedRows:
     """The same for columns that stay on disk: noisy rows or draws, a block at a time.
 
-    ``sent`` is the share of rows that send each column.
+    ``sent`` is the share of rows that send each column; draws are written to ``scratch``, or beside
+    the columns.
     """
-    rows = StoredRows(
-        _layout(private, own, parties, settings), stored, sent, own.table, len(target.y)
-    )
+    layout = _layout(private, own, parties, settings)
+    rows = StoredRows(layout, stored, sent, own.table, len(target.y), scratch=scratch)
     denoise = settings.denoise
     if rows.withheld:
         settings.say_not_denoised("a party withholds its codebook")

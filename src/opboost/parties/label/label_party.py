@@ -73,9 +73,10 @@ from opboost.training.held_out_score import checked_share
 from opboost.training.released_columns import ReleasedColumn
 from opboost.training.released_columns import rows_of as release_rows
 from opboost.training.score_by_party import SMALLEST_LEAF, score_parts
-from opboost.training.score_training import Recipe, Scored, score_stored, score_training
+from opboost.training.score_stored_rows import ReceivedOnDisk, score_stored
+from opboost.training.score_training import Recipe, Scored, score_training
 from opboost.training.targets import Target, as_numbers
-from opboost.training.train_model import HeldOut, PreparedRows, prepare_rows, prepare_stored_rows
+from opboost.training.train_model import HeldOut, PreparedRows, prepare_rows
 from opboost.training.trained_model import TrainedModel
 from opboost.training.training_settings import Structure, TrainingSettings
 
@@ -284,9 +285,8 @@ class LabelParty:
                 prepared = prepared.with_held_out(watched)
         else:
             sent = {c.name: offer.sent for offer in offers for c in offer.private}
-            prepared = prepare_stored_rows(
-                private, stored, sent, OwnTable.of(own), target, settings, owners
-            )
+            received = ReceivedOnDisk(private, stored, sent, owners)
+            prepared = received.prepared(OwnTable.of(own), target, settings)
         folder = self._folder(state)
         trained = trained_once(settings.booster, prepared.problem, folder)
         books = first_books(prepared.books, folder)
@@ -303,20 +303,11 @@ class LabelParty:
         if self._held_out:
 
             def scored() -> Scored:
-                table, share = OwnTable.of(own), self._held_out
+                table, share, recipe = OwnTable.of(own), self._held_out, Recipe.of(model)
                 if disk is not None:
-                    names = [o.channel.party for o in offers]
-                    return score_stored(
-                        prepared.problem,
-                        table,
-                        target,
-                        settings,
-                        share,
-                        names,
-                        denoised=bool(model.denoised),
-                    )
+                    problem = prepared.problem
+                    return score_stored(received, problem, table, target, settings, recipe, share)
                 parties = {o.channel.party: [c.name for c in o.private] for o in offers}
-                recipe = Recipe.of(model)
                 return score_training(
                     release,
                     table,

@@ -55,6 +55,9 @@ class LightGBM:
             params.setdefault("num_class", problem.classes)
         if problem.seed is not None:
             params.setdefault("seed", problem.seed)
+            params.setdefault("deterministic", True)
+            if "force_col_wise" not in params:  # else it takes whichever was faster just now
+                params.setdefault("force_row_wise", True)
         groups = None if problem.groups is None else [list(g) for g in problem.groups]
         params = constrained(params, "interaction_constraints", groups)
         data = lgb.Dataset(_dense(problem.matrix), problem.y, weight=problem.weight, params=params)

@@ -15,6 +15,10 @@ each begins.  A pass costs little more for many models than for one.
 
 Rows are sorted by group and cut into units ``(group, begin, end)``; each unit has sums of its own,
 so the result does not depend on the number of threads.
+
+Functions that other functions here call are inlined.  numba may otherwise link one copy of them in
+the process that compiles and another in a process that reads the cache; under ``fastmath`` the two
+round differently, and the first fit on a machine would not be that of all others.
 """
 
 from __future__ import annotations
@@ -253,7 +257,7 @@ def maximise(  # type: ignore[no-untyped-def]
                     Q[g, at + y, c] = max(q[y, c] / constant[at + y], _LEAST)
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@njit(cache=True, nogil=True, fastmath=True, inline="always")
 def _outputs(pmf, M, q):  # type: ignore[no-untyped-def]
     for y in range(M.shape[1]):
         for c in range(pmf.shape[1]):
@@ -265,7 +269,7 @@ def _outputs(pmf, M, q):  # type: ignore[no-untyped-def]
                 q[y, c] += m * pmf[x, c]
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@njit(cache=True, nogil=True, fastmath=True, inline="always")
 def _shrunk(u, size, parent, kappa, pmf, whole):  # type: ignore[no-untyped-def]
     """The pmf of ``size`` rows spread as ``u`` and ``kappa`` rows of the parent."""
     classes = u.shape[1]
@@ -282,7 +286,7 @@ def _shrunk(u, size, parent, kappa, pmf, whole):  # type: ignore[no-untyped-def]
             pmf[x, c] = (u[x, c] * whole[c] + kappa * parent[x]) * size[c] + _TINY
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@njit(cache=True, nogil=True, fastmath=True, inline="always")
 def _smoothed(pmf, parent, line, smooth, u):  # type: ignore[no-untyped-def]
     """Draw each cell's ratio to the parent towards those of its neighbours along a line.
 

@@ -1,0 +1,106 @@
+"""The same release and the same ``random_state`` give the same model, byte for byte."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numba.core.dispatcher import Dispatcher
+
+import opboost as op
+from opboost.denoise import mixture_kernel
+from opboost.runtime.child_processes import python_command
+
+ROWS = 1_200
+ROOT = Path(__file__).parents[2]
+
+
+def people() -> tuple[pd.DataFrame, np.ndarray]:
+    """Columns that vary together, so that latent classes are fitted too."""
+    rng = np.random.default_rng(0)
+    kind = rng.integers(0, 3, ROWS)
+    table = pd.DataFrame(
+        {
+            "id": range(ROWS),
+            "age": 20.0 + 25 * kind + rng.normal(0, 3, ROWS),
+            "pay": 10.0 + 30 * (kind == 1) + rng.normal(0, 4, ROWS),
+            "town": np.array(["north", "south", "east"])[kind],
+            "own": rng.normal(size=ROWS),
+        }
+    )
+    return table, table["pay"] + 20 * (kind == 2) + rng.normal(0, 5, ROWS)
+
+
+PRIVATE = {
+    "bounds": {"age": (0, 100), "pay": (-20, 80)},
+    "categories": {"town": ["north", "south", "east"]},
+}
+
+
+def digest(model: op.OpBoostRegressor) -> str:
+    """Of the stock model."""
+    assert model.denoised_
+    native = model.model_
+    text = native.save_raw("json") if hasattr(native, "save_raw") else native.model_to_string()
+    return hashlib.sha256(text if isinstance(text, bytearray) else text.encode()).hexdigest()
+
+
+def estimator(booster: str = "xgboost") -> str:
+    table, y = people()
+    model = op.OpBoostRegressor(
+        **PRIVATE,
+        budget=op.Budget.record(20.0, task="regress"),
+        booster=booster,
+        booster_params={"n_estimators": 10},
+        denoise=True,
+        random_state=3,
+        noise_rng=op.SeededRng(7),
+    )
+    return digest(model.fit(table.drop(columns="id"), y))
+
+
+def federation(folder: Path) -> str:
+    """By-party trees of a label party, from a ledger whose draws stand."""
+    table, y = people()
+    plan = op.RecordPlan.of(op.Budget.record(20.0, task="regress"), **PRIVATE)
+    with op.Ledger(folder / "ledger", folder / "key", op.Caps(person=50.0)) as ledger:
+        theirs = table[["id", "age", "pay", "town"]]
+        shop = op.FeatureParty(theirs, plan.columns, ledger=ledger, ids="id", name="shop")
+        bank = op.LabelParty(
+            table[["own"]],
+            y,
+            ids=table["id"].tolist(),
+            booster_params={"n_estimators": 10},
+            structure="by-party",
+            denoise=True,
+            held_out=0,
+            random_state=3,
+        )
+        return digest(bank.train([op.MemoryChannel(shop)]))
+
+
+def test_three_fits_are_the_same_one_of_them_in_a_fresh_process(tmp_path: Path) -> None:
+    here = [estimator(), federation(tmp_path)]
+    assert [estimator(), federation(tmp_path)] == here
+    code = f"from {__name__} import *; print(estimator(), federation(Path({str(tmp_path)!r})))"
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "7"}
+    command = python_command("-W", "ignore", "-c", code)
+    there = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert there.stdout.split() == here, there.stderr
+
+
+def test_lightgbm_gives_the_same_bytes_too() -> None:
+    assert estimator("lightgbm") == estimator("lightgbm")
+
+
+def test_compiled_functions_that_round_freely_are_inlined_where_they_are_called() -> None:
+    """Otherwise the process that compiles and one that reads the cache may link two copies."""
+    compiled = {n: f for n, f in vars(mixture_kernel).items() if isinstance(f, Dispatcher)}
+    free = {n for n, f in compiled.items() if f.targetoptions.get("fastmath")}
+    called = {n for f in compiled.values() for n in f.py_func.__code__.co_names} & free
+    assert {"_weigh", "_outputs", "_smoothed"} <= called
+    assert {n for n in called if compiled[n].targetoptions.get("inline") != "always"} == set()

@@ -130,6 +130,44 @@ def test_a_federation_continues_its_model(codebook):
         trained(new, z + 5, "full", continue_from=first)
 
 
+class Refused(op.MemoryChannel):
+    """A party that remembers whether it was asked to release, and what it was told."""
+
+    opened, told = False, ()
+
+    def open(self, *given):
+        self.opened = True
+        return super().open(*given)
+
+    def refuse(self, why):
+        self.told = (*self.told, why)
+
+
+def test_a_federation_of_other_columns_is_refused_before_any_column_travels():
+    X, y = people(600, 0)
+    grid = op.Domain(0, 9)
+
+    def shop(*names):
+        return op.FeatureParty(
+            X[list(names)],
+            [
+                op.PrivateColumn(n, op.NumericMapping(grid, (0, 10)), op.ClampMap(grid, 0.6))
+                for n in names
+            ],
+        )
+
+    settings = {"booster_params": {"n_estimators": 3}, "denoise": False, "held_out": 0}
+    bank = op.LabelParty(X[["own"]], y, **settings)
+    first = bank.train([op.MemoryChannel(shop("a", "b"))])
+    with pytest.raises(ColumnError, match=r"'own' is not in the table"):
+        op.LabelParty(X[["city"]], y, continue_from=first, **settings)
+    channel = Refused(shop("a"))
+    with pytest.raises(ColumnError, match=r"'b' is private in the model that is continued"):
+        op.LabelParty(X[["own"]], y, continue_from=first, **settings).train([channel])
+    assert channel.opened
+    assert channel.told == ("The columns are not those of the model that is continued.",)
+
+
 def test_the_command_line_continues_a_model(tmp_path):
     (tmp_path / "b.toml").write_text(
         "[budget]\nrecord = 6.0\n[columns.a]\nbounds = [0, 10]\n[columns.b]\nbounds = [0, 10]\n"

@@ -27,7 +27,7 @@ from opboost.columns.codebook import CodedColumn, distinct
 from opboost.columns.dataframes import rows_of
 from opboost.config.plan_limits import check_record
 from opboost.config.sections import DEFAULT_HELD_OUT, Memory, unfit_for
-from opboost.errors import DataError, ParameterError, PeerError, PrivacyError
+from opboost.errors import ColumnError, DataError, ParameterError, PeerError, PrivacyError
 from opboost.estimators import OpBoostClassifier, OpBoostRegressor
 from opboost.estimators.boosted import kind_for
 from opboost.estimators.boosted_base import fitted_to_parties
@@ -65,7 +65,11 @@ from opboost.psi.common_rows import Common
 from opboost.psi.row_keys import Digests, Normalisation, row_keys
 from opboost.psi.table_keys import Keys, refuse_repeats
 from opboost.storage import atomic_files
-from opboost.training.continued_model import check_same_labels
+from opboost.training.continued_model import (
+    check_same_labels,
+    check_same_own,
+    check_same_private,
+)
 from opboost.training.denoised_rows import Choice
 from opboost.training.feature_matrix import Books, OwnTable
 from opboost.training.held_out_rows import Split, split_rows
@@ -200,6 +204,7 @@ class LabelParty:
             if self._kind is not None:
                 target = self._target(self._y)
                 check_same_labels(continue_from.trained_model_, target.labels, target.task)
+                check_same_own(continue_from.trained_model_, OwnTable.of(features))
         self._settings: dict[str, Any] = {
             "booster": booster,
             "booster_params": booster_params,
@@ -239,8 +244,21 @@ class LabelParty:
             self._offer(channel, welcome, self.weigher(channel, welcome)) for channel in channels
         ]
         offers = named_apart(offers, own_names(OwnTable.of(self._own).columns))
+        self._check_continued(channels, offers)
         with self._aside(state) as disk:
             return self._trained(channels, offers, state, disk)
+
+    def _check_continued(self, channels: Sequence[Channel], offers: list[ReceivedRelease]) -> None:
+        """Refuse other columns than those of the model that is continued; every party hears it."""
+        if self._earlier is None:
+            return
+        try:
+            private = [c for offer in offers for c in offer.private]
+            check_same_private(self._earlier.trained_model_, private)
+        except ColumnError:
+            for channel in channels:
+                channel.refuse("The columns are not those of the model that is continued.")
+            raise
 
     def _trained(
         self,

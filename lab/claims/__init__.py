@@ -34,6 +34,7 @@ FILES = (
     "leaks",
     "fuzzing",
     "record_pilot",
+    "score_release",
     "reproduction",
     "scale",
 )

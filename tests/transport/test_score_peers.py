@@ -12,7 +12,7 @@ from opboost.demo.local_federation import (
     LABEL_PARTY,
     run_federation,
 )
-from robustness.bundle_office import Office
+from robustness.bundle_office import Office, refused
 from robustness.party_processes import DATA, Party, federation
 from tests.transport.test_predict_peers import OWN, THEIRS, TRAINED, Prediction, people
 
@@ -104,3 +104,8 @@ def test_a_party_that_declined_ends_the_job_in_one_sentence(by_party, tmp_path):
     assert not out.exists()
     assert jobs("shop") == before
     assert found.new_cells("shop") == charged
+    office = Office(found)
+    more = ["--again", "--release", "score", "--model", found.model]
+    sent = office.written(LABEL_PARTY, "align", *more)
+    status, words = refused(office, "shop", "export", sent["shop"])
+    assert (status, "releases no scores" in words) == (3, True)

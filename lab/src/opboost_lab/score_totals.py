@@ -20,7 +20,7 @@ from opboost.budgets.budget import Budget
 from opboost.budgets.record_plan import RecordPlan
 from opboost.config import Plan
 from opboost.config.sections import BoosterSection
-from opboost.grid import Integers
+from opboost.grid import Integers, Ordered
 from opboost.ledger import Caps, Ledger
 from opboost.parties.channel import MemoryChannel
 from opboost.parties.feature.feature_party import FeatureParty
@@ -116,14 +116,24 @@ def feature_parties(
 def by_party_cost(name: str, seed: int) -> float:
     """What plain training loses on clean rows when each tree keeps to one of two parties.
 
-    The columns are dealt to the parties in turn, and nobody adds noise.
+    The columns are dealt to the parties in turn, and nobody adds noise.  A category is its place in
+    the list of them.
     """
-    data = parted(name, seed)
+    data = all_private(parted(name, seed))
     X, y, X_test, y_test = data.split()
-    names = list(data.bounds)
+    names = [*data.bounds, *(data.categories or {})]
+
+    def numbers_of(table: pa.Table, column: str) -> Any:
+        values = table.column(column)
+        listed = (data.categories or {}).get(column)
+        if listed is None:
+            return np.asarray(values, dtype=np.float32)
+        categories = listed.categories if isinstance(listed, Ordered) else listed
+        place = {category: k for k, category in enumerate(categories)}
+        return np.array([place[v] for v in values.to_pylist()], dtype=np.float32)
 
     def matrix(table: pa.Table) -> Any:
-        return np.column_stack([np.asarray(table.column(n), dtype=np.float32) for n in names])
+        return np.column_stack([numbers_of(table, n) for n in names])
 
     features = range(len(names))
     groups = (tuple(features[::2]), tuple(features[1::2]))

@@ -36,7 +36,7 @@ def model(groups: int = 1) -> ScoreModel:
     ]
     if groups == 1:
         return ScoreModel(FlatTrees.of(trees, 1), cuts=(0, 50))
-    return ScoreModel(FlatTrees.of(trees, groups), books=(np.eye(groups, dtype=np.int64),))
+    return ScoreModel(FlatTrees.of(trees, groups), book=np.eye(groups, dtype=np.int64))
 
 
 @pytest.mark.parametrize("groups", [1, 3])

@@ -22,6 +22,7 @@ from opboost.scores.score_model import SCORE
 from opboost.training.released_columns import from_sample
 from opboost.training.score_by_party import (
     SMALLEST_LEAF,
+    class_codebook,
     fitted_codebook,
     predicted_by_score,
     score_parts,
@@ -61,14 +62,14 @@ def by_size(name: str, total: float, seed: int) -> dict[float, float]:
     found = {}
     for size in SIZES:
 
-        def codebooks(scores: Any, size: float = size) -> list[Any]:
+        def codebook(scores: Any, size: float = size) -> Any:
             if size == 1:
-                return [np.eye(scores.shape[1], dtype=np.int64)]
-            return [fitted_codebook(scores, round(size * scores.shape[1]))]
+                return class_codebook(scores)
+            return fitted_codebook(scores, round(size * scores.shape[1]))
 
         parts = score_parts(
             model.layout, model.trained, prepared.problem, books, prepared.rows.draws,
-            SMALLEST_LEAF, codebooks,
+            SMALLEST_LEAF, codebook,
         )  # fmt: skip
         (party, part), *_ = parts.parties.items()
         column = part.model.column(total)

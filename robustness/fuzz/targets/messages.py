@@ -118,7 +118,7 @@ def samples() -> dict[str, list[Any]]:
         Weights(JOB, (0, 1, 3, 2)),
         Weights(JOB, ()),
         ScoreTask.of(JOB, ScoreModel(_stumps(1), cuts=(-3, 0, 9))),
-        ScoreTask.of(JOB, ScoreModel(_stumps(3), books=(np.eye(3, dtype=np.int64),))),
+        ScoreTask.of(JOB, ScoreModel(_stumps(3), book=np.eye(3, dtype=np.int64))),
         SplitQuery(JOB, True, (Cuts(0, (1, 3, 7)), Cuts(4, (2,)))),
         SplitQuery(JOB, False, ()),
         SplitValues(JOB, bytes(32), (Values(0, "raw", (1.5, 2.5)), Values(4, "grid", (3.0,)))),

@@ -31,9 +31,6 @@ SCORE = "score"
 MAX_CELLS = 32
 MAX_TREES, MAX_NODES, MAX_DEPTH = 16_384, 2**17, 16
 MAX_LEAF = 127
-FINER_FROM = 6.0
-"""The level from which a larger codebook tells more than it blurs (measured on Pen-digits)."""
-
 MAX_CLASSES = 256
 
 
@@ -44,13 +41,12 @@ class ScoreModel:
     Attributes:
         trees: Cuts are edges of cells, leaves whole numbers.
         cuts: For one number: a score below the first lies in cell 1, and so on.
-        books: For several classes: codebooks of margins, the larger behind the smaller.  A score is
-            sent as the nearest entry of the codebook that fits the level.
+        book: For several classes: a codebook of margins.  A score is sent as its nearest entry.
     """
 
     trees: FlatTrees
     cuts: tuple[int, ...] = ()
-    books: tuple[IntArray, ...] = ()
+    book: IntArray | None = None
 
     def to_plain(self) -> list[Any]:
         """As JSON can hold it."""
@@ -62,25 +58,23 @@ class ScoreModel:
             ]
             for t in self.trees.trees()
         ]
-        return [self.trees.groups, list(self.cuts), [b.tolist() for b in self.books], nodes]
+        book = [] if self.book is None else self.book.tolist()
+        return [self.trees.groups, list(self.cuts), book, nodes]
 
     @classmethod
     def of_plain(cls, plain: Any) -> ScoreModel:
         """What :meth:`to_plain` wrote; anything else is refused before it is looked at further."""
         _check(isinstance(plain, list) and len(plain) == 4, "it has other parts")
-        groups, cuts, books, nodes = plain
+        groups, cuts, book, nodes = plain
         _check(type(groups) is int and 1 <= groups <= MAX_CLASSES, "it has another number of sums")
         _check(_whole(cuts) and len(cuts) < MAX_CELLS, "its cut points are too many, or no numbers")
         _check(all(a < b for a, b in pairwise(cuts)), "its cut points fall")
-        _check(isinstance(books, list) and len(books) <= 8, "it has too many codebooks")
-        made = [_book(book, groups) for book in books]
-        sizes = [len(book) for book in made]
-        _check(sizes == sorted(set(sizes)), "its codebooks do not grow")
-        _check(bool(cuts) != bool(books) and bool(cuts) == (groups == 1), "it has no cells")
+        _check(bool(cuts) != bool(book) and bool(cuts) == (groups == 1), "it has no cells")
+        made = None if cuts else _book(book, groups)
         _check(isinstance(nodes, list) and 0 < len(nodes) <= MAX_TREES, "it has too many trees")
         trees = [_tree(tree, groups) for tree in nodes]
         _check(sum(len(t.left) for t in trees) <= MAX_NODES, "it has too many nodes")
-        return cls(FlatTrees.of(trees, groups), tuple(cuts), tuple(made))
+        return cls(FlatTrees.of(trees, groups), tuple(cuts), made)
 
     def check(self, private: Sequence[PrivateColumn]) -> None:
         """Refuse trees that ask for anything but declared cell edges of these columns."""
@@ -117,19 +111,11 @@ class ScoreModel:
         if self.cuts:
             grid = Domain(1, len(self.cuts) + 1)
             return _on_grid(WindowMap(grid, total=level, clipped=False))
-        names = range(1, len(self.book(level)) + 1)
-        mechanism = best_nominal(names, level)
+        assert self.book is not None
+        mechanism = best_nominal(range(1, len(self.book) + 1), level)
         if isinstance(mechanism, NominalMechanism):
             return PrivateColumn(SCORE, None, mechanism)
         return _on_grid(mechanism)
-
-    def book(self, level: float) -> IntArray:
-        """The codebook that a level is used with: the more may be told, the more entries."""
-        return self.books[self.book_place(level)]
-
-    def book_place(self, level: float) -> int:
-        """Which of the codebooks that is: the smallest, and from ``FINER_FROM`` on the next."""
-        return min(int(level >= FINER_FROM), len(self.books) - 1)
 
     def cells(
         self, private: Sequence[PrivateColumn], prepared: Sequence[Prepared], level: float
@@ -144,12 +130,12 @@ class ScoreModel:
         if self.cuts:
             cells: IntArray = np.searchsorted(self.cuts, scores[:, 0], side="right") + 1
         else:
-            cells = nearest(scores, self.book(level))
+            cells = nearest(scores, self.book)
             cells = cells + (self.column(level).mapping is not None)  # a grid counts from one
         return Prepared(cells, np.zeros(len(cells), dtype=np.bool_), 0, cells)
 
     def digest(self, column: PrivateColumn) -> str:
-        """SHA-256 of trees, cut points, codebooks and mechanism: what makes it another model."""
+        """SHA-256 of trees, cut points, codebook and mechanism: what makes it another model."""
         spec = column_to_dict(column)
         whole = [self.to_plain(), spec["mapping"], spec["mechanism"]]
         return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()

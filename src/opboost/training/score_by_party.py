@@ -34,33 +34,29 @@ SMALLEST_LEAF = 20
 BOOK_ROWS = 20_000
 """Rows that codebooks are fitted to, at most."""
 
-ENTRIES_PER_CLASS = 1.6
-"""Entries of the larger codebook of several classes (chosen on training rows of Pen-digits)."""
-
 ROWS = 1 << 16
 """Rows that are looked at, at a time."""
 
-Codebooks = Callable[[FloatArray], Sequence[IntArray]]
-"""Makes the codebooks of several classes from the scores of training rows; rising in size."""
+MakeCodebook = Callable[[FloatArray], IntArray]
+"""Makes the codebook of several classes from the scores of training rows."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PartyScore:
     """What one party is asked for, and what its cells stand for.
 
-    ``step`` is what one unit of a leaf is worth.  For the cells, or for each codebook, ``shares``
-    holds how frequent they are among training rows and ``means`` what the party's part is there.
+    ``step`` is what one unit of a leaf is worth.  ``shares`` holds how frequent each cell, or entry
+    of the codebook, is among training rows, and ``means`` what the party's part is there.
     """
 
     model: ScoreModel
     step: float
-    shares: tuple[FloatArray, ...]
-    means: tuple[FloatArray, ...]
+    shares: FloatArray
+    means: FloatArray
 
-    def posterior(self, released: ReleasedColumn, level: float) -> tuple[FloatArray, FloatArray]:
+    def posterior(self, released: ReleasedColumn) -> tuple[FloatArray, FloatArray]:
         """For each row the chances of the cells given what it sent; and the part in each cell."""
-        place = 0 if self.model.cuts else self.model.book_place(level)
-        shares, mechanism = self.shares[place], released.private.mechanism
+        shares, mechanism = self.shares, released.private.mechanism
         if isinstance(mechanism, NominalMechanism):
             bits = np.column_stack([part.values for part in released.parts]).astype(np.int64)
             chances = np.array(mechanism.bit_odds())[bits] * shares
@@ -71,28 +67,26 @@ class PartyScore:
             assert channel is not None, "32 cells are few"
             outputs = released.parts[0].values.astype(np.int64) - mechanism.outputs.L
             chances = channel.posterior(shares)[outputs]
-        return chances, self.means[place]
+        return chances, self.means
 
     def to_plain(self) -> dict[str, Any]:
         """As JSON can hold it."""
         return {
             "model": self.model.to_plain(),
             "step": self.step,
-            "shares": [s.tolist() for s in self.shares],
-            "means": [m.tolist() for m in self.means],
+            "shares": self.shares.tolist(),
+            "means": self.means.tolist(),
         }
 
     @classmethod
     def of_plain(cls, plain: Any) -> PartyScore:
         """What :meth:`to_plain` wrote; anything else is refused."""
         model = ScoreModel.of_plain(plain["model"])
-        shares = tuple(np.array(s, dtype=np.float64) for s in plain["shares"])
-        means = tuple(np.array(m, dtype=np.float64) for m in plain["means"])
-        sizes = [len(model.cuts) + 1] if model.cuts else [len(b) for b in model.books]
-        fits = [s.shape for s in shares] == [(size,) for size in sizes]
-        fits &= [m.shape for m in means] == [(size, model.trees.groups) for size in sizes]
-        fits &= all(bool((s > 0).all()) for s in shares)
-        fits &= all(bool(np.isfinite(m).all()) for m in (*shares, *means))
+        shares = np.array(plain["shares"], dtype=np.float64)
+        means = np.array(plain["means"], dtype=np.float64)
+        size = len(model.cuts) + 1 if model.book is None else len(model.book)
+        fits = shares.shape == (size,) and means.shape == (size, model.trees.groups)
+        fits = fits and bool((shares > 0).all() and np.isfinite([*shares, *means.ravel()]).all())
         if not fits or not isinstance(plain["step"], float):
             raise DataError("The scores of the saved estimator do not fit its parties")
         return cls(model, plain["step"], shares, means)
@@ -131,14 +125,14 @@ def score_parts(
     books: Books,
     draws: int,
     smallest_leaf: int,
-    codebooks: Codebooks | None = None,
+    make_codebook: MakeCodebook | None = None,
 ) -> ScoreParts:
     """Take a by-party model apart; ``problem`` holds its training rows, in codes of ``books``.
 
     Every row stands there ``draws`` times, so a leaf of m people has m times as many rows.
-    ``codebooks`` are those of several classes; None is :func:`class_codebooks`.
+    ``make_codebook`` serves several classes; None is :func:`class_codebook`.
     """
-    made = class_codebooks if codebooks is None else codebooks
+    make = make_codebook or class_codebook
     groups = layout.groups()
     parts = by_group(additive(trained).trees, list(groups.values()))
     found: dict[str, PartyScore] = {}
@@ -149,7 +143,7 @@ def score_parts(
             c for c, owner in zip(layout.private, layout.parties, strict=True) if owner == party
         ]
         rows = _Rows(problem, features, books, private)
-        scored = _part(trees, private, rows, draws * smallest_leaf, made)
+        scored = _part(trees, private, rows, draws * smallest_leaf, make)
         if scored is not None:
             found[party] = scored
     return ScoreParts(smallest_leaf, found)
@@ -160,7 +154,7 @@ def _part(
     private: Sequence[PrivateColumn],
     rows: _Rows,
     least: int,
-    codebooks: Codebooks,
+    make_codebook: MakeCodebook,
 ) -> PartyScore | None:
     """What a party is asked for; None where its part is the same for everybody."""
     counts = np.sum([trees.counts(block) for block in rows.blocks()], axis=0)
@@ -178,12 +172,11 @@ def _part(
     scores = np.concatenate([shared.sums(block) for block in rows.blocks()])
     if trees.groups == 1:
         return _of_number(shared, step, scores)
-    made = codebooks(scores)
-    if not made:
+    if not (scores != scores[0]).any():
         return None
-    cells = [nearest(scores, book) for book in made]
-    tables = _tables(cells, [len(book) for book in made], scores, step)
-    return PartyScore(ScoreModel(shared, books=tuple(made)), step, *tables)
+    book = make_codebook(scores)
+    tables = _tables(nearest(scores, book), len(book), scores, step)
+    return PartyScore(ScoreModel(shared, book=book), step, *tables)
 
 
 def _of_number(trees: FlatTrees, step: float, scores: FloatArray) -> PartyScore | None:
@@ -193,60 +186,47 @@ def _of_number(trees: FlatTrees, step: float, scores: FloatArray) -> PartyScore 
     if not cuts:
         return None
     cells = np.searchsorted(cuts, scores[:, 0], side="right")
-    return PartyScore(
-        ScoreModel(trees, tuple(cuts)), step, *_tables([cells], [len(cuts) + 1], scores, step)
-    )
+    tables = _tables(cells, len(cuts) + 1, scores, step)
+    return PartyScore(ScoreModel(trees, tuple(cuts)), step, *tables)
 
 
-def class_codebooks(scores: FloatArray) -> list[IntArray]:
-    """Codebooks of the margins of all classes together; none where all rows score alike.
+def class_codebook(scores: FloatArray) -> IntArray:
+    """The codebook of the margins of all classes together.
 
-    The first has an entry for each class, and the nearest is that of the largest margin.  The
-    second has ``ENTRIES_PER_CLASS`` times as many.
+    It has an entry for each class, and the nearest is that of the largest margin; of more than 32
+    classes it has 32 entries.  Larger ones predict worse (docs/score-release.md).
     """
     classes = scores.shape[1]
-    sample = _sampled(scores)
-    different = len(np.unique(sample, axis=0))
-    if different < 2:
-        return []
-    books = [np.eye(classes, dtype=np.int64)] if classes <= MAX_CELLS else []
-    book = fitted_codebook(scores, min(different, int(classes * ENTRIES_PER_CLASS)))
-    if len(book) > (len(books[0]) if books else 1):
-        books.append(book)
-    return books
+    if classes <= MAX_CELLS:
+        return np.eye(classes, dtype=np.int64)
+    return fitted_codebook(scores, MAX_CELLS)
 
 
 def fitted_codebook(scores: FloatArray, entries: int) -> IntArray:
-    """The centres of so many clusters of scores, at most 32, as whole numbers.
+    """The centres of so many clusters of scores, as whole numbers.
 
     One thread fits them: with several, the order in which these add up is left to chance.
     """
+    sample = scores[:: -(-len(scores) // BOOK_ROWS)]
+    size = max(2, min(entries, len(np.unique(sample, axis=0))))
     with threadpool_limits(1):
-        size = max(2, min(MAX_CELLS, entries))
-        fitted = KMeans(size, n_init=2, random_state=0).fit(_sampled(scores))
+        fitted = KMeans(size, n_init=2, random_state=0).fit(sample)
     return np.unique(np.rint(fitted.cluster_centers_).astype(np.int64), axis=0)
 
 
-def _sampled(scores: FloatArray) -> FloatArray:
-    return scores[:: -(-len(scores) // BOOK_ROWS)]
-
-
 def _tables(
-    cells: Sequence[IntArray], sizes: Sequence[int], scores: FloatArray, step: float
-) -> tuple[tuple[FloatArray, ...], tuple[FloatArray, ...]]:
+    cells: IntArray, size: int, scores: FloatArray, step: float
+) -> tuple[FloatArray, FloatArray]:
     """How frequent cells are, and the mean part in each; an empty one counts half a row."""
-    shares, means = [], []
-    for cell, size in zip(cells, sizes, strict=True):
-        counts = np.bincount(cell, minlength=size).astype(np.float64)
-        sums = np.column_stack(
-            [np.bincount(cell, column, minlength=size) for column in scores.T * step]
-        )
-        everywhere = scores.mean(axis=0) * step
-        means.append(
-            np.where(counts[:, None] > 0, sums / np.maximum(counts, 1)[:, None], everywhere)
-        )
-        shares.append(np.maximum(counts, 0.5) / np.maximum(counts, 0.5).sum())
-    return tuple(shares), tuple(means)
+    counts = np.bincount(cells, minlength=size).astype(np.float64)
+    sums = np.column_stack(
+        [np.bincount(cells, column, minlength=size) for column in scores.T * step]
+    )
+    everywhere = scores.mean(axis=0) * step
+    known = counts[:, None] > 0
+    means = np.where(known, sums / np.maximum(counts, 1)[:, None], everywhere)
+    shares = np.maximum(counts, 0.5) / np.maximum(counts, 0.5).sum()
+    return shares, means
 
 
 def _shared(
@@ -355,10 +335,7 @@ def predicted_by_score(
     groups = layout.groups()
     own_trees = by_group(model.trees, list(groups.values()))[0]
     known = model.base + own_trees.sums(own)
-    posteriors = [
-        parts.parties[party].posterior(answer, answer.private.guarantee().total)
-        for party, answer in answers.items()
-    ]
+    posteriors = [parts.parties[party].posterior(answer) for party, answer in answers.items()]
     if model.link == "identity" or len(posteriors) > 2:
         return predicted(known + sum(chances @ means for chances, means in posteriors), model.link)
     found: Any = 0.0

@@ -34,7 +34,6 @@ FILES = (
     "leaks",
     "fuzzing",
     "record_pilot",
-    "score_release",
     "reproduction",
     "scale",
 )

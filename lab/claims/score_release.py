@@ -45,6 +45,7 @@ CLAIMS = [
             TARGETS.get((data, total), -1.0) if way == "scores" else -1.0,
             partial(by_way, data, total, way),
             middle=statistics.fmean,
+            short=(data, total, way) == ("Powerplant", 4, "scores"),
         )
         for data in SETS
         for total in TOTALS

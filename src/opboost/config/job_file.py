@@ -28,7 +28,7 @@ from opboost.config.table_plan import Plan
 from opboost.config.toml_files import first_problem, read, toml
 from opboost.errors import ConfigError, ParameterError
 from opboost.protocol.messages import PARTY_NAME
-from opboost.psi.align_rules import AlignRules
+from opboost.psi.align_rules import AlignRules, RowChoice
 from opboost.psi.row_keys import Normalisation
 
 Purpose = Literal["train", "predict"]
@@ -62,6 +62,8 @@ class Job:
     purpose: Purpose
     record: float | None = None
     """The most that all feature parties together reveal about one person; None: no limit."""
+    rows: RowChoice = "common"
+    """Whose rows the job is about: those common to all parties, or all of the label party's."""
 
     def alignment(self, section: AlignSection) -> AlignRules | Literal["given"]:
         """How rows are matched, within one party's limits."""
@@ -155,6 +157,7 @@ def load_job(path: Path) -> Job:
         normalisation,
         job.purpose,
         job.record,
+        whole.align.rows,
     )
 
 

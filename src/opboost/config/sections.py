@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from opboost.config.csv_format import CsvFormat
 from opboost.protocol.messages import MAX_POINTS, PARTY_NAME
-from opboost.psi.align_rules import AlignRules
+from opboost.psi.align_rules import AlignRules, RowChoice
 from opboost.psi.row_keys import Normalisation
 
 
@@ -192,7 +192,8 @@ class LabelSection(Section):
     values and has at most 256 per column, else ``"used"``; ``"always"`` means ``"used"``.
     ``share_weights = false`` tells no party which columns its pilot found useful, and
     ``weights_epsilon`` redraws each label by randomised response at this level before that.
-    ``share_trees = true`` shows a feature party its own trees in predictions by score, with leaves
+    ``presence = true`` makes it a column of the model whether a feature party knows the person; it
+    needs ``rows = "mine"`` in the job file.  ``share_trees = true`` shows a feature party its own trees in predictions by score, with leaves
     of ``smallest_leaf`` people at least.
     """
 
@@ -203,6 +204,7 @@ class LabelSection(Section):
     ask: Literal["auto", "all", "used", "always", "if-needed"] = "auto"
     share_weights: bool = True
     weights_epsilon: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    presence: bool = False
     share_trees: bool = False
     smallest_leaf: int = Field(default=20, ge=1)
 
@@ -247,12 +249,16 @@ class AlignSection(Section):
 
 
 class SpellingSection(Section):
-    """``[align]`` of the job file: what two spellings of an ID may differ in, and its parts."""
+    """``[align]`` of the job file: what two spellings of an ID may differ in, and its parts.
+
+    ``rows = "mine"`` is about all rows of the label party, ``"common"`` about those of all parties.
+    """
 
     trim: bool = True
     case: Literal["keep", "lower", "upper", "fold"] = "fold"
     unicode: Literal["none", "NFC", "NFKC"] = "NFKC"
     parts: list[str] = Field(default_factory=list)
+    rows: RowChoice = "common"
 
     def normalisation(self) -> Normalisation:
         """As a value."""

@@ -81,7 +81,8 @@ class Welcome:
     ``receipt`` is the newest receipt that the label party holds of this party's ledger, sealed;
     empty if there is none.  ``session`` is what the party shows with every call that follows.
     ``record`` is the most that all feature parties together may reveal about one person; 0: no
-    limit.
+    limit.  ``rows`` says which rows the job is about: those ``"common"`` to all parties, or
+    ``"mine"``, all of the label party's.
     """
 
     job: str
@@ -89,15 +90,19 @@ class Welcome:
     receipt: bytes
     session: bytes = b""
     record: float = 0.0
+    rows: str = "common"
 
     KIND: ClassVar = "welcome"
-    ARROW: ClassVar = arrow(job=TEXT, nonce=BYTES, receipt=BYTES, session=BYTES, record=FLOAT)
+    ARROW: ClassVar = arrow(
+        job=TEXT, nonce=BYTES, receipt=BYTES, session=BYTES, record=FLOAT, rows=TEXT
+    )
 
     def __post_init__(self) -> None:
         check_job(self.job)
         check(len(self.nonce) == 32, "A nonce has 32 bytes.")
         check(len(self.session) in (0, 32), "A session has 32 bytes.")
         check(0 <= self.record < math.inf, "A job's record total is a finite number from 0.")
+        check(self.rows in ("common", "mine"), "A job is about common rows or the label party's.")
 
 
 @dataclass(frozen=True, slots=True)

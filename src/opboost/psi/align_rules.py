@@ -8,6 +8,22 @@ from typing import Literal
 from opboost.errors import ParameterError, PrivacyError
 from opboost.psi.row_keys import Normalisation
 
+RowChoice = Literal["common", "mine"]
+"""Which rows a model learns from: those that all parties have, or all of the label party's."""
+
+
+def checked_rows(rows: str) -> RowChoice:
+    """Return the choice of rows; anything else is refused.
+
+    >>> checked_rows("mine")
+    'mine'
+    """
+    if rows == "common":
+        return "common"
+    if rows == "mine":
+        return "mine"
+    raise ParameterError(f"rows is 'common' or 'mine'; got {rows!r}.")
+
 
 @dataclass(frozen=True, slots=True)
 class AlignRules:

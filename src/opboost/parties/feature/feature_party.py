@@ -34,6 +34,7 @@ from opboost.parties.feature.party_table import JobProgress, PartyTable
 from opboost.parties.feature.row_identities import RowIdentities
 from opboost.parties.feature.score_release import ScoredTable, accepted
 from opboost.parties.feature.split_answers import SplitAnswers
+from opboost.parties.feature.unknown_people import check_agreed_rows, check_empty_rows
 from opboost.promises import Joint
 from opboost.protocol.messages import (
     Books,
@@ -49,7 +50,7 @@ from opboost.protocol.messages import (
     Welcome,
     check_party,
 )
-from opboost.psi.align_rules import AlignRules
+from opboost.psi.align_rules import AlignRules, RowChoice, checked_rows
 from opboost.psi.row_keys import Digests, Normalisation
 from opboost.psi.table_keys import refuse_repeats
 from opboost.scores.score_budget import ScoreBudget
@@ -81,6 +82,9 @@ class FeatureParty:
         align: How rows are matched: ``"given"`` (the label party has the same ones in the same
             order), ``"psi"`` (privately, by ``ids``), or the :class:`op.AlignRules` for that.
         normalisation: With ``"given"``: what spellings of an ID may differ in.
+        rows: Which rows this party agrees to: ``"common"``, those that all parties have, or
+            ``"mine"``, those that it shares with the label party, whoever else knows them.  Where
+            rows are given, a row without any value then stands for a person whom it does not know.
         progress: Told how far things are.
         score: What scores may reveal in predictions, beside the record budget: a level, or an
             ``op.ScoreBudget``.  None takes what the schema says.
@@ -103,6 +107,7 @@ class FeatureParty:
         people: str | None = None,
         align: AlignRules | Literal["psi", "given"] = "given",
         normalisation: Normalisation | None = None,
+        rows: RowChoice = "common",
         progress: JobProgress | None = None,
         score: float | ScoreBudget | None = None,
     ) -> None:
@@ -114,7 +119,7 @@ class FeatureParty:
         named = [] if ids is None else [ids] if isinstance(ids, str) else list(ids)
         self._recipient = recipient
         self._progress = progress or (lambda what, done, total: None)
-        self._rules = AlignRules.of(align)
+        self._rules, self._agreed = AlignRules.of(align), checked_rows(rows)
         spelling = self._rules.normalisation if self._rules else normalisation or Normalisation()
         _check_ids(named, spelling, ledger, self._rules)
         if ledger is None or state is None:
@@ -127,7 +132,10 @@ class FeatureParty:
         self._promise = over_time(self.plan.guarantee(), ledger)
         self._identities = RowIdentities(named, spelling, ledger)
         source = Path(table) if isinstance(table, str | Path) else table
-        self._table = PartyTable(source, self.plan, named, self._stored(source))
+        stored, has_unknown = self._stored(source), rows == "mine" and self._rules is None
+        if has_unknown:
+            check_empty_rows(self.plan.private, stored=stored is not None)
+        self._table = PartyTable(source, self.plan, named, stored, has_unknown=has_unknown)
         columns = tuple(_described(self.name, self.plan, units, hidden=names == "hidden"))
         about = {
             "recipient": recipient,
@@ -136,6 +144,7 @@ class FeatureParty:
             "columns": [c.spec for c in columns],
             "attributes": list(self.plan.attributes),
             "align": asdict(spelling) if self._rules else "given",
+            **({"rows": "mine"} if rows == "mine" else {}),
         }
         self._jobs = FeatureJobFolders(Path(state), json.dumps(about, sort_keys=True))
         self._answers = SplitAnswers(self._jobs, ledger, recipient, self.plan.private, units)
@@ -173,6 +182,11 @@ class FeatureParty:
         """
         check_job_record(self.plan, record or None, self.name)
         return Hello(self.name, job_hash, self.plan.total if record else 0.0)
+
+    def _check_terms(self, welcome: Welcome) -> None:
+        """Refuse a job whose limit this party's plan exceeds, or that is about other rows."""
+        check_job_record(self.plan, welcome.record or None, self.name)
+        check_agreed_rows(welcome, self._agreed)
 
     def check_release(self) -> None:
         """Refuse now, before anybody is called, what a release would be refused for.
@@ -219,7 +233,7 @@ class FeatureParty:
         """The alignment of a job with the label party's rows, from wherever it stands."""
         if self._rules is None:
             raise PeerError("The label party wants to align rows, which are given in this job.")
-        check_job_record(self.plan, welcome.record or None, self.name)
+        self._check_terms(welcome)
         job, nonce = welcome.job, welcome.nonce
         if self._jobs.is_bound(job):
             self._bind(job, nonce)
@@ -245,7 +259,7 @@ class FeatureParty:
     def release(self, welcome: Welcome) -> tuple[Schema, list[Path]]:
         """The schema, and a file for each released column: made once a job, then found again."""
         job = welcome.job
-        check_job_record(self.plan, welcome.record or None, self.name)
+        self._check_terms(welcome)
         self._bind(job, welcome.nonce)
         if not self._jobs.is_released(job):
             maker = replace(self._maker, plan=self._weighted_plan(job))
@@ -266,7 +280,7 @@ class FeatureParty:
         if task.job != welcome.job:
             raise PeerError("A score of another job is asked for.")
         score = accepted(self.plan, self._table, self._ledger, task.score_model())
-        check_job_record(self.plan, welcome.record or None, self.name)
+        self._check_terms(welcome)
         job, budget = welcome.job, self.plan.score
         assert budget is not None
         self._jobs.bind(job, welcome.nonce)
@@ -299,6 +313,7 @@ class FeatureParty:
         job = welcome.job
         if not self.has_pilot or self._jobs.is_released(job) or self._jobs.weights(job):
             return None
+        self._check_terms(welcome)
         self._bind(job, welcome.nonce)
         if (known := self._jobs.piloted(job)) is not None:
             return known
@@ -341,7 +356,7 @@ class FeatureParty:
         return self._answers.answer(query)
 
     def _chosen(self, welcome: Welcome) -> ChosenRows | None:
-        """The rows that are common to all parties; None where rows are given."""
+        """The rows that are common to the parties; None where rows are given."""
         if self._rules is None:
             return None
         return ChosenRows(self._digests, self.psi_session(welcome).rows())

@@ -106,11 +106,15 @@ class ReleaseMaker:
                     here = chosen.among(seen, self.identities.matched(piece, seen, keys))
                     rows, people = rows.where(here), people.filter(pa.array(here))
                 seen += len(piece)
-                if len(people) and pilot is None:
+                some = self.table.known(piece) if chosen is None else None
+                if pilot is not None and len(people):
+                    first = in_pilot(self.ledger, self.ledger.people(people), pilot)
+                    some = first if some is None else first & some
+                if len(people) and some is None:
                     outgoing.add(rows.released(drawing, people))
                 elif len(people):
-                    first = in_pilot(self.ledger, self.ledger.people(people), pilot or 0.0)
-                    outgoing.add(released_of(first, rows, drawing, people))
+                    assert some is not None
+                    outgoing.add(released_of(some, rows, drawing, people))
                 self.progress("desensitised", done, total)
             self.progress("desensitised", 1, 1)
             if not outgoing.rows:
@@ -148,6 +152,8 @@ class ReleaseMaker:
             if chosen is not None:
                 here = chosen.among(seen, self.identities.matched(piece, seen, keys))
                 people = people.filter(pa.array(here))
+            elif (known := self.table.known(piece)) is not None:
+                people = people.filter(pa.array(known))
             seen += len(piece)
             if len(people):
                 yield people, None

@@ -6,7 +6,10 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from opboost.columns.dataframes import column_names
+import numpy as np
+
+from opboost._typing import BoolArray
+from opboost.columns.dataframes import column_names, rows_of
 from opboost.config import Plan
 from opboost.config.csv_format import PLAIN_CSV
 from opboost.errors import ColumnError
@@ -14,6 +17,7 @@ from opboost.files.read_tables import column_names as file_columns
 from opboost.files.read_tables import csv_types, pieces, table_files
 from opboost.files.stored_release import StoredRelease
 from opboost.parties.feature.outgoing_rows import RawRows, StoredRows
+from opboost.parties.feature.unknown_people import known_people, nobody
 
 JobProgress = Callable[[str, int, int], None]
 """Told what is done, how much of it, and of how much in all."""
@@ -22,13 +26,21 @@ JobProgress = Callable[[str, int, int], None]
 class PartyTable:
     """The table that a feature party releases columns of, in memory or in files.
 
-    Of a table that is a stored release, ``stored`` knows the columns and what was drawn.
+    Of a table that is a stored release, ``stored`` knows the columns and what was drawn.  With
+    ``has_unknown``, rows without any value are people whom the party does not know.
     """
 
     def __init__(
-        self, table: Any, plan: Plan, ids: Sequence[str], stored: StoredRelease | None
+        self,
+        table: Any,
+        plan: Plan,
+        ids: Sequence[str],
+        stored: StoredRelease | None,
+        *,
+        has_unknown: bool = False,
     ) -> None:
         self._table, self._plan, self._ids, self.stored = table, plan, list(ids), stored
+        self._has_unknown = has_unknown
         self._check_names()
 
     def pieces(self) -> Iterator[tuple[Any, int, int]]:
@@ -58,7 +70,20 @@ class PartyTable:
         """The rows of a piece before their release, or as a stored one holds them."""
         if self.stored is not None:
             return StoredRows(tuple(self.stored.columns(piece)), self.stored.manifest.release)
+        known = self.known(piece)
+        if known is not None and not known.any():
+            return RawRows(tuple(nobody(c, len(piece)) for c in self._plan.private))
+        if known is not None:  # a known row stands in, so that messages keep the rows' numbers
+            place = np.arange(len(piece))
+            piece = rows_of(piece, np.where(known, place, int(np.argmax(known))))
         return RawRows(tuple(c.prepare(piece, first) for c in self._plan.private))
+
+    def known(self, piece: Any) -> BoolArray | None:
+        """Which rows of a piece are people whom the party knows; None where all are."""
+        if not self._has_unknown:
+            return None
+        known = known_people(piece, self._plan.private)
+        return None if known.all() else known
 
     def _check_names(self) -> None:
         files = isinstance(self._table, Path)

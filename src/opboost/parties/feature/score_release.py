@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from opboost._typing import BoolArray
 from opboost.columns.private_column import PrivateColumn
 from opboost.config import Plan
 from opboost.config.sections import BoosterSection
@@ -72,6 +73,10 @@ class ScoredTable(PartyTable):
     def pieces(self) -> Iterator[tuple[Any, int, int]]:
         """The table in pieces, with how much of it is done."""
         return self._whole.pieces()
+
+    def known(self, piece: Any) -> BoolArray | None:
+        """Which rows of a piece are people whom the party knows; None where all are."""
+        return self._whole.known(piece)
 
     def rows(self, piece: Any, first: int) -> RawRows:
         """The scores of a piece as cells, before any noise."""

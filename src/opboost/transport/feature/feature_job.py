@@ -38,6 +38,7 @@ def feature_party(
         new_attributes=config.ledger.new_attributes,
         people=config.ledger.people,
         align=config.job.alignment(config.align),
+        rows=config.job.rows,
         normalisation=config.job.normalisation,
         progress=progress,
     )

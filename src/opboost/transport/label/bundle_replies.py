@@ -49,7 +49,8 @@ class BundleReplies:
         record = self._record
         receipt = newest_receipt(self._folder.parent, peer)
         nonce = bytes.fromhex(record.nonce)
-        return {"welcome": encode(Welcome(record.job, nonce, receipt, record=record.record))}
+        told = Welcome(record.job, nonce, receipt, record=record.record, rows=record.kept)
+        return {"welcome": encode(told)}
 
     def _rows(self, box: PartyFolder) -> dict[str, Source]:
         """What the party compares given rows with, before it draws anything."""

@@ -10,7 +10,8 @@ repeated.  The gate writes what came in; the training process writes questions::
     state/JOB/parties/NAME/points      and 00000.feature, 00000.raised, ...: its points; aligned
     state/JOB/parties/NAME/claim       its proof that it knows the common rows; proved: the answer
     state/JOB/stopped                  why there are no common rows to go on with
-    state/JOB/common                   which of the label party's rows all parties have
+    state/JOB/known/NAME               only with rows = "mine": which rows the party has
+    state/JOB/common                   which of the label party's rows the job is about
     state/JOB/parties/NAME/pilot/      the same of its pilot, and weights: the answer to it
     state/JOB/parties/NAME/score       the score that it is asked for, or columns: none is wanted;
                                        declined: it does not release one
@@ -37,6 +38,7 @@ from opboost.protocol.messages import (
     decode_receipt,
     encode,
 )
+from opboost.psi.align_rules import RowChoice
 from opboost.psi.blinding import Secret
 from opboost.psi.common_rows import Common
 from opboost.psi.curve_points import piece_count
@@ -83,6 +85,8 @@ class JobRecord:
     purpose: str = "train"
     record: float = 0.0
     """The most that all parties together may reveal about one person; 0: no limit."""
+    kept: RowChoice = "common"
+    """Which rows the job is about: those common to all parties, or all of the label party's."""
 
     @property
     def active(self) -> tuple[str, ...]:

@@ -105,6 +105,7 @@ def new_job(config: LabelConfig, data: Data, *, receipts: bool, way: Way) -> Pat
         way,
         config.job.purpose,
         config.job.record or 0.0,
+        config.job.rows,
     )
     folder = config.state / number
     record.save(folder)
@@ -165,6 +166,8 @@ def label_party(config: LabelConfig, data: Data) -> LabelParty:
         ids=data.ids,
         ask=config.label.ask,
         align=config.job.alignment(config.align),
+        rows=config.job.rows,
+        presence=config.label.presence,
         memory=config.booster.memory,
         structure=config.booster.structure,
         record=config.job.record,

@@ -42,7 +42,8 @@ class LabelJobRun:
     def welcome(self) -> Welcome:
         """The job's number and nonce, and its limit on what is revealed about one person."""
         nonce = bytes.fromhex(self.record.nonce)
-        return Welcome(self.record.job, nonce, b"", record=self.record.record)
+        record = self.record
+        return Welcome(record.job, nonce, b"", record=record.record, rows=record.kept)
 
     def seconds(self) -> float:
         """Seconds since the run began."""

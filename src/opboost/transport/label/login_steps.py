@@ -44,7 +44,7 @@ class LoginSteps:
         self._job.box(party).forget_refusal()
         session = self._logins.opened(party)
         nonce = bytes.fromhex(record.nonce)
-        return encode(Welcome(record.job, nonce, receipt, session, record.record))
+        return encode(Welcome(record.job, nonce, receipt, session, record.record, record.kept))
 
 
 def _check_own(party: str, claimed: str) -> None:

@@ -230,6 +230,18 @@ def table_like(table: Any, columns: dict[str, np.ndarray[Any, Any]]) -> Any:
     return made.set_axis(table.index) if frame.implementation.is_pandas_like() else made
 
 
+def with_column(table: Any, name: str, values: np.ndarray[Any, Any]) -> Any:
+    """Return a table with one more column, as the same kind of table.
+
+    >>> import pandas as pd
+    >>> with_column(pd.DataFrame({"age": [23, 71]}), "known", np.array([1, 0]))["known"].tolist()
+    [1, 0]
+    """
+    frame = nw.from_native(table, eager_only=True)
+    column = nw.from_native(table_like(table, {name: values}), eager_only=True)[name]
+    return frame.with_columns(column).to_native()
+
+
 def rows_of(table: Any, rows: slice | IntArray) -> Any:
     """Return some rows of a table, in the order given, as the same kind of table.
 

@@ -193,7 +193,8 @@ class LabelSection(Section):
     ``share_weights = false`` tells no party which columns its pilot found useful, and
     ``weights_epsilon`` redraws each label by randomised response at this level before that.
     ``presence = true`` makes it a column of the model whether a feature party knows the person; it
-    needs ``rows = "mine"`` in the job file.  ``share_trees = true`` shows a feature party its own trees in predictions by score, with leaves
+    needs ``rows = "mine"`` in the job file.
+    ``share_trees = true`` shows a feature party its own trees in predictions by score, with leaves
     of ``smallest_leaf`` people at least.
     """
 

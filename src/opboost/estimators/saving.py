@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from opboost.boosting import Trained
+from opboost.boosting.training_curve import Staged
 from opboost.budgets.release_accounting import LOADED
 from opboost.budgets.release_terms import counted_from_list, counted_to_list
 from opboost.columns.column_specs import column_from_dict, column_to_dict
@@ -159,7 +160,7 @@ MAX_CLASS_BYTES = 2**26
 def _description(estimator: Any, kind: str) -> dict[str, Any]:
     release: Desensitizer = estimator.desensitizer_
     layout: Layout = estimator.trained_model_.layout
-    score = estimator.held_out_score_
+    score, own_rounds = estimator.held_out_score_, estimator.trained_model_.own_rounds
     return {
         "version": VERSION,
         "class": type(estimator).__name__,
@@ -170,6 +171,7 @@ def _description(estimator: Any, kind: str) -> dict[str, Any]:
         "private": [column_to_dict(c) for c in layout.private],
         "own": [{"name": c.name, "categories": c.categories} for c in layout.own],
         **({"parties": layout.parties} if layout.parties else {}),
+        **({"own_rounds": own_rounds} if own_rounds else {}),
         "classes": _plain(getattr(estimator, "classes_", None)),
         "guarantee": str(estimator.guarantee_),
         "origins": estimator.origins_.to_dict(),
@@ -223,7 +225,15 @@ def _rebuilt(
     label, kept = description.get("label"), description.get("score")
     estimator.label_column_ = label if isinstance(label, str) else None
     score = None if kept is None else HeldOutScore.from_dict(kept)
-    model = TrainedModel(layout, trained, posterior, labels, score=score, scores=scores)
+    model = TrainedModel(
+        layout,
+        trained,
+        posterior,
+        labels,
+        score=score,
+        scores=scores,
+        own_rounds=_own_rounds(description, trained),
+    )
     return fitted(estimator, model, release, _origins(description, private))
 
 
@@ -247,6 +257,15 @@ def _parties(description: dict[str, Any], columns: int) -> tuple[str, ...]:
     found = tuple(description.get("parties", ()))
     if found and (len(found) != columns or not all(isinstance(name, str) for name in found)):
         raise DataError("The parties of the saved estimator do not fit its columns")
+    return found
+
+
+def _own_rounds(description: dict[str, Any], trained: Trained) -> int:
+    """How many of the first rounds read own columns alone."""
+    found = description.get("own_rounds", 0)
+    rounds = trained.rounds if isinstance(trained, Staged) else 0
+    if type(found) is not int or not 0 <= found <= rounds:
+        raise DataError("The rounds of the saved estimator do not fit its model")
     return found
 
 

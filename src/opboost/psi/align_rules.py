@@ -55,11 +55,11 @@ class AlignRules:
             raise ParameterError(f"align is 'psi', 'given' or op.AlignRules; got {align!r}.")
         return cls() if align == "psi" else None
 
-    def check_common(self, count: int) -> None:
+    def check_common(self, count: int, who: str = "The parties") -> None:
         """Refuse an intersection that is too small to hide in."""
         if count < self.minimum_rows:
             raise PrivacyError(
-                f"The parties have {count:,} rows in common; with fewer than "
+                f"{who} have {count:,} rows in common; with fewer than "
                 f"{self.minimum_rows:,} nothing is released. Check that IDs are spelt alike "
                 "([align] of the job file), or lower minimum_rows under [align]."
             )

@@ -42,6 +42,8 @@ class StateCoding:
         space: The columns as the models see them.
         channels: Which private columns have a channel; the others that are no unary bits are
             trained on without denoising.
+        absent: Whether rows may lack a column because its party does not know the person.
+        largest: Columns on grids of more cells than this stay noisy.
     """
 
     layout: Layout
@@ -49,10 +51,18 @@ class StateCoding:
     cuts: Cuts
     space: Space
     channels: frozenset[int]
+    absent: bool = False
+    largest: int = MAX_GRID_CELLS
 
     @classmethod
     def of(
-        cls, layout: Layout, sent: Sequence[float], cuts: Cuts, largest: int = MAX_GRID_CELLS
+        cls,
+        layout: Layout,
+        sent: Sequence[float],
+        cuts: Cuts,
+        largest: int = MAX_GRID_CELLS,
+        *,
+        absent: bool = False,
     ) -> StateCoding:
         """The coding of these columns; those on grids of more than ``largest`` cells stay noisy."""
         channels, lines, bits, known = [], [], [], []
@@ -66,6 +76,8 @@ class StateCoding:
                 continue
             channel = runs_matrix_of(private.flagged() or private.mechanism, share, largest=largest)
             if channel is not None:
+                if absent and channel.unsent < 0:  # any share: it is as likely from every state
+                    channel = channel.sent_by(0.5)
                 known.append(place)
                 channels.append(channel)
                 lines.append(_states(private.mechanism) if private.has_order else 0)
@@ -74,7 +86,11 @@ class StateCoding:
             for column, edges in zip(layout.own, cuts, strict=False)
         ]
         space = Space(tuple(channels), tuple(lines), tuple(bits), tuple(sizes))
-        return cls(layout, tuple(sent), cuts, space, frozenset(known))
+        return cls(layout, tuple(sent), cuts, space, frozenset(known), absent, largest)
+
+    def with_absent(self) -> StateCoding:
+        """The same columns, any of which a row may lack because nobody knows the person."""
+        return StateCoding.of(self.layout, self.sent, self.cuts, self.largest, absent=True)
 
     @property
     def denoises(self) -> bool:
@@ -97,7 +113,11 @@ class StateCoding:
             if isinstance(column.private.mechanism, NominalMechanism):
                 bits.append(_sent_bits(column))
             elif place in self.channels:
-                codes.append(_outputs(column.private.mechanism, column.parts[0]))
+                sent = _outputs(column.private.mechanism, column.parts[0])
+                if column.absent is not None:
+                    unsent = self.space.channels[len(codes)].unsent
+                    sent = np.where(column.absent, unsent, sent)
+                codes.append(sent)
         for block, edges in zip(_own_blocks(self.layout, own), self.cuts, strict=True):
             if edges is None:
                 codes.append(np.where(block.any(axis=1), block.argmax(axis=1) + 1, 0))
@@ -126,13 +146,15 @@ class StateCoding:
             nominal = isinstance(column.private.mechanism, NominalMechanism)
             if nominal and self.sent[place] != LEFT_OUT:
                 drawn = np.concatenate([d.categories[:, category] for d in draws])
-                found.append(replace(column, parts=_as_bits(drawn, len(column.parts))))
+                bits = _as_bits(drawn, len(column.parts))
+                found.append(replace(column, parts=bits, absent=None))
                 category += 1
             elif place in self.channels:
                 drawn = np.concatenate([d.cells[:, cell] for d in draws])
                 if run_length(_mechanism(column.private)) > 1:
                     drawn = _cells_of_runs(column, drawn, draws, each)
-                found.append(replace(column, parts=(_as_cells(column.private, drawn),)))
+                cells = _as_cells(column.private, drawn)
+                found.append(replace(column, parts=(cells,), absent=None))
                 cell += 1
             else:
                 once = np.repeat(np.arange(len(column)), each)

@@ -127,7 +127,9 @@ def training_rows(
     denoise = checked_choice(denoise, [c.sent for c in release], booster, len(target.y))
     if denoise is False:
         return TrainingRows(release)
-    coding = StateCoding.of(layout, [c.sent for c in release], own_cuts(layout, own))
+    absent = any(c.absent is not None for c in release)
+    cuts = own_cuts(layout, own)
+    coding = StateCoding.of(layout, [c.sent for c in release], cuts, absent=absent)
     if not coding.denoises:
         return TrainingRows(release)
     groups, draws = label_groups(target), draws_per_row(len(target.y))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -11,8 +11,8 @@ import numpy as np
 from opboost._typing import FloatArray
 from opboost.boosting.booster import Matrix, Trained
 from opboost.denoise.column_pairs import MAX_PAIR_CELLS, Pairing
-from opboost.denoise.encoded_rows import Index
-from opboost.denoise.latent_classes import Mixture
+from opboost.denoise.encoded_rows import Index, Table
+from opboost.denoise.latent_classes import FLOOR, Mixture
 from opboost.denoise.noise_matrix import MAX_GRID_CELLS, MAX_NOISE_MATRIX_CELLS
 from opboost.denoise.posterior_draws import JointDistribution, Outputs
 from opboost.errors import DataError
@@ -58,6 +58,20 @@ class Posterior:
             ]
         )
 
+    def with_absent(self) -> Posterior:
+        """The same for rows that lack columns because a party does not know the person."""
+        if self.coding.absent:
+            return self
+        coding = self.coding.with_absent()
+        old = self.distribution
+        pairing = Pairing(coding.space, old.pairing.pairs, old.pairing.alone)
+        index = pairing.paired_space().index()
+        scale = _output_scale(pairing, index, old)
+        member = Mixture.of_pmfs(index, scale, old.member.pi, old.member.P)
+        return replace(
+            self, coding=coding, distribution=JointDistribution(member, pairing, old.share)
+        )
+
     def _piece(
         self, trained: Trained, release: Sequence[ReleasedColumn], own: Matrix
     ) -> FloatArray:
@@ -78,6 +92,7 @@ class Posterior:
         member = self.distribution.member
         found: dict[str, Any] = {
             "sent": np.array(self.coding.sent, dtype=np.float64),
+            "absent": np.array(self.coding.absent),
             "seed": self.seed,
             "way": self.way,
             "grid_cells": MAX_GRID_CELLS,
@@ -116,7 +131,8 @@ class Posterior:
         _fits(all(c is None or (c.ndim == 1 and c.dtype.kind == "f") for c in cuts))
         largest = int(arrays["grid_cells"]) if "grid_cells" in names else MAX_NOISE_MATRIX_CELLS
         _fits(largest in (MAX_GRID_CELLS, MAX_NOISE_MATRIX_CELLS))
-        coding = StateCoding.of(layout, sent, cuts, largest)
+        absent = bool(arrays["absent"]) if "absent" in names else False
+        coding = StateCoding.of(layout, sent, cuts, largest, absent=absent)
         space = coding.space
         pairs = tuple((int(a), int(b)) for a, b in arrays["pairs"])
         alone = tuple(map(int, arrays["alone"]))
@@ -148,6 +164,18 @@ def _distribution(arrays: Mapping[str, Any], pairing: Pairing, index: Index) -> 
     _fits(constant.shape == (index.height,))
     _fits(bool((share > 0).all() and (pi >= 0).all() and (P >= 0).all()))
     return JointDistribution(Mixture.of_pmfs(index, constant, pi, P), pairing, share)
+
+
+def _output_scale(pairing: Pairing, index: Index, known: JointDistribution) -> Table:
+    """How common each output is: the constant by which its chances are divided."""
+    pmf = np.einsum("g,gc,gxc->x", known.share, known.member.pi, known.member.P)
+    scale = np.ones(index.height, dtype=np.float32)
+    state = output = 0
+    for matrix in pairing.paired_space().matrices:
+        states, outputs = matrix.shape
+        scale[output : output + outputs] = pmf[state : state + states] @ matrix
+        state, output = state + states, output + outputs
+    return np.maximum(scale, FLOOR)
 
 
 def _fits(holds: bool) -> None:

@@ -21,11 +21,13 @@ class ReleasedColumn:
         private: What is declared about it, under the name that it has in the model.
         parts: Its codes; a column of unary bits has a part for each category.
         sent: The share of rows that send this column, a public setting of its party.
+        absent: The rows of people whom its party does not know; None where it knows all.
     """
 
     private: PrivateColumn
     parts: tuple[CodedColumn, ...]
     sent: float = 1.0
+    absent: BoolArray | None = None
 
     def __len__(self) -> int:
         return len(self.parts[0].codes)
@@ -37,7 +39,8 @@ class ReleasedColumn:
 
     def where(self, rows: BoolArray | IntArray | slice) -> ReleasedColumn:
         """Some of the rows."""
-        return replace(self, parts=tuple(part.where(rows) for part in self.parts))
+        absent = None if self.absent is None else self.absent[rows]
+        return replace(self, parts=tuple(part.where(rows) for part in self.parts), absent=absent)
 
     def dense(self) -> ReleasedColumn:
         """The same values with codes for those alone that occur."""

@@ -17,13 +17,15 @@ import numpy as np
 from opboost._typing import FloatArray, IntArray
 from opboost.boosting import Task, Trained
 from opboost.boosting.booster import Matrix, Problem, fit_booster
-from opboost.boosting.training_curve import losses_by_round
+from opboost.boosting.training_curve import Staged, losses_by_round
 from opboost.columns.dataframes import rows_of as table_rows
+from opboost.training.absent_columns import nobody_sent
 from opboost.training.clear_estimate import clear_estimate
 from opboost.training.column_screening import screened
 from opboost.training.feature_matrix import OwnTable
 from opboost.training.held_out_rows import Split, split_rows
 from opboost.training.held_out_score import Figures, HeldOutScore
+from opboost.training.own_trees_first import prepare_partly_known_rows
 from opboost.training.posterior_prediction import DRAWS_PER_ROW, Posterior
 from opboost.training.released_columns import ReleasedColumn, rows_of
 from opboost.training.targets import Target
@@ -195,14 +197,16 @@ class HeldOutTrial:
         few = slice(0, min(len(y), CURVE_ROWS))
         if prepared.rows.denoised is None:
             if self.settings.continue_from is None:
-                matrix, _ = prepared.layout.codes(held, own)
+                matrix, _ = prepared.layout.codes(list(held), own)
             else:
                 matrix = prepared.layout.values(held, own)
-            measured = metric(task, in_codes.predict(matrix), y)
+            measured = metric(task, _predicted(prepared, in_codes, matrix, held), y)
             return Figures(measured), losses_by_round(in_codes, matrix[few], 1, y[few], task)
         model = prepared.finished(in_codes, values_in(prepared.books, in_codes))
         model = replace(model, posterior=self._posterior(prepared))
         measured = metric(task, model.of_released(table, held), y)
+        if prepared.own_rounds:  # rows that a party does not know stay unknown to it
+            return Figures(measured), {}
 
         def guessed(rows: slice, draws: int) -> Matrix:
             assert prepared.rows.denoised is not None
@@ -226,6 +230,11 @@ class HeldOutTrial:
         own = OwnTable(self._table(self.split.seen), self.own.columns)
         settings = replace(self.settings, denoise=self.recipe.denoised)
         parties = [self.owners[c.private.name] for c in release] if self.owners else []
+        if any(c.absent is not None for c in release):
+            prepared = prepare_partly_known_rows(
+                release, own, seen, settings, parties, self.watched
+            )
+            return prepared, fit_booster(settings.booster, prepared.problem)
         prepared = prepare_rows(release, own, seen, settings, parties)
         if self.watched is not None:
             prepared = prepared.with_held_out(self.watched)
@@ -240,6 +249,18 @@ class HeldOutTrial:
 
     def _table(self, rows: IntArray) -> Any:
         return None if self.own.table is None else table_rows(self.own.table, rows)
+
+
+def _predicted(
+    prepared: PreparedRows, in_codes: Trained, matrix: Matrix, held: Sequence[ReleasedColumn]
+) -> FloatArray:
+    """Predictions for noisy rows in codes; trees of own columns predict those that nobody knows."""
+    found = in_codes.predict(matrix)
+    nobody = nobody_sent(held)
+    if prepared.own_rounds and nobody.any():
+        assert isinstance(in_codes, Staged)
+        found[nobody] = next(iter(in_codes.staged(matrix[nobody], [prepared.own_rounds])))
+    return found
 
 
 def _of_constant(task: Task, seen: Target, y: np.ndarray[Any, Any]) -> float:

@@ -49,6 +49,8 @@ class PreparedRows:
     books: Books
     rows: TrainingRows
     labels: np.ndarray[Any, Any] | None
+    own_rounds: int = 0
+    """Rounds of the model that is continued, whose trees read own columns alone."""
 
     def with_held_out(self, held: HeldOut) -> PreparedRows:
         """The same problem, watched on held-out rows in the codes of its own codebooks."""
@@ -72,6 +74,7 @@ class PreparedRows:
             self.labels,
             self.rows.denoised is not None,
             self.rows.verdict,
+            own_rounds=self.own_rounds,
         )
 
 
@@ -161,6 +164,19 @@ def prepare_rows(
     told = f"{rows.draws} draws of each row" if rows.denoised else "noisy rows"
     settings.say(f"{len(target.y):,} rows, {codes.shape[1]} features; training on {told}")
     return PreparedRows(layout, problem, books, rows, target.labels)
+
+
+def prepare_watched_rows(
+    release: list[ReleasedColumn],
+    own: OwnTable,
+    target: Target,
+    settings: TrainingSettings,
+    parties: Sequence[str] = (),
+    watched: HeldOut | None = None,
+) -> PreparedRows:
+    """The same, watched by held-out rows if there are some."""
+    prepared = prepare_rows(release, own, target, settings, parties)
+    return prepared if watched is None else prepared.with_held_out(watched)
 
 
 def prepare_stored_rows(

@@ -8,15 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from opboost._typing import FloatArray
+from opboost._typing import BoolArray, FloatArray
 from opboost.boosting import Trained
 from opboost.boosting.booster import Matrix
+from opboost.boosting.training_curve import Staged
 from opboost.denoise import Verdict
+from opboost.errors import DataError
 from opboost.runtime.threads import threads_limited
+from opboost.training.absent_columns import nobody_sent
 from opboost.training.feature_matrix import Layout
 from opboost.training.held_out_score import HeldOutScore
 from opboost.training.posterior_prediction import Posterior
-from opboost.training.released_columns import ReleasedColumn
+from opboost.training.released_columns import ReleasedColumn, rows_of
 from opboost.training.score_by_party import ScoreParts, predicted_by_score
 
 
@@ -34,6 +37,8 @@ class TrainedModel:
         score: What it is worth on held-out rows; None where none were held out.
         scores: What parties are asked for where their scores are predicted from; None where trees
             do not keep to one party.
+        own_rounds: How many of the first rounds read own columns alone; they predict rows that no
+            party knows.
     """
 
     layout: Layout
@@ -44,6 +49,7 @@ class TrainedModel:
     verdict: Verdict | None = None
     score: HeldOutScore | None = None
     scores: ScoreParts | None = None
+    own_rounds: int = 0
 
     def of_released(self, table: Any, release: Sequence[ReleasedColumn]) -> FloatArray:
         """Predictions for rows whose private columns were released, beside own columns.
@@ -51,10 +57,39 @@ class TrainedModel:
         The release holds the columns of the layout, in its order.
         """
         own = self.layout.own_values(table, len(release[0]))
+        nobody = nobody_sent(release)
+        if not self.own_rounds or not nobody.any():
+            return self._of_release(release, own)
+        alone = self._by_own_trees(release, own, nobody)
+        if nobody.all():
+            return alone
+        whole = np.empty((len(own), *alone.shape[1:]))
+        whole[nobody] = alone
+        whole[~nobody] = self._of_release(rows_of(release, ~nobody), own[~nobody])
+        return whole
+
+    def _of_release(self, release: Sequence[ReleasedColumn], own: Matrix) -> FloatArray:
+        lacking = any(c.absent is not None and c.absent.any() for c in release)
         if self.posterior is None:
+            if lacking and not self.own_rounds:
+                raise DataError(
+                    "The model was trained on noisy rows that all parties have, so it cannot "
+                    "predict without a party's columns",
+                    hint='Train it with denoising, or with rows = "mine".',
+                )
             return self.of_matrix(self.layout.values(release, own))
+        posterior = self.posterior.with_absent() if lacking else self.posterior
         with threads_limited(len(own) * len(self.layout.names())):
-            return self.posterior.predict(self.trained, release, own)
+            return posterior.predict(self.trained, release, own)
+
+    def _by_own_trees(
+        self, release: Sequence[ReleasedColumn], own: Matrix, rows: BoolArray
+    ) -> FloatArray:
+        """Predictions by the first trees, for rows of which no private column is known."""
+        assert isinstance(self.trained, Staged)
+        values = self.layout.values(rows_of(release, rows), own[rows])
+        with threads_limited(values.size):
+            return next(iter(self.trained.staged(values, [self.own_rounds])))
 
     def of_matrix(self, values: Matrix) -> FloatArray:
         """Predictions for rows in the features of the layout."""

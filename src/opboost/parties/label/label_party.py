@@ -10,7 +10,7 @@ import secrets
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import replace
@@ -33,9 +33,28 @@ from opboost.estimators.boosted import kind_for
 from opboost.estimators.boosted_base import fitted_to_parties
 from opboost.parties.alignment import PsiPeer, common_to_all, kept_secret
 from opboost.parties.channel import Channel, Weigh, check_channels
+from opboost.parties.label.known_rows import (
+    KnownRows,
+    check_presence,
+    check_row_choice,
+    check_some_known,
+    load_known,
+    present,
+    save_known,
+    with_model_presence,
+    with_presence,
+)
 from opboost.parties.label.model_in_codes import digest_of, first_books, trained_once
 from opboost.parties.label.pilot_answer import pilot_answer
-from opboost.parties.label.predictions import Predicted, check_own, of_model
+from opboost.parties.label.predictions import (
+    Predicted,
+    check_no_absence,
+    check_offers,
+    check_own,
+    check_without,
+    names_of_party,
+    of_model,
+)
 from opboost.parties.label.received_release import (
     ReceivedRelease,
     named_apart,
@@ -60,11 +79,12 @@ from opboost.parties.message_checks import check_private, check_schema, check_to
 from opboost.parties.row_proof import RowProof
 from opboost.protocol.column_streams import ColumnHead
 from opboost.protocol.messages import Schema, Weights, Welcome, job_number
-from opboost.psi.align_rules import AlignRules
+from opboost.psi.align_rules import AlignRules, RowChoice, checked_rows
 from opboost.psi.common_rows import Common
 from opboost.psi.row_keys import Digests, Normalisation, row_keys
 from opboost.psi.table_keys import Keys, refuse_repeats
 from opboost.storage import atomic_files
+from opboost.training.absent_columns import marked_absent
 from opboost.training.continued_model import (
     check_same_labels,
     check_same_own,
@@ -74,13 +94,18 @@ from opboost.training.denoised_rows import Choice
 from opboost.training.feature_matrix import Books, OwnTable
 from opboost.training.held_out_rows import Split, split_rows
 from opboost.training.held_out_score import checked_share
+from opboost.training.own_trees_first import check_adds_trees, prepare_partly_known_rows
 from opboost.training.released_columns import ReleasedColumn
 from opboost.training.released_columns import rows_of as release_rows
 from opboost.training.score_by_party import SMALLEST_LEAF, score_parts
 from opboost.training.score_stored_rows import ReceivedOnDisk, score_stored
 from opboost.training.score_training import Recipe, Scored, score_training
 from opboost.training.targets import Target, as_numbers
-from opboost.training.train_model import HeldOut, PreparedRows, prepare_rows
+from opboost.training.train_model import (
+    HeldOut,
+    PreparedRows,
+    prepare_watched_rows,
+)
 from opboost.training.trained_model import TrainedModel
 from opboost.training.training_settings import Structure, TrainingSettings
 
@@ -99,8 +124,14 @@ class LabelParty:
         ids: Row IDs, or keys as bytes, which are taken as they are: no normalisation is applied to
             them.  Needed where feature parties have them, and compared by a keyed digest of all of
             them in their order.  Keys of a table that is not in memory are ``Keys``.
-        align: As for ``op.FeatureParty``.  With ``"psi"`` the model is trained on the rows that all
-            parties have.
+        align: As for ``op.FeatureParty``.  With ``"psi"`` rows are matched privately.
+        rows: ``"common"`` trains on the rows that all parties have; ``"mine"`` on all rows of the
+            label party, where the columns of a party that does not know a person count as not
+            sent.  That assumes that absence says nothing about the label.  Feature parties agree
+            to it (``op.FeatureParty(rows="mine")``): each learns whom it shares with the label
+            party.
+        presence: With ``rows="mine"``: whether it is a column of the model (``"known to shop"``)
+            that a feature party knows the person, for where absence does say something.
         ask: Which values a split query asks for: ``"used"``, those behind the model's cuts, which
             reveals something about the labels; ``"all"``, every value of every column, which
             reveals nothing about them; ``"if-needed"``, as ``"used"``, and no query where a release
@@ -146,6 +177,8 @@ class LabelParty:
         ids: Sequence[Any] | Keys | None = None,
         ask: Ask = "auto",
         align: AlignRules | Literal["psi", "given"] = "given",
+        rows: RowChoice = "common",
+        presence: bool = False,
         memory: Memory = "internal",
         record: float | None = None,
         share_weights: bool = True,
@@ -192,6 +225,11 @@ class LabelParty:
             OwnTable.of(features)
         self._count = len(sized)
         self._places: IntArray | None = None  # all rows, in the order of the table
+        self._kept, self._presence = checked_rows(rows), presence
+        self._known: KnownRows | None = None  # who knows which rows, once they are aligned
+        check_row_choice(self._kept, presence, memory, continue_from)
+        if self._kept == "mine" and y is not None:
+            check_adds_trees(booster)
         self._rules, self._ask = AlignRules.of(align), ask
         self._ids = self._keys(ids)
         self._kind = None if self._y is None else kind_for(self._y, task)
@@ -269,10 +307,14 @@ class LabelParty:
     ) -> Estimator:
         """Receive, prepare the rows, fit, ask for values, and put them in the place of cuts."""
         assert self._kind is not None
-        release = [c for o in offers for c in o.received()] if disk is None else []
+        release = self._released(offers) if disk is None else []
         stored = {} if disk is None else {n: c for o in offers for n, c in o.stored(disk).items()}
-        y, own = self._y, self._own
-        there = sent_by_all(offers, release) if disk is None else stored_by_all(offers, stored)
+        y, own, there = self._y, self._own, None
+        if self._kept == "mine":
+            check_some_known(release, y)
+            own = self._own_with_presence(offers, release)
+        else:
+            there = sent_by_all(offers, release) if disk is None else stored_by_all(offers, stored)
         if there is not None:
             own, y = _where(own, there), _where(y, there)
             release = release_rows(release, there)
@@ -298,9 +340,8 @@ class LabelParty:
             target = target.where(rows.seen)
         private = tuple(c for offer in offers for c in offer.private)
         if disk is None:
-            prepared = prepare_rows(list(release), OwnTable.of(own), target, settings, owners)
-            if watched is not None:
-                prepared = prepared.with_held_out(watched)
+            prepare = prepare_watched_rows if self._kept == "common" else prepare_partly_known_rows
+            prepared = prepare(list(release), OwnTable.of(own), target, settings, owners, watched)
         else:
             sent = {c.name: offer.sent for offer in offers for c in offer.private}
             received = ReceivedOnDisk(private, stored, sent, owners)
@@ -387,8 +428,12 @@ class LabelParty:
         welcome: Welcome | None = None,
         state: Path | None = None,
         release: Literal["columns", "score"] = "columns",
+        without: Sequence[str] = (),
     ) -> Predicted:
         """Receive every party's release of these rows, and predict those that all parties have.
+
+        With ``rows="mine"`` all rows are predicted, whoever knows them.  ``without`` names parties
+        of the model that do not take part: their columns count as not sent.
 
         The parties release what the model was trained on, under the same declarations; then the
         prediction is the one that ``model.predict(desensitize=True)`` makes of the same noise.
@@ -414,29 +459,39 @@ class LabelParty:
         >>> bool(np.mean(found.prediction == (table["basket"] > 250)[450:600]) > 0.75)
         True
         """
-        check_channels(channels)
+        check_without(model, without, [channel.party for channel in channels])
+        if channels or not without:
+            check_channels(channels)
         welcome = self._welcome(welcome)
         check_own(model, self._own)
         if release == "score":
+            check_no_absence(self._kept, without)
             check_scores(model, [channel.party for channel in channels], self._share_trees)
         elif release != "columns":
             raise ParameterError(f"release is 'columns' or 'score'; got {release!r}.")
-        if self._rules is not None:
+        if self._rules is not None and channels:
             aligned = self.align(channels, welcome, state)
-            return aligned.predict(model, channels, welcome=welcome, release=release)
+            return aligned.predict(
+                model, channels, welcome=welcome, release=release, without=without
+            )
         self._check_record(channels, welcome)
         if release == "score":
             return self._predict_by_score(model, channels, welcome)
         offers = [self._offer(channel, welcome) for channel in channels]
-        offers = named_apart(offers, own_names(model.own_columns_))
+        lacking = [n for party in without for n in names_of_party(model, party)]
+        offers = named_apart(offers, [*own_names(model.own_columns_), *lacking])
         try:
-            columns = of_model(model, offers)
+            check_offers(model, offers, without)
         except PeerError:
             for channel in channels:
                 channel.refuse("What came is not what the model was trained on.")
             raise
+        columns = of_model(model, self._released(offers), self._count)
         places = np.arange(self._count) if self._places is None else self._places
-        own, there = self._own, sent_by_all(offers, columns)
+        own, there = self._own, None
+        if self._kept == "common" and offers:
+            there = sent_by_all(offers, columns)
+        own = with_model_presence(model, own, columns)
         if there is not None:
             columns, own, places = release_rows(columns, there), _where(own, there), places[there]
         found = Predicted.of(model, own, columns, places, promise(offers))
@@ -485,11 +540,13 @@ class LabelParty:
             raise ParameterError("Rows are given, or aligned already. Build it with align='psi'.")
         digests = self._ids.digests()
         if state is None:
-            rows = self._meet(channels, welcome, None, digests)
-            return self._restricted(rows, digests)
+            rows, known = self._meet(channels, welcome, None, digests)
+            return self._restricted(rows, digests, known)
         kept = state / "common"
         if not kept.exists():
-            rows = self._meet(channels, welcome, state, digests)
+            rows, known = self._meet(channels, welcome, state, digests)
+            if self._kept == "mine":
+                save_known(state, digests, known)
             atomic_files.write(
                 kept, atomic_files.with_checksum(Common.of(digests, rows).to_bytes())
             )
@@ -497,11 +554,17 @@ class LabelParty:
             channel.forget()
         shutil.rmtree(state / "align", ignore_errors=True)
         common = Common.from_bytes(atomic_files.read_checked(kept, atomic_files.AT_LABEL_PARTY))
-        return self._restricted(common.rows(digests), digests)
+        parties = [channel.party for channel in channels]
+        known = load_known(state, digests, parties) if self._kept == "mine" else {}
+        return self._restricted(common.rows(digests), digests, known)
 
     def _meet(
         self, channels: Sequence[Channel], welcome: Welcome, state: Path | None, digests: Digests
-    ) -> IntArray:
+    ) -> tuple[IntArray, dict[str, IntArray]]:
+        """The rows that the job is about, and those of them that each party is told to be common.
+
+        With ``rows="mine"`` a party is told its own overlap, and nothing about the others'.
+        """
         assert self._rules is not None
         refuse_repeats(digests)
         sides = []
@@ -512,30 +575,54 @@ class LabelParty:
             channel.offer(welcome, side)
         self._check_record(channels, welcome)
         matches = [channel.met(side) for channel, side in zip(channels, sides, strict=True)]
-        rows = Common.of(digests, common_to_all(matches)).rows(digests)
+        names = [channel.party for channel in channels]
+        if self._kept == "mine":
+            rows = Common.of(digests, np.arange(len(digests))).rows(digests)
+            shared = [Common.of(digests, match.rows).rows(digests) for match in matches]
+        else:
+            rows = Common.of(digests, common_to_all(matches)).rows(digests)
+            shared = [rows for _ in matches]
+        known = dict(zip(names, shared, strict=True))
         try:
-            self._rules.check_common(len(rows))
-            if self._y is not None and len(distinct(self._y[rows])) < 2:
-                raise DataError("The label holds one value only in the rows that all parties have")
+            self._check_known(known)
         except (PrivacyError, DataError):
             if state is not None:
                 atomic_files.write(state / "stopped", b"too few rows in common")
             for channel in channels:
-                channel.refuse("The parties have too few rows in common to learn from.")
+                channel.refuse(self._too_few(len(known[channel.party])))
             raise
         if state is not None:
             (state / "stopped").unlink(missing_ok=True)
-        ids = Keys.of_digests(digests[rows]).digest(welcome.nonce)
         for channel, match in zip(channels, matches, strict=True):
             # Kept with the points, so that a label party that was killed repeats itself.
             secret = kept_secret(state and state / "align" / channel.party / "proof")
+            told = known[channel.party]
+            ids = Keys.of_digests(digests[told]).digest(welcome.nonce)
             proof = RowProof.of(secret, ids)
-            channel.tell(match.told(welcome.job, rows, proof.share), proof)
-        return rows
+            channel.tell(match.told(welcome.job, told, proof.share), proof)
+        return rows, known
+
+    def _check_known(self, known: Mapping[str, IntArray]) -> None:
+        """Refuse rows in common that are too few to hide in, or of one label."""
+        assert self._rules is not None
+        for name, rows in known.items():
+            who = "The parties" if self._kept == "common" else f"{name!r} and the label party"
+            self._rules.check_common(len(rows), who)
+        some = np.unique(np.concatenate(list(known.values())))
+        if self._y is not None and len(distinct(self._y[some])) < 2:
+            who = "all parties have" if self._kept == "common" else "some feature party has"
+            raise DataError(f"The label holds one value only in the rows that {who}")
+
+    def _too_few(self, rows: int) -> str:
+        """What a party is told of rows that are too few; of its own alone with ``rows="mine"``."""
+        assert self._rules is not None
+        if self._kept == "common" or rows < self._rules.minimum_rows:
+            return "The parties have too few rows in common to learn from."
+        return "The label party ended the job."
 
     def _welcome(self, welcome: Welcome | None) -> Welcome:
-        """The job's first message, with the limit on what is revealed about one person."""
-        return replace(welcome or _new_job(), record=self._record)
+        """The job's first message, with its limit for one person and the rows it is about."""
+        return replace(welcome or _new_job(), record=self._record, rows=self._kept)
 
     def _check_record(self, channels: Sequence[Channel], welcome: Welcome) -> None:
         """Refuse parties whose plans add up to more than the job allows, before anything is drawn.
@@ -546,13 +633,39 @@ class LabelParty:
             totals = {channel.party: channel.introduced(welcome) for channel in channels}
             check_record(totals, self._record)
 
-    def _restricted(self, rows: IntArray, digests: Digests) -> LabelParty:
+    def _released(self, offers: Sequence[ReceivedRelease]) -> list[ReleasedColumn]:
+        """What the parties released, for the rows that the job is about."""
+        found = []
+        for offer in offers:
+            columns = offer.received()
+            if self._known is not None:
+                columns = [self._known.spread(c, offer.channel.party) for c in columns]
+            elif self._kept == "mine":
+                columns = marked_absent(columns)
+            found += columns
+        return found
+
+    def _own_with_presence(
+        self, offers: Sequence[ReceivedRelease], release: Sequence[ReleasedColumn]
+    ) -> Any:
+        """The own columns, with those of presence if they are wanted."""
+        if not self._presence:
+            return self._own
+        check_presence(self._own, [o.channel.party for o in offers])
+        parties = origins(offers).parties
+        return with_presence(self._own, present(release, parties))
+
+    def _restricted(
+        self, rows: IntArray, digests: Digests, known: Mapping[str, IntArray]
+    ) -> LabelParty:
         """The same party with some of its rows, in the order given."""
         made = copy(self)
         made._own = None if self._own is None else rows_of(self._own, rows)
         made._y = None if self._y is None else self._y[rows]
         made._rules, made._places, made._count = None, rows, len(rows)
         made._ids = Keys.of_digests(digests[rows])
+        if self._kept == "mine":
+            made._known = KnownRows.of(digests, rows, known)
         return made
 
     @contextmanager
@@ -591,6 +704,8 @@ class LabelParty:
         settings = repr(given)
         if self._structure != "free":
             settings += self._structure
+        if self._kept != "common":
+            settings += f"{self._kept} {self._presence}"
         if self._early_stopping is not None:
             settings += f"{self._early_stopping} {self._held_out}"
         return state / f"trained-{hashlib.sha256(settings.encode()).hexdigest()[:8]}"
@@ -604,8 +719,10 @@ class LabelParty:
         return ReceivedRelease(channel, schema, schema.private())
 
     def _check(self, schema: Schema, channel: Channel, welcome: Welcome) -> None:
-        digest = self._ids.digest(welcome.nonce)
-        check_schema(schema, channel.party, welcome.job, self._count, digest)
+        rows, digest = self._count, self._ids.digest(welcome.nonce)
+        if self._known is not None:
+            rows, digest = self._known.expected(channel.party, welcome.nonce)
+        check_schema(schema, channel.party, welcome.job, rows, digest)
         if self._record:
             check_total(schema, channel.introduced(welcome))
 
@@ -616,7 +733,10 @@ class LabelParty:
             self._check(schema, channel, welcome)
             if not self._share_weights:
                 return Weights(welcome.job, ())
-            return pilot_answer(schema, columns, self._target(self._y), self._weights_epsilon)
+            target = self._target(self._y)
+            if self._known is not None:
+                target = target.where(self._known.places[channel.party])
+            return pilot_answer(schema, columns, target, self._weights_epsilon)
 
         return weigh
 

@@ -18,19 +18,22 @@ from opboost.columns.codebook import Codebook
 from opboost.columns.column_specs import declared_difference
 from opboost.columns.dataframes import column_names
 from opboost.columns.private_column import PrivateColumn
-from opboost.errors import ColumnError, PeerError
+from opboost.errors import ColumnError, ParameterError, PeerError
 from opboost.estimators import OpBoostClassifier, OpBoostRegressor
 from opboost.files.train_and_predict import prediction_table
+from opboost.parties.label.known_rows import presence_name
 from opboost.parties.label.received_release import ReceivedRelease
 from opboost.parties.message_checks import check_values_shown, ends
 from opboost.promises import Joint
+from opboost.training.absent_columns import absent_column
 from opboost.training.column_screening import LEFT_OUT
 from opboost.training.released_columns import ReleasedColumn
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Predicted:
-    """Predictions for the rows that all parties have, in the order of the label party's table.
+    """Predictions in the order of the label party's table: of the rows that all parties have, or
+    with ``rows="mine"`` of all rows.
 
     Attributes:
         rows: Where they stand in that table, rising.
@@ -94,8 +97,9 @@ class Predicted:
 def check_own(model: OpBoostClassifier | OpBoostRegressor, own: Any) -> None:
     """Refuse a table of the label party that lacks columns which the model takes from it."""
     names = [] if own is None else column_names(own)
+    added = {presence_name(party) for party in model.origins_.parties.values()}
     for column in model.own_columns_:
-        if column.name not in names:
+        if column.name not in names and column.name not in added:
             raise ColumnError(
                 column.name,
                 "is needed by the model but is not in the table",
@@ -103,10 +107,44 @@ def check_own(model: OpBoostClassifier | OpBoostRegressor, own: Any) -> None:
             )
 
 
-def of_model(
-    model: OpBoostClassifier | OpBoostRegressor, offers: list[ReceivedRelease]
-) -> list[ReleasedColumn]:
-    """What the parties released, in the order of the model's columns; anything else is refused.
+def names_of_party(model: OpBoostClassifier | OpBoostRegressor, party: str) -> list[str]:
+    """The names that a party's columns of the model had at the party itself."""
+    parties = model.origins_.parties
+    return [str(n).removeprefix(f"{party}.") for n, owner in parties.items() if owner == party]
+
+
+def check_without(
+    model: OpBoostClassifier | OpBoostRegressor, without: Sequence[str], here: Sequence[str]
+) -> None:
+    """Refuse to leave out a party that the model does not have, or that takes part."""
+    known = sorted(set(model.origins_.parties.values()))
+    for party in without:
+        if party not in known:
+            listed = ", ".join(map(repr, known)) or "none"
+            raise ParameterError(
+                f"The model has no columns of a party {party!r}; its parties: {listed}."
+            )
+        if party in here:
+            raise ParameterError(
+                f"Party {party!r} takes part, and is left out too. Leave out one of the two."
+            )
+
+
+def check_no_absence(rows: str, without: Sequence[str]) -> None:
+    """Refuse a prediction by score of rows that a party does not know."""
+    if rows == "mine" or without:
+        raise ParameterError(
+            "A prediction by score needs every party to know every row. Use release='columns', or "
+            "rows='common' without leaving a party out."
+        )
+
+
+def check_offers(
+    model: OpBoostClassifier | OpBoostRegressor,
+    offers: Sequence[ReceivedRelease],
+    without: Sequence[str] = (),
+) -> None:
+    """Refuse anything but the model's columns, under the declarations of the training.
 
     Names are told apart already, as they were for the training.
     """
@@ -116,21 +154,29 @@ def of_model(
     for offer in offers:
         for column in offer.private:
             _check_column(column, wanted.pop(column.name, None), offer.channel.party)
-    if wanted:
-        names = ", ".join(repr(name) for name in wanted)
+    parties = model.origins_.parties
+    lacking = [name for name in wanted if parties.get(name) not in without]
+    if lacking:
+        names = ", ".join(repr(name) for name in lacking)
         raise PeerError(
             f"No party sent {names}, which the model was trained on. The parties of the training "
-            "take part, with the columns that they had then."
+            "take part, with the columns that they had then; others are left out by name (without)."
         )
     shares = {c.name: offer.sent for offer in offers for c in offer.private}
     known = model.sent_shares_ or {}
-    if any(share not in (LEFT_OUT, shares[name]) for name, share in known.items()):
+    if any(share not in (LEFT_OUT, shares.get(name, share)) for name, share in known.items()):
         raise PeerError(
             "The parties send another share of their columns a row than in the training "
             "(columns_per_row under [budget]). Bring that setting back."
         )
-    came = {c.private.name: _with_book(c) for offer in offers for c in offer.received()}
-    return [came[c.name] for c in model.private_columns_]
+
+
+def of_model(
+    model: OpBoostClassifier | OpBoostRegressor, release: Sequence[ReleasedColumn], rows: int
+) -> list[ReleasedColumn]:
+    """What the parties released, in the order of the model's columns; others are not sent."""
+    came = {c.private.name: _with_book(c) for c in release}
+    return [came.get(c.name) or absent_column(c, rows) for c in model.private_columns_]
 
 
 def _check_column(came: PrivateColumn, wanted: PrivateColumn | None, party: str) -> None:

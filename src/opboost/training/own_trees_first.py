@@ -1,0 +1,119 @@
+"""Training on rows of which feature parties know a part: trees of own columns come first.
+
+The first trees learn from all rows and read own columns only, so no row has to guess at columns
+that were not sent.  The trees that follow are added to them; they read all columns and learn from
+the rows that some party knows.  A row that no party knows is predicted by the first trees alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from opboost.boosting import Problem, Trained
+from opboost.boosting.booster import Booster, Matrix, fit_booster
+from opboost.boosting.training_curve import Staged
+from opboost.columns.dataframes import rows_of as table_rows
+from opboost.errors import ParameterError
+from opboost.training.absent_columns import nobody_sent
+from opboost.training.feature_matrix import OwnTable
+from opboost.training.released_columns import ReleasedColumn, rows_of
+from opboost.training.targets import Target
+from opboost.training.train_model import HeldOut, PreparedRows, prepare_rows
+from opboost.training.training_settings import TrainingSettings
+
+
+def check_adds_trees(booster: str | Booster) -> None:
+    """Refuse a booster that cannot add trees to a model of other rows.
+
+    >>> check_adds_trees("xgboost")
+    >>> check_adds_trees("gbdt")
+    Traceback (most recent call last):
+    opboost.errors.ParameterError: rows='mine' adds trees to those of own columns, which booster ...
+    """
+    named = booster if isinstance(booster, str) else type(booster).__name__
+    if getattr(booster, "CONTINUES", None) is None and booster not in ("xgboost", "lightgbm"):
+        raise ParameterError(
+            f"rows='mine' adds trees to those of own columns, which booster {named!r} cannot do. "
+            "Use 'xgboost' or 'lightgbm' on this machine, or rows='common'."
+        )
+
+
+def prepare_partly_known_rows(
+    release: Sequence[ReleasedColumn],
+    own: OwnTable,
+    target: Target,
+    settings: TrainingSettings,
+    parties: Sequence[str] = (),
+    watched: HeldOut | None = None,
+) -> PreparedRows:
+    """Train trees of own columns on all rows; prepare the known rows for trees that follow.
+
+    ``watched`` are rows that end both trainings early.
+    """
+    known = ~nobody_sent(release)
+    table = None if own.table is None else table_rows(own.table, np.flatnonzero(known))
+    some = [column.where(known) for column in release]
+    prepared = prepare_rows(
+        some, OwnTable(table, own.columns), target.where(known), settings, parties
+    )
+    first = _own_trees(prepared, own, target, settings, watched)
+    problem = replace(prepared.problem, continue_from=first)
+    prepared = replace(prepared, problem=problem, own_rounds=_rounds(first))
+    if watched is None:
+        return prepared
+    return prepared.with_held_out(_known_part(watched))
+
+
+def _own_trees(
+    prepared: PreparedRows,
+    own: OwnTable,
+    target: Target,
+    settings: TrainingSettings,
+    watched: HeldOut | None,
+) -> Trained:
+    """Trees of own columns, in the features of the model: private ones have no value."""
+    layout = prepared.layout
+
+    def matrix(table: object, rows: int) -> Matrix:
+        features = layout.own_values(table, rows)
+        whole = np.full((rows, len(layout.names())), np.nan, dtype=np.float32)
+        whole[:, whole.shape[1] - features.shape[1] :] = features
+        return whole
+
+    held = None
+    if watched is not None:
+        held = (matrix(watched.table, len(watched.y)), watched.y)
+    problem = Problem(
+        matrix(own.table, len(target.y)),
+        target.y,
+        target.task,
+        target.classes,
+        target.weight,
+        eval_set=held,
+        early_stopping=settings.early_stopping,
+        feature_names=layout.names(),
+        seed=settings.seed,
+        groups=prepared.problem.groups,
+    )
+    settings.say(f"{len(target.y):,} rows; training trees of own columns")
+    return fit_booster(settings.booster, problem)
+
+
+def _known_part(watched: HeldOut) -> HeldOut:
+    """The rows that some party knows, of those that watch."""
+    known = ~nobody_sent(watched.release)
+    if not known.any():
+        return watched
+    table = watched.table
+    return HeldOut(
+        rows_of(watched.release, known),
+        None if table is None else table_rows(table, np.flatnonzero(known)),
+        watched.y[known],
+    )
+
+
+def _rounds(first: Trained) -> int:
+    return first.rounds if isinstance(first, Staged) else 0

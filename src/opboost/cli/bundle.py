@@ -154,6 +154,10 @@ def finish(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="In a prediction: CSV or Parquet to make.")
     ] = None,
+    without: Annotated[
+        list[str] | None,
+        typer.Option(help="In a prediction: feature party of the model that does not take part."),
+    ] = None,
     format: FormatOption = Format.text,
 ) -> None:
     """Label party: put the values into the model, and write it; or write predictions.
@@ -169,14 +173,16 @@ def finish(
 
     found = load_label(config)
     if found.job.purpose == "train":
-        if model or out:
-            raise ConfigError("--model and --out are for a prediction, and this job trains.")
+        if model or out or without:
+            raise ConfigError(
+                "--model, --out and --without are for a prediction, and this job trains."
+            )
         _label(config, "finish", given, config.parent, format)
         return
     if model is None or out is None:
         raise ConfigError(f"Job {found.job.name!r} is a prediction. Add --model MODEL --out FILE.")
     check_new(out)
-    _tell(predict(found, given, model, partial(write_predictions, out=out)), format)
+    _tell(predict(found, given, model, partial(write_predictions, out=out), without or ()), format)
 
 
 def _label(config: Path, verb: str, given: list[Path], to: Path, format: Format) -> None:

@@ -54,6 +54,10 @@ def predict(
         Literal["refuse", "missing"],
         typer.Option(help="Categories that a private column's declaration does not list."),
     ] = "refuse",
+    without: Annotated[
+        list[str] | None,
+        typer.Option(help="Feature party of the model that knows nobody in the table."),
+    ] = None,
     with_peers: Annotated[
         bool, typer.Option("--with-peers", help="Feature parties hold the private columns.")
     ] = False,
@@ -80,6 +84,7 @@ def predict(
       opboost predict m.opboost new.csv --keep customer -o answers.csv
       opboost predict m.opboost new.csv --unknown missing -o answers.csv
       opboost predict m.opboost new.csv --desensitize --out answers.csv
+      opboost predict m.opboost new.csv --without shop -o answers.csv
       opboost predict m.opboost new.csv --with-peers -c bank-predict.toml -o answers.csv
       opboost predict m.opboost new.csv --with-peers -c bank-predict.toml --release score
     """
@@ -97,6 +102,11 @@ def predict(
         from opboost.files.train_and_predict import predict as run
         from opboost.files.train_and_predict import score_of
 
+        if without and desensitize:
+            raise ConfigError(
+                "--without and --desensitize do not go together: columns are in the clear or not "
+                "sent. Leave one of them out."
+            )
         estimator = load(model)
         form = csv_format(separator, encoding, decimal)
         predicted = run(
@@ -106,6 +116,7 @@ def predict(
             form=form,
             keep=keep or (),
             unknown=_say_unknown if unknown == "missing" else None,
+            without=without or (),
         )
         _give(predicted, out, format)
         if (said := score_of(estimator, table, predicted, form)) is not None:
@@ -129,7 +140,7 @@ def predict(
             f"With peers, {config.name} says how CSV files are written: under [data] there."
         )
     found, manifest = _with_peers(
-        model, table, config, release, again, insecure_plaintext_on_loopback
+        model, table, config, release, again, insecure_plaintext_on_loopback, without or []
     )
     _give(found, out, format)
     if out is not None and format is Format.json:
@@ -150,7 +161,13 @@ def _say_unknown(counts: dict[str, int]) -> None:
 
 
 def _with_peers(
-    model: Path, table: Path, config: Path, release: Release, again: bool, plaintext: bool
+    model: Path,
+    table: Path,
+    config: Path,
+    release: Release,
+    again: bool,
+    plaintext: bool,
+    without: list[str],
 ) -> tuple[pa.Table, dict[str, Any]]:
     from opboost.transport.label.label_server_process import LabelServerProcess
 
@@ -167,6 +184,7 @@ def _with_peers(
             model,
             label_server,
             release=release.value,
+            without=without,
             insecure_plaintext=plaintext,
             again=again,
             watch=board.update,

@@ -19,6 +19,7 @@ from opboost.config.sections import DEFAULT_HELD_OUT
 from opboost.errors import ColumnError, ConfigError, DataError
 from opboost.estimators import OpBoostClassifier, OpBoostRegressor
 from opboost.estimators.boosted import kind_for
+from opboost.files.predict_without import check_left_out, columns_of, predicted_without
 from opboost.files.read_tables import column_names, table_files
 from opboost.files.unknown_categories import unknown_as_missing
 from opboost.files.whole_table import label_of, read_table
@@ -102,14 +103,17 @@ def predict(
     form: CsvFormat = PLAIN_CSV,
     keep: Sequence[str] = (),
     unknown: Callable[[dict[str, int]], None] | None = None,
+    without: Sequence[str] = (),
 ) -> pa.Table:
     """Predictions for the rows of a file, one column, or one more for each class.
 
     Columns of ``keep`` stand before them, as they are in the file.  Undeclared categories of
     private columns are refused; with ``unknown`` they are missing, and it is called with their
-    number per column.
+    number per column.  The columns of parties ``without`` which rows are predicted need not be in
+    the file.
     """
-    wanted = list(estimator.feature_names_in_)
+    check_left_out(estimator, without)
+    wanted = list(columns_of(estimator, without) if without else estimator.feature_names_in_)
     names = column_names(table_files(source)[0], form)
     for name in wanted:
         if name not in names:
@@ -123,19 +127,32 @@ def predict(
             raise ColumnError(
                 name, "is to be kept but is not in the table", hint=f"It has {names}."
             )
-    private = estimator.desensitizer_.columns_
+    private = [c for c in estimator.desensitizer_.columns_ if c.name in wanted]
     whole = read_table(source, private, text=[n for n in keep if n not in wanted], form=form)
     table = whole.select(wanted)
     if unknown is not None:
         table, counts = unknown_as_missing(table, private)
         unknown(counts)
+    kept = whole.select(list(dict.fromkeys(keep)))
+    if without:
+        return _beside(kept, _without(estimator, table, without))
     prediction = estimator.predict(table, desensitize=desensitize)
     if isinstance(estimator, OpBoostClassifier):
         chances = estimator.predict_proba(table, desensitize=desensitize)
         found = prediction_table(prediction, estimator.classes_, chances)
     else:
         found = prediction_table(prediction)
-    return _beside(whole.select(list(dict.fromkeys(keep))), found)
+    return _beside(kept, found)
+
+
+def _without(
+    estimator: OpBoostClassifier | OpBoostRegressor, table: pa.Table, without: Sequence[str]
+) -> pa.Table:
+    found = predicted_without(estimator, table, without)
+    if not isinstance(estimator, OpBoostClassifier):
+        return prediction_table(found)
+    likeliest = np.asarray(estimator.classes_[found.argmax(axis=1)])
+    return prediction_table(likeliest, estimator.classes_, found)
 
 
 def _beside(kept: pa.Table, found: pa.Table) -> pa.Table:

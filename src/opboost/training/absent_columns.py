@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from opboost._typing import BoolArray, IntArray
-from opboost.columns.codebook import Codebook, CodedColumn
-from opboost.columns.private_column import PrivateColumn
+from opboost.columns.codebook import Codebook, CodedColumn, encode
+from opboost.columns.private_column import Prepared, PrivateColumn
 from opboost.mechanisms import Mechanism
 from opboost.training.released_columns import ReleasedColumn
 
@@ -51,6 +51,17 @@ def absent_column(private: PrivateColumn, rows: int, sent: float = 1.0) -> Relea
     gone = np.ones(rows, dtype=np.bool_)
     part = CodedColumn(np.zeros(rows, dtype=np.uint8), Codebook(np.array([value])), gone)
     return ReleasedColumn(private, (part,) * len(private.release_names()), sent, gone)
+
+
+def clear_column(private: PrivateColumn, prepared: Prepared) -> ReleasedColumn:
+    """Return a column as it would be released without noise."""
+    if private.mapping is None:
+        book, count = Codebook(np.array([0, 1])), len(private.release_names())
+        bits = [(prepared.cells == a).astype(np.uint8) for a in range(count)]
+        return ReleasedColumn(private, tuple(CodedColumn(b, book) for b in bits))
+    codes, book = encode(prepared.cells)
+    gaps = prepared.missing if private.flagged() is not None else None
+    return ReleasedColumn(private, (CodedColumn(codes, book, gaps),))
 
 
 def nobody_sent(release: Sequence[ReleasedColumn]) -> BoolArray:

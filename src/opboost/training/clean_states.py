@@ -14,7 +14,13 @@ from opboost.columns.codebook import Codebook, CodedColumn
 from opboost.columns.private_column import PrivateColumn
 from opboost.denoise import BitNoise, Outputs, Space, States, outputs_of
 from opboost.denoise.mixture_kernel import UNSENT
-from opboost.denoise.noise_matrix import MAX_GRID_CELLS, MAX_RUNS, run_length, runs_matrix_of
+from opboost.denoise.noise_matrix import (
+    MAX_GRID_CELLS,
+    MAX_RUNS,
+    NoiseMatrix,
+    run_length,
+    runs_matrix_of,
+)
 from opboost.mechanisms import Mechanism, NominalMechanism
 from opboost.randomness.splitmix64 import splitmix64
 from opboost.training.column_screening import LEFT_OUT
@@ -26,6 +32,9 @@ Cuts = tuple[FloatArray | None, ...]
 
 RUN_ROWS = 2**16
 """Rows whose cells are drawn at a time, where states are runs of cells."""
+
+CLEAR_ODDS = (1e-9, 1.0)
+"""The odds of a category's bit, unset and set, where categories are known without noise."""
 
 OWN_BINS = 16
 OWN_COLUMNS = 64
@@ -44,6 +53,7 @@ class StateCoding:
             trained on without denoising.
         absent: Whether rows may lack a column because its party does not know the person.
         largest: Columns on grids of more cells than this stay noisy.
+        clear: Columns that are known without noise, in predictions.
     """
 
     layout: Layout
@@ -53,6 +63,7 @@ class StateCoding:
     channels: frozenset[int]
     absent: bool = False
     largest: int = MAX_GRID_CELLS
+    clear: frozenset[int] = frozenset()
 
     @classmethod
     def of(
@@ -63,6 +74,7 @@ class StateCoding:
         largest: int = MAX_GRID_CELLS,
         *,
         absent: bool = False,
+        clear: frozenset[int] = frozenset(),
     ) -> StateCoding:
         """The coding of these columns; those on grids of more than ``largest`` cells stay noisy."""
         channels, lines, bits, known = [], [], [], []
@@ -70,12 +82,15 @@ class StateCoding:
             if share == LEFT_OUT:
                 continue
             if isinstance(private.mechanism, NominalMechanism):
-                bits.append(BitNoise.of(private.mechanism))
+                noise = BitNoise.of(private.mechanism)
+                bits.append(replace(noise, odds=CLEAR_ODDS) if place in clear else noise)
                 continue
             if not isinstance(private.mechanism, Mechanism):
                 continue
             channel = runs_matrix_of(private.flagged() or private.mechanism, share, largest=largest)
             if channel is not None:
+                if place in clear:
+                    channel = NoiseMatrix(np.eye(channel.states))
                 if absent and channel.unsent < 0:  # any share: it is as likely from every state
                     channel = channel.sent_by(0.5)
                 known.append(place)
@@ -86,11 +101,16 @@ class StateCoding:
             for column, edges in zip(layout.own, cuts, strict=False)
         ]
         space = Space(tuple(channels), tuple(lines), tuple(bits), tuple(sizes))
-        return cls(layout, tuple(sent), cuts, space, frozenset(known), absent, largest)
+        return cls(layout, tuple(sent), cuts, space, frozenset(known), absent, largest, clear)
 
-    def with_absent(self) -> StateCoding:
-        """The same columns, any of which a row may lack because nobody knows the person."""
-        return StateCoding.of(self.layout, self.sent, self.cuts, self.largest, absent=True)
+    def with_absent(self, clear: frozenset[int] = frozenset()) -> StateCoding:
+        """The same columns, any of which a row may lack, and some of which are known in the clear.
+
+        A row lacks the columns of a party that does not know the person.
+        """
+        return StateCoding.of(
+            self.layout, self.sent, self.cuts, self.largest, absent=True, clear=clear
+        )
 
     @property
     def denoises(self) -> bool:
@@ -114,6 +134,8 @@ class StateCoding:
                 bits.append(_sent_bits(column))
             elif place in self.channels:
                 sent = _outputs(column.private.mechanism, column.parts[0])
+                if place in self.clear:
+                    sent = _clear_states(column.private, column.parts[0])
                 if column.absent is not None:
                     unsent = self.space.channels[len(codes)].unsent
                     sent = np.where(column.absent, unsent, sent)
@@ -144,7 +166,11 @@ class StateCoding:
         cell = category = 0
         for place, column in enumerate(release):
             nominal = isinstance(column.private.mechanism, NominalMechanism)
-            if nominal and self.sent[place] != LEFT_OUT:
+            if place in self.clear:
+                category, cell = category + nominal, cell + (place in self.channels)
+                once = np.repeat(np.arange(len(column)), each)
+                found.append(column.where(np.tile(once, len(draws))))
+            elif nominal and self.sent[place] != LEFT_OUT:
                 drawn = np.concatenate([d.categories[:, category] for d in draws])
                 bits = _as_bits(drawn, len(column.parts))
                 found.append(replace(column, parts=bits, absent=None))
@@ -190,6 +216,13 @@ def _outputs(mechanism: Mechanism, part: CodedColumn) -> IntArray:
     if part.missing is not None:
         found[part.missing] = -(-mechanism.outputs.size // length)
     return np.asarray(found)
+
+
+def _clear_states(private: PrivateColumn, part: CodedColumn) -> IntArray:
+    """The states of cells that are known; a gap that is reported is the last state."""
+    mechanism = _mechanism(private)
+    found = (part.values.astype(np.int64) - mechanism.domain.L) // run_length(mechanism)
+    return found if part.missing is None else np.where(part.missing, _states(mechanism), found)
 
 
 def _sent_bits(column: ReleasedColumn) -> IntArray:

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from opboost._typing import IntArray
 from opboost.boosting import Problem, Trained
 from opboost.boosting.booster import Booster, Matrix, fit_booster
 from opboost.boosting.training_curve import Staged
@@ -19,6 +20,7 @@ from opboost.columns.dataframes import rows_of as table_rows
 from opboost.errors import ParameterError
 from opboost.training.absent_columns import nobody_sent
 from opboost.training.feature_matrix import OwnTable
+from opboost.training.partner_rounds import KnownPart, SomeRounds, partner_rounds
 from opboost.training.released_columns import ReleasedColumn, rows_of
 from opboost.training.targets import Target
 from opboost.training.train_model import HeldOut, PreparedRows, prepare_rows
@@ -54,27 +56,48 @@ def prepare_partly_known_rows(
     ``watched`` are rows that end both trainings early.
     """
     known = ~nobody_sent(release)
-    table = None if own.table is None else table_rows(own.table, np.flatnonzero(known))
+    places = np.flatnonzero(known)
+    table = None if own.table is None else table_rows(own.table, places)
     some = [column.where(known) for column in release]
-    prepared = prepare_rows(
-        some, OwnTable(table, own.columns), target.where(known), settings, parties
+    part = target.where(known)
+    prepared = prepare_rows(list(some), OwnTable(table, own.columns), part, settings, parties)
+    rows = prepared.rows
+    if rows.denoised is not None:  # predictions of released rows go through the trees
+        rows = replace(rows, posterior=rows.denoised.posterior(part, "draws"))
+    features = prepared.layout.own_values(table, len(places))
+    shown = KnownPart(
+        prepared.layout, some, features, part, rows.denoised, rows.draws, settings.seed or 0
     )
-    first = _own_trees(prepared, own, target, settings, watched)
-    problem = replace(prepared.problem, continue_from=first)
-    prepared = replace(prepared, problem=problem, own_rounds=_rounds(first))
-    if watched is None:
-        return prepared
-    return prepared.with_held_out(_known_part(watched))
+
+    def trial(held: IntArray) -> Trained:
+        others = np.delete(np.arange(len(known)), places[held])
+        return _own_trees(prepared, own, target, others, settings)
+
+    first = _own_trees(prepared, own, target, np.arange(len(known)), settings, watched)
+    rounds = partner_rounds(shown, trial, settings.booster, _rounds(first))
+    settings.say(f"{rounds} rounds with the columns of feature parties are added")
+    prepared = replace(
+        prepared,
+        rows=rows,
+        problem=replace(prepared.problem, continue_from=first),
+        own_rounds=_rounds(first),
+        booster=SomeRounds(settings.booster, rounds),
+    )
+    return prepared if watched is None else prepared.with_held_out(_known_part(watched))
 
 
 def _own_trees(
     prepared: PreparedRows,
     own: OwnTable,
     target: Target,
+    rows: IntArray,
     settings: TrainingSettings,
-    watched: HeldOut | None,
+    watched: HeldOut | None = None,
 ) -> Trained:
-    """Trees of own columns, in the features of the model: private ones have no value."""
+    """Trees of own columns of some rows, in the features of the model.
+
+    Private features have no value.
+    """
     layout = prepared.layout
 
     def matrix(table: object, rows: int) -> Matrix:
@@ -86,19 +109,19 @@ def _own_trees(
     held = None
     if watched is not None:
         held = (matrix(watched.table, len(watched.y)), watched.y)
+    seen = target.where(rows)
     problem = Problem(
-        matrix(own.table, len(target.y)),
-        target.y,
-        target.task,
-        target.classes,
-        target.weight,
+        matrix(own.table, len(target.y))[rows],
+        seen.y,
+        seen.task,
+        seen.classes,
+        seen.weight,
         eval_set=held,
-        early_stopping=settings.early_stopping,
+        early_stopping=None if held is None else settings.early_stopping,
         feature_names=layout.names(),
         seed=settings.seed,
         groups=prepared.problem.groups,
     )
-    settings.say(f"{len(target.y):,} rows; training trees of own columns")
     return fit_booster(settings.booster, problem)
 
 

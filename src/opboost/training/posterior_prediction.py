@@ -58,11 +58,14 @@ class Posterior:
             ]
         )
 
-    def with_absent(self) -> Posterior:
-        """The same for rows that lack columns because a party does not know the person."""
-        if self.coding.absent:
+    def with_absent(self, clear: frozenset[int] = frozenset()) -> Posterior:
+        """The same for rows that lack columns because a party does not know the person.
+
+        ``clear`` are the places of columns that are known without noise.
+        """
+        if self.coding.absent and not clear:
             return self
-        coding = self.coding.with_absent()
+        coding = self.coding.with_absent(clear)
         old = self.distribution
         pairing = Pairing(coding.space, old.pairing.pairs, old.pairing.alone)
         index = pairing.paired_space().index()

@@ -234,7 +234,7 @@ class HeldOutTrial:
             prepared = prepare_partly_known_rows(
                 release, own, seen, settings, parties, self.watched
             )
-            return prepared, fit_booster(settings.booster, prepared.problem)
+            return prepared, fit_booster(prepared.booster or settings.booster, prepared.problem)
         prepared = prepare_rows(release, own, seen, settings, parties)
         if self.watched is not None:
             prepared = prepared.with_held_out(self.watched)

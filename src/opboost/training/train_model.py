@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from opboost.boosting import Problem, Trained
-from opboost.boosting.booster import Matrix, Replace, fit_booster
+from opboost.boosting.booster import Booster, Matrix, Replace, fit_booster
 from opboost.columns.private_column import PrivateColumn
 from opboost.runtime.threads import threads_limited
 from opboost.training.column_screening import screened
@@ -51,6 +51,8 @@ class PreparedRows:
     labels: np.ndarray[Any, Any] | None
     own_rounds: int = 0
     """Rounds of the model that is continued, whose trees read own columns alone."""
+    booster: Booster | None = None
+    """What trains instead of the booster of the settings; None for that one."""
 
     def with_held_out(self, held: HeldOut) -> PreparedRows:
         """The same problem, watched on held-out rows in the codes of its own codebooks."""
@@ -159,7 +161,7 @@ def prepare_rows(
         feature_names=layout.names(),
         seed=settings.seed,
         continue_from=None if earlier is None else earlier.trained,
-        groups=_groups(layout),
+        groups=groups_of(layout),
     )
     told = f"{rows.draws} draws of each row" if rows.denoised else "noisy rows"
     settings.say(f"{len(target.y):,} rows, {codes.shape[1]} features; training on {told}")
@@ -218,7 +220,7 @@ def prepare_stored_rows(
         early_stopping=settings.early_stopping,
         feature_names=rows.layout.names(),
         seed=settings.seed,
-        groups=_groups(rows.layout),
+        groups=groups_of(rows.layout),
     )
     told = f"{made.draws} draws of each row" if made.denoised else "noisy rows"
     settings.say(f"{rows.count:,} rows, {blocks.shape[1]} features; training on {told}, from disk")
@@ -242,7 +244,7 @@ def _layout(
     return Layout(tuple(private), own.columns, kept)
 
 
-def _groups(layout: Layout) -> tuple[tuple[int, ...], ...] | None:
+def groups_of(layout: Layout) -> tuple[tuple[int, ...], ...] | None:
     """The features that may stand in one tree; None where all may."""
     if not layout.parties:
         return None

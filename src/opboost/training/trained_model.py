@@ -51,24 +51,29 @@ class TrainedModel:
     scores: ScoreParts | None = None
     own_rounds: int = 0
 
-    def of_released(self, table: Any, release: Sequence[ReleasedColumn]) -> FloatArray:
+    def of_released(
+        self, table: Any, release: Sequence[ReleasedColumn], clear: frozenset[int] = frozenset()
+    ) -> FloatArray:
         """Predictions for rows whose private columns were released, beside own columns.
 
-        The release holds the columns of the layout, in its order.
+        The release holds the columns of the layout, in its order.  Those at the places ``clear``
+        hold no noise.
         """
         own = self.layout.own_values(table, len(release[0]))
         nobody = nobody_sent(release)
         if not self.own_rounds or not nobody.any():
-            return self._of_release(release, own)
+            return self._of_release(release, own, clear)
         alone = self._by_own_trees(release, own, nobody)
         if nobody.all():
             return alone
         whole = np.empty((len(own), *alone.shape[1:]))
         whole[nobody] = alone
-        whole[~nobody] = self._of_release(rows_of(release, ~nobody), own[~nobody])
+        whole[~nobody] = self._of_release(rows_of(release, ~nobody), own[~nobody], clear)
         return whole
 
-    def _of_release(self, release: Sequence[ReleasedColumn], own: Matrix) -> FloatArray:
+    def _of_release(
+        self, release: Sequence[ReleasedColumn], own: Matrix, clear: frozenset[int]
+    ) -> FloatArray:
         lacking = any(c.absent is not None and c.absent.any() for c in release)
         if self.posterior is None:
             if lacking and not self.own_rounds:
@@ -78,7 +83,7 @@ class TrainedModel:
                     hint='Train it with denoising, or with rows = "mine".',
                 )
             return self.of_matrix(self.layout.values(release, own))
-        posterior = self.posterior.with_absent() if lacking else self.posterior
+        posterior = self.posterior.with_absent(clear) if lacking else self.posterior
         with threads_limited(len(own) * len(self.layout.names())):
             return posterior.predict(self.trained, release, own)
 

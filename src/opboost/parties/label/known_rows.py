@@ -19,6 +19,7 @@ from opboost.columns.codebook import distinct
 from opboost.columns.dataframes import column_names, is_frame, with_column
 from opboost.errors import ColumnError, DataError, ParameterError
 from opboost.estimators import OpBoostClassifier, OpBoostRegressor
+from opboost.files.predict_without import presence_columns, presence_name
 from opboost.psi.align_rules import RowChoice
 from opboost.psi.common_rows import Common
 from opboost.psi.row_keys import Digests
@@ -75,15 +76,6 @@ def load_known(folder: Path, digests: Digests, parties: Sequence[str]) -> dict[s
     return found
 
 
-def presence_name(party: str) -> str:
-    """The column that says whether a feature party knows the person.
-
-    >>> presence_name("shop")
-    'known to shop'
-    """
-    return f"known to {party}"
-
-
 def check_presence(own: Any, parties: Sequence[str]) -> None:
     """Refuse a table to which the columns of presence cannot be added."""
     if own is None:
@@ -128,9 +120,10 @@ def with_model_presence(
     model: OpBoostClassifier | OpBoostRegressor, own: Any, release: Sequence[ReleasedColumn]
 ) -> Any:
     """The own columns, with those columns of presence that the model has."""
-    names = {c.name for c in model.own_columns_} - set([] if own is None else column_names(own))
+    there = [] if own is None else column_names(own)
+    lacking = [party for name, party in presence_columns(model).items() if name not in there]
     found = present(release, model.origins_.parties)
-    return with_presence(own, {n: k for n, k in found.items() if presence_name(n) in names})
+    return with_presence(own, {party: found[party] for party in lacking})
 
 
 def check_row_choice(rows: RowChoice, presence: bool, memory: str, continued: Any) -> None:

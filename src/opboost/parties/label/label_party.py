@@ -31,6 +31,7 @@ from opboost.errors import ColumnError, DataError, ParameterError, PeerError, Pr
 from opboost.estimators import OpBoostClassifier, OpBoostRegressor
 from opboost.estimators.boosted import kind_for
 from opboost.estimators.boosted_base import fitted_to_parties
+from opboost.files.predict_without import check_left_out
 from opboost.parties.alignment import PsiPeer, common_to_all, kept_secret
 from opboost.parties.channel import Channel, Weigh, check_channels
 from opboost.parties.label.known_rows import (
@@ -51,7 +52,6 @@ from opboost.parties.label.predictions import (
     check_no_absence,
     check_offers,
     check_own,
-    check_without,
     names_of_party,
     of_model,
 )
@@ -347,7 +347,7 @@ class LabelParty:
             received = ReceivedOnDisk(private, stored, sent, owners)
             prepared = received.prepared(OwnTable.of(own), target, settings)
         folder = self._folder(state)
-        trained = trained_once(settings.booster, prepared.problem, folder)
+        trained = trained_once(prepared.booster or settings.booster, prepared.problem, folder)
         books = first_books(prepared.books, folder)
         if earlier is None:
             values = split_values(offers, trained, books, self._ask)
@@ -459,7 +459,7 @@ class LabelParty:
         >>> bool(np.mean(found.prediction == (table["basket"] > 250)[450:600]) > 0.75)
         True
         """
-        check_without(model, without, [channel.party for channel in channels])
+        check_left_out(model, without, [channel.party for channel in channels])
         if channels or not without:
             check_channels(channels)
         welcome = self._welcome(welcome)

@@ -20,8 +20,8 @@ from opboost.columns.dataframes import column_names
 from opboost.columns.private_column import PrivateColumn
 from opboost.errors import ColumnError, ParameterError, PeerError
 from opboost.estimators import OpBoostClassifier, OpBoostRegressor
+from opboost.files.predict_without import presence_columns
 from opboost.files.train_and_predict import prediction_table
-from opboost.parties.label.known_rows import presence_name
 from opboost.parties.label.received_release import ReceivedRelease
 from opboost.parties.message_checks import check_values_shown, ends
 from opboost.promises import Joint
@@ -97,7 +97,7 @@ class Predicted:
 def check_own(model: OpBoostClassifier | OpBoostRegressor, own: Any) -> None:
     """Refuse a table of the label party that lacks columns which the model takes from it."""
     names = [] if own is None else column_names(own)
-    added = {presence_name(party) for party in model.origins_.parties.values()}
+    added = presence_columns(model)
     for column in model.own_columns_:
         if column.name not in names and column.name not in added:
             raise ColumnError(
@@ -111,23 +111,6 @@ def names_of_party(model: OpBoostClassifier | OpBoostRegressor, party: str) -> l
     """The names that a party's columns of the model had at the party itself."""
     parties = model.origins_.parties
     return [str(n).removeprefix(f"{party}.") for n, owner in parties.items() if owner == party]
-
-
-def check_without(
-    model: OpBoostClassifier | OpBoostRegressor, without: Sequence[str], here: Sequence[str]
-) -> None:
-    """Refuse to leave out a party that the model does not have, or that takes part."""
-    known = sorted(set(model.origins_.parties.values()))
-    for party in without:
-        if party not in known:
-            listed = ", ".join(map(repr, known)) or "none"
-            raise ParameterError(
-                f"The model has no columns of a party {party!r}; its parties: {listed}."
-            )
-        if party in here:
-            raise ParameterError(
-                f"Party {party!r} takes part, and is left out too. Leave out one of the two."
-            )
 
 
 def check_no_absence(rows: str, without: Sequence[str]) -> None:

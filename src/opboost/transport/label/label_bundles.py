@@ -25,7 +25,7 @@ from opboost.transport.label.job_folder import JobRecord, PartyFolder, is_done
 from opboost.transport.label.label_goals import Goal, PredictionGoal, Reached, TrainingGoal
 from opboost.transport.label.label_job import (
     check_booster,
-    check_shared,
+    check_predicted,
     current,
     known_job,
     new_job,
@@ -95,15 +95,24 @@ def go_on(config: LabelConfig, verb: str, inputs: Sequence[Path], to: Path) -> B
 
 
 def predict(
-    config: LabelConfig, inputs: Sequence[Path], model: Path, write: Callable[[pa.Table], None]
+    config: LabelConfig,
+    inputs: Sequence[Path],
+    model: Path,
+    write: Callable[[pa.Table], None],
+    without: Sequence[str] = (),
 ) -> BundleOutcome:
-    """Take the last bundles of a prediction in; ``write`` is given IDs and predictions."""
+    """Take the last bundles of a prediction in; ``write`` is given IDs and predictions.
+
+    ``without`` are parties of the model that do not take part.
+    """
     from opboost.estimators import load
 
     estimator = load(model)
+    check_predicted(config, estimator, "columns", without)
     now = turn(steps_of(config.job), "finish", by_label_party=True)
     with _taken(config, "finish", now.takes, inputs) as job:
-        goal = PredictionGoal(estimator, model, "score" if job.wants_scores else "columns")
+        release = "score" if job.wants_scores else "columns"
+        goal = PredictionGoal(estimator, model, release, tuple(without))
         reached = job.run(goal)
         if reached is not None:
             write(reached.predictions)
@@ -120,7 +129,7 @@ def _scored_by(config: LabelConfig, model: Path) -> Estimator:
             'the parties agree on a job file with purpose = "predict".'
         )
     estimator = load(model)
-    check_shared(config, estimator)
+    check_predicted(config, estimator, "score", ())
     return estimator
 
 

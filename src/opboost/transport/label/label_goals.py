@@ -90,6 +90,8 @@ class PredictionGoal:
     estimator: Estimator
     model: Path
     release: Literal["columns", "score"] = "columns"
+    without: tuple[str, ...] = ()
+    """Parties of the model that do not take part."""
 
     def known(self, folder: Path) -> Reached | None:
         """None: predictions are not kept, and made again from the columns that came in."""
@@ -115,6 +117,7 @@ class PredictionGoal:
             welcome=run.welcome,
             state=run.folder,
             release=self.release,
+            without=self.without,
         )
         rows = run.data.features
         here = None if rows is None else rows.take(pa.array(found.rows))

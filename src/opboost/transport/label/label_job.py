@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -191,6 +192,19 @@ def check_shared(config: LabelConfig, estimator: Estimator) -> None:
         if name not in config.peers or not config.peers[name].revoked
     ]
     check_scores(estimator, active, config.label.share_trees)
+
+
+def check_predicted(
+    config: LabelConfig, estimator: Estimator, release: str, without: Sequence[str]
+) -> None:
+    """Refuse a prediction that the job's parties or the model do not allow, before it begins."""
+    from opboost.files.predict_without import check_left_out
+    from opboost.parties.label.predictions import check_no_absence
+
+    check_left_out(estimator, without, config.job.feature_parties)
+    if release == "score":
+        check_no_absence(config.job.rows, without)
+        check_shared(config, estimator)
 
 
 def alignment_figures(folder: Path, record: JobRecord) -> dict[str, Any]:

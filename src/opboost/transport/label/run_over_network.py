@@ -6,6 +6,7 @@ What came stays on disk: a prediction that is done is made again without anybody
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -20,7 +21,7 @@ from opboost.transport.label.job_folder import status
 from opboost.transport.label.label_goals import Goal, PredictionGoal, Reached, TrainingGoal
 from opboost.transport.label.label_job import (
     check_booster,
-    check_shared,
+    check_predicted,
     known_job,
     new_job,
     read_data,
@@ -68,6 +69,7 @@ def predict_with_peers(
     label_server: LabelServerProcess,
     *,
     release: Literal["columns", "score"] = "columns",
+    without: Sequence[str] = (),
     insecure_plaintext: bool = False,
     again: bool = False,
     watch: Watch = lambda where: None,
@@ -88,9 +90,11 @@ def predict_with_peers(
     from opboost.estimators import load
 
     estimator = load(model)
-    if release == "score":
-        check_shared(config, estimator)
-    goal, told = PredictionGoal(estimator, model, release), Listeners(watch, opened, say)
+    check_predicted(config, estimator, release, without)
+    goal, told = (
+        PredictionGoal(estimator, model, release, tuple(without)),
+        Listeners(watch, opened, say),
+    )
     reached = _run(config, goal, label_server, identity, told, again=again)
     return reached.predictions, reached.manifest
 

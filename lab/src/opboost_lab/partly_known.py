@@ -1,0 +1,141 @@
+"""Rows that a feature party does not have: all of the label party's rows, or the common ones.
+
+The columns are dealt in turn: the label party holds the first, third, ... one, a feature party the
+others.  The feature party knows a random share of the people.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from opboost.boosting import Problem, make_booster
+from opboost.budgets.budget import Budget
+from opboost.budgets.record_plan import RecordPlan
+from opboost.config import Plan
+from opboost.config.sections import BoosterSection
+from opboost.grid import Integers
+from opboost.parties.channel import MemoryChannel
+from opboost.parties.feature.feature_party import FeatureParty
+from opboost.parties.label.label_party import LabelParty
+from opboost.psi.align_rules import RowChoice
+from opboost.training.feature_matrix import OwnTable
+from opboost_lab.accuracy import MEASURES, PARAMS, measured, parted
+from opboost_lab.data.datasets import DataSet
+from opboost_lab.record_totals import WHOLE_NUMBERS, all_private
+
+MAX_TRAINED_ROWS = 12_000
+"""The label party has this many rows at the most, so that five seeds take minutes."""
+
+MAX_TEST_ROWS = 8_000
+
+
+@dataclass(frozen=True, slots=True)
+class PartlyKnown:
+    """The task's measure on test rows, of three models and of one without the feature party.
+
+    Attributes:
+        common: A model of the common rows, on clean test rows.
+        own: A model of the label party's own columns and all its rows.
+        mine: A model of all its rows and all columns, on clean test rows.
+        without: The same model for people whom the feature party does not know.
+    """
+
+    common: float
+    own: float
+    mine: float
+    without: float
+
+
+@cache
+def partly_known(name: str, total: float, seed: int, overlap: float = 0.3) -> PartlyKnown:
+    """Train in all ways; the seed picks the rows, those in common, and seeds the booster."""
+    data = all_private(parted(name, seed))
+    X, y, X_test, y_test = data.split()
+    rng = np.random.default_rng(seed)
+    X, y = _some(X, y, rng, MAX_TRAINED_ROWS)
+    X_test, y_test = _some(X_test, y_test, rng, MAX_TEST_ROWS)
+    own, theirs = X.column_names[::2], X.column_names[1::2]
+    known = rng.permutation(len(y)) < overlap * len(y)
+    plan = _plan(data, theirs, total)
+    task: Any = "regress" if data.task == "regression" else "classify"
+
+    def trained(rows: RowChoice) -> Any:
+        here = np.ones(len(y), dtype=np.bool_) if rows == "mine" else known
+        table, some = X.filter(pa.array(here)), known[here]
+        columns = {n: _emptied(table.column(n), ~some) for n in theirs}
+        shop = FeatureParty(pa.table(columns), plan, name="shop", rows=rows)
+        bank = LabelParty(
+            table.select(own),
+            y[here],
+            booster_params=PARAMS["xgboost"],
+            random_state=seed,
+            task=task,
+            held_out=0,
+            rows=rows,
+        )
+        return bank.train([MemoryChannel(shop)])
+
+    def judged(predicted: Any, classes: Any) -> float:
+        return measured(data, predicted, y_test, classes)[MEASURES[data.task]]
+
+    def clean(model: Any) -> float:
+        rows = X_test.select([*theirs, *own]).select(list(model.feature_names_in_))
+        if data.task == "regression":
+            return judged(model.predict(rows), None)
+        return judged(model.predict_proba(rows), model.classes_)
+
+    common, mine = trained("common"), trained("mine")
+    found = LabelParty(X_test.select(own), None, rows="mine").predict(mine, [], without=["shop"])
+    without = found.prediction if found.probabilities is None else found.probabilities
+    return PartlyKnown(
+        clean(common),
+        judged(*_own_alone(data, X.select(own), y, X_test.select(own), seed)),
+        clean(mine),
+        judged(without, found.classes),
+    )
+
+
+def _own_alone(data: DataSet, X: pa.Table, y: Any, X_test: pa.Table, seed: int) -> tuple[Any, Any]:
+    """Predictions of a model of own columns, and the classes."""
+    columns = OwnTable.of(X).columns
+
+    def matrix(table: pa.Table) -> Any:
+        return np.hstack([c.block(table).astype(np.float32) for c in columns])
+
+    task: Any = data.task
+    classes, coded = np.unique(y, return_inverse=True)
+    regress = task == "regression"
+    target, count = (y.astype(float), 0) if regress else (coded, len(classes))
+    problem = Problem(matrix(X), target, task, count, seed=seed)
+    model = make_booster("xgboost", PARAMS["xgboost"]).train(problem)
+    return model.predict(matrix(X_test)), None if regress else classes
+
+
+def _plan(data: DataSet, names: list[str], total: float) -> Plan:
+    """A record budget for the feature party's columns."""
+    bounds: dict[str, Any] = {n: b for n, b in data.bounds.items() if n in names}
+    for name in set(WHOLE_NUMBERS.get(data.name, ())) & set(bounds):
+        bounds[name] = Integers(*(int(b) for b in bounds[name]))
+    categories = {n: c for n, c in (data.categories or {}).items() if n in names}
+    task: Any = "regress" if data.task == "regression" else "classify"
+    plan = RecordPlan.of(Budget.record(total, task=task), bounds=bounds, categories=categories)
+    return Plan(
+        "shop", plan.columns, (), (), plan.budget, BoosterSection(),
+        tuple(str(c.name) for c in plan.columns), plan,
+    )  # fmt: skip
+
+
+def _some(X: pa.Table, y: Any, rng: np.random.Generator, most: int) -> tuple[pa.Table, Any]:
+    chosen = np.sort(rng.permutation(len(y))[:most])
+    return X.take(pa.array(chosen)), y[chosen]
+
+
+def _emptied(column: Any, rows: Any) -> pa.Array:
+    """The column without values in some rows."""
+    values = column.combine_chunks()
+    return pa.compute.if_else(pa.array(rows), pa.scalar(None, values.type), values)

@@ -22,6 +22,7 @@ FILES = (
     "record_rule",
     "record_rows",
     "record_speed",
+    "partly_known",
     "denoising",
     "denoising_aside",
     "denoising_auto",

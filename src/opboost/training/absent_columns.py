@@ -67,7 +67,9 @@ def clear_column(private: PrivateColumn, prepared: Prepared) -> ReleasedColumn:
 def nobody_sent(release: Sequence[ReleasedColumn]) -> BoolArray:
     """Return the rows in which every column is absent."""
     none = np.zeros(len(release[0]), dtype=np.bool_)
-    return np.logical_and.reduce([none if c.absent is None else c.absent for c in release])
+    return np.asarray(
+        np.logical_and.reduce([none if c.absent is None else c.absent for c in release])
+    )
 
 
 def _gaps(part: CodedColumn) -> BoolArray:

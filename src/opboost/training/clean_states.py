@@ -126,7 +126,8 @@ class StateCoding:
 
     def outputs(self, release: Sequence[ReleasedColumn], own: Matrix) -> Outputs:
         """What the rows sent, as the models read it: one lookup from each column's codes."""
-        codes, bits = [], []
+        codes: list[IntArray] = []
+        bits: list[IntArray] = []
         for place, column in enumerate(release):
             if self.sent[place] == LEFT_OUT:
                 continue

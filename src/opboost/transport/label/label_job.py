@@ -208,9 +208,16 @@ def check_predicted(
 
 
 def alignment_figures(folder: Path, record: JobRecord) -> dict[str, Any]:
-    """The alignment in a few figures: how many rows each party brought, and how many are common."""
-    theirs = {name: PartyFolder(folder, name).points()["total"] for name in record.active}
-    return {"own": record.rows, "theirs": theirs, "common": status(folder)["rows"]}
+    """The alignment in a few figures: how many rows each party brought, and how many are common.
+
+    With ``rows = "mine"`` it is told for each party how many of the label party's rows it knows.
+    """
+    boxes = {name: PartyFolder(folder, name) for name in record.active}
+    theirs = {name: box.points()["total"] for name, box in boxes.items()}
+    found = {"own": record.rows, "theirs": theirs}
+    if record.kept == "mine":
+        return {**found, "known": {name: box.row_proof()[0] for name, box in boxes.items()}}
+    return {**found, "common": status(folder)["rows"]}
 
 
 def write_model(

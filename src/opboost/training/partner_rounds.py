@@ -33,7 +33,7 @@ GUESSES = 8
 """Clean rows that stand for each held-out row."""
 
 POINTS = 10
-"""Numbers of rounds that are compared, none included."""
+"""Numbers of rounds that are compared beside none; they grow geometrically."""
 
 MIN_HELD = 30
 """With fewer held-out rows nothing is decided, and all rounds are added."""
@@ -116,7 +116,7 @@ def partner_rounds(part: KnownPart, own_trees: Any, booster: Booster, rounds: in
     if not isinstance(trained, Staged) or not isinstance(first, Staged):
         return rounds
     added = trained.rounds - first.rounds
-    stages = sorted({round(r) for r in np.linspace(0, added, POINTS)})
+    stages = sorted({0, *(round(r) for r in np.geomspace(1, max(1, added), POINTS))})
     losses = _losses(part, trained, held, [first.rounds + r for r in stages])
     gain = losses[0] - losses
     best = int(gain.mean(axis=1).argmax())

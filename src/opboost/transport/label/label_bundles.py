@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
@@ -111,7 +111,7 @@ def predict(
     check_predicted(config, estimator, "columns", without)
     now = turn(steps_of(config.job), "finish", by_label_party=True)
     with _taken(config, "finish", now.takes, inputs) as job:
-        release = "score" if job.wants_scores else "columns"
+        release: Literal["columns", "score"] = "score" if job.wants_scores else "columns"
         goal = PredictionGoal(estimator, model, release, tuple(without))
         reached = job.run(goal)
         if reached is not None:

@@ -22,9 +22,10 @@ from opboost.denoise import (
 )
 from opboost.denoise.category_shares import BitTally
 from opboost.denoise.column_pairs import pairing
+from opboost.denoise.column_pmfs import blank
 from opboost.denoise.encoded_rows import EncodedRows
 from opboost.denoise.mixture_kernel import UNSENT
-from opboost.denoise.model_selection import Base, best_base, blank, one_class, seeded, tally
+from opboost.denoise.model_selection import Base, best_base, one_class, seeded, tally
 from opboost.denoise.reconstruct import deconvolve
 from opboost.denoise.whether_to_denoise import losses
 from opboost.training.denoised_rows import LARGE_TABLE_ROWS, judges

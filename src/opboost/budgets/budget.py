@@ -18,6 +18,9 @@ Task = Literal["classify", "regress"]
 MIN_PILOT_ROWS = 1_000
 """A pilot of fewer people tells next to nothing about columns."""
 
+CHOSEN_ROWS = 2**14
+"""Rows whose columns are chosen at a time, so that their order takes little memory."""
+
 
 @dataclass(frozen=True, slots=True)
 class Budget:
@@ -295,23 +298,28 @@ def columns_sent(
     """
     if budget is None or budget.columns_per_row is None:
         return None
-    drawn = words()
-    found: Words | FloatArray = drawn
+    drawn, count = words(), budget.columns_per_row
+    weights = None
     if budget.weights is not None:
-        found = _keys(drawn, np.array([budget.weights[name] for name in columns]), pilot)
-    sent = np.zeros(found.shape, dtype=np.bool_)
-    nearest = np.argpartition(found, budget.columns_per_row - 1, axis=1)
-    np.put_along_axis(sent, nearest[:, : budget.columns_per_row], True, axis=1)
+        weights = np.array([budget.weights[name] for name in columns])
+    first = None if pilot is None or weights is None else pilot()
+    sent = np.zeros(drawn.shape, dtype=np.bool_)
+    for begin in range(0, len(drawn), CHOSEN_ROWS):
+        rows = slice(begin, begin + CHOSEN_ROWS)
+        found: Words | FloatArray = drawn[rows]
+        if weights is not None:
+            found = _keys(drawn[rows], weights, None if first is None else first[rows])
+        nearest = np.argpartition(found, count - 1, axis=1)
+        np.put_along_axis(sent[rows], nearest[:, :count], True, axis=1)
     return sent
 
 
-def _keys(words: Words, weights: FloatArray, pilot: Callable[[], BoolArray] | None) -> FloatArray:
+def _keys(words: Words, weights: FloatArray, pilot: BoolArray | None) -> FloatArray:
     """Exponential variates with these rates; with rate one in the pilot's rows."""
     exponential: FloatArray = -np.log1p(-np.minimum((words + 0.5) / 2.0**64, 1 - 2.0**-53))
     keys = exponential / weights
     if pilot is not None:
-        first = pilot()
-        keys[first] = exponential[first]
+        keys[pilot] = exponential[pilot]
     return keys
 
 

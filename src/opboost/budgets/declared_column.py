@@ -14,6 +14,9 @@ from opboost.grid import Dates, Domain, Integers, NumericMapping, Ordered, Ordin
 from opboost.grid.dates import Unit, dates_of
 from opboost.grid.numeric_mapping import Scale, checked_bounds
 from opboost.mechanisms import WindowMap
+from opboost.mechanisms.window_width import smooth_width
+
+MODE = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +165,13 @@ class DeclaredColumn:
     def window(self, grid: Domain, level: float) -> WindowMap:
         """The mechanism on a grid: plain LDP, or less for values within the radius."""
         steps = self.radius_in_cells(grid)
-        # A column of few values wants each told apart; a wide window would blur neighbours.
-        width = 0 if grid.size == self.values and steps == 1 else None
         near = None if steps == 1 else level / steps
+        if MODE == 0:
+            width = 0 if grid.size == self.values and steps == 1 else None
+        elif MODE == 1:
+            width = 0 if grid.size == self.values and steps == 1 else smooth_width(grid.size, level, near or level)
+        else:
+            width = smooth_width(grid.size, level, near or level)
         return WindowMap(grid, total=level, near=near, width=width, clipped=False)
 
     def radius_in_cells(self, grid: Domain) -> int:

@@ -10,14 +10,12 @@ import numpy as np
 
 from opboost._typing import FloatArray, IntArray
 from opboost.denoise.category_shares import BitTally
+from opboost.denoise.column_pmfs import SLACK_ERRORS, blank, column_smoothings
 from opboost.denoise.encoded_rows import EncodedRows, Index, Space, Table
 from opboost.denoise.factor_start import Factors
 from opboost.denoise.label_groups import Groups
-from opboost.denoise.latent_classes import FLOOR, Mixture
+from opboost.denoise.latent_classes import Mixture
 from opboost.denoise.mixture_kernel import UNSENT
-
-KAPPA = 0.1
-"""Rows of the parent's law that are added to every pmf."""
 
 WIDTHS = (0.0, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0)
 """Widths of the kernel over ordered groups, in thirty-seconds of the rows."""
@@ -27,10 +25,6 @@ SHARES = (0.0, 0.003, 0.01, 0.03, 0.1, 0.3)
 
 SMOOTHINGS = (0.0, 0.01, 0.03, 0.06, 0.12, 0.3)
 """How far a step draws a cell's ratio to its column's law towards those of its neighbours."""
-
-SLACK_ERRORS = 1.5
-"""A smoother law, and more steps, stand while held-out outputs are less likely by at most so many
-errors."""
 
 PATH = (1, 1, 2, 4, 8, 16, 32, 64, 128)
 """Steps between two looks at the held-out rows, for one class a group."""
@@ -63,12 +57,13 @@ class Base:
     """One class a group: cheap, because sums of outputs are all that it needs.
 
     ``steps`` and ``smooth`` are of each column: a column of two values has settled long before one
-    of many has.
+    of many has.  ``whole`` is the smoothing of each whole column, over all groups.
     """
 
     near: int
     steps: tuple[int, ...]
     smooth: tuple[float, ...]
+    whole: tuple[float, ...] = ()
 
     @classmethod
     def alike(cls, columns: int, near: int, steps: int, smooth: float = 0.0) -> Base:
@@ -128,45 +123,6 @@ def tally(rows: EncodedRows, index: Index) -> Table:
     return counts
 
 
-def blank(space: Space, counts: Table, near: Table, lanes: int = 1) -> Mixture:
-    """The start: every pmf that of its whole column, deconvolved from the rows of all groups."""
-    index, groups = space.index(), len(counts)
-    flat = [np.full(m.shape[0], 1 / m.shape[0]) for m in space.matrices]
-    for b, bits in enumerate(space.bits):
-        flat.append(BitTally.of(counts, index.bases[b], bits.states, bits.rates).column())
-    column = np.concatenate(flat).astype(np.float32)
-    start = Mixture(
-        index,
-        np.ones(index.height, dtype=np.float32),
-        np.array([0, 1]),
-        (np.ones((1, 1), dtype=np.float32),),
-        np.ones((1, 1), dtype=np.float32),
-        column[None],
-        KAPPA,
-        np.zeros(1, dtype=np.float32),
-        np.ones((1, 1), dtype=np.float32),
-        column[None, :, None].copy(),
-        np.zeros((1, index.height, 1), dtype=np.float32),
-    )
-    start = start.fitted(counts.sum(axis=0)[None, :, None], start.pi, 200, bits=False)
-    constant = np.ones(index.height, dtype=np.float32)
-    top = index.bases[0] if len(index.bases) else index.height
-    constant[:top] = np.maximum(start.Q[0, :top, 0], FLOOR)
-    parent = np.repeat(start.P[:, :, 0], groups, axis=0)
-    return replace(
-        start,
-        constant=constant,
-        models=np.array([0, lanes]),
-        near=(near,),
-        near_pi=near,
-        parent=parent,
-        smooth=np.zeros(lanes, dtype=np.float32),
-        pi=np.full((groups, lanes), 1 / lanes, dtype=np.float32),
-        P=np.ascontiguousarray(np.repeat(parent[:, :, None], lanes, axis=2)),
-        Q=np.zeros((groups, index.height, lanes), dtype=np.float32),
-    )
-
-
 def best_base(space: Space, groups: Groups, folds: Sequence[Table]) -> Base:
     """The kernel over groups, and each column's steps and smoothing, for one class a group.
 
@@ -174,12 +130,14 @@ def best_base(space: Space, groups: Groups, folds: Sequence[Table]) -> Base:
     under which held-out outputs are likeliest; then a column's smoothing is the largest that they
     do not speak against.
     """
-    widths = _looks(space, groups, folds, [(near, 0.0) for near in range(len(kernels(groups)))])
+    whole = column_smoothings(space, folds)
+    tried = [(near, 0.0) for near in range(len(kernels(groups)))]
+    widths = _looks(space, groups, folds, tried, whole)
     near = int(np.argmax(widths.score.max(axis=0).sum(axis=1)))
-    ways = _looks(space, groups, folds, [(near, smooth) for smooth in SMOOTHINGS])
+    ways = _looks(space, groups, folds, [(near, smooth) for smooth in SMOOTHINGS], whole)
     chosen = [ways.smoothest(j, folds) for j in range(ways.score.shape[2])]
     steps = tuple(ways.steps[look] for look, _ in chosen)
-    return Base(near, steps, tuple(SMOOTHINGS[way] for _, way in chosen))
+    return Base(near, steps, tuple(SMOOTHINGS[way] for _, way in chosen), whole)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -230,7 +188,11 @@ class _Looks:
 
 
 def _looks(
-    space: Space, groups: Groups, folds: Sequence[Table], tried: Sequence[tuple[int, float]]
+    space: Space,
+    groups: Groups,
+    folds: Sequence[Table],
+    tried: Sequence[tuple[int, float]],
+    smooth_columns: Sequence[float],
 ) -> _Looks:
     """All ways and folds side by side, as if they were classes: their counts differ, not the code.
 
@@ -240,7 +202,7 @@ def _looks(
     ways, whole = kernels(groups), sum(folds[1:], folds[0])
     spread = np.stack([ways[near] @ (whole - held) for near, _ in tried for held in folds], axis=2)
     count, lanes = len(folds), len(folds) * len(tried)
-    state = blank(space, whole, np.eye(groups.count, dtype=np.float32), lanes)
+    state = blank(space, whole, np.eye(groups.count, dtype=np.float32), lanes, smooth_columns)
     smooth = np.repeat([smooth for _, smooth in tried], count).astype(np.float32)
     state, spread = replace(state, smooth=smooth), spread.astype(np.float32)
     index = state.index
@@ -272,10 +234,10 @@ def one_class(space: Space, counts: Table, base: Base, groups: Groups) -> Mixtur
     """The model with one class a group, fitted to counts."""
     near = kernels(groups)[base.near]
     smooths = sorted({*base.smooth, base.usual_smooth})
-    state = blank(space, counts, near, len(smooths))
+    state = blank(space, counts, near, len(smooths), base.whole)
     state = replace(state, smooth=np.array(smooths, dtype=np.float32))
     lanes = np.repeat(counts[:, :, None], len(smooths), axis=2)
-    made = blank(space, counts, near)
+    made = blank(space, counts, near, smooth=base.whole)
     index, P, done = made.index, made.P.copy(), 0
     for steps in sorted(set(base.steps)):
         state = state.fitted(lanes, np.ones_like(state.pi), steps - done, bits=False)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from opboost._typing import FloatArray, IntArray
+from opboost.denoise import maximisation_kernel
 from opboost.denoise import mixture_kernel as loops
 from opboost.denoise.encoded_rows import EncodedRows, Index, Table, in_threads
 from opboost.runtime.threads import threads_for
@@ -136,14 +137,15 @@ class Mixture:
         P, Q = self.P.copy(), self.Q.copy()
         i, kappa = self.index, np.float32(self.kappa)
 
+        near = np.stack(self.near)
+
         def work(lo: int, hi: int) -> None:
-            for k, near in enumerate(self.near):
-                loops.spread(lo, hi, near, counts, self.models[k], self.models[k + 1], spread)
-            loops.maximise(
+            maximisation_kernel.spread(lo, hi, near, self.models, counts, spread)
+            maximisation_kernel.maximise(
                 lo, hi, spread, i.offsets, i.starts, i.matrix, i.places, self.constant,
                 i.exact, i.lines, self.smooth, P, Q, self.parent, kappa, inner,
             )  # fmt: skip
-            loops.maximise_bits(
+            maximisation_kernel.maximise_bits(
                 lo, hi, spread, i.bases, i.bit_starts, i.odds, P, Q, self.parent, kappa, bits
             )
 
@@ -154,11 +156,11 @@ class Mixture:
         """The same pmfs, with the chances of outputs that belong to them."""
         P, Q = self.P.copy(), np.empty_like(self.Q)
         i = self.index
-        loops.maximise(
+        maximisation_kernel.maximise(
             0, len(P), self.Q, i.offsets, i.starts, i.matrix, i.places, self.constant,
             i.exact, i.lines, self.smooth, P, Q, self.parent, np.float32(0), 0,
         )  # fmt: skip
-        loops.maximise_bits(
+        maximisation_kernel.maximise_bits(
             0,
             len(P),
             self.Q,

@@ -23,7 +23,7 @@ WIDTHS = (0.0, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0)
 SHARES = (0.0, 0.003, 0.01, 0.03, 0.1, 0.3)
 """What a row counts for each other class, where groups have no order."""
 
-SMOOTHINGS = (0.0, 0.01, 0.03, 0.06, 0.12, 0.3)
+SMOOTHINGS = (0.0, 0.01, 0.03, 0.1, 0.3, 0.6)
 """How far a step draws a cell's ratio to its column's law towards those of its neighbours."""
 
 PATH = (1, 1, 2, 4, 8, 16, 32, 64, 128)

@@ -133,3 +133,18 @@ def test_a_ledger_keeps_the_pilots_columns_whatever_the_weights(tmp_path):
     assert new == (~first).sum()  # nobody of the pilot is charged again
     assert np.array_equal(whole[first], even)
     assert whole[~first, 2].mean() > 0.5 > even[:, 2].mean()
+
+
+@pytest.mark.parametrize("weights", [None, {"a": 1.0, "b": 4.0, "c": 2.0}])
+def test_the_choice_does_not_depend_on_how_many_rows_are_looked_at_at_a_time(weights, monkeypatch):
+    words = np.random.default_rng(0).integers(0, 2**64, size=(500, 3), dtype=np.uint64)
+    first = np.arange(500) % 5 == 0
+    budget = replace(op.Budget.record(4, columns_per_row=2, pilot=0.2), weights=weights)
+
+    def chosen():
+        return columns_sent(budget, lambda: words, ["a", "b", "c"], lambda: first)
+
+    whole = chosen()
+    monkeypatch.setattr("opboost.budgets.budget.CHOSEN_ROWS", 64)
+    np.testing.assert_array_equal(chosen(), whole)
+    assert (whole.sum(axis=1) == 2).all()

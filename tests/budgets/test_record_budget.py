@@ -19,6 +19,7 @@ from opboost.budgets.planning_rule import columns_per_row
 from opboost.budgets.record_plan import RecordPlan, level_of
 from opboost.ledger.store import UNITS_PER_EPSILON
 from opboost.ledger.wanted_columns import decimal, wanted_columns
+from opboost.mechanisms.window_width import smooth_information
 
 BOUNDS = {"age": (17, 90), "pay": (0, 90_000), "hours": op.Integers(0, 23)}
 CATEGORIES = {"city": ["north", "south", "east"], "size": op.Ordered(["S", "M", "L", "XL"])}
@@ -85,6 +86,15 @@ def test_whole_numbers_have_a_cell_each_and_explicit_cells_win():
     assert cells["size"] == 4
     many = RecordPlan.of(op.Budget.record(4), bounds={"year": op.Integers(1900, 2020)})
     assert many.lines[0].cells < 33
+
+
+@pytest.mark.parametrize("radius", [None, 0.2])
+def test_a_plan_takes_the_width_that_tells_most_about_smooth_distributions(radius):
+    budget = op.Budget.record(2, radius=radius, columns_per_row=1)
+    for column in RecordPlan.of(budget, bounds={"age": (0, 1), "few": op.Integers(0, 19)}).columns:
+        m = column.mechanism
+        told = [smooth_information(m.domain.size, 2.0, m.slope, w) for w in range(10)]
+        assert m.window == int(np.argmax(told))
 
 
 def test_each_whole_number_reaches_a_cell_of_its_own():

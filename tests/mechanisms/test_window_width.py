@@ -40,5 +40,6 @@ def test_the_window_narrows_as_the_level_grows_and_scales_with_the_grid():
     assert smooth_width(640, 1.0, 1.0) == pytest.approx(20 * smooth_width(32, 1.0, 1.0), rel=0.2)
 
 
-def test_two_cells_have_no_window():
+def test_two_cells_and_very_high_levels_have_no_window():
     assert [smooth_width(2, total, total) for total in (0.1, 1.0, 10.0)] == [0, 0, 0]
+    assert [smooth_width(32, total, total) for total in (20.0, 2_000.0)] == [0, 0]

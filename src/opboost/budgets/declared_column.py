@@ -16,8 +16,6 @@ from opboost.grid.numeric_mapping import Scale, checked_bounds
 from opboost.mechanisms import WindowMap
 from opboost.mechanisms.window_width import smooth_width
 
-MODE = 2
-
 
 @dataclass(frozen=True, slots=True)
 class DeclaredColumn:
@@ -166,12 +164,7 @@ class DeclaredColumn:
         """The mechanism on a grid: plain LDP, or less for values within the radius."""
         steps = self.radius_in_cells(grid)
         near = None if steps == 1 else level / steps
-        if MODE == 0:
-            width = 0 if grid.size == self.values and steps == 1 else None
-        elif MODE == 1:
-            width = 0 if grid.size == self.values and steps == 1 else smooth_width(grid.size, level, near or level)
-        else:
-            width = smooth_width(grid.size, level, near or level)
+        width = smooth_width(grid.size, level, near or level)
         return WindowMap(grid, total=level, near=near, width=width, clipped=False)
 
     def radius_in_cells(self, grid: Domain) -> int:

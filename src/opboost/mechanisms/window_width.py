@@ -15,6 +15,9 @@ import numpy as np
 COSINES = 3
 """Half waves over the column, from one to this many, that a width is chosen for."""
 
+MAX_LEVEL = 30.0
+"""Higher levels tell all there is to tell about the cosines; their floor would vanish in rounding."""
+
 MAX_CELLS_TRIED = 64
 """The width of a larger grid is that of a grid of this size, scaled."""
 
@@ -29,7 +32,7 @@ def smooth_information(cells: int, total: float, near: float, width: int) -> flo
     """
     reach = width + math.ceil(total / near) - 1
     distance = np.abs(np.arange(cells)[:, None] - np.arange(-reach, cells + reach))
-    matrix = np.exp(-np.minimum(near * np.maximum(distance - width, 0), total))
+    matrix = np.exp(-np.minimum(near * np.maximum(distance - width, 0), min(total, MAX_LEVEL)))
     matrix /= matrix.sum(axis=1, keepdims=True)
     place = (np.arange(cells) + 0.5) / cells
     wave = np.arange(1, min(COSINES, cells - 1) + 1)

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from opboost._typing import BoolArray
 from opboost.budgets.budget import (
+    CHOSEN_ROWS,
     Budget,
     RecordBudget,
     below_share,
@@ -381,8 +382,16 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
         rng = self._plan.rng
         if isinstance(rng, SeededRng):
             rng = rng.child("columns of each row")
-        names = [c.name for c in self.columns_]
-        return columns_sent(self._plan.budget, lambda: cell_words(rows, len(names), rng), names)
+        names, budget = [c.name for c in self.columns_], self._plan.budget
+
+        def chosen(count: int) -> BoolArray | None:
+            return columns_sent(budget, lambda: cell_words(count, len(names), rng), names)
+
+        if not rng.secure:  # a seeded stream fills whole columns
+            return chosen(rows)
+        sizes = [min(CHOSEN_ROWS, rows - first) for first in range(0, rows, CHOSEN_ROWS)]
+        blocks = [block for size in sizes if (block := chosen(size)) is not None]
+        return np.concatenate(blocks) if blocks else None
 
     def _terms(self, caveats: tuple[str, ...]) -> Terms:
         budget = self._plan.budget

@@ -16,7 +16,7 @@ COSINES = 3
 """Half waves over the column, from one to this many, that a width is chosen for."""
 
 MAX_LEVEL = 30.0
-"""Higher levels tell all there is to tell about the cosines; their floor would vanish in rounding."""
+"""Higher levels tell all there is to tell about the cosines; their floor would round to zero."""
 
 MAX_CELLS_TRIED = 64
 """The width of a larger grid is that of a grid of this size, scaled."""

@@ -26,10 +26,7 @@ TARGETS = {
 INDUSTRIAL = {4: 1.09, 8: 1.08}
 SHORT = {
     ("Powerplant", 4),
-    ("Powerplant", 8),
-    ("Pen-digits", 1),
     ("Pen-digits", 4),
-    ("Pen-digits", 8),
     ("Adult", 8),
     ("Industrial", 4),
     ("Industrial", 8),

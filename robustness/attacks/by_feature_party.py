@@ -86,7 +86,7 @@ def messages_of_another_job(harness: AttackHarness) -> str:
         for step, message, words in (
             ("poll", Poll(OTHER_JOB), "works on another job"),
             ("rows", Rows("shop", OTHER_JOB, ROWS, digest), "of job '2020|Rows are aligned"),
-            ("prove", Claim("shop", OTHER_JOB, ROWS, b"\2" + bytes(32), digest), "proof of rows"),
+            ("prove", Claim("shop", OTHER_JOB, ROWS, b"\2" + bytes(31), digest), "proof of rows"),
             ("answer", SplitValues(OTHER_JOB, digest, ()), "nobody asked for"),
             ("receipt", receipt, "receipt is of another job"),
         ):
@@ -127,7 +127,7 @@ def points_of(job: str, keys: Iterable[bytes]) -> Points:
 @MEMBERS.add("refused: .*points", harness="points")
 def points_that_nobody_waits_for(harness: AttackHarness) -> str:
     with harness.hands() as (connection, welcome):
-        job, tag, point = welcome.job, bytes(16), b"\2" + bytes(32)
+        job, tag, point = welcome.job, bytes(16), b"\2" + bytes(31)
         for points, words in (
             (Points(job, "label", tag, 1, 0, point), "nobody waits for"),
             (Points(job, "raised", tag, 1, 0, point), "not the label party's"),
@@ -142,7 +142,7 @@ def points_that_nobody_waits_for(harness: AttackHarness) -> str:
 @MEMBERS.add("refused: The points cannot be used: A point does not lie", harness="points")
 def points_on_no_curve(harness: AttackHarness) -> str:
     with harness.hands() as (connection, welcome):
-        bad = Points(welcome.job, "feature", bytes(16), 2, 0, (b"\2" + b"\1" * 32) * 2)
+        bad = Points(welcome.job, "feature", bytes(16), 2, 0, (b"\2" + bytes(31)) * 2)
         connection.call("points", bad, Ack)
         return told_to_come_again(harness, connection, welcome.job, "does not lie on the curve")
 
@@ -153,7 +153,7 @@ def points_that_change(harness: AttackHarness) -> str:
         good = points_of(welcome.job, [b"a", b"b"])
         connection.call("points", good, Ack)
         connection.call("points", good, Ack)  # repeated: nothing happens
-        other = dataclasses.replace(good, points=good.points[33:] + good.points[:33])
+        other = dataclasses.replace(good, points=good.points[32:] + good.points[:32])
         secret = dataclasses.replace(good, tag=bytes(16))
         more = points_of(welcome.job, [b"a", b"b", b"c"])
         more = dataclasses.replace(more, tag=good.tag)
@@ -183,7 +183,7 @@ def forgotten(harness: AttackHarness) -> None:
         known = json.loads(
             atomic_files.read_checked(harness.job / "parties" / "shop" / "points", "")
         )
-        raised = (b"\2" + b"\1" * 32) * ROWS
+        raised = (b"\2" + bytes(31)) * ROWS
         tag = bytes.fromhex(known["tag"])
         connection.call("points", Points(job, "raised", tag, ROWS, 0, raised), Ack)
         told_to_come_again(harness, connection, job, "cannot be used")

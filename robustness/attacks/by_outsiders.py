@@ -257,9 +257,9 @@ def every_step_is_refused(harness: AttackHarness, connection: Connection) -> str
     job, words = harness.job.name, "has not logged in"
     messages: dict[str, Any] = {
         "want": PointsQuery(job, 0),
-        "points": Points(job, "feature", bytes(16), 1, 0, b"\2" + bytes(32)),
+        "points": Points(job, "feature", bytes(16), 1, 0, b"\2" + bytes(31)),
         "aligned": Poll(job),
-        "prove": Claim("shop", job, ROWS, b"\2" + bytes(32), bytes(32)),
+        "prove": Claim("shop", job, ROWS, b"\2" + bytes(31), bytes(32)),
         "rows": Rows("shop", job, ROWS, bytes(32)),
         "schema": Poll(job),
         "receipt": harness.identity().sign(job, 10**6, bytes(32)),

@@ -36,6 +36,7 @@ from opboost.protocol.messages import (
     encode,
 )
 from opboost.psi.common_rows import packed
+from opboost.psi.point_matching import PointList
 from opboost.psi.row_keys import Normalisation, key_digests, row_keys
 from opboost.psi.table_keys import Keys
 from opboost.transport.shared.tls import Identity
@@ -65,8 +66,9 @@ class Impostor(flight.FlightServerBase):
         self.over = threading.Event()
         digests = key_digests(row_keys([IDS.to_pylist()], ["id"], Normalisation()))
         self.side = PsiPeer(job, "label", kept_secret(None), digests, op.AlignRules())
-        keys = digests[np.argsort(digests.view("S32").ravel())]
-        self.proof = RowProof.of(kept_secret(None), Keys.of_digests(keys).digest(NONCE))
+        order = np.argsort(digests.view("S32").ravel())
+        ids = Keys.of_digests(digests, order).digest(NONCE)
+        self.proof = RowProof.of(kept_secret(None), ids)
         super().__init__(
             "grpc+tls://127.0.0.1:0",
             tls_certificates=[(identity.cert, identity.key)],
@@ -122,7 +124,10 @@ class Impostor(flight.FlightServerBase):
             return Ack(self.job, "raised")
         theirs = self.seen.theirs
         self.side.forget_theirs()
-        match = self.side.met(self.seen.raised.points, self.side.doubled(theirs))
+        with PointList() as raised, PointList() as doubled:
+            raised.add(self.seen.raised.points)
+            doubled.add(self.side.doubled(theirs))
+            match = self.side.met(raised, doubled)
         return match.told(self.job, match.rows, self.proof.share)
 
     def proved(self, claim: Claim) -> Proof:

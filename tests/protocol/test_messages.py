@@ -87,15 +87,17 @@ def messages(draw):
     if kind == "points":
         points = draw(st.lists(st.binary(min_size=32, max_size=32), min_size=1, max_size=9))
         step = draw(st.sampled_from(["label", "feature", "raised"]))
-        whole = b"".join(b"\3" + p for p in points)
+        whole = b"".join(p[:31] + b"\x7e" for p in points)
         return Points(JOB, step, draw(digests)[:16], len(points), 0, whole)
     if kind == "aligned":
         bits = np.array(draw(st.lists(st.booleans(), min_size=1, max_size=40)))
         bitmap = np.packbits(bits).tobytes()
-        share = b"\3" + draw(digests)
+        share = draw(digests)[:31] + b"\x7e"
         return Aligned(JOB, draw(digests)[:16], len(bits), int(bits.sum()), bitmap, share)
     if kind == "claim":
-        return Claim(draw(parties), JOB, draw(st.integers(1, 99)), b"\2" + draw(digests), bytes(32))
+        return Claim(
+            draw(parties), JOB, draw(st.integers(1, 99)), draw(digests)[:31] + b"\2", bytes(32)
+        )
     if kind == "proof":
         return Proof(JOB, draw(digests))
     if kind == "challenge":
@@ -168,9 +170,9 @@ def _encrypted(body):
 
 def test_another_version_is_refused_by_name(monkeypatch):
     with monkeypatch.context() as future:
-        future.setattr(envelope, "PROTOCOL_VERSION", 3)
+        future.setattr(envelope, "PROTOCOL_VERSION", 4)
         sealed = encode(Farewell(JOB))
-    with pytest.raises(WireError, match=r"version '3'; this release speaks version 2"):
+    with pytest.raises(WireError, match=r"version '4'; this release speaks version 3"):
         decode(sealed, Farewell)
 
 
@@ -179,12 +181,12 @@ def test_another_version_is_refused_by_name(monkeypatch):
 )
 def test_a_message_of_version_1_is_refused_with_both_versions(data, kind):
     assert envelope.is_whole(data)
-    words = r"version '1'; this release speaks version 2. Let both parties run the same release"
+    words = r"version '1'; this release speaks version 3. Let both parties run the same release"
     for refuse in (lambda: decode(data, kind), lambda: envelope.check_version(data)):
         with pytest.raises(WireError, match=words):
             refuse()
     assert envelope.version_of(data[:500]) == "1"
-    assert envelope.version_of(encode(Poll(JOB))) == "2"
+    assert envelope.version_of(encode(Poll(JOB))) == "3"
     assert envelope.version_of(b"") == envelope.version_of(bytes(100)) == ""
     envelope.check_version(b"no message at all")
 
@@ -420,8 +422,8 @@ def test_a_batch_of_another_form_is_refused():
 @pytest.mark.parametrize(
     ("notes", "words"),
     [
-        ({b"opboost": b"\x02"}, "cannot be read"),
-        ({b"opboost": b"\x01"}, "of version 1; this release speaks version 2"),
+        ({b"opboost": b"\x03"}, "cannot be read"),
+        ({b"opboost": b"\x01"}, "of version 1; this release speaks version 3"),
         ({b"opboost": b""}, "version"),
         ({b"more": b"x" * 100}, "no head of ours"),
     ],
@@ -485,7 +487,7 @@ def test_a_file_holds_the_same_stream_as_a_socket():
         assert (read(ColumnHead.from_schema(stored.schema), list(stored)) == [0, 1] * 9).all()
 
 
-POINT = b"\2" + bytes(32)
+POINT = b"\2" + bytes(31)
 
 
 @pytest.mark.parametrize(
@@ -493,7 +495,8 @@ POINT = b"\2" + bytes(32)
     [
         ({"points": POINT[1:]}, "does not hold 1 points"),
         ({"points": POINT * 2}, "does not hold 1 points"),
-        ({"points": b"\4" + bytes(32)}, "compressed form"),
+        ({"points": bytes(31) + b"\x80"}, "shortest form"),
+        ({"points": b"\xed" + b"\xff" * 30 + b"\x7f"}, "shortest form"),
         ({"piece": 1}, "beyond the last point"),
         ({"piece": -1}, "beyond the last point"),
         ({"total": 0}, "too few"),

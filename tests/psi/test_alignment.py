@@ -21,6 +21,7 @@ from opboost.parties.row_proof import RowProof
 from opboost.protocol.messages import Ack, Aligned, Points, Proof, Welcome, encode
 from opboost.protocol.stored_columns import read_column
 from opboost.psi.common_rows import Common, packed
+from opboost.psi.point_matching import PointList
 from opboost.psi.row_keys import key_digests
 from opboost.psi.table_keys import Keys
 from opboost.storage import atomic_files
@@ -211,7 +212,7 @@ def test_a_meeting_is_taken_up_again_and_its_secret_goes(tmp_path):
         again.begin([first])
         assert next(again.pieces()) == shown
         (raised,) = again.raised([first])
-        match = label.met(raised.points, label.doubled(shown))
+        match = met(label, raised, shown)
         aligned, proof = told(match, ids[:150])
         with pytest.raises(PeerError, match="not aligned yet"):
             again.rows()
@@ -244,6 +245,14 @@ def test_the_label_partys_secrets_go_even_if_it_was_killed_on_the_way(tmp_path):
 RULES = op.AlignRules()
 
 
+def met(label, raised, shown):
+    """What a label party matches: its points as they came back, and the other party's."""
+    with PointList() as ours, PointList() as theirs:
+        ours.add(raised.points)
+        theirs.add(label.doubled(shown))
+        return label.met(ours, theirs)
+
+
 def told(match, ids):
     """What an honest label party tells: its bitmap, and its half of the proof of rows."""
     digests = key_digests(_bytes(ids))
@@ -253,7 +262,9 @@ def told(match, ids):
 
 def proof_of(digests, nonce=WELCOME.nonce):
     """A half of the proof of these rows, in the order that all parties share."""
-    return RowProof.of(kept_secret(None), Keys.of_digests(digests).digest(nonce))
+    return RowProof.of(
+        kept_secret(None), Keys.of_digests(digests, np.arange(len(digests))).digest(nonce)
+    )
 
 
 def finish(psi_session, aligned, proof):
@@ -281,11 +292,11 @@ def test_points_and_bitmaps_of_another_job_or_secret_are_refused():
             label.doubled(wrong)
     fresh = PsiPeer(JOB, "label", kept_secret(None), digests, RULES)
     with pytest.raises(WireError, match="does not lie on the curve"):
-        fresh.doubled(Points(JOB, "feature", bytes(16), 1, 0, b"\2" + b"\1" * 32))
+        fresh.doubled(Points(JOB, "feature", bytes(16), 1, 0, b"\2" + bytes(31)))
     psi_session = shop(ids).psi_session(WELCOME)
     psi_session.begin(label.pieces())
     with pytest.raises(PeerError, match="one of other points"):
-        psi_session.claim(Aligned(JOB, bytes(16), 200, 0, bytes(25), b"\2" + bytes(32)))
+        psi_session.claim(Aligned(JOB, bytes(16), 200, 0, bytes(25), b"\2" + bytes(31)))
 
 
 def test_a_table_that_changes_between_alignment_and_drawing_is_refused(tmp_path):
@@ -366,7 +377,7 @@ class Guesser:
         if message.step == "feature":
             self.theirs.append(message)
         else:
-            self.raised |= {message.points[i : i + 33] for i in range(0, len(message.points), 33)}
+            self.raised |= {message.points[i : i + 32] for i in range(0, len(message.points), 32)}
             self.told += 1
         return Ack(JOB, message.step)
 
@@ -428,7 +439,7 @@ def test_a_job_that_is_aligned_or_whose_state_was_lost_raises_nothing_more(tmp_p
         (state / JOB / "secret").write_bytes(kept)
         (shown,) = psi_session.pieces()
         (raised,) = psi_session.raised(points)
-        aligned, proof = told(label.met(raised.points, label.doubled(shown)), ids[:150])
+        aligned, proof = told(met(label, raised, shown), ids[:150])
         (state / JOB / ".secret.0.part").write_bytes(kept)  # as a kill leaves it
         finish(psi_session, aligned, proof)
         assert sorted(f.name for f in (state / JOB).iterdir()) == ["binding.json", "common"]
@@ -512,7 +523,7 @@ class Swapper(op.MemoryChannel):
 
         def swapped(theirs):
             for points in raise_all(theirs):
-                whole = [points.points[i : i + 33] for i in range(0, len(points.points), 33)]
+                whole = [points.points[i : i + 32] for i in range(0, len(points.points), 32)]
                 first, second = places(side)
                 whole[first], whole[second] = whole[second], whole[first]
                 yield replace(points, points=b"".join(whole))
@@ -552,7 +563,7 @@ def test_a_feature_party_cannot_test_guesses_at_a_row_that_only_the_label_party_
         mine = proof_of(ordered)
         for found in (
             hmac.digest(WELCOME.nonce, OLD + ordered.tobytes(), "sha256"),
-            Keys.of_digests(ordered).digest(WELCOME.nonce),
+            Keys.of_digests(ordered, np.arange(len(ordered))).digest(WELCOME.nonce),
             mine.share,
             mine.with_label(JOB, aligned.share).label,
             hashlib.sha256(ordered.tobytes()).digest(),
@@ -571,8 +582,8 @@ def test_what_a_meeting_refuses_leaves_nothing_behind(tmp_path):
     large = key_digests(_bytes([str(i) for i in range(9000)]))
     long = list(PsiPeer(JOB, "label", kept_secret(None), large, RULES).pieces())
     other = PsiPeer("20260102T030406Z-01020304", "label", kept_secret(None), large, RULES)
-    off = Points(JOB, "label", bytes(16), 200, 0, good.points[:-33] + b"\2" + b"\xff" * 32)
-    twice = Points(JOB, "label", bytes(16), 200, 0, good.points[:33] * 200)
+    off = Points(JOB, "label", bytes(16), 200, 0, good.points[:-32] + b"\2" + bytes(31))
+    twice = Points(JOB, "label", bytes(16), 200, 0, good.points[:32] * 200)
     with op.Ledger(tmp_path / "ledger", tmp_path / "key") as ledger:
         party = shop(ids, ledger=ledger, state=tmp_path / "state")
         for points, words in (

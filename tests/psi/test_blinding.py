@@ -11,8 +11,10 @@ from hypothesis import given, settings
 
 from opboost.errors import DataError, ParameterError, WireError
 from opboost.psi.blinding import Secret, at_once
-from opboost.psi.common_rows import Common, matched, packed, unpacked
-from opboost.psi.curve_points import POINT_BYTES, piece_count, piece_of
+from opboost.psi.common_rows import Common, packed, unpacked
+from opboost.psi.curve_points import LOW_ORDER, POINT_BYTES, piece_count, piece_of
+from opboost.psi.hash_to_curve import hash_to_curve
+from opboost.psi.point_matching import PointList, common_places
 from opboost.psi.row_keys import Normalisation, key_digests, row_keys
 from opboost.psi.table_keys import refuse_repeats
 from opboost.storage.framing import framed
@@ -31,13 +33,21 @@ def keys(ids):
     return key_digests(row_keys([ids], ["id"], Normalisation()))
 
 
+def matched(ours, theirs):
+    with PointList() as left, PointList() as right:
+        left.add(ours)
+        right.add(theirs)
+        return common_places(left, right)
+
+
 def intersection(ours, theirs):
     """Both sides by the protocol: each one's common rows, in the common order."""
     a, b = Secret.fresh(), Secret.fresh()
     x, y = keys(ours), keys(theirs)
     order_x, order_y = a.order(x), b.order(y)
     back = b.raised(a.blinded(x[order_x]))  # what the label party gets of its own
-    left, right = matched(back, a.raised(b.blinded(y[order_y])))
+    theirs = a.raised(b.blinded(y[order_y]))
+    left, right = matched(back, theirs)
     bits = unpacked(packed(right, len(y)), len(y))
     return (
         Common.of(x, order_x[left]).rows(x),
@@ -95,17 +105,15 @@ def test_the_secret_order_follows_the_keys_not_the_table():
     assert np.array_equal(ids[a.order(ids)], turned[a.order(turned)])
 
 
-P256 = 2**256 - 2**224 + 2**192 + 2**96 - 1
+P = 2**255 - 19
+TWIST = (2, P - 1)
 
 
 @pytest.mark.parametrize(
     "bad",
     [
-        bytes(POINT_BYTES),
-        b"\2" + b"\xff" * 32,
-        b"\2" + b"\1" * 32,
-        b"\4" + b"\7" * 32,
-        b"\2" + P256.to_bytes(32, "big"),
+        *(u.to_bytes(32, "little") for u in (*LOW_ORDER, *TWIST)),
+        *(u.to_bytes(32, "little") for u in (P, P + 1, P + 9, 2**255, 2**255 + 9, 2**256 - 1)),
         b"\2" * (POINT_BYTES - 1),
         b"\2" * (POINT_BYTES + 1),
         b"\0",
@@ -125,7 +133,7 @@ def test_half_of_all_altered_points_lie_on_no_curve_and_none_goes_unnoticed():
     refused = 0
     for i in range(60):
         altered = bytearray(point)
-        altered[1 + i % 32] ^= 1 + i // 32
+        altered[i % 32] ^= 1 + i // 32
         try:
             assert b.raised(bytes(altered)) != honest
         except WireError:
@@ -136,8 +144,51 @@ def test_half_of_all_altered_points_lie_on_no_curve_and_none_goes_unnoticed():
 def test_a_point_that_stands_twice_is_refused():
     a, b = Secret.fresh(), Secret.fresh()
     one = b.raised(a.blinded(keys(["x"])))
-    with pytest.raises(WireError, match="stands twice"):
-        matched(one, one + one)
+    for ours, theirs in ((one, one + one), (one + one, one)):
+        with pytest.raises(WireError, match="stands twice"):
+            matched(ours, theirs)
+
+
+def test_every_secret_raises_a_point_of_low_order_to_nothing_and_is_not_asked_to():
+    for u in LOW_ORDER:
+        with pytest.raises(WireError, match="does not lie on the curve"):
+            Secret.fresh().raised(u.to_bytes(32, "little"), checked=True)
+
+
+def test_what_is_raised_lies_in_the_subgroup_of_prime_order():
+    # A point outside it would carry bits of the ID's hash past any secret.
+    points = Secret.fresh().blinded(keys([f"p{i}" for i in range(40)]))
+    order = 2**252 + 27742317777372353535851937790883648493
+    for i in range(0, len(points), POINT_BYTES):
+        assert ladder(order, int.from_bytes(points[i : i + POINT_BYTES], "little")) is None
+
+
+def test_libsodium_raises_as_the_plain_ladder_does():
+    secret, ids = Secret.fresh(), keys(["ann", "bob"])
+    scalar = int.from_bytes(secret.key, "little") & ~7 & (2**254 - 1) | 2**254
+    hashed, blinded = hash_to_curve(ids), secret.blinded(ids)
+    for i in range(0, len(hashed), POINT_BYTES):
+        u = int.from_bytes(hashed[i : i + POINT_BYTES], "little")
+        assert ladder(scalar, u) == int.from_bytes(blinded[i : i + POINT_BYTES], "little")
+
+
+def test_a_secret_of_another_length_is_refused():
+    with pytest.raises(ValueError, match="has 32 bytes; got 31"):
+        Secret(bytes(31))
+
+
+def ladder(scalar, u):
+    """The first coordinate of a multiple of a point; None for infinity (RFC 7748, section 5)."""
+    x2, z2, x3, z3 = 1, 0, u, 1
+    for bit in bin(scalar)[2:]:
+        if bit == "1":
+            x2, z2, x3, z3 = x3, z3, x2, z2
+        a, b, c, d = x2 + z2, x2 - z2, x3 + z3, x3 - z3
+        x3, z3 = pow(d * a + c * b, 2, P), u * pow(d * a - c * b, 2, P) % P
+        x2, z2 = a * a * b * b % P, (a * a - b * b) * (a * a + 121665 * (a * a - b * b)) % P
+        if bit == "1":
+            x2, z2, x3, z3 = x3, z3, x2, z2
+    return x2 * pow(z2, -1, P) % P if z2 else None
 
 
 @given(st.text(max_size=12), rules)

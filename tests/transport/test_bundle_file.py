@@ -145,7 +145,7 @@ def test_bytes_that_are_no_bundle_are_refused(certs, tmp_path_factory, data):
 
 def test_another_version_is_named(certs, example, tmp_path):
     words = refusal(certs, tmp_path, example.replace(b"BUNDLE 2", b"BUNDLE 1", 1))
-    assert "is a bundle of version '1'; this release reads version '2'" in words
+    assert "is a bundle of version '1'; this release reads version '3'" in words
 
 
 def test_a_header_announcing_terabytes_is_refused_before_they_are_looked_for(certs, tmp_path):

@@ -172,7 +172,7 @@ def test_points_that_do_not_hold_together_are_refused_and_leave_nothing(tmp_path
     lie, items = lying(office, LABEL_PARTY, first, "align")
     points = decode(items["00000.label"], Points)
     other = encode(replace(points, job="20260101T000000Z-00000000"))
-    off, twice = points.points[:-33] + b"\2" + b"\xff" * 32, points.points[:33] * ROWS
+    off, twice = points.points[:-32] + b"\2" + bytes(31), points.points[:32] * ROWS
     for changes, said in (
         ({"00000.label": None}, "items are not those"),
         ({"00001.label": items["00000.label"]}, "items are not those"),
@@ -225,7 +225,7 @@ def test_common_rows_of_other_points_are_refused_and_others_may_follow(tmp_path)
     aligned = decode(items["aligned"], Aligned)
     for changes, said in (
         ({"tag": bytes(16)}, "one of other points"),
-        ({"share": b"\2" + b"\xff" * 32}, "does not lie on the curve"),
+        ({"share": b"\2" + bytes(31)}, "does not lie on the curve"),
     ):
         status, words = lie({"aligned": encode(replace(aligned, **changes))})
         assert (status, said in words) == (4, True), words
@@ -275,15 +275,15 @@ def test_a_label_party_opens_no_release_of_rows_that_it_does_not_prove_to_have(t
     # It has its own keys and the claim, and cannot read a byte of what came.
     header = open_bundle(Path(export), liar.identity.ca).header
     claim = bytes.fromhex(header.claim)
-    agreed = own.with_feature(said.job, claim[:33])
-    assert agreed.feature != claim[33:]
-    for lock in (b"", agreed.lock, agreed.label, claim[33:]):
+    agreed = own.with_feature(said.job, claim[:32])
+    assert agreed.feature != claim[32:]
+    for lock in (b"", agreed.lock, agreed.label, claim[32:]):
         with pytest.raises(PeerError, match="encrypted to another key"):
             liar.opened(export, liar.key, lock)
 
     # Nor is anything answered: its next bundle has to prove that it read the last.
     digest = open_bundle(Path(export), liar.identity.ca).digest
-    for proof in (agreed.label, claim[33:], bytes(32)):
+    for proof in (agreed.label, claim[32:], bytes(32)):
         items = {
             "query": encode(SplitQuery(said.job, False, (Cuts(0, (1,)),))),
             "proof": encode(Proof(said.job, proof)),
@@ -352,7 +352,7 @@ def test_an_item_that_is_too_large_is_refused_before_it_is_opened(small, monkeyp
 
 def shortened(data):
     points = decode(data, Points)
-    return replace(points, total=points.total - 1, points=points.points[:-33])
+    return replace(points, total=points.total - 1, points=points.points[:-32])
 
 
 def test_too_few_common_rows_end_the_job_on_both_sides(tmp_path):

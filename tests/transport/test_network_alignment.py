@@ -276,19 +276,19 @@ def test_points_that_cannot_be_used_are_refused_and_the_party_may_come_again(tmp
     with serving(made) as (serve, address):
         connection, welcome = shaken_hands(made, address, identity_of(made, "shop"))
         job, tag = welcome.job, bytes(16)
-        bad = Points(job, "feature", tag, 2, 0, (b"\2" + b"\1" * 32) * 2)
+        bad = Points(job, "feature", tag, 2, 0, (b"\2" + bytes(31)) * 2)
         for wrong, words in (
-            (Points(job, "label", tag, 1, 0, b"\2" + bytes(32)), "nobody waits for"),
-            (Points(job, "raised", tag, 1, 0, b"\2" + bytes(32)), "not the label party's"),
-            (Points(job, "raised", tag, 300, 0, (b"\2" + bytes(32)) * 300), "before the party's"),
+            (Points(job, "label", tag, 1, 0, b"\2" + bytes(31)), "nobody waits for"),
+            (Points(job, "raised", tag, 1, 0, b"\2" + bytes(31)), "not the label party's"),
+            (Points(job, "raised", tag, 300, 0, (b"\2" + bytes(31)) * 300), "before the party's"),
             (
-                Points("20200101T000000Z-00000000", "feature", tag, 1, 0, b"\2" + bytes(32)),
+                Points("20200101T000000Z-00000000", "feature", tag, 1, 0, b"\2" + bytes(31)),
                 "another job now",
             ),
         ):
             with pytest.raises(op.PeerError, match=words):
                 connection.call("points", wrong, Ack)
-        many = Points(job, "feature", tag, 6_000_000, 0, (b"\2" + bytes(32)) * 8192)
+        many = Points(job, "feature", tag, 6_000_000, 0, (b"\2" + bytes(31)) * 8192)
         with pytest.raises(op.PeerError, match="6,000,000 rows are more than the label party"):
             connection.call("points", many, Ack)
         assert connection.call("points", bad, Ack).columns == (0,)
@@ -301,13 +301,13 @@ def test_points_that_cannot_be_used_are_refused_and_the_party_may_come_again(tmp
         digests = key_digests([b"a", b"b", b"c"])
         side = PsiPeer(job, "feature", kept_secret(None), digests, op.AlignRules())
         (good,) = side.pieces()
-        double = Points(job, "feature", side.tag, 2, 0, good.points[:33] * 2)
+        double = Points(job, "feature", side.tag, 2, 0, good.points[:32] * 2)
         connection.call("points", double, Ack)
         with pytest.raises(op.PeerError, match="under another secret came before"):
             connection.call("points", Points(job, "feature", tag, 2, 0, double.points), Ack)
         with pytest.raises(op.PeerError, match="of another set"):
             connection.call("points", good, Ack)
-        other = Points(job, "feature", side.tag, 2, 0, good.points[33:])
+        other = Points(job, "feature", side.tag, 2, 0, good.points[32:])
         with pytest.raises(op.PeerError, match="came again with other points"):
             connection.call("points", other, Ack)
         ours = connection.call("want", PointsQuery(job, 0), Points, Ack)
@@ -345,7 +345,7 @@ def test_where_rows_are_given_nobody_aligns(tmp_path):
         connection, welcome = shaken_hands(made, address, identity_of(made, "shop"))
         with pytest.raises(op.PeerError, match="Rows are given in this job"):
             connection.call("aligned", Poll(welcome.job), Aligned, Ack)
-        points = Points(welcome.job, "feature", bytes(16), 1, 0, b"\2" + bytes(32))
+        points = Points(welcome.job, "feature", bytes(16), 1, 0, b"\2" + bytes(31))
         with pytest.raises(op.PeerError, match="nobody waits for"):
             connection.call("points", points, Ack)
         connection.close()

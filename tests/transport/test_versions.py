@@ -21,7 +21,7 @@ from robustness.command_line import run
 from robustness.party_processes import federation, identity_of, serving
 from tests.support.version_1 import ALIGNED_1, HELLO_1, RECEIPT_1
 
-BOTH = "holds messages of version 1, and this release of OpBoost speaks version 2"
+BOTH = "holds messages of version 1, and this release of OpBoost speaks version 3"
 NEXT = "begin a new run (--again)"
 
 
@@ -78,7 +78,7 @@ def test_bundles_and_jobs_by_bundles_of_version_1_are_refused_by_both_sides(tmp_
     old.write_bytes(first.read_bytes().replace(b"BUNDLE 2", b"BUNDLE 1", 1))
     done = office.tried("shop", "export", old)
     assert done.returncode == 4
-    assert "old.bundle is a bundle of version '1'; this release reads version '2'" in done.stderr
+    assert "old.bundle is a bundle of version '1'; this release reads version '3'" in done.stderr
     assert NEXT in done.stderr
 
     (job,) = (tmp_path / LABEL_PARTY / "state").glob("2*")
@@ -111,7 +111,7 @@ def test_a_party_of_version_1_is_told_of_both_versions_before_it_logs_in(tmp_pat
         connection = Connection(address, "shop", LABEL_PARTY, identity_of(made, "shop"))
         for step in ("hello", "rows"):
             with (
-                pytest.raises(op.PeerError, match="version '1'; this release speaks version 2"),
+                pytest.raises(op.PeerError, match="version '1'; this release speaks version 3"),
                 as_sentences(),
             ):
                 list(connection._client.do_action(flight.Action(step, HELLO_1)))

@@ -19,8 +19,9 @@ from opboost.errors import PeerError, WireError
 from opboost.protocol.messages import Aligned, Points, Step
 from opboost.psi.align_rules import AlignRules
 from opboost.psi.blinding import Secret, at_once
-from opboost.psi.common_rows import distinct, matched, packed
+from opboost.psi.common_rows import packed
 from opboost.psi.curve_points import check_on_curve, piece_count, piece_of
+from opboost.psi.point_matching import PointList, common_places
 from opboost.psi.row_keys import Digests
 from opboost.storage import atomic_files
 
@@ -47,7 +48,7 @@ class PsiPeer:
         self.job, self.total, self.tag = job, len(digests), secret.tag
         self._step, self._secret, self._rules = step, secret, rules
         self.order = secret.order(digests)
-        self._digests = digests[self.order]
+        self._digests = digests
         self._theirs: tuple[bytes, int] | None = None
 
     def pieces(self, have: Collection[int] = ()) -> Iterator[Points]:
@@ -56,7 +57,7 @@ class PsiPeer:
         return at_once(self._piece, missing)
 
     def _piece(self, number: int) -> Points:
-        points = self._secret.blinded(self._digests[piece_of(number, self.total)])
+        points = self._secret.blinded(self._digests[self.order[piece_of(number, self.total)]])
         return Points(self.job, self._step, self.tag, self.total, number, points)
 
     def check(self, theirs: Points) -> None:
@@ -73,10 +74,13 @@ class PsiPeer:
         """Let the peer begin again, with another secret."""
         self._theirs = None
 
-    def raised(self, theirs: Points) -> Points:
-        """A piece of the peer's points, raised: what a feature party sends back."""
+    def raised(self, theirs: Points, *, checked: bool = False) -> Points:
+        """Return a piece of the peer's points, raised: what a feature party sends back.
+
+        ``checked`` says that the points were found to lie on the curve.
+        """
         self.check(theirs)
-        points = self._secret.raised(theirs.points)
+        points = self._secret.raised(theirs.points, checked=checked)
         return Points(self.job, "raised", self.tag, theirs.total, theirs.piece, points)
 
     def doubled(self, theirs: Points) -> bytes:
@@ -84,11 +88,11 @@ class PsiPeer:
         self.check(theirs)
         return self._secret.raised(theirs.points)
 
-    def met(self, raised: bytes, doubled: bytes) -> Match:
-        """What is common, of one's own points raised by the peer and the peer's doubled ones."""
+    def met(self, raised: PointList, doubled: PointList) -> Match:
+        """Return what is common to one's own points, raised by the peer, and the peer's doubled."""
         if self._theirs is None:
             raise WireError("No points came.")
-        left, right = matched(raised, doubled)
+        left, right = common_places(raised, doubled)
         return Match(self.order[left], right, *self._theirs)
 
 
@@ -121,27 +125,37 @@ class Shown:
     pieces: tuple[bytes, ...]
 
     @classmethod
-    def of(cls, job: str, theirs: Iterable[Points], rules: AlignRules) -> Shown:
+    def of(
+        cls, job: str, theirs: Iterable[Points], rules: AlignRules, aside: Path | None = None
+    ) -> Shown:
         """Look at all pieces in their order, before any of them is raised.
 
-        Too many are refused, and points of two sets, of no curve, or that stand twice.
+        Too many are refused, and points of two sets, of no curve, or that stand twice.  ``aside``
+        is a folder for what is compared, 40 bytes per point.
         """
-        seen: list[Points] = []
+        with PointList(aside) as seen:
+            return cls._of(job, theirs, rules, seen)
+
+    @classmethod
+    def _of(cls, job: str, theirs: Iterable[Points], rules: AlignRules, seen: PointList) -> Shown:
+        digests: list[bytes] = []
+        first: Points | None = None
         for points in theirs:
             if (points.job, points.step) != (job, "label"):
                 raise WireError("Points came that belong to another job or step.")
             rules.check_theirs(points.total)
-            first = seen[0] if seen else points
+            first = first or points
             if (points.tag, points.total) != (first.tag, first.total):
                 raise WireError("Points of two secrets came in one job.")
-            if points.piece != len(seen):
+            if points.piece != len(digests):
                 raise WireError("Points stand in another's place.")
             check_on_curve(points.points)
-            seen.append(points)
-        if not seen or len(seen) != piece_count(seen[0].total):
+            seen.add(points.points)
+            digests.append(_digest(points))
+        if first is None or len(digests) != piece_count(first.total):
             raise WireError("Some of the label party's points are lacking.")
-        distinct(b"".join(points.points for points in seen))
-        return cls(seen[0].total, tuple(map(_digest, seen)))
+        seen.check_distinct()
+        return cls(first.total, tuple(digests))
 
     @property
     def digest(self) -> str:

@@ -32,6 +32,7 @@ from opboost.protocol.messages import (
 )
 from opboost.protocol.stored_columns import read_column
 from opboost.psi.blinding import at_once
+from opboost.psi.point_matching import PointList
 from opboost.storage import atomic_files
 
 Weigh = Callable[[Schema, Iterator[tuple[ColumnHead, CodedColumn]]], Weights]
@@ -232,10 +233,12 @@ class MemoryChannel:
     def met(self, side: PsiPeer) -> Match:
         """What the party's points have in common with the label party's."""
         theirs = [decode(self._counted(encode(p)), Points) for p in self._psi_session.pieces()]
-        doubled = b"".join(at_once(side.doubled, theirs))
-        back = self._psi_session.raised(self._offered)
-        raised = b"".join(decode(self._counted(encode(p)), Points).points for p in back)
-        return side.met(raised, doubled)
+        with PointList() as raised, PointList() as doubled:
+            for points in at_once(side.doubled, theirs):
+                doubled.add(points)
+            for piece in self._psi_session.raised(self._offered):
+                raised.add(decode(self._counted(encode(piece)), Points).points)
+            return side.met(raised, doubled)
 
     def tell(self, aligned: Aligned, proof: RowProof) -> None:
         """Tell the party which rows are common; each proves that it knows them."""

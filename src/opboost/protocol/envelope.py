@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from opboost.errors import WireError
 
-PROTOCOL_VERSION = 2
+PROTOCOL_VERSION = 3
 """Of the messages that parties exchange; what one release sends, one of another version refuses."""
 
 MARK = b"OPBOOST\n"

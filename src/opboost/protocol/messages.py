@@ -141,8 +141,8 @@ def encode(message: Any) -> bytes:
 
 
 def decode_receipt(data: bytes) -> Receipt:
-    """A receipt of this version or of 1: its form is the same, and it is kept for good."""
-    return decode(data, Receipt, versions=(1,))
+    """A receipt of this version or of 1 or 2: its form is the same, and it is kept for good."""
+    return decode(data, Receipt, versions=(1, 2))
 
 
 def decode(data: bytes, *expected: type[M], versions: Collection[int] = ()) -> M:

@@ -2,17 +2,19 @@
 
 Each party raises points by a secret: H(x) to H(x)^a by one, to H(x)^ab by the other, and the order
 does not matter, so equal keys meet in equal points (Meadows 1986; Huberman, Franklin and Hogg
-1999).  Who follows the protocol learns what is common and how many keys the other has; the rest
-looks random under the decisional Diffie–Hellman assumption on P-256, with hashing to the curve as
-a random oracle.  The curve is that of OpenMined's PSI library, whose client blinds and whose server
-raises in the order given.
+1999).  A party that follows the protocol learns what is common and how many keys the other has; the
+rest looks random under the decisional Diffie-Hellman assumption on Curve25519, with hashing to the
+curve as a random oracle.  ``docs/decisions/0013-alignment.md`` has the argument.
+
+Raising is X25519 (RFC 7748), computed by libsodium in constant time through PyNaCl.  X25519 uses a
+secret as a multiple of 8, so whatever is raised lies in the subgroup of prime order.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
-import os
+import secrets
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -20,12 +22,20 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
-import private_set_intersection.python as library
+from nacl.bindings import crypto_scalarmult
 
 from opboost._typing import IntArray
 from opboost.errors import WireError
-from opboost.psi.curve_points import POINT_BYTES, check_points
+from opboost.psi.curve_points import POINT_BYTES, check_on_curve, check_points
+from opboost.psi.hash_to_curve import hash_to_curve
+from opboost.psi.point_matching import order_of
 from opboost.psi.row_keys import Digests
+from opboost.runtime.threads import most_threads
+
+SECRET_BYTES = 32
+
+_ORDER_ROWS = 65_536
+"""Rows whose places are drawn together: as Python objects they take four times their bytes."""
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -44,10 +54,14 @@ class Secret:
 
     key: bytes = field(repr=False)
 
+    def __post_init__(self) -> None:
+        if len(self.key) != SECRET_BYTES:
+            raise ValueError(f"A secret has {SECRET_BYTES} bytes; got {len(self.key)}.")
+
     @classmethod
     def fresh(cls) -> Secret:
-        """A new one."""
-        return cls(library.client.CreateWithNewKey(True).GetPrivateKeyBytes())
+        """Return a new one."""
+        return cls(secrets.token_bytes(SECRET_BYTES))
 
     @property
     def tag(self) -> bytes:
@@ -55,31 +69,36 @@ class Secret:
         return self._derived("tag")[:16]
 
     def order(self, digests: Digests) -> IntArray:
-        """The rows in an order that only the holder of this secret knows."""
+        """Return the rows in an order that only the holder of this secret knows."""
         key = self._derived("order")
-        drawn = b"".join(hmac.digest(key, bytes(row), "sha256")[:16] for row in digests)
-        return np.argsort(np.frombuffer(drawn, dtype="S16"), kind="stable")
+        drawn = np.empty((len(digests), 2), ">u8")
+        for start in range(0, len(digests), _ORDER_ROWS):
+            rows = digests[start : start + _ORDER_ROWS]
+            names = b"".join([hmac.digest(key, row.tobytes(), "sha256")[:16] for row in rows])
+            drawn[start : start + len(rows)] = np.frombuffer(names, ">u8").reshape(-1, 2)
+        return order_of(drawn)
 
     def blinded(self, digests: Digests) -> bytes:
-        """One point a key, in the order given."""
-        # A library object is not safe for two threads; a new one takes two milliseconds.
-        client = library.client.CreateFromKey(self.key, True)
-        return b"".join(client.CreateRequest([bytes(d).hex() for d in digests]).encrypted_elements)
+        """Return one point per key, in the order given."""
+        return self._multiplied(hash_to_curve(digests))
 
-    def raised(self, points: bytes) -> bytes:
-        """Another party's points, raised by this secret, in the order given."""
-        count = len(points) // POINT_BYTES
-        check_points(points, count)
-        request = library.Request(reveal_intersection=True)
-        request.encrypted_elements.extend(
-            points[i : i + POINT_BYTES] for i in range(0, len(points), POINT_BYTES)
-        )
-        server = library.server.CreateFromKey(self.key, True)
+    def raised(self, points: bytes, *, checked: bool = False) -> bytes:
+        """Return another party's points, raised by this secret, in the order given.
+
+        ``checked`` says that the caller has found them to lie on the curve.
+        """
+        if not checked:
+            check_points(points, len(points) // POINT_BYTES)
+            check_on_curve(points)
+        return self._multiplied(points)
+
+    def _multiplied(self, points: bytes) -> bytes:
+        # Each call lets go of the interpreter's lock while libsodium computes.
+        key, starts = self.key, range(0, len(points), POINT_BYTES)
         try:
-            response = server.ProcessRequest(request)
+            return b"".join([crypto_scalarmult(key, points[i : i + POINT_BYTES]) for i in starts])
         except RuntimeError:
             raise WireError("A point does not lie on the curve.") from None
-        return b"".join(response.encrypted_elements)
 
     def _derived(self, purpose: str) -> bytes:
         return hashlib.sha256(f"opboost psi {purpose} 1\0".encode() + self.key).digest()
@@ -88,11 +107,11 @@ class Secret:
 def at_once(
     work: Callable[[T], R], items: Iterable[T], *, threads: int | None = None
 ) -> Iterator[R]:
-    """Results in the order of the items, several made at a time, few of them waiting in memory.
+    """Yield results in the order of the items, several made at a time, few waiting in memory.
 
-    The library lets go of the interpreter's lock while it computes, so threads use all cores.
+    libsodium and compiled loops let go of the interpreter's lock, so threads use all cores.
     """
-    threads = threads or os.cpu_count() or 1
+    threads = threads or most_threads()
     waiting: deque[Future[R]] = deque()
     with ThreadPoolExecutor(threads) as pool:
         try:

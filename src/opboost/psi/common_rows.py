@@ -4,32 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from opboost._typing import BoolArray, IntArray
 from opboost.errors import DataError, WireError
-from opboost.psi.curve_points import POINT_BYTES
+from opboost.psi.point_matching import order_of
 from opboost.psi.row_keys import Digests
-
-
-def matched(ours: bytes, theirs: bytes) -> tuple[IntArray, IntArray]:
-    """Where equal points stand among ours and among theirs; both raised by both secrets.
-
-    Nobody has a key twice, so a point that stands twice in one list is refused.
-    """
-    a, b = distinct(ours), distinct(theirs)
-    _, left, right = np.intersect1d(a, b, assume_unique=True, return_indices=True)
-    return left, right
-
-
-def distinct(points: bytes) -> np.ndarray[Any, np.dtype[np.bytes_]]:
-    """The points one by one; one that stands twice is refused."""
-    found = np.frombuffer(points, dtype=f"S{POINT_BYTES}")
-    if len(np.unique(found)) < len(found):
-        raise WireError("A point stands twice; every party has each ID once.")
-    return found
+from opboost.psi.table_keys import PIECE_ROWS
 
 
 def packed(places: IntArray, count: int) -> bytes:
@@ -95,8 +77,11 @@ class Common:
 
 
 def _by_digest(digests: Digests) -> IntArray:
-    return np.argsort(np.ascontiguousarray(digests).view("S32").ravel(), kind="stable")
+    return order_of(np.ascontiguousarray(digests).view(">u8"))
 
 
 def _table(digests: Digests, order: IntArray) -> bytes:
-    return hashlib.sha256(digests[order].tobytes()).digest()
+    whole = hashlib.sha256()
+    for start in range(0, len(order), PIECE_ROWS):
+        whole.update(digests[order[start : start + PIECE_ROWS]].tobytes())
+    return whole.digest()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from opboost._typing import IntArray
 from opboost.columns.duplicate_ids import DuplicateIds
 from opboost.errors import DataError
 from opboost.psi.row_keys import Digests, key_digests
@@ -45,13 +46,13 @@ class Keys:
         return cls(rows, pieces)
 
     @classmethod
-    def of_digests(cls, digests: Digests) -> Keys:
-        """Digests as keys: how rows are known once they are aligned."""
-        starts = range(0, len(digests), PIECE_ROWS)
+    def of_digests(cls, digests: Digests, rows: IntArray) -> Keys:
+        """Return the digests of some rows as keys: how rows are known once they are aligned."""
+        starts = range(0, len(rows), PIECE_ROWS)
         return cls(
-            len(digests),
+            len(rows),
             lambda: (
-                [d.tobytes() for d in digests[start : start + PIECE_ROWS]] for start in starts
+                [d.tobytes() for d in digests[rows[start : start + PIECE_ROWS]]] for start in starts
             ),
         )
 

@@ -70,6 +70,11 @@ class FeaturePsi:
         """Whether the common rows are known."""
         return (self._folder / "common").exists()
 
+    @property
+    def aside(self) -> Path:
+        """A folder for temporary files, which stands before the job's own does."""
+        return next(folder for folder in (self._folder, *self._folder.parents) if folder.exists())
+
     def rows(self) -> IntArray:
         """The common rows of the table, in the order that all parties share."""
         if not self.done:
@@ -85,7 +90,7 @@ class FeaturePsi:
         """
         refuse_repeats(self._digests)
         self._rules.check_own(len(self._digests))
-        shown = Shown.of(self._folder.name, theirs, self._rules)
+        shown = Shown.of(self._folder.name, theirs, self._rules, self.aside)
         with self._ledger.writing():
             if self.done or self._known("aligned") is not None:
                 raise PrivacyError(
@@ -123,7 +128,7 @@ class FeaturePsi:
 
         def raised(points: Points) -> Points:
             shown.check(points)
-            return self._side.raised(points)
+            return self._side.raised(points, checked=True)
 
         return at_once(raised, theirs)
 
@@ -190,7 +195,7 @@ class FeaturePsi:
         atomic_files.write_new(told, encode(aligned))
         if told.read_bytes() != encode(aligned):
             raise self._other_rows()
-        ids = Keys.of_digests(self._digests[rows]).digest(self._nonce)
+        ids = Keys.of_digests(self._digests, rows).digest(self._nonce)
         own = RowProof.of(kept_secret(self._folder / "proof"), ids)
         agreed = own.with_label(self._folder.name, aligned.share)
         self._met = _Exchanged(aligned, rows, own.share, agreed)

@@ -90,7 +90,7 @@ class ChosenRows:
 
     def ids(self, nonce: bytes) -> bytes:
         """The keyed digest of their keys."""
-        return Keys.of_digests(self.digests[self.rows]).digest(nonce)
+        return Keys.of_digests(self.digests, self.rows).digest(nonce)
 
     def among(self, first: int, digests: Digests) -> BoolArray:
         """Which of the rows from ``first`` on are common; their keys must be those of before."""

@@ -50,7 +50,7 @@ class KnownRows:
     def expected(self, party: str, nonce: bytes) -> tuple[int, bytes]:
         """How many rows a party's release must have, and the digest of their IDs."""
         if party not in self._keys:
-            self._keys[party] = Keys.of_digests(self.digests[self.places[party]])
+            self._keys[party] = Keys.of_digests(self.digests, self.places[party])
         return len(self.places[party]), self._keys[party].digest(nonce)
 
     def spread(self, column: ReleasedColumn, party: str) -> ReleasedColumn:

@@ -597,7 +597,7 @@ class LabelParty:
             # Kept with the points, so that a label party that was killed repeats itself.
             secret = kept_secret(state and state / "align" / channel.party / "proof")
             told = known[channel.party]
-            ids = Keys.of_digests(digests[told]).digest(welcome.nonce)
+            ids = Keys.of_digests(digests, told).digest(welcome.nonce)
             proof = RowProof.of(secret, ids)
             channel.tell(match.told(welcome.job, told, proof.share), proof)
         return rows, known
@@ -663,7 +663,7 @@ class LabelParty:
         made._own = None if self._own is None else rows_of(self._own, rows)
         made._y = None if self._y is None else self._y[rows]
         made._rules, made._places, made._count = None, rows, len(rows)
-        made._ids = Keys.of_digests(digests[rows])
+        made._ids = Keys.of_digests(digests, rows)
         if self._kept == "mine":
             made._known = KnownRows.of(digests, rows, known)
         return made

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Protocol, TypeVar
 
 from opboost.errors import PeerError
 from opboost.parties.feature.feature_psi import FeaturePsi
 from opboost.protocol.messages import Ack, Aligned, Points, PointsQuery, Poll, Proof
-from opboost.psi.curve_points import piece_count
+from opboost.psi.curve_points import POINT_BYTES, piece_count, piece_of
+from opboost.psi.point_matching import MAX_BYTES_IN_MEMORY
 
 M = TypeVar("M")
 
@@ -52,7 +56,10 @@ class PsiClient:
         All of the label party's points are here before the first leaves: it cannot choose later
         ones by what came back.
         """
-        theirs: list[Points] = []
+        with KeptPoints(self._psi_session.aside) as theirs:
+            return self._aligned(theirs)
+
+    def _aligned(self, theirs: KeptPoints) -> Aligned:
         asked_for: set[str] = set()
         while time.monotonic() < self._end:
             asked = time.monotonic()
@@ -62,24 +69,25 @@ class PsiClient:
                 self._psi_session.finish(said, self._ask("prove", claim, Proof))
                 return said
             assert isinstance(said, Ack)
-            if not theirs:
+            if not theirs.whole:
                 self._psi_session.begin(self._all_fetched(theirs))
             if said.step == "feature":
                 self._show("IDs blinded", self._psi_session.pieces(said.columns))
             elif said.step == "raised":
-                missing = [points for points in theirs if points.piece not in said.columns]
-                raised = self._psi_session.raised(missing)
+                missing = (n for n in range(len(theirs)) if n not in said.columns)
+                raised = self._psi_session.raised(map(theirs.piece, missing))
                 self._show("IDs of the label party raised", raised)
             if said.step in asked_for:
                 rest(asked)
             asked_for.add(said.step)
         raise PeerError("The other parties did not come in time. Join again later.")
 
-    def _all_fetched(self, kept: list[Points]) -> Iterator[Points]:
-        """All of the label party's points, one piece after the other."""
-        while not kept or len(kept) < piece_count(kept[0].total):
-            kept.append(self._fetched(len(kept)))
-            yield kept[-1]
+    def _all_fetched(self, kept: KeptPoints) -> Iterator[Points]:
+        """Fetch all of the label party's points, one piece after the other, and keep them."""
+        while not kept.whole:
+            points = self._fetched(len(kept))
+            yield points  # and refused here, if so
+            kept.add(points)
 
     def _fetched(self, number: int) -> Points:
         """A piece of the label party's points, when it is made."""
@@ -97,3 +105,44 @@ class PsiClient:
         for piece in pieces:
             self._ask("points", piece, Ack)
             self._progress(what, piece.piece + 1, piece_count(piece.total))
+
+
+class KeptPoints:
+    """The label party's points while they wait to be raised: in a temporary file if they are many.
+
+    Law: ``piece(n)`` equals the n-th of the pieces that were added.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._file = tempfile.SpooledTemporaryFile(MAX_BYTES_IN_MEMORY, dir=str(folder))  # noqa: SIM115
+        self._first: Points | None = None
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def whole(self) -> bool:
+        """Whether all pieces are here."""
+        return self._first is not None and self._count == piece_count(self._first.total)
+
+    def add(self, points: Points) -> None:
+        """Keep the next piece."""
+        self._first = self._first or points
+        self._file.seek(0, 2)
+        self._file.write(points.points)
+        self._count += 1
+
+    def piece(self, number: int) -> Points:
+        """Return a piece again."""
+        assert self._first is not None
+        place = piece_of(number, self._first.total)
+        self._file.seek(place.start * POINT_BYTES)
+        points = self._file.read((place.stop - place.start) * POINT_BYTES)
+        return replace(self._first, piece=number, points=points)
+
+    def __enter__(self) -> KeptPoints:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._file.close()

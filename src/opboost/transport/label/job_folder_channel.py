@@ -27,6 +27,7 @@ from opboost.protocol.messages import (
 from opboost.protocol.stored_columns import read_column
 from opboost.psi.blinding import at_once
 from opboost.psi.curve_points import piece_count
+from opboost.psi.point_matching import PointList
 from opboost.storage import atomic_files
 from opboost.transport.label.job_folder import HOLD_SECONDS, PartyFolder, piece_numbers
 from opboost.transport.label.party_totals import HELLO, told
@@ -78,10 +79,12 @@ class JobFolderChannel:
         self._until(lambda: self._box.has("points"), "its points")
         count = piece_count(self._box.points()["total"])
         arriving = (self._arrived("feature", number) for number in range(count))
-        doubled = b"".join(at_once(partial(self._doubled, side), arriving))
-        ours = (self._arrived("raised", number) for number in range(piece_count(side.total)))
-        raised = b"".join(points.points for points in ours)
-        return side.met(raised, doubled)
+        with PointList(self._ours) as raised, PointList(self._ours) as doubled:
+            for points in at_once(partial(self._doubled, side), arriving):
+                doubled.add(points)
+            for number in range(piece_count(side.total)):
+                raised.add(self._arrived("raised", number).points)
+            return side.met(raised, doubled)
 
     def _arrived(self, step: str, number: int) -> Points:
         file = self._box.piece(step, number)

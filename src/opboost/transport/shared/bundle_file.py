@@ -36,7 +36,7 @@ from opboost.transport.shared.bundle_keys import OVERHEAD_BYTES, PrivateKey, Pub
 from opboost.transport.shared.tls import Identity, alternative_names, check_certificate, verify
 
 FAMILY = b"OPBOOST BUNDLE "
-VERSION = "2"
+VERSION = "3"
 MARK = FAMILY + VERSION.encode() + b"\n"
 PIECE_BYTES = 2**24
 """Bytes that are encrypted at a time."""
@@ -45,7 +45,7 @@ MOST_HEADER, MAX_SIGNATURE_BYTES = 2**22, 2**16
 _ITEM = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _STEP = re.compile(r"[a-z-]{1,32}")
-_CLAIM = re.compile(r"([0-9a-f]{130})?")
+_CLAIM = re.compile(r"([0-9a-f]{128})?")
 
 Source = Path | bytes
 """What an item's bytes are taken from."""

@@ -1,0 +1,125 @@
+"""Which points stand in two lists, exactly, and without holding the lists in memory.
+
+Points are put aside in 256 buckets by their first byte, in memory while they are few and in a
+temporary file beyond, and compared bucket by bucket.  Raised points look random, so a bucket holds
+a 256th of them; a peer that chose its points to share a byte costs memory for all of them, which
+``most_rows`` bounds.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from opboost._typing import IntArray
+from opboost.errors import WireError
+from opboost.psi.curve_points import POINT_BYTES, words_of
+
+BUCKETS = 256
+
+MAX_BYTES_IN_MEMORY = 1 << 23
+"""Bytes that are kept in memory before a file is made."""
+
+_WORDS = POINT_BYTES // 8 + 1
+Records = np.ndarray[Any, np.dtype[np.uint64]]
+"""One row per point: its four words, and its place in the list."""
+
+
+class PointList:
+    """A list of points that comes in pieces; one that stands twice is refused in the end.
+
+    >>> with PointList() as ours, PointList() as theirs:
+    ...     ours.add(bytes(32) + bytes([1] * 32))
+    ...     theirs.add(bytes([1] * 32))
+    ...     tuple(found.tolist() for found in common_places(ours, theirs))
+    ([1], [0])
+    """
+
+    def __init__(self, folder: Path | None = None, *, max_bytes: int = MAX_BYTES_IN_MEMORY) -> None:
+        place = None if folder is None else str(folder)
+        self._file = tempfile.SpooledTemporaryFile(max_bytes, dir=place)  # noqa: SIM115
+        self._borders: list[IntArray] = []
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    def add(self, points: bytes) -> None:
+        """Append points to the list."""
+        words = words_of(points)
+        records = np.empty((len(words), _WORDS), "<u8")
+        records[:, :-1] = words
+        records[:, -1] = np.arange(self._size, self._size + len(words))
+        bucket = words[:, 0].astype(np.uint8)
+        borders = np.cumsum(np.r_[0, np.bincount(bucket, minlength=BUCKETS)])
+        self._file.write(records[np.argsort(bucket, kind="stable")].tobytes())
+        self._borders.append(self._size + borders)
+        self._size += len(words)
+
+    def bucket(self, number: int) -> Records:
+        """Return the points of a bucket in an order by their words, each once."""
+        found = [np.empty((0, _WORDS), "<u8"), *(self._read(b, number) for b in self._borders)]
+        records = np.concatenate(found)
+        records = records[order_of(records[:, :-1])]
+        if (records[1:, :-1] == records[:-1, :-1]).all(axis=1).any():
+            raise WireError("A point stands twice; every party has each ID once.")
+        return records
+
+    def check_distinct(self) -> None:
+        """Refuse a list in which a point stands twice."""
+        for number in range(BUCKETS):
+            self.bucket(number)
+
+    def _read(self, borders: IntArray, bucket: int) -> Records:
+        first, last = int(borders[bucket]), int(borders[bucket + 1])
+        self._file.seek(first * _WORDS * 8)
+        data = self._file.read((last - first) * _WORDS * 8)
+        return np.frombuffer(data, "<u8").reshape(-1, _WORDS)
+
+    def close(self) -> None:
+        """Let go of the points."""
+        self._file.close()
+
+    def __enter__(self) -> PointList:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+def common_places(ours: PointList, theirs: PointList) -> tuple[IntArray, IntArray]:
+    """Return where equal points stand among ours and among theirs; each list has a point once."""
+    left, right = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for number in range(BUCKETS):
+        a, b = ours.bucket(number), theirs.bucket(number)
+        both = np.concatenate([a, b])
+        order = order_of(both[:, :-1])
+        both = both[order]
+        same = np.flatnonzero((both[1:, :-1] == both[:-1, :-1]).all(axis=1))
+        # Equal points stand side by side, ours first: the order is stable.
+        left.append(both[same, -1].astype(np.int64))
+        right.append(both[same + 1, -1].astype(np.int64))
+    return np.concatenate(left), np.concatenate(right)
+
+
+def order_of(words: np.ndarray[Any, Any]) -> IntArray:
+    """Return the rows in ascending order, compared word by word; equal rows keep their order.
+
+    The first word nearly always decides, so only rows that share it are compared in full.
+
+    >>> order_of(np.array([[2, 1], [1, 9], [2, 0]], dtype=np.uint64)).tolist()
+    [1, 2, 0]
+    """
+    first = words[:, 0].astype(np.uint64)
+    order = np.argsort(first, kind="stable")
+    ranked = first[order]
+    tied = ranked[1:] == ranked[:-1]
+    if tied.any():
+        alike = np.flatnonzero(np.r_[tied, False] | np.r_[False, tied])
+        rows = order[alike]
+        keys = [words[rows, column] for column in range(words.shape[1] - 1, -1, -1)]
+        order[alike] = rows[np.lexsort(keys)]
+    return order

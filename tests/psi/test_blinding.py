@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from opboost.errors import DataError, ParameterError, WireError
 from opboost.psi.blinding import Secret, at_once
 from opboost.psi.common_rows import Common, packed, unpacked
-from opboost.psi.curve_points import LOW_ORDER, POINT_BYTES, piece_count, piece_of
+from opboost.psi.curve_points import LOW_ORDER, POINT_BYTES, check_on_curve, piece_count, piece_of
 from opboost.psi.hash_to_curve import hash_to_curve
 from opboost.psi.point_matching import PointList, common_places
 from opboost.psi.row_keys import Normalisation, key_digests, row_keys
@@ -150,9 +150,14 @@ def test_a_point_that_stands_twice_is_refused():
 
 
 def test_every_secret_raises_a_point_of_low_order_to_nothing_and_is_not_asked_to():
+    good = Secret.fresh().blinded(keys(["x"]))
+    check_on_curve(good)
     for u in LOW_ORDER:
+        point = u.to_bytes(32, "little")
         with pytest.raises(WireError, match="does not lie on the curve"):
-            Secret.fresh().raised(u.to_bytes(32, "little"), checked=True)
+            check_on_curve(good + point)
+        with pytest.raises(WireError, match="does not lie on the curve"):
+            Secret.fresh().raised(point, checked=True)
 
 
 def test_what_is_raised_lies_in_the_subgroup_of_prime_order():

@@ -144,7 +144,7 @@ def test_bytes_that_are_no_bundle_are_refused(certs, tmp_path_factory, data):
 
 
 def test_another_version_is_named(certs, example, tmp_path):
-    words = refusal(certs, tmp_path, example.replace(b"BUNDLE 2", b"BUNDLE 1", 1))
+    words = refusal(certs, tmp_path, example.replace(b"BUNDLE 3", b"BUNDLE 1", 1))
     assert "is a bundle of version '1'; this release reads version '3'" in words
 
 

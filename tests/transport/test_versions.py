@@ -75,7 +75,7 @@ def test_bundles_and_jobs_by_bundles_of_version_1_are_refused_by_both_sides(tmp_
     office = Office(federation(tmp_path, ("shop",), align="given"))
     first = Path(office.begun()["shop"])
     old = tmp_path / "old.bundle"
-    old.write_bytes(first.read_bytes().replace(b"BUNDLE 2", b"BUNDLE 1", 1))
+    old.write_bytes(first.read_bytes().replace(b"BUNDLE 3", b"BUNDLE 1", 1))
     done = office.tried("shop", "export", old)
     assert done.returncode == 4
     assert "old.bundle is a bundle of version '1'; this release reads version '3'" in done.stderr

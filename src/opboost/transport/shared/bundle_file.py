@@ -2,7 +2,7 @@
 
 ::
 
-    OPBOOST BUNDLE 2                        what it is
+    OPBOOST BUNDLE 3                        what it is
     8 bytes, then the header                sender, recipient, job, step, what it answers, items
     the items, encrypted piece by piece     HPKE; each piece only opens in its own place
     8 bytes, then the certificate           the sender's
@@ -291,12 +291,12 @@ def with_length(data: bytes) -> bytes:
 
 def piece_info(binding: bytes, item: int, piece: int) -> bytes:
     """Where a piece belongs: the bundle's header, the item, the piece."""
-    return b"opboost bundle 2\n" + binding + item.to_bytes(8, "big") + piece.to_bytes(8, "big")
+    return b"opboost bundle 3\n" + binding + item.to_bytes(8, "big") + piece.to_bytes(8, "big")
 
 
 def signed_text(digest: bytes, certificate: bytes) -> bytes:
     """Return what a sender signs: the digest of all before it, bound to the certificate."""
-    return b"opboost bundle 2\n" + digest + hashlib.sha256(certificate).digest()
+    return b"opboost bundle 3\n" + digest + hashlib.sha256(certificate).digest()
 
 
 def _size(source: Source) -> int:

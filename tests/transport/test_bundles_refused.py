@@ -309,7 +309,7 @@ def test_a_release_whose_claim_is_not_that_of_the_common_rows_is_refused(tmp_pat
     for claim, said in (
         ("", "without a proof of its rows"),
         (header.claim[:-2] + "00", "does not prove that it has the rows which are common"),
-        (other + header.claim[66:], "does not prove that it has the rows which are common"),
+        (other + header.claim[64:], "does not prove that it has the rows which are common"),
     ):
         write_bundle(forged, replace(header, claim=claim, items=()), {}, identity, public)
         status, words = refused(office, LABEL_PARTY, "split-query", forged)

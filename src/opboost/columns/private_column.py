@@ -146,10 +146,29 @@ class PrivateColumn:
 
         ``first_row`` is the number of the table's first row in a larger whole, for messages.
         """
+        if not isinstance(self.mapping, NumericMapping):
+            values: Encoded | FloatArray = categories(table, self.name)
+        elif self.mapping.unit is not None:
+            values = as_days(table, self.name, first_row)
+        else:
+            numbers = as_numbers(self.name, column(table, self.name), first_row)
+            values = numbers.astype(np.float64, copy=False)
+        return self.prepare_values(values, first_row)
+
+    def prepare_values(self, values: Encoded | FloatArray, first_row: int = 0) -> Prepared:
+        """The same for values that were read already: 64-bit floats (NaN for a gap), or categories.
+
+        >>> import opboost as op
+        >>> grid = op.Domain(1, 10)
+        >>> age = PrivateColumn("age", NumericMapping(grid, (0, 100)), op.ClampMap(grid, 1.0))
+        >>> age.prepare_values(np.array([5.0, 95.0])).cells.tolist()
+        [1, 10]
+        """
         try:
-            if isinstance(self.mapping, NumericMapping):
-                return self._prepare_numbers(table, self.mapping, first_row)
-            return self._prepare_categories(categories(table, self.name), first_row)
+            if isinstance(values, Encoded):
+                return self._prepare_categories(values, first_row)
+            assert isinstance(self.mapping, NumericMapping)
+            return self._prepare_numbers(values, self.mapping, first_row)
         except ColumnError:
             raise
         except (DataError, ParameterError) as error:
@@ -176,12 +195,9 @@ class PrivateColumn:
         drawn, reported = flagged.sample(prepared.cells, prepared.missing, rng)
         return [OutColumn(self.name, drawn, reported)]
 
-    def _prepare_numbers(self, table: Any, mapping: NumericMapping, first_row: int) -> Prepared:
-        if mapping.unit is not None:
-            raw = as_days(table, self.name, first_row)
-        else:
-            numbers = as_numbers(self.name, column(table, self.name), first_row)
-            raw = numbers.astype(np.float64, copy=False)
+    def _prepare_numbers(
+        self, raw: FloatArray, mapping: NumericMapping, first_row: int
+    ) -> Prepared:
         cells, gaps, infinite, outside = mapping.scan(raw)
         if infinite:
             row = int(np.argmax(np.isinf(raw)))

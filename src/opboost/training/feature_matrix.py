@@ -11,7 +11,7 @@ import numpy as np
 from opboost._typing import BoolArray, IntArray
 from opboost.boosting.booster import Matrix
 from opboost.columns.codebook import Codebook, CodedColumn
-from opboost.columns.dataframes import as_numbers, categories, column, column_names
+from opboost.columns.dataframes import Encoded, as_numbers, categories, column, column_names
 from opboost.columns.date_columns import as_days, holds_dates
 from opboost.columns.private_column import MAX_FLOAT32_INTEGER, Prepared, PrivateColumn
 from opboost.errors import ColumnError
@@ -49,14 +49,25 @@ class OwnColumn:
 
     def block(self, table: Any) -> Matrix:
         """Its features; a category that training did not show has all of them zero."""
-        if self.categories is None and holds_dates(table, self.name):
-            return as_days(table, self.name).astype(np.float32)[:, None]
-        if self.categories is None:
-            return as_numbers(self.name, column(table, self.name)).astype(np.float32)[:, None]
-        rows = categories(table, self.name)
+        if self.categories is not None:
+            return self.block_of(categories(table, self.name))
+        if holds_dates(table, self.name):
+            return self.block_of(as_days(table, self.name))
+        return self.block_of(as_numbers(self.name, column(table, self.name)))
+
+    def block_of(self, values: Encoded | np.ndarray[Any, Any]) -> Matrix:
+        """The same for values that were read already: numbers (NaN for a gap), or categories.
+
+        >>> OwnColumn("city", ("north", "south")).block_of(Encoded(np.array([0, -1]), ["south"]))
+        array([[0, 1],
+               [0, 0]], dtype=uint8)
+        """
+        if not isinstance(values, Encoded):
+            return values.astype(np.float32)[:, None]
+        assert self.categories is not None
         known = {c: i for i, c in enumerate(self.categories)}
-        position = np.array([*(known.get(v, -1) for v in rows.values), -1], dtype=np.int64)
-        return one_hot(position[rows.codes], len(self.categories))
+        position = np.array([*(known.get(v, -1) for v in values.values), -1], dtype=np.int64)
+        return one_hot(position[values.codes], len(self.categories))
 
 
 def own_columns(table: Any, names: Iterable[Hashable]) -> tuple[OwnColumn, ...]:
@@ -172,6 +183,15 @@ class Layout:
         ``floats`` is what the booster's library compares: with 32-bit floats a number counts as its
         rounding, so that the stock model in raw units sees the same cell.
         """
+        return self.plain_matrix(prepared, [c.block(table) for c in self.own], floats)
+
+    def plain_matrix(
+        self,
+        prepared: Mapping[Hashable, Prepared],
+        own: Iterable[Matrix],
+        floats: type[np.floating[Any]] = np.float32,
+    ) -> Matrix:
+        """The same beside features of own columns that were made already."""
         blocks: list[Matrix] = []
         for private in self.private:
             cells = prepared[private.name]
@@ -180,7 +200,7 @@ class Layout:
                 blocks.append(_with_gaps(_rounded_cells(private, cells, floats), gaps)[:, None])
             else:
                 blocks.append(feature_block(private, cells))
-        return _stacked([*blocks, *(c.block(table) for c in self.own)])
+        return _stacked([*blocks, *own])
 
 
 def check_sizes(private: Sequence[PrivateColumn]) -> None:

@@ -33,6 +33,7 @@ from opboost.cli.ledger_change import abort, forget, renew
 from opboost.cli.ledger_migrate import migrate
 from opboost.cli.plan import plan
 from opboost.cli.predict import predict
+from opboost.cli.score import score
 from opboost.cli.serve import serve
 from opboost.cli.signals import exit_on_signals
 from opboost.cli.train import train
@@ -48,7 +49,7 @@ app = typer.Typer(
 )
 _verbs = (
     demo, tutorial, explore, init, describe, plan, desensitize, certify, audit, train, predict,
-    serve, join, doctor,
+    score, serve, join, doctor,
 )  # fmt: skip
 for verb in _verbs:
     app.command()(verb)

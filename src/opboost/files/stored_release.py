@@ -6,8 +6,9 @@ import hashlib
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,7 @@ from opboost.columns.private_column import PrivateColumn
 from opboost.errors import ColumnError, DataError, PrivacyError
 from opboost.ledger import Ledger
 from opboost.ledger.chain import Entry
+from opboost.mechanisms import registry
 from opboost.storage import atomic_files
 
 MANIFEST = "_manifest.json"
@@ -33,10 +35,30 @@ class Manifest:
     guarantee: str
     total: float
     parts: dict[str, str]
+    noise: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """How each private column was noised; empty in releases of version 0.1."""
+    columns_per_row: int | None = None
+    """How many private columns each row sends; None where it sends all."""
 
     def output(self) -> str:
         """A digest of all parts, which the ledger holds."""
         return hashlib.sha256(json.dumps(self.parts, sort_keys=True).encode()).hexdigest()
+
+
+def noise_of(column: PrivateColumn) -> dict[str, Any]:
+    """How a column is noised, as a manifest records it: nothing about its raw units.
+
+    >>> import opboost as op
+    >>> grid = op.Domain(1, 10)
+    >>> age = op.PrivateColumn("age", op.NumericMapping(grid, (0, 99)), op.ClampMap(grid, 0.5))
+    >>> noise_of(age)["gaps"], "0.5" in json.dumps(noise_of(age)["mechanism"])
+    (None, True)
+    """
+    gaps = column.flagged()
+    return {
+        "mechanism": registry.to_dict(column.mechanism),
+        "gaps": None if gaps is None else str(gaps.guarantee()),
+    }
 
 
 _NEW_RELEASE = (

@@ -38,6 +38,7 @@ from opboost.files.stored_release import (
     charged,
     job_of,
     making,
+    noise_of,
     noted,
     read_manifest,
 )
@@ -274,7 +275,10 @@ class ReleaseInParts:
                 self.outside[name] = self.outside.get(name, 0) + count
         ledger = self._charge.ledger if self._charge else None
         promise = over_time(self._plan.guarantee(), ledger)
-        return Manifest(self.id, total, str(promise), promise.total, parts)
+        noise = {str(c.name): noise_of(c) for c in self._plan.private}
+        budget = self._plan.budget
+        per_row = None if budget is None else budget.columns_per_row
+        return Manifest(self.id, total, str(promise), promise.total, parts, noise, per_row)
 
     def _hide_forgotten(self) -> int:
         """Take out what the parts hold about forgotten people; how many they are."""

@@ -140,7 +140,10 @@ class Layout:
 
     def own_values(self, table: Any, rows: int) -> Matrix:
         """The label party's own features."""
-        blocks = [c.block(table) for c in self.own]
+        return self.own_matrix([c.block(table) for c in self.own], rows)
+
+    def own_matrix(self, blocks: list[Matrix], rows: int) -> Matrix:
+        """The same of columns whose features were made already; they are used up."""
         return _stacked(blocks) if blocks else np.zeros((rows, 0), dtype=np.uint8)
 
     def codes(self, release: list[ReleasedColumn], own: Matrix) -> tuple[Matrix, Books]:

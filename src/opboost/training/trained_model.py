@@ -59,7 +59,15 @@ class TrainedModel:
         The release holds the columns of the layout, in its order.  Those at the places ``clear``
         hold no noise.
         """
-        own = self.layout.own_values(table, len(release[0]))
+        return self.of_released_rows(self.layout.own_values(table, len(release[0])), release, clear)
+
+    def of_released_rows(
+        self,
+        own: Matrix,
+        release: Sequence[ReleasedColumn],
+        clear: frozenset[int] = frozenset(),
+    ) -> FloatArray:
+        """The same beside own features of the same rows."""
         nobody = nobody_sent(release)
         if not self.own_rounds or not nobody.any():
             return self._of_release(release, own, clear)

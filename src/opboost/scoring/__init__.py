@@ -1,0 +1,1 @@
+"""Scores over HTTP: one model, the Open Inference Protocol and plain JSON."""

@@ -1,0 +1,27 @@
+"""Why a request is refused: one sentence and a status of HTTP, never a value of the request."""
+
+from __future__ import annotations
+
+from opboost.errors import OpBoostError
+
+MALFORMED = 400
+NO_KEY = 401
+NOT_FROM_HERE = 403
+NOT_THERE = 404
+TOO_SLOW = 408
+TOO_LARGE = 413
+DOES_NOT_FIT = 422
+NOT_READY = 503
+
+
+class RequestRefused(OpBoostError):
+    """A request that is not answered with scores; ``status`` is the one of the answer.
+
+    >>> error = RequestRefused(413, "The request has 3 rows, and 2 is the most. Send fewer.")
+    >>> error.status, str(error)[:22]
+    (413, 'The request has 3 rows')
+    """
+
+    def __init__(self, status: int, words: str) -> None:
+        self.status = status
+        super().__init__(words)

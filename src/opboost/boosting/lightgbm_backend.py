@@ -187,8 +187,8 @@ def _link(objective: str) -> str:
     found = _LINKS.get(objective) or _LINKS.get(first)
     if found is None or " sqrt" in objective:
         raise ParameterError(
-            f"The objective {objective!r} is none whose sums of leaves can be taken apart by "
-            f"party. Those are {', '.join(_LINKS)}."
+            f"By-party models and ONNX files know no link for the objective {objective!r}. Train "
+            f"with one of {', '.join(_LINKS)}."
         )
     return found
 

@@ -192,12 +192,9 @@ class TrainedSklearn:
         return gain / gain.sum() if gain.sum() else gain
 
     def additive(self) -> AdditiveModel:
-        """The trees of ``HistGradientBoosting`` as flat arrays."""
+        """The trees as flat arrays."""
         if not hasattr(self.native, "_predictors"):
-            raise ParameterError(
-                "Trees of scikit-learn's GradientBoosting are not taken apart by party. Use "
-                "booster='hist-gbdt', 'xgboost' or 'lightgbm'."
-            )
+            return self._additive_gbdt()
         rounds = self.native._predictors
         groups = len(rounds[0]) if rounds else 1
         found = [_flat(p.nodes, k) for predictors in rounds for k, p in enumerate(predictors)]
@@ -206,6 +203,25 @@ class TrainedSklearn:
         if self.task == "regression" and self.native.loss in ("poisson", "gamma"):
             link = "exp"
         return AdditiveModel(FlatTrees.of(found, groups), base, link)
+
+    def _additive_gbdt(self) -> AdditiveModel:
+        """The trees of ``GradientBoosting``, which compares 32-bit floats."""
+        if self.native.loss == "exponential":
+            raise ParameterError(
+                "Sums of leaves under the loss 'exponential' have no link of ours."
+            )
+        rate = self.native.learning_rate
+        found = [
+            _flat_gbdt(estimator.tree_, group, rate)
+            for stage in self.native.estimators_
+            for group, estimator in enumerate(stage)
+        ]
+        trees = FlatTrees.of(found, self.native.estimators_.shape[1])
+        nothing = np.zeros((1, self.native.n_features_in_), dtype=np.float32)
+        start = self.native.predict if self.task == "regression" else self.native.decision_function
+        base = np.asarray(start(nothing), dtype=np.float64).reshape(-1) - trees.sums(nothing)[0]
+        link = {"binary": "logistic", "multiclass": "softmax"}.get(self.task, "identity")
+        return AdditiveModel(trees, base, link)
 
     def save(self, path: Path, *, strip: bool = False) -> None:
         """skops' file: no code is run when it is loaded."""
@@ -298,6 +314,19 @@ def _flat(nodes: Any, group: int) -> Tree:
         np.where(leaf, LEAF, nodes["right"].astype(np.int64)),
         nodes["missing_go_to_left"].astype(bool),
         nodes["value"].astype(np.float64),
+    )
+
+
+def _flat_gbdt(tree: Any, group: int, rate: float) -> Tree:
+    """A tree of ``GradientBoosting``, which takes no gaps."""
+    return Tree(
+        group,
+        np.maximum(tree.feature, 0),
+        np.nextafter(tree.threshold, np.inf),
+        tree.children_left,
+        tree.children_right,
+        np.zeros(tree.node_count, dtype=bool),
+        tree.value[:, 0, 0] * rate,
     )
 
 

@@ -240,8 +240,8 @@ _LINKS = {
 def _link(objective: str) -> str:
     if objective not in _LINKS:
         raise ParameterError(
-            f"The objective {objective!r} is none whose sums of leaves can be taken apart by "
-            f"party. Those are {', '.join(_LINKS)}."
+            f"By-party models and ONNX files know no link for the objective {objective!r}. Train "
+            f"with one of {', '.join(_LINKS)}."
         )
     return _LINKS[objective]
 

@@ -330,6 +330,29 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
         """
         self._exported(units).save(Path(path), strip=strip)
 
+    def save_onnx(self, path: str | Path) -> None:
+        """Write an ONNX file that takes the columns of a table in raw units.
+
+        It needs ``opboost[onnx]``, and predicts what ``predict`` does within the rounding of 32-bit
+        floats, with every booster that shows its trees; one of your own is refused.
+        ``onnx_inputs`` builds its inputs.
+        """
+        from opboost.estimators.onnx_file import save_onnx
+
+        check_is_fitted(self)
+        save_onnx(self, path)
+
+    def onnx_inputs(self, X: Any) -> dict[str, np.ndarray[Any, Any]]:
+        """Return a table as the inputs of the file that ``save_onnx`` writes, by column.
+
+        Numbers are doubles with NaN for a gap, dates are days since 1970-01-01 in UTC, and
+        categories are text with "" for a gap, or whole numbers.
+        """
+        from opboost.estimators.onnx_file import onnx_inputs
+
+        check_is_fitted(self)
+        return onnx_inputs(self, X)
+
     def save(self, path: str | Path) -> None:
         """Write the whole estimator (stock model and a small JSON); ``op.load`` reads it."""
         from opboost.estimators.saving import save

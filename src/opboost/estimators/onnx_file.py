@@ -1,0 +1,80 @@
+"""Estimators as ONNX files, and tables as the inputs that such a file takes."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from opboost.columns.dataframes import Encoded, as_numbers, categories, column
+from opboost.columns.date_columns import as_days, holds_dates
+from opboost.columns.private_column import PrivateColumn
+from opboost.errors import ColumnError
+from opboost.estimators.boosted_base import BoostedBase, column_order
+from opboost.grid import NumericMapping
+from opboost.runtime.extras import needs_extra
+from opboost.storage import atomic_files
+from opboost.training.feature_matrix import OwnColumn
+
+
+def save_onnx(estimator: BoostedBase, path: str | Path) -> None:
+    """Write the ONNX file; it appears when it is whole."""
+    with needs_extra("onnx", "save_onnx"):
+        from opboost.estimators.onnx_graph import onnx_model
+    promise = estimator.guarantee_
+    about = {
+        "guarantee": str(promise),
+        "record_total": f"{promise.total:.6g}" if math.isfinite(promise.total) else "none",
+    }
+    model = estimator.trained_model_
+    order = column_order(estimator.desensitizer_)
+    made = onnx_model(model.trained, model.layout, order, model.labels, about)
+    atomic_files.write(Path(path), made.SerializeToString())
+
+
+def onnx_inputs(estimator: BoostedBase, X: Any) -> dict[str, np.ndarray[Any, Any]]:
+    """The columns of a table by the names of the ONNX file's inputs, each of shape [n, 1]."""
+    with needs_extra("onnx", "onnx_inputs"):
+        from opboost.estimators.onnx_graph import category_table, table_columns
+    table = estimator.desensitizer_._validated(X, reset=False)
+    layout, order = estimator.trained_model_.layout, column_order(estimator.desensitizer_)
+    found = {}
+    for declared in table_columns(layout, order):
+        known = category_table(declared)
+        if known is None:
+            values = _numbers(table, declared)
+        else:
+            values = _texts(declared, categories(table, declared.name), is_text=known.is_text)
+        found[str(declared.name)] = values[:, None]
+    return found
+
+
+def _numbers(table: Any, declared: PrivateColumn | OwnColumn) -> np.ndarray[Any, Any]:
+    """Numbers as doubles, dates as days since 1970-01-01."""
+    own = isinstance(declared, OwnColumn)
+    if own:
+        dates = holds_dates(table, declared.name)
+    else:
+        assert isinstance(declared.mapping, NumericMapping)
+        dates = declared.mapping.unit is not None
+    if dates:
+        return as_days(table, declared.name)
+    return as_numbers(declared.name, column(table, declared.name)).astype(np.float64)
+
+
+def _texts(
+    declared: PrivateColumn | OwnColumn, rows: Encoded, *, is_text: bool
+) -> np.ndarray[Any, Any]:
+    """Categories as text with "" for a gap, or as whole numbers, among which there is no gap."""
+    gaps = bool((rows.codes < 0).any())
+    if gaps and (not is_text or "" in rows.values):
+        raise ColumnError(
+            declared.name,
+            "has gaps, which ONNX cannot tell from its categories",
+            hint="Fill them, or write its categories as text, none of them empty, before training.",
+        )
+    if not is_text:
+        return np.array([*rows.values, 0], dtype=np.int64)[rows.codes]
+    return np.array([*map(str, rows.values), ""], dtype=object)[rows.codes]

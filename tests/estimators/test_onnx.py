@@ -18,7 +18,7 @@ SIZES = ["small", "medium", "large"]
 
 
 def people(n=300):
-    """Every kind of column: numbers, dates, nominal and ordered categories, own text and numbers."""
+    """Every kind of column: numbers, dates, categories with and without order, own ones."""
     rng = np.random.default_rng(0)
     table = pd.DataFrame(
         {

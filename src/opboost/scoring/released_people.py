@@ -162,7 +162,8 @@ class ReleasedPeople:
         share = self._sent_share(folder, manifest)
         stored = StoredRelease(folder, manifest, wanted, gaps=True)
         stored.check_parts()
-        needed = [*self.ids, *(str(n) for c in wanted for n in c.release_names())]
+        released = (str(n) for c in wanted for n in c.release_names())
+        needed = list(dict.fromkeys([*self.ids, *released]))
         for part in manifest.parts:
             for name in needed:
                 if name not in column_names(folder / part):

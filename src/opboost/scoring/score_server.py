@@ -285,6 +285,27 @@ def listening(host: str, port: int) -> socket.socket:
         raise ConfigError(f"Port {port} of {host} cannot be used: {words}.") from None
 
 
+class _Server(uvicorn.Server):
+    """A server that ends once its requests are answered, whoever still holds a connection open."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Wait for running requests, then let go of idle connections."""
+        leaving = asyncio.create_task(self._leave())
+        await super().shutdown(sockets)
+        leaving.cancel()
+
+    async def _leave(self) -> None:
+        """Drop connections that have nothing left to send: TLS would wait for their farewell."""
+        while self.server_state.tasks:
+            await asyncio.sleep(0.05)
+        while True:
+            await asyncio.sleep(0.1)
+            for connection in list(self.server_state.connections):
+                transport: Any = getattr(connection, "transport", None)
+                if transport is not None and not transport.get_write_buffer_size():
+                    transport.abort()
+
+
 def prepared(
     scorer: Scorer, limits: Limits, access: Access, context: ssl.SSLContext | None = None
 ) -> uvicorn.Server:
@@ -303,7 +324,7 @@ def prepared(
     )
     config.load()
     config.ssl = context
-    return uvicorn.Server(config)
+    return _Server(config)
 
 
 def serve(

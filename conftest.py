@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import sys
@@ -23,3 +24,12 @@ def _no_release_of_another_test():
     processes = sys.modules.get("opboost.budgets.release_counts")
     if processes is not None:
         processes.begin_anew()
+
+
+def pytest_collection_modifyitems(items):
+    """Skip the page about MLflow where it is not installed: it brings some seventy packages."""
+    if importlib.util.find_spec("mlflow") is None:
+        absent = pytest.mark.skip(reason="MLflow is not installed: pip install 'opboost[mlflow]'")
+        for item in items:
+            if item.path.name == "mlflow.md":
+                item.add_marker(absent)

@@ -37,4 +37,5 @@ FILES = (
     "record_pilot",
     "reproduction",
     "scale",
+    "scoring",
 )

@@ -2,7 +2,7 @@
 
 In a ``console`` block a line that begins with ``$ `` is a command, run in the page's folder;
 ``bank$ `` runs it in the folder ``bank``, and ``cd`` goes into another for the rest of the page.
-``&`` at the end lets it go on, until ``wait``. Lines below a command are its output, with ``...``
+``&`` at the end lets it go on, until ``wait``; ``kill %1`` asks the first such command to end. Lines below a command are its output, with ``...``
 for what may differ; with none, only success counts.
 """
 
@@ -13,6 +13,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -25,7 +26,8 @@ from robustness.prefork_server import prefork_server
 from tools.manual.blocks import DOCS, Block, blocks
 
 _PROMPT = re.compile(r"^([a-z-]*)\$ +(.*)$")
-_PORT = "8815"
+_PORTS = re.compile("8815|8080")
+"""Ports that pages name; a free one takes their place."""
 _SECONDS = 120
 _SAME = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 _SHELL = re.compile(r"[|><;$`]")
@@ -63,6 +65,10 @@ class Process(Protocol):
 
     def wait(self, timeout: float) -> int:
         """Its exit status."""
+        ...
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal."""
         ...
 
     def kill(self) -> None:
@@ -107,11 +113,16 @@ class Session:
     def _write(self, block: Block) -> None:
         path = self.folder / str(block.file)
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(block.text.replace(_PORT, self.port) + "\n")
+        path.write_text(_PORTS.sub(self.port, block.text) + "\n")
 
     def _run(self, command: Command, page: Path) -> None:
         if command.words == "wait":
             self._wait(page)
+            return
+        if command.words.startswith("kill %"):
+            self.behind[int(command.words.removeprefix("kill %")) - 1].process.send_signal(
+                signal.SIGTERM
+            )
             return
         if command.words.startswith("cd "):
             self.folder = self.folder / command.words.removeprefix("cd ")
@@ -127,7 +138,7 @@ class Session:
         """The command line is forked from a process that has loaded it; the rest is the shell's."""
         where = self.folder / command.where
         where.mkdir(exist_ok=True)
-        words = command.words.rstrip("& ").replace(_PORT, self.port)
+        words = _PORTS.sub(self.port, command.words.rstrip("& "))
         said = self.words / f"{command.line}.txt"
         if words.startswith("opboost ") and not _SHELL.search(words):
             _, *arguments = [file for word in shlex.split(words) for file in _meant(word, where)]
@@ -158,7 +169,7 @@ class Session:
         status = running.process.wait(_SECONDS)
         said = running.said.read_text().strip()
         assert status == 0, f"{place}\nended with status {status}:\n{said}"
-        want = "\n".join(command.shown).replace(_PORT, self.port).strip()
+        want = _PORTS.sub(self.port, "\n".join(command.shown)).strip()
         same = not want or doctest.OutputChecker().check_output(want, said, _SAME)
         assert same, f"{place}\nthe page shows:\n{want}\nthe command said:\n{said}"
 

@@ -53,8 +53,7 @@ def onnx_inputs(estimator: BoostedBase, X: Any) -> dict[str, np.ndarray[Any, Any
 
 def _numbers(table: Any, declared: PrivateColumn | OwnColumn) -> np.ndarray[Any, Any]:
     """Numbers as doubles, dates as days since 1970-01-01."""
-    own = isinstance(declared, OwnColumn)
-    if own:
+    if isinstance(declared, OwnColumn):
         dates = holds_dates(table, declared.name)
     else:
         assert isinstance(declared.mapping, NumericMapping)

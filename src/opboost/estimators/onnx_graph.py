@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, checker, helper, numpy_helper
 
-from opboost import __version__
 from opboost.boosting.booster import Additive, Exportable, Matrix, StockFeature
 from opboost.columns.dataframes import Encoded
 from opboost.columns.private_column import PrivateColumn
@@ -190,7 +190,7 @@ def onnx_model(
         helper.make_graph(graph.nodes, "opboost", graph.inputs, outputs, graph.constants),
         opset_imports=[helper.make_opsetid("", OPSET), helper.make_opsetid("ai.onnx.ml", ML_OPSET)],
         producer_name="opboost",
-        producer_version=__version__,
+        producer_version=version("opboost"),
         ir_version=IR_VERSION,
     )
     helper.set_model_props(made, about)

@@ -17,7 +17,7 @@ import pandas as pd
 import opboost as op
 from claims.claim import Claim
 
-ROUNDS, REQUESTS, BATCHES, BATCH_ROWS = 5, 1000, 20, 1000
+ROUNDS, REQUESTS, BATCHES, BATCH_ROWS = 5, 300, 10, 1000
 HERE = "docs/howto/score.md, How fast"
 
 
@@ -30,7 +30,7 @@ def model(path: Path) -> pd.DataFrame:
     mechanism = dict.fromkeys([f"c{i}" for i in range(8)], m)
     clf = op.OpBoostClassifier(
         {**mechanism, "city": op.UnaryEncoding(["north", "south", "east"], 2.0)},
-        bounds={name: (-4, 4) for name in mechanism},
+        bounds=dict.fromkeys(mechanism, (-4, 4)),
         denoise=False,
         random_state=0,
     )

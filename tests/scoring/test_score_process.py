@@ -7,6 +7,7 @@ import json
 import signal
 import ssl
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -27,10 +28,12 @@ def test_a_running_request_is_finished_after_sigterm_and_the_status_is_0(tmp_pat
     words += ["--tls-cert", str(kit / "cert.pem"), "--tls-key", str(kit / "key.pem")]
     words += ["--key-file", str(tmp_path / "key")]
     process = prefork_server().start([*words, "--format", "json"], said, all_said=True)
-    try:
+    with ExitStack() as stack:
+        stack.callback(process.kill)
         address = opened(process, said)
         context = ssl.create_default_context(cafile=kit / "ca.pem")
         line = http.client.HTTPSConnection("localhost", address, context=context, timeout=60)
+        stack.callback(line.close)
         line.request("GET", "/v2/models/credit")
         refused = line.getresponse()
         assert refused.status == 401
@@ -54,8 +57,6 @@ def test_a_running_request_is_finished_after_sigterm_and_the_status_is_0(tmp_pat
         assert process.wait(20) == 0
         assert time.monotonic() - begun < 20
         assert KEY not in said.read_text()
-    finally:
-        process.kill()
 
 
 def number(text):

@@ -2,8 +2,8 @@
 
 In a ``console`` block a line that begins with ``$ `` is a command, run in the page's folder;
 ``bank$ `` runs it in the folder ``bank``, and ``cd`` goes into another for the rest of the page.
-``&`` at the end lets it go on, until ``wait``; ``kill %1`` asks the first such command to end. Lines below a command are its output, with ``...``
-for what may differ; with none, only success counts.
+``&`` at the end lets it go on, until ``wait``; ``kill %1`` asks the first of them to end. Lines
+below a command are its output, with ``...`` for what may differ; with none, only success counts.
 """
 
 from __future__ import annotations

@@ -32,6 +32,7 @@ from opboost.training.column_weights import column_weights
 from opboost.training.denoised_rows import Choice
 from opboost.training.feature_matrix import OwnColumn, OwnTable
 from opboost.training.held_out_score import HeldOutScore, checked_share
+from opboost.training.onnx_file import onnx_inputs, save_onnx
 from opboost.training.released_columns import ReleasedColumn, from_sample
 from opboost.training.score_training import train_and_score
 from opboost.training.stock_features import (
@@ -337,10 +338,9 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
         floats, with every booster that shows its trees; one of your own is refused.
         ``onnx_inputs`` builds its inputs.
         """
-        from opboost.estimators.onnx_file import save_onnx
-
         check_is_fitted(self)
-        save_onnx(self, path)
+        order = column_order(self.desensitizer_)
+        save_onnx(self.trained_model_, order, self.guarantee_, Path(path))
 
     def onnx_inputs(self, X: Any) -> dict[str, np.ndarray[Any, Any]]:
         """Return a table as the inputs of the file that ``save_onnx`` writes, by column.
@@ -348,10 +348,10 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
         Numbers are doubles with NaN for a gap, dates are days since 1970-01-01 in UTC, and
         categories are text with "" for a gap, or whole numbers.
         """
-        from opboost.estimators.onnx_file import onnx_inputs
-
         check_is_fitted(self)
-        return onnx_inputs(self, X)
+        release = self.desensitizer_
+        table = release.validated(X)
+        return onnx_inputs(self.trained_model_.layout, column_order(release), table)
 
     def save(self, path: str | Path) -> None:
         """Write the whole estimator (stock model and a small JSON); ``op.load`` reads it."""

@@ -277,10 +277,14 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
         table = self._validated(X, reset=False)
         return table, self._released(X, table)
 
+    def validated(self, X: Any) -> Any:
+        """The table, if it has the columns of ``fit``."""
+        check_is_fitted(self)
+        return self._validated(X, reset=False)
+
     def prepare(self, X: Any) -> tuple[Any, dict[Hashable, Prepared]]:
         """The table, and its private columns on the grid **without noise**; they must not leave."""
-        check_is_fitted(self)
-        table = self._validated(X, reset=False)
+        table = self.validated(X)
         return table, {c.name: c.prepare(table) for c in self.columns_}
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray[Any, np.dtype[Any]]:

@@ -1,4 +1,4 @@
-"""A fitted estimator as an ONNX graph: raw columns in, predictions out.
+"""A trained model as an ONNX graph: raw columns in, predictions out.
 
 Every column of the table is an input of shape [n, 1].  Numbers are doubles, NaN for a gap; dates
 are days since 1970-01-01 in UTC; categories are text, "" for a gap, or whole numbers.  Categories

@@ -1,8 +1,9 @@
-"""Estimators as ONNX files, and tables as the inputs that such a file takes."""
+"""Models as ONNX files, and tables as the inputs that such a file takes."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,34 +13,34 @@ from opboost.columns.dataframes import Encoded, as_numbers, categories, column
 from opboost.columns.date_columns import as_days, holds_dates
 from opboost.columns.private_column import PrivateColumn
 from opboost.errors import ColumnError
-from opboost.estimators.boosted_base import BoostedBase, column_order
 from opboost.grid import NumericMapping
+from opboost.promises import Joint, NoGuarantee
 from opboost.runtime.extras import needs_extra
 from opboost.storage import atomic_files
-from opboost.training.feature_matrix import OwnColumn
+from opboost.training.feature_matrix import Layout, OwnColumn
+from opboost.training.trained_model import TrainedModel
 
 
-def save_onnx(estimator: BoostedBase, path: str | Path) -> None:
-    """Write the ONNX file; it appears when it is whole."""
+def save_onnx(
+    model: TrainedModel, order: Sequence[Hashable], promise: Joint | NoGuarantee, path: Path
+) -> None:
+    """Write the ONNX file of a model whose table has these columns; it appears when it is whole."""
     with needs_extra("onnx", "save_onnx"):
-        from opboost.estimators.onnx_graph import onnx_model
-    promise = estimator.guarantee_
+        from opboost.training.onnx_graph import onnx_model
     about = {
         "guarantee": str(promise),
         "record_total": f"{promise.total:.6g}" if math.isfinite(promise.total) else "none",
     }
-    model = estimator.trained_model_
-    order = column_order(estimator.desensitizer_)
     made = onnx_model(model.trained, model.layout, order, model.labels, about)
-    atomic_files.write(Path(path), made.SerializeToString())
+    atomic_files.write(path, made.SerializeToString())
 
 
-def onnx_inputs(estimator: BoostedBase, X: Any) -> dict[str, np.ndarray[Any, Any]]:
+def onnx_inputs(
+    layout: Layout, order: Sequence[Hashable], table: Any
+) -> dict[str, np.ndarray[Any, Any]]:
     """The columns of a table by the names of the ONNX file's inputs, each of shape [n, 1]."""
     with needs_extra("onnx", "onnx_inputs"):
-        from opboost.estimators.onnx_graph import category_table, table_columns
-    table = estimator.desensitizer_._validated(X, reset=False)
-    layout, order = estimator.trained_model_.layout, column_order(estimator.desensitizer_)
+        from opboost.training.onnx_graph import category_table, table_columns
     found = {}
     for declared in table_columns(layout, order):
         known = category_table(declared)

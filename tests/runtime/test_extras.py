@@ -21,7 +21,9 @@ EXTRAS = {
     "boost": ("xgboost", "lightgbm", "skops"),
     "dask": ("dask", "distributed"),
     "explore": ("jinja2", "markupsafe", "starlette", "uvicorn"),
+    "onnx": ("onnx",),
     "plots": ("matplotlib",),
+    "score": ("starlette", "uvicorn"),
 }
 CONFIG = """
 [columns.age]
@@ -64,6 +66,7 @@ def home(tmp_path):
     ("extra", "words", "who"),
     [
         ("explore", ["explore", "--no-open"], "`opboost explore`"),
+        ("score", ["score", SAVED / "xgboost.opboost"], "`opboost score`"),
         ("plots", ["certify", "-c", "b.toml", "--png", "loss.png"], "A picture"),
         ("boost", ["demo"], "`opboost demo`"),
         ("boost", ["predict", SAVED / "xgboost.opboost", "people.csv"], "This model"),

@@ -12,7 +12,8 @@ The tree::
     ├── PeerError                       another party, or the connection to it
     │   └── WireError                   ... sent what no message of ours looks like
     ├── InferredBoundsWarning           bounds were taken from the data (a warning)
-    └── DroppedIndexWarning             a table's index was left out of a release (a warning)
+    ├── DroppedIndexWarning             a table's index was left out of a release (a warning)
+    └── PlatformWarning                 the system lacks a protection, such as locks (a warning)
 
 A message names the thing, the rule, what came, and the next step.  It is one line of bounded length
 that any terminal can show, whatever a file or a peer put into it.
@@ -231,3 +232,7 @@ class InferredBoundsWarning(UserWarning):
 
 class DroppedIndexWarning(UserWarning):
     """The index of a table is left out of its release: it may hold an ID or a raw value."""
+
+
+class PlatformWarning(UserWarning):
+    """This operating system lacks a protection that others have; the work goes on without it."""

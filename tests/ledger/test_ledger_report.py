@@ -9,8 +9,9 @@ import pytest
 
 from opboost import __version__
 from opboost.errors import DataError
-from opboost.ledger.ledger_report import Report, factor
+from opboost.ledger.ledger_report import Report
 from opboost.ledger.renewal import renew
+from opboost.pages.printed_page import factor
 from robustness.command_line import run
 from tests.explorer.test_explorer_page import LOW_CONTRAST
 from tests.support.browser import opened as loaded

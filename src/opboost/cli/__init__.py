@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import sys
 import traceback
+import warnings
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -17,6 +18,7 @@ import typer
 from opboost import __version__
 from opboost.cli.audit import audit
 from opboost.cli.bundle import bundle
+from opboost.cli.card import card
 from opboost.cli.certify import certify
 from opboost.cli.certs import certs
 from opboost.cli.common import json_text
@@ -38,7 +40,7 @@ from opboost.cli.serve import serve
 from opboost.cli.signals import exit_on_signals
 from opboost.cli.train import train
 from opboost.cli.tutorial import tutorial
-from opboost.errors import DataError, OpBoostError, exit_status, shown
+from opboost.errors import DataError, OpBoostError, PlatformWarning, exit_status, shown
 
 app = typer.Typer(
     name="opboost",
@@ -49,7 +51,7 @@ app = typer.Typer(
 )
 _verbs = (
     demo, tutorial, explore, init, describe, plan, desensitize, certify, audit, train, predict,
-    score, serve, join, doctor,
+    score, card, serve, join, doctor,
 )  # fmt: skip
 for verb in _verbs:
     app.command()(verb)
@@ -85,6 +87,7 @@ _UsageError: Any = typer.BadParameter.__mro__[2]
 def main() -> None:
     """Run the command line and turn an error into a sentence and an exit status."""
     exit_on_signals()
+    warnings.showwarning = _show_warning
     try:
         if _wants_json():
             sys.exit(app(standalone_mode=False))
@@ -102,6 +105,17 @@ def main() -> None:
             raise
         typer.echo("".join([*_frames(error), f"opboost: {_defect(error)}"]), err=True)
         sys.exit(1)
+
+
+_show_other_warning = warnings.showwarning
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+    """Show a warning about the system as one sentence, and any other as Python does."""
+    if issubclass(category, PlatformWarning):
+        typer.echo(f"opboost: {message}", err=True)
+    else:
+        _show_other_warning(message, category, *where, **more)
 
 
 def _tell(words: str, status: int, **more: object) -> NoReturn:

@@ -130,7 +130,18 @@ def echo_promise(promise: object) -> None:
 
 def print_json(value: Any) -> None:
     """Data to standard output; infinities as null, which JSON has instead."""
-    typer.echo(json_text(_finite(value), indent=2))
+    typer.echo(as_json(value))
+
+
+def as_json(value: Any) -> str:
+    """Return a value as indented JSON, with infinities as null.
+
+    >>> print(as_json({"total": math.inf}))
+    {
+      "total": null
+    }
+    """
+    return json_text(_finite(value), indent=2)
 
 
 def json_text(value: Any, indent: int | None = None) -> str:

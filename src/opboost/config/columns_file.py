@@ -42,6 +42,7 @@ from opboost.config.plan_limits import check_caps_of_plan
 from opboost.config.sections import (
     AlignSection,
     BoosterSection,
+    CardSection,
     DataSection,
     LabelSection,
     LedgerSection,
@@ -71,6 +72,7 @@ class ColumnsConfig(Section):
     data: DataSection = DataSection()
     booster: BoosterSection = BoosterSection()
     train: TrainSection = TrainSection()
+    card: CardSection = CardSection()
     party: PartySection | None = None
     label: LabelSection | None = None
     tls: TlsSection | None = None
@@ -334,6 +336,7 @@ _SECTIONS: dict[str, type[Section]] = {
     "data": DataSection,
     "booster": BoosterSection,
     "train": TrainSection,
+    "card": CardSection,
     "party": PartySection,
     "label": LabelSection,
     "tls": TlsSection,

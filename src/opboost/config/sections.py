@@ -149,6 +149,16 @@ class TrainSection(Section):
     early_stopping: int | None = Field(default=None, ge=1)
 
 
+MAX_PURPOSE_LETTERS = 2000
+"""A longer purpose would not fit on a card's page."""
+
+
+class CardSection(Section):
+    """``[card]``: what a party's officer states about the model."""
+
+    purpose: str = Field(default="", max_length=MAX_PURPOSE_LETTERS)
+
+
 class PartySection(Section):
     """``[party]``: who this is, what it brings, and where it keeps its side of a job.
 

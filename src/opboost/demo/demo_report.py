@@ -9,6 +9,7 @@ from pathlib import Path
 from opboost.budgets.record_plan import meaning_of
 from opboost.demo.styles import style
 from opboost.demo.three_parties import Demo, Sent
+from opboost.pages.printed_page import html_page
 from opboost.plots.svg import SvgBars, draw_bars, picture_file
 from opboost.storage import atomic_files
 
@@ -46,24 +47,11 @@ def _page(found: Demo, chart: str) -> str:
     ]
     scores = [(way, f"{value:.4f}") for way, value in found.auc.items()]
     titles = ("party", "columns", "rows", "bytes", "most about a person")
-    return f"""\
-<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>OpBoost: one model over three organisations</title>
-<style>
-{style("charts.css")}{style("report.css")}</style>
-</head>
-<body>
-<header>
+    header = f"""\
 <h1>One model, three organisations</h1>
 <p class="record">{escape(meaning_of(found.per_person))}</p>
-<p>{escape(found.about)} Each ran as a process of its own, over mutual TLS.{_made(found)}</p>
-</header>
-<main>
+<p>{escape(found.about)} Each ran as a process of its own, over mutual TLS.{_made(found)}</p>"""
+    content = f"""\
 <dl class="facts">{"".join(f"<div><dt>{k}</dt><dd>{v}</dd></div>" for k, v in facts.items())}</dl>
 <section>
 <h2>What the total means</h2>
@@ -100,11 +88,9 @@ know.</p>
 {_table(titles, sent)}
 <p class="note">Together at most {found.per_person:g} about one person. Bytes include every
 message, certificate and receipt.</p>
-</section>
-</main>
-</body>
-</html>
-"""
+</section>"""
+    look = style("charts.css") + style("report.css")
+    return html_page("OpBoost: one model over three organisations", look, header, [content])
 
 
 def _said(found: Demo) -> str:

@@ -16,6 +16,9 @@ from packaging.requirements import Requirement
 from opboost import __version__
 from opboost.doctor.finding import Finding, State
 from opboost.runtime.threads import schedulable_cores, usable_cores
+from opboost.storage import atomic_files
+from opboost.transport.label.connection_limits import NOT_LIMITED
+from opboost.transport.shared.open_connections import can_watch
 
 LITTLE, TOO_LITTLE = 2**30, 100 * 2**20
 """Bytes of free disk below which to worry, and below which work will fail."""
@@ -31,6 +34,8 @@ def examine_machine(folder: Path) -> Iterator[Finding]:
     yield random_bits()
     yield compiled_loops()
     yield threads()
+    yield locks()
+    yield connection_limits()
     yield disk("disk, here", folder)
     yield disk("disk, temporary files", Path(tempfile.gettempdir()))
 
@@ -143,6 +148,20 @@ def threads() -> Finding:
         step = f"Boosters start {started} threads, which then wait for each other. {right}"
         return Finding("threads", State.warning, text, step)
     return Finding("threads", State.ok, text)
+
+
+def locks() -> Finding:
+    """Whether two processes can be kept from working in one folder."""
+    if not atomic_files.has_locks():
+        return Finding("folder locks", State.warning, "none", atomic_files.NO_LOCKS)
+    return Finding("folder locks", State.ok, "a second process in a folder is refused")
+
+
+def connection_limits() -> Finding:
+    """Whether a label server can limit what its peers use up."""
+    if not can_watch():
+        return Finding("connection limits", State.warning, "none", NOT_LIMITED)
+    return Finding("connection limits", State.ok, "a label server limits connections and memory")
 
 
 def disk(what: str, folder: Path) -> Finding:

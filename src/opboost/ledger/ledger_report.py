@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import escape
-from importlib.resources import files
 from typing import Any
 
 from opboost.ledger.chain import Entry
 from opboost.ledger.ledger_summary import summary
 from opboost.ledger.store import Ledger
 from opboost.ledger.verify_ledger import LedgerFinding, verify
+from opboost.pages.printed_page import (
+    SIGNATURE,
+    cell,
+    dated_header,
+    factor,
+    heads,
+    html_page,
+    level,
+    printed_style,
+)
 
 Line = Mapping[str, Any]
 """One release, one attribute's spending or one period, as the ledger's summary holds it."""
@@ -66,8 +74,8 @@ class Report:
         sent = [line for line in lines if line["kind"] in ("commit", "align", "answer")]
         unfinished = [line for line in lines if line["kind"] == "reserve"]
         aborted = sum(line["kind"] == "abort" for line in lines)
-        parts = [
-            _head(self),
+        title = f"Privacy ledger of {self.name}"
+        sections = [
             _most(self),
             _findings(self.findings),
             _spent(self.found["spent"]),
@@ -76,54 +84,10 @@ class Report:
             _periods(self),
             _bounds(self.redraw),
             _record(self),
-            _SIGNATURE,
+            SIGNATURE,
         ]
-        return "\n".join(part for part in parts if part)
-
-
-def level(amount: float | None) -> str:
-    """A level as people read it."""
-    if amount is None:
-        return "none"
-    return "no bound" if math.isinf(amount) else f"{amount:g}"
-
-
-def factor(total: float) -> str:
-    """How much the odds may change: e to the total, in HTML.
-
-    >>> print(factor(0.0), factor(0.5), factor(11.52), factor(57.6))
-    1 1.65 101,000 1.04 × 10<sup>25</sup>
-    """
-    power = total / math.log(10)
-    if power < 2:
-        return f"{math.exp(total):.3g}"
-    if power < 9:
-        return f"{float(f'{math.exp(total):.3g}'):,.0f}"
-    whole = math.floor(power)
-    mantissa, more = f"{10 ** (power - whole):.2e}".split("e")  # 9.999 is 1.00e+01
-    return f"{mantissa} × 10<sup>{whole + int(more)}</sup>"
-
-
-def _head(report: Report) -> str:
-    style = (files("opboost.ledger") / "report.css").read_text(encoding="utf-8")
-    title = f"Privacy ledger of {escape(report.name)}"
-    return f"""\
-<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>{title}</title>
-<style>
-{style}</style>
-</head>
-<body>
-<header>
-  <h1>{title}</h1>
-  <p class="soft">As of <time>{report.made}</time>, by OpBoost {escape(report.version)}.</p>
-</header>
-<main>"""
+        header = dated_header(title, self.made, self.version)
+        return html_page(title, printed_style(), header, sections)
 
 
 def _most(report: Report) -> str:
@@ -177,23 +141,10 @@ def _findings(findings: Sequence[LedgerFinding]) -> str:
 """
 
 
-def _heads(*columns: tuple[str, str]) -> str:
-    """The head of a table: titles, each with its class."""
-    cells = (
-        f'<th scope="col" class="{look}">{title}</th>' if look else f'<th scope="col">{title}</th>'
-        for title, look in columns
-    )
-    return f"<thead><tr>{''.join(cells)}</tr></thead>"
-
-
-def _cell(label: str, text: str, look: str = "number") -> str:
-    return f'<td class="{look}" data-label="{label}">{text}</td>'
-
-
 def _spent(lines: Sequence[Line]) -> str:
     rows = [_spent_row(line) for line in lines]
     body = f"<tbody>{''.join(rows[:-1])}</tbody>" if rows[:-1] else ""
-    heads = _heads(
+    titles = heads(
         ("attribute", ""),
         *((t, "number") for t in ("people", "most for one person", "cap", "left")),
     )
@@ -201,7 +152,7 @@ def _spent(lines: Sequence[Line]) -> str:
 <section aria-labelledby="spent-title">
   <h2 id="spent-title">What was spent, and what is left under the caps</h2>
   <table id="spent">
-    {heads}
+    {titles}
     {body}
     <tfoot>{rows[-1]}</tfoot>
   </table>
@@ -216,16 +167,16 @@ def _spent_row(line: Line) -> str:
         left = "–" if line["left"] is None else level(line["left"])
     return (
         f'<tr><th scope="row" class="name">{escape(line["attribute"])}</th>'
-        + _cell("people", f"{line['people']:,}")
-        + _cell("most for one person", level(line["most"]))
-        + _cell("cap", level(line["cap"]))
-        + _cell("left", left)
+        + cell("people", f"{line['people']:,}")
+        + cell("most for one person", level(line["most"]))
+        + cell("cap", level(line["cap"]))
+        + cell("left", left)
         + "</tr>"
     )
 
 
 def _sent(lines: Sequence[Line], aborted: int) -> str:
-    heads = _heads(
+    titles = heads(
         ("time", ""),
         ("recipient", ""),
         ("what", "what"),
@@ -234,7 +185,7 @@ def _sent(lines: Sequence[Line], aborted: int) -> str:
     )
     table = f"""\
   <table id="sent">
-    {heads}
+    {titles}
     <tbody>
 {"".join(map(_sent_row, lines))}    </tbody>
   </table>
@@ -255,18 +206,18 @@ def _sent_row(line: Line) -> str:
     at, entry = line.get("closed_at", line["at"]), line.get("closed", line["entry"])
     columns = ", ".join(map(escape, line["columns"]))
     cells = [
-        _cell("recipient", escape(line["recipient"]), "name"),
-        _cell(
+        cell("recipient", escape(line["recipient"]), "name"),
+        cell(
             "what",
             f'{escape(line["what"])}<br><span class="soft">job {escape(line["job"])}</span>',
             "name",
         ),
-        _cell("attributes", columns or "–", "name" if columns else "name none"),
+        cell("attributes", columns or "–", "name" if columns else "name none"),
     ]
     for key, label in (("rows", "rows"), ("new_cells", "new cells"), ("old_cells", "known cells")):
         known = key in line
         cells.append(
-            _cell(label, f"{line[key]:,}" if known else "–", "number" if known else "number none")
+            cell(label, f"{line[key]:,}" if known else "–", "number" if known else "number none")
         )
     when = f'<time>{escape(at)}</time><br><span class="soft">entry {entry}</span>'
     return f'    <tr><th scope="row">{when}</th>{"".join(cells)}</tr>\n'
@@ -360,14 +311,4 @@ hash</p>
   this entry, or it was rolled back. Recipients' receipts show the same:
   <code style="white-space: nowrap">opboost ledger verify --receipts</code>.</p>
 </section>
-"""
-
-
-_SIGNATURE = """\
-<section class="lines" aria-label="Signature">
-  <p>Place, date</p><p>Name, function</p><p>Signature</p>
-</section>
-</main>
-</body>
-</html>
 """

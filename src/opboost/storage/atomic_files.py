@@ -7,13 +7,14 @@ import hashlib
 import os
 import secrets
 import shutil
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from opboost.errors import ConfigError, DataError
+from opboost.errors import ConfigError, DataError, PlatformWarning
 
 _MARK = b"\n#sha256 "
 CHECKSUM_BYTES = len(_MARK) + 64 + 1
@@ -240,10 +241,7 @@ def waiting(file: Path) -> Iterator[None]:
     """Hold a lock for a moment, and wait for whoever holds it before."""
     handle = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        with suppress(ImportError):  # not on Windows
-            import fcntl
-
-            fcntl.flock(handle, fcntl.LOCK_EX)
+        _flock(handle)
         yield
     finally:
         os.close(handle)
@@ -262,10 +260,32 @@ def clear(folder: Path) -> int:
 
 def _lock(handle: int, folder: Path) -> None:
     try:
-        import fcntl
-    except ImportError:  # not on Windows
-        return
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _flock(handle, wait=False)
     except BlockingIOError:
         raise ConfigError(f"Another process already works in {folder}. Let it finish.") from None
+
+
+NO_LOCKS = (
+    "This system has no folder locks (Python's module fcntl), so nothing stops a second process "
+    "from working in the same folder. Start one process per folder at a time."
+)
+"""What a user reads once where a folder cannot be locked, as on Windows."""
+
+
+def has_locks() -> bool:
+    """Return whether this system can lock a folder."""
+    try:
+        import fcntl  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def _flock(handle: int, *, wait: bool = True) -> None:
+    """Lock an open file; where the system cannot, warn and go on."""
+    try:
+        import fcntl
+    except ImportError:
+        warnings.warn(NO_LOCKS, PlatformWarning, stacklevel=2)
+        return
+    fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -3,7 +3,7 @@
 Arrow Flight takes in a message of any size before it shows it, and as many connections as come; it
 cannot be told otherwise from Python.  The kernel knows what came over each connection, and the gate
 what its calls have taken, so what is held in between is known too.  Where it passes the limit, the
-connection that holds most of it ends.  On systems without ``/proc`` nothing is watched.
+connection that holds most of it ends.  Systems without ``/proc`` are told that nothing is watched.
 """
 
 from __future__ import annotations
@@ -17,7 +17,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from opboost.transport.shared.logs import Log
-from opboost.transport.shared.open_connections import Address, address_of, connections, hang_up
+from opboost.transport.shared.open_connections import (
+    Address,
+    address_of,
+    can_watch,
+    connections,
+    hang_up,
+)
+
+NOT_LIMITED = (
+    "This system has no /proc, so the label server limits neither its connections nor its memory. "
+    "Let it listen where only the feature parties reach it."
+)
+"""What a user reads where nothing is watched, as on macOS and Windows."""
 
 POLL_SECONDS = 0.01
 """Seconds between two looks."""
@@ -81,7 +93,10 @@ class ConnectionLimits:
         self._known: dict[Address, _Known] = {}
 
     def watch(self, port: int) -> None:
-        """Begin, in a thread of its own."""
+        """Begin, in a thread of its own; where the system shows no connections, say so instead."""
+        if not can_watch():
+            self._log.write("not limited", why=NOT_LIMITED)
+            return
         self._threads = _threads() + SPARE_CONNECTIONS + self._most_calls
         threading.Thread(target=self._watch, args=(port,), daemon=True).start()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import secrets
 import time
@@ -232,7 +233,13 @@ def write_model(
     config.model.parent.mkdir(parents=True, exist_ok=True)
     estimator.label_column_ = config.label.column
     estimator.save(config.model)
-    about: dict[str, Any] = {"denoised": estimator.denoised_, "model": config.model.name}
+    with config.model.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    about: dict[str, Any] = {
+        "denoised": estimator.denoised_,
+        "model": config.model.name,
+        "model_sha256": digest,
+    }
     if (score := estimator.held_out_score_) is not None:
         line = score.line(config.job.label_party, estimator.guarantee_.total)
         about |= {"score": score.to_dict(), "score_line": line}

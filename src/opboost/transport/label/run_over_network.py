@@ -17,6 +17,7 @@ from opboost.config.job_file import LabelConfig
 from opboost.errors import ConfigError
 from opboost.protocol.entropy_coding import warm_up
 from opboost.storage import atomic_files
+from opboost.transport.label.connection_limits import NOT_LIMITED
 from opboost.transport.label.job_folder import status
 from opboost.transport.label.label_goals import Goal, PredictionGoal, Reached, TrainingGoal
 from opboost.transport.label.label_job import (
@@ -133,6 +134,8 @@ def _run(
         if begun and not repeated:
             job.taken_up(half_written, told.say)
         if not repeated:
+            if not can_watch():
+                told.say(NOT_LIMITED)
             told.opened(job.open(label_server, config, identity))
             warm_up()
         reached = run.reach(goal)

@@ -7,11 +7,20 @@ import socket
 import struct
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 
 _RECEIVED, _LAST = 128, 52
 """Where Linux's ``struct tcp_info`` has the bytes received, and milliseconds since the last."""
 
 Address = tuple[str, int]
+
+DESCRIPTORS = Path("/proc/self/fd")
+"""Where Linux lists the open files of this process."""
+
+
+def can_watch() -> bool:
+    """Return whether this system tells which connections a process has, and what came over them."""
+    return DESCRIPTORS.is_dir() and hasattr(socket, "TCP_INFO")
 
 
 def connections(
@@ -21,13 +30,12 @@ def connections(
 
     Who, (bytes, seconds since the last), and a handle, closed when the next one is asked for.
     """
-    try:
-        numbers = [int(name) for name in os.listdir("/proc/self/fd")]
-    except FileNotFoundError:
+    if not can_watch():
         return
+    numbers = [int(name) for name in os.listdir(DESCRIPTORS)]
     for number in numbers:
         try:
-            if not os.readlink(f"/proc/self/fd/{number}").startswith("socket:"):
+            if not os.readlink(DESCRIPTORS / str(number)).startswith("socket:"):
                 continue
             end = socket.socket(fileno=os.dup(number))
         except OSError:

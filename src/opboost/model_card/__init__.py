@@ -1,0 +1,1 @@
+"""The page about one model that an officer signs."""

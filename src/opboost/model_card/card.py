@@ -1,0 +1,193 @@
+"""The facts of a model card, and what follows from them: how well anybody can guess a record."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from opboost.training.held_out_score import HeldOutScore
+
+NO_PURPOSE = "Not stated. Write --purpose, or [card] purpose in the party's file."
+"""What the card says where nobody stated a purpose."""
+
+RARE_SHARE = 0.01
+"""Share of the rarer of two records in the card's second example of a guess."""
+
+
+@dataclass(frozen=True, slots=True)
+class CardColumn:
+    """One private column: what is promised, and what was computed.
+
+    Attributes:
+        promised: The largest loss of any pair that the promise allows.
+        exact: The largest loss of any pair, computed from the mechanism's exact distribution; for a
+            mechanism with several runs, of pairs that have a promise.
+        covered: Whether the promise covers every pair.
+        blind_guess: The chance to guess a cell without having seen anything, all cells alike.
+        best_guess: The same chance for somebody who saw the noisy value; None where the grid is
+            too large to compute it, or a category is sent as bits.
+    """
+
+    name: str
+    party: str
+    mechanism: str
+    cells: int
+    promise: str
+    promised: float
+    exact: float
+    covered: bool
+    blind_guess: float
+    best_guess: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class CardParty:
+    """One party of the job, and the most that it reveals about one person."""
+
+    name: str
+    role: str
+    columns: int
+    total: float
+
+
+@dataclass(frozen=True, slots=True)
+class CardDigest:
+    """A file or a description, by its SHA-256 digest in hexadecimal digits."""
+
+    what: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerFacts:
+    """What the ledger of a feature party says, over all jobs and recipients."""
+
+    most: float
+    cap: float | None
+    people: int
+    entry: int
+    at: str
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobFacts:
+    """The finished job that made the model, as the label party's state folder has it."""
+
+    job: str
+    finished: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """All that a card says about a model; HTML, Markdown and JSON show the same facts.
+
+    Attributes:
+        total: The most revealed about one person by what the model was trained on.
+        promise: The guarantee in words, without its total.
+        recipient: Who received it.
+        limits: What the total does not cover, in sentences.
+    """
+
+    name: str
+    purpose: str
+    made: str
+    version: str
+    total: float
+    recipient: str
+    promise: tuple[str, ...]
+    task: str
+    label: str
+    own_columns: tuple[str, ...]
+    columns: tuple[CardColumn, ...]
+    parties: tuple[CardParty, ...]
+    score: HeldOutScore | None
+    warning: str
+    limits: tuple[str, ...]
+    digests: tuple[CardDigest, ...]
+    job: JobFacts | None = None
+    ledger: LedgerFacts | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The card as JSON can hold it, with the bounds on a guess."""
+        return {**asdict(self), "guess": self.guesses()}
+
+    def guesses(self) -> list[dict[str, float]]:
+        """How well anybody guesses which of two records was sent: before, and at most after."""
+        return [
+            {"before": share, "at_most_after": guess_bound(self.total, share)}
+            for share in (0.5, RARE_SHARE)
+        ]
+
+
+def guess_bound(total: float, before: float = 0.5) -> float:
+    """Return the largest belief in one of two records that a release of this total can cause.
+
+    By Bayes' rule the odds grow by e^total at most; from even odds that is
+    e^total / (1 + e^total).
+
+    >>> round(guess_bound(4.0), 3), round(guess_bound(4.0, before=0.01), 3), guess_bound(0.0)
+    (0.982, 0.355, 0.5)
+    """
+    if math.isinf(total):
+        return 1.0
+    odds = math.log(before / (1 - before)) + total
+    return 1 / (1 + math.exp(-odds)) if odds > -700 else 0.0
+
+
+def percent(chance: float) -> str:
+    """Return a chance for people to read; only a certainty is shown as 100%.
+
+    >>> percent(0.9820), percent(0.03125), percent(0.999999), percent(1.0)
+    ('98.2%', '3.1%', 'more than 99.9%', '100%')
+    """
+    if chance == 1:
+        return "100%"
+    return "more than 99.9%" if chance > 0.9995 else f"{chance:.1%}"
+
+
+def score_lines(score: HeldOutScore | None) -> list[tuple[str, str]]:
+    """Return what the model is worth: a description and a figure each, worst informed first.
+
+    >>> from opboost.training.held_out_score import Figures
+    >>> found = HeldOutScore("AUC", 400, 0.2, 0.832, True, Figures(0.861, 0.874, 0.01))
+    >>> for line in score_lines(found):
+    ...     print(line)
+    ('own columns alone', '0.832')
+    ('all columns, private ones with noise (measured)', '0.861')
+    ('all columns, without noise (estimate)', '0.874 ± 0.010')
+    """
+    if score is None or score.whole is None or score.own is None:
+        return []
+    alone = "own columns alone" if score.has_own else "the same prediction for everybody"
+    lines = [(alone, f"{score.own:.3f}")]
+    lines += [
+        (f"own columns and those of {name}, with noise (measured)", f"{figures.released:.3f}")
+        for name, figures in (score.parties or {}).items()
+    ]
+    whole = score.whole
+    lines.append(("all columns, private ones with noise (measured)", f"{whole.released:.3f}"))
+    if whole.clear is not None:
+        error = f" ± {whole.clear_error:.3f}" if whole.clear_error is not None else ""
+        lines.append(("all columns, without noise (estimate)", f"{whole.clear:.3f}{error}"))
+    return lines
+
+
+def score_words(score: HeldOutScore | None) -> str:
+    """Return on what the figures stand, or why there are none."""
+    if score is None:
+        return "The model holds no score: no rows were held out when it was trained."
+    if score.whole is None:
+        return f"The model holds no score: {score.unscored}."
+    words = (
+        f"{score.metric} on {score.rows:,} rows that a second model of the same kind did not learn "
+        "from."
+    )
+    if score.whole.clear is None:
+        words += (
+            " What the model would be worth without noise is not estimated: it was trained on "
+            "noisy rows."
+        )
+    return words

@@ -1,0 +1,142 @@
+"""A model's card as one HTML page to print and sign, without scripts and without network."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from html import escape
+
+from opboost.errors import visible
+from opboost.model_card.card import Card, score_lines, score_words
+from opboost.model_card.card_words import (
+    AUDIT_HINT,
+    CERTIFICATE_NOTE,
+    certificate_rows,
+    certificate_titles,
+    data_facts,
+    guess_sentences,
+    ledger_words,
+    party_rows,
+    party_titles,
+    total_words,
+)
+from opboost.pages.printed_page import (
+    SIGNATURE,
+    cell,
+    dated_header,
+    factor,
+    heads,
+    html_page,
+    printed_style,
+    section,
+)
+
+_TEXT_COLUMNS = frozenset({"column", "party", "role", "mechanism", "promise", "columns", "what"})
+"""Titles whose cells are words; those of the others are numbers."""
+
+
+def as_html(card: Card) -> str:
+    """Return the card as a page; whatever names it holds are escaped."""
+    title = f"Model card of {visible(card.name)}"
+    sections = [
+        _most(card),
+        section("purpose", "Purpose", f"<p>{_text(card.purpose)}</p>"),
+        section("attack", "What an attacker can gain", _attack(card)),
+        section("data", "Data", _facts(data_facts(card))),
+        _parties(card),
+        section("certificates", "Exact certificates", _certificates(card)),
+        section("accuracy", "Accuracy, with and without noise", _accuracy(card)),
+        section("limits", "Limits", f"<ul>{_items(card.limits)}</ul>"),
+        section("digests", "Digests (SHA-256)", _digests(card)),
+        SIGNATURE,
+    ]
+    header = dated_header(title, card.made, card.version)
+    return html_page(title, printed_style(), header, sections)
+
+
+def _text(words: str) -> str:
+    return escape(visible(words))
+
+
+def _most(card: Card) -> str:
+    """The first section: the most revealed about one person."""
+    if math.isinf(card.total):
+        meaning = "Nothing bounds what was released: somebody's values may be known for certain."
+    else:
+        meaning = (
+            "The total is a sum of ε. Whatever the recipient believed before, all that was "
+            "released for this model changes the odds between any two possible records of one "
+            f"person by a factor of at most e<sup>{card.total:g}</sup> "
+            f"≈&nbsp;{factor(card.total)}. With a total of 0 nothing could be learnt."
+        )
+    ledger = "" if card.ledger is None else f"<p>{_text(ledger_words(card.ledger))}</p>"
+    promise = "".join(f"<p>{_text(words)}</p>" for words in card.promise)
+    warning = f'<p class="bad">{_text(card.warning)}</p>' if card.warning else ""
+    return f"""\
+<section id="most" aria-labelledby="most-title">
+  <h2 id="most-title" style="margin-top: 0">The most revealed about any one person</h2>
+  <p id="total">{_text(total_words(card))}</p>
+  <p>Revealed to {_text(card.recipient)}.</p>
+  <p>{meaning}</p>
+  {promise}{ledger}{warning}
+</section>
+"""
+
+
+def _attack(card: Card) -> str:
+    return f'<ul>{_items(guess_sentences(card))}</ul><p class="soft">{_text(AUDIT_HINT)}</p>'
+
+
+def _items(texts: Sequence[str]) -> str:
+    return "".join(f"<li>{_text(text)}</li>" for text in texts)
+
+
+def _facts(facts: Sequence[tuple[str, str]]) -> str:
+    pairs = "".join(
+        f"<div><dt>{_text(name)}</dt><dd>{_text(value)}</dd></div>" for name, value in facts
+    )
+    return f'<dl class="facts">{pairs}</dl>'
+
+
+def _parties(card: Card) -> str:
+    if not card.parties:
+        return ""
+    return section("parties", "Parties", _table(party_titles(), party_rows(card)))
+
+
+def _certificates(card: Card) -> str:
+    table = _table(certificate_titles(card), certificate_rows(card))
+    return f'{table}<p class="soft">{_text(CERTIFICATE_NOTE)}</p>'
+
+
+def _accuracy(card: Card) -> str:
+    figures = score_lines(card.score)
+    table = _table(("columns", "score"), figures) if figures else ""
+    return f"<p>{_text(score_words(card.score))}</p>{table}"
+
+
+def _digests(card: Card) -> str:
+    pairs = "".join(
+        f'<div><dt>{_text(d.what)}</dt><dd class="hash">{d.sha256}</dd></div>'
+        for d in card.digests
+    )
+    kept = (
+        '<p class="soft">Keep this page elsewhere than the model: sha256sum of the file must give '
+        "the same digest.</p>"
+    )
+    return f'<dl class="facts digests">{pairs}</dl>{kept}'
+
+
+def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    looks = ["name" if title in _TEXT_COLUMNS else "number" for title in titles]
+    head = heads(*zip(titles, looks, strict=True))
+    body = "".join(
+        f'<tr><th scope="row" class="name">{_text(row[0])}</th>'
+        + "".join(
+            cell(title, _text(value), look)
+            for title, value, look in zip(titles[1:], row[1:], looks[1:], strict=True)
+        )
+        + "</tr>"
+        for row in rows
+    )
+    return f"<table>{head}<tbody>{body}</tbody></table>"

@@ -1,0 +1,178 @@
+"""From a saved model to its card: what the file itself says, without any party's configuration."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Hashable, Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from opboost.budgets.certificates import ColumnCertificate, certify
+from opboost.columns.column_specs import column_to_dict
+from opboost.columns.private_column import PrivateColumn
+from opboost.estimators import OpBoostClassifier, OpBoostRegressor
+from opboost.mechanisms import Mechanism, NominalMechanism
+from opboost.model_card.card import NO_PURPOSE, Card, CardColumn, CardDigest, CardParty
+from opboost.promises import Joint, NoGuarantee, large_total_warning
+
+MAX_GUESSED_CELLS = 1024
+"""Grids with more cells than this get no best guess: it takes the whole transition matrix."""
+
+_PLAN = "plan (columns, mechanisms and levels, as the model states them)"
+
+_LIMITS = (
+    "Labels and the label party's own columns carry no noise. The total says nothing about what "
+    "the model or its predictions reveal about them.",
+    "The total does not cover that a person is in the table, or what an alignment of rows reveals: "
+    "who is known to both sides.",
+    "It does not cover other releases about the same people, by these parties or by others; a "
+    "feature party's ledger adds up its own.",
+    "The accuracy is that of rows like those that the model learned from.",
+)
+
+
+def card_of_model(
+    model: OpBoostClassifier | OpBoostRegressor, path: Path, version: str, purpose: str = ""
+) -> Card:
+    """Return what a saved model itself tells; ``path`` is its file."""
+    promise: Joint | NoGuarantee = model.guarantee_
+    private = model.trained_model_.layout.private
+    owners = {name: str(party) for name, party in model.origins_.parties.items()}
+    own = tuple(str(c.name) for c in model.trained_model_.layout.own)
+    parties = _parties(promise, private, owners, len(own))
+    return Card(
+        name=path.name,
+        purpose=purpose or NO_PURPOSE,
+        made=datetime.now(UTC).isoformat(timespec="seconds"),
+        version=version,
+        total=promise.total,
+        recipient="the label party" if owners else "everybody who holds the model",
+        promise=_promise_words(promise),
+        task=_task(model),
+        label=model.label_column_ or "",
+        own_columns=own,
+        columns=tuple(
+            _column(column, certificate, owners.get(column.name, ""))
+            for column, certificate in zip(private, certify(private), strict=True)
+        ),
+        parties=parties,
+        score=model.held_out_score_,
+        warning=large_total_warning(promise.total) or "",
+        limits=(*_LIMITS, *_caveats(promise)),
+        digests=(
+            CardDigest(f"model {path.name}", file_digest(path)),
+            CardDigest(_PLAN, plan_digest(private)),
+        ),
+    )
+
+
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 digest of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def plan_digest(private: Iterable[PrivateColumn]) -> str:
+    """Return a digest of what is released: the same for equal columns, mechanisms and levels."""
+    plain = [column_to_dict(c) for c in private]
+    return hashlib.sha256(json.dumps(plain, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def best_guess(column: PrivateColumn) -> float | None:
+    """Return the chance to guess a cell right from its noisy value, if all cells are as likely.
+
+    It is exact: the mean over cells of the chance of those outputs for which the cell is the
+    likeliest.  None for categories that are sent as bits, and for large grids.
+
+    >>> import opboost as op
+    >>> grid = op.Domain(1, 2)
+    >>> coin = op.RandomizedResponse(grid, epsilon=1.0)
+    >>> round(best_guess(op.PrivateColumn("x", op.NumericMapping(grid, (0, 1)), coin)), 3)
+    0.731
+    """
+    mechanism = column.mechanism
+    if not isinstance(mechanism, Mechanism) or mechanism.domain.size > MAX_GUESSED_CELLS:
+        return None
+    matrix = mechanism.transition_matrix()
+    return float(np.max(matrix, axis=0).sum() / len(matrix))
+
+
+def _column(column: PrivateColumn, found: ColumnCertificate, party: str) -> CardColumn:
+    losses = [line.loss for line in found.lines if math.isfinite(line.loss)]
+    mechanism = column.mechanism
+    nominal = isinstance(mechanism, NominalMechanism)
+    cells = len(mechanism.categories) if nominal else mechanism.domain.size
+    return CardColumn(
+        str(column.name),
+        party,
+        type(mechanism).__name__,
+        cells,
+        found.brief,
+        found.total,
+        max(losses, default=found.exact_epsilon),
+        found.covered,
+        1 / cells,
+        best_guess(column),
+    )
+
+
+def _parties(
+    promise: Joint | NoGuarantee,
+    private: tuple[PrivateColumn, ...],
+    owners: dict[Hashable, str],
+    own: int,
+) -> tuple[CardParty, ...]:
+    """The label party without a name, which the file does not tell, and the feature parties."""
+    if not owners:
+        return ()
+    found = [CardParty("", "label party", own, 0.0)]
+    for party in dict.fromkeys(owners[c.name] for c in private):
+        names = {c.name for c in private if owners[c.name] == party}
+        found.append(CardParty(party, "feature party", len(names), _share(promise, names)))
+    return tuple(found)
+
+
+def _share(promise: Joint | NoGuarantee, names: set[Hashable]) -> float:
+    """The most that the columns of one party reveal about one person."""
+    if isinstance(promise, NoGuarantee):
+        return math.inf
+    parts = {name: part for name, part in promise.parts.items() if name in names}
+    choices = tuple(c for c in promise.choices if names.issuperset(c.columns))
+    return Joint(parts, promise.columns_per_row, (), choices).total
+
+
+def _task(model: Any) -> str:
+    if model.trained_model_.labels is None:
+        return "predict a number"
+    return f"tell {len(model.trained_model_.labels)} classes apart"
+
+
+def _promise_words(promise: Joint | NoGuarantee) -> tuple[str, ...]:
+    """What is promised beside the columns: how many of them a row releases, and what is added."""
+    if isinstance(promise, NoGuarantee):
+        return (f"Nothing is promised: {promise.reason}.",)
+    words = []
+    if promise.columns_per_row is not None:
+        words.append(
+            f"Of each person {promise.columns_per_row} of {len(promise.parts)} columns are "
+            "released, chosen at random and once."
+        )
+    for choice in promise.choices:
+        named = ", ".join(map(str, choice.columns))
+        words.append(
+            f"Of each person {choice.count} of these columns are released, chosen at random and "
+            f"once: {named}."
+        )
+    words += [f"The total covers {what}." for what in promise.covers]
+    return tuple(words)
+
+
+def _caveats(promise: Joint | NoGuarantee) -> tuple[str, ...]:
+    if isinstance(promise, NoGuarantee):
+        return ()
+    return tuple(f"Not counted: {caveat}." for caveat in promise.caveats)

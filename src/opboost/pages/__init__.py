@@ -1,0 +1,1 @@
+"""HTML pages for people who print and sign them: no scripts, nothing fetched from elsewhere."""

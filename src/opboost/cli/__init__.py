@@ -110,7 +110,9 @@ def main() -> None:
 _show_other_warning = warnings.showwarning
 
 
-def _show_warning(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+def _show_warning(
+    message: Warning | str, category: type[Warning], *where: Any, **more: Any
+) -> None:
     """Show a warning about the system as one sentence, and any other as Python does."""
     if issubclass(category, PlatformWarning):
         typer.echo(f"opboost: {message}", err=True)

@@ -14,6 +14,7 @@ from opboost.errors import ConfigError
 if TYPE_CHECKING:
     from opboost.model_card.card import Card
 
+
 class CardFormat(StrEnum):
     """How a card is written; text is Markdown."""
 

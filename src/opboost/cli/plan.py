@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,14 +31,21 @@ def plan(config: ConfigOption, format: FormatOption = Format.text) -> None:
     A party's file is also checked as a release would be (caps, columns, IDs, values, certificates),
     and fails with the same status.
 
+    The label party's file shows which of the columns that came in are worth it, with error bars:
+    after a pilot, or after everybody's release.
+
     \b
     Examples:
       opboost plan -c b.toml
       opboost plan -c b.toml --format json
+      opboost plan -c bank.toml
     """
     from opboost.config import load
     from opboost.errors import ConfigError
 
+    if _is_label_file(config):
+        _print_usefulness(config, format)
+        return
     plan = load(config)
     if plan.record is None:
         raise ConfigError(
@@ -47,6 +55,47 @@ def plan(config: ConfigOption, format: FormatOption = Format.text) -> None:
     warn_of_total(plan.total)
     _print(plan, plan.record, config, format)
     check_release(config)
+
+
+def _is_label_file(config: Path) -> bool:
+    from opboost.config.columns_file import validated
+    from opboost.config.toml_files import read
+
+    found = validated(read(config), config.name)
+    return found.label is not None and found.party is not None and not found.columns
+
+
+def _print_usefulness(config: Path, format: Format) -> None:
+    """Print what released rows say about each column of each party."""
+    from opboost.config.job_file import load_label
+    from opboost.transport.label.pilot_figures import parties_usefulness
+
+    job, found = parties_usefulness(load_label(config), config.name)
+    if format is Format.json:
+        print_json({"job": job, "parties": [asdict(party) for party in found]})
+        return
+    for party in found:
+        people = "everybody" if party.rows == "release" else "its pilot"
+        table = Table(title=f"{party.party}: usefulness of each column, from {people}")
+        for title in ("column", "rows", "explained", "± error", "chance of use", "weight"):
+            table.add_column(title, justify="left" if title == "column" else "right")
+        for line in party.columns:
+            error = "?" if math.isnan(line.error) else f"{line.error:.2%}"
+            weight = "1" if line.weight == 1 else f"1/{1 / line.weight:.0f}"
+            table.add_row(
+                str(line.name),
+                f"{line.rows:,}",
+                f"{line.explained:.2%}",
+                error,
+                f"{line.chance:.0%}",
+                weight,
+            )
+        stdout().print(table)
+    echo(
+        f"Job {job}. Explained: the share of the label's variance that goes together with the "
+        "noisy column, less what chance alone shows. Computed from released rows: this reveals "
+        "nothing more about anybody."
+    )
 
 
 def _print(plan: Plan, made: RecordPlan, config: Path, format: Format) -> None:

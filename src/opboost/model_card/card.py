@@ -140,12 +140,12 @@ def guess_bound(total: float, before: float = 0.5) -> float:
 def percent(chance: float) -> str:
     """Return a chance for people to read; only a certainty is shown as 100%.
 
-    >>> percent(0.9820), percent(0.03125), percent(0.999999), percent(1.0)
-    ('98.2%', '3.1%', 'more than 99.9%', '100%')
+    >>> percent(0.9820), percent(0.03125), percent(0.01), percent(0.999999), percent(1.0)
+    ('98.2%', '3.1%', '1%', 'almost 100%', '100%')
     """
-    if chance == 1:
-        return "100%"
-    return "more than 99.9%" if chance > 0.9995 else f"{chance:.1%}"
+    if 0.9995 < chance < 1:
+        return "almost 100%"
+    return f"{100 * chance:.3g}%" if chance >= 0.1 else f"{100 * chance:.2g}%"
 
 
 def score_lines(score: HeldOutScore | None) -> list[tuple[str, str]]:

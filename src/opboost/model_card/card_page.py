@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from html import escape
 
@@ -31,8 +32,22 @@ from opboost.pages.printed_page import (
     section,
 )
 
-_TEXT_COLUMNS = frozenset({"column", "party", "role", "mechanism", "promise", "columns", "what"})
+_TEXT_COLUMNS = frozenset({"columns", "party", "role", "mechanism", "promise"})
 """Titles whose cells are words; those of the others are numbers."""
+
+
+_ONE_SHEET = """\
+@media print {
+  @page { size: A4; margin: 10mm 12mm; }
+  html { font-size: 8.2pt; line-height: 1.25; }
+  h2 { margin: .5rem 0 .1rem; }
+  ul, p, .facts { margin: .15rem 0; }
+  #most { margin: .5rem 0; padding: .5rem .8rem; }
+  th, td { padding: .12rem .4rem; }
+  .lines { margin-top: 2.4rem; grid-template-columns: repeat(3, minmax(0, 1fr)); }
+}
+"""
+"""Smaller print, so that a card of few columns fits on one sheet."""
 
 
 def as_html(card: Card) -> str:
@@ -51,11 +66,16 @@ def as_html(card: Card) -> str:
         SIGNATURE,
     ]
     header = dated_header(title, card.made, card.version)
-    return html_page(title, printed_style(), header, sections)
+    return html_page(title, printed_style() + _ONE_SHEET, header, sections)
 
 
 def _text(words: str) -> str:
     return escape(visible(words))
+
+
+def _with_powers(words: str) -> str:
+    """Escaped words in which e^4 stands as a power."""
+    return re.sub(r"\be\^([\d.]*\d)", r"e<sup>\1</sup>", _text(words))
 
 
 def _most(card: Card) -> str:
@@ -71,7 +91,7 @@ def _most(card: Card) -> str:
         )
     ledger = "" if card.ledger is None else f"<p>{_text(ledger_words(card.ledger))}</p>"
     promise = "".join(f"<p>{_text(words)}</p>" for words in card.promise)
-    warning = f'<p class="bad">{_text(card.warning)}</p>' if card.warning else ""
+    warning = f'<p class="bad">{_with_powers(card.warning)}</p>' if card.warning else ""
     return f"""\
 <section id="most" aria-labelledby="most-title">
   <h2 id="most-title" style="margin-top: 0">The most revealed about any one person</h2>
@@ -84,7 +104,8 @@ def _most(card: Card) -> str:
 
 
 def _attack(card: Card) -> str:
-    return f'<ul>{_items(guess_sentences(card))}</ul><p class="soft">{_text(AUDIT_HINT)}</p>'
+    guesses = "".join(f"<li>{_with_powers(words)}</li>" for words in guess_sentences(card))
+    return f'<ul>{guesses}</ul><p class="soft">{_text(AUDIT_HINT)}</p>'
 
 
 def _items(texts: Sequence[str]) -> str:
@@ -101,7 +122,7 @@ def _facts(facts: Sequence[tuple[str, str]]) -> str:
 def _parties(card: Card) -> str:
     if not card.parties:
         return ""
-    return section("parties", "Parties", _table(party_titles(), party_rows(card)))
+    return section("parties", "Parties", _table(party_titles(), party_rows(card), "narrow"))
 
 
 def _certificates(card: Card) -> str:
@@ -111,14 +132,13 @@ def _certificates(card: Card) -> str:
 
 def _accuracy(card: Card) -> str:
     figures = score_lines(card.score)
-    table = _table(("columns", "score"), figures) if figures else ""
+    table = _table(("columns", "score"), figures, "narrow") if figures else ""
     return f"<p>{_text(score_words(card.score))}</p>{table}"
 
 
 def _digests(card: Card) -> str:
     pairs = "".join(
-        f'<div><dt>{_text(d.what)}</dt><dd class="hash">{d.sha256}</dd></div>'
-        for d in card.digests
+        f'<div><dt>{_text(d.what)}</dt><dd class="hash">{d.sha256}</dd></div>' for d in card.digests
     )
     kept = (
         '<p class="soft">Keep this page elsewhere than the model: sha256sum of the file must give '
@@ -127,8 +147,8 @@ def _digests(card: Card) -> str:
     return f'<dl class="facts digests">{pairs}</dl>{kept}'
 
 
-def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    looks = ["name" if title in _TEXT_COLUMNS else "number" for title in titles]
+def _table(titles: Sequence[str], rows: Sequence[Sequence[str]], look: str = "wide") -> str:
+    looks = ["name", *("name" if t in _TEXT_COLUMNS else "number" for t in titles[1:])]
     head = heads(*zip(titles, looks, strict=True))
     body = "".join(
         f'<tr><th scope="row" class="name">{_text(row[0])}</th>'
@@ -139,4 +159,4 @@ def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         + "</tr>"
         for row in rows
     )
-    return f"<table>{head}<tbody>{body}</tbody></table>"
+    return f'<table class="{look}">{head}<tbody>{body}</tbody></table>'

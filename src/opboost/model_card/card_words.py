@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from opboost.model_card.card import Card, LedgerFacts, percent
+from opboost.model_card.card import Card, CardColumn, LedgerFacts, percent
 from opboost.pages.printed_page import level
 
 AUDIT_HINT = (
@@ -21,16 +21,14 @@ def total_words(card: Card) -> str:
 def guess_sentences(card: Card) -> list[str]:
     """Return how well anybody can guess which of two records was sent."""
     if math.isinf(card.total):
-        return [
-            "Nothing bounds a guess: what was released may tell somebody's values for certain."
-        ]
+        return ["Nothing bounds a guess: what was released may tell somebody's values for certain."]
     even, rare = card.guesses()
     return [
         "Somebody who thinks two records equally likely, and sees all that was released about the "
-        f"person, is right about which it was with a chance of at most e^{card.total:g} / "
-        f"(1 + e^{card.total:g}) = {percent(even['at_most_after'])}.",
-        f"Somebody who gives one of the two records a chance of {percent(rare['before'])} before "
-        f"gives it at most {percent(rare['at_most_after'])} after.",
+        f"person, guesses which it was with a chance of at most e^{card.total:g}/"
+        f"(1 + e^{card.total:g}), that is {percent(even['at_most_after'])}, of being right.",
+        f"Somebody who gave one of the two records a chance of {percent(rare['before'])} before "
+        f"can give it {percent(rare['at_most_after'])} after, and no more.",
     ]
 
 
@@ -58,7 +56,7 @@ def data_facts(card: Card) -> list[tuple[str, str]]:
 
 def party_titles() -> tuple[str, ...]:
     """Return the titles of the table of parties."""
-    return ("party", "role", "columns", "most about one person")
+    return ("party", "role", "number of columns", "most about one person")
 
 
 def party_rows(card: Card) -> list[tuple[str, ...]]:
@@ -77,7 +75,7 @@ def party_rows(card: Card) -> list[tuple[str, ...]]:
 def certificate_titles(card: Card) -> tuple[str, ...]:
     """Return the titles of the table of certificates."""
     return (
-        "column",
+        "columns",
         *(("party",) if card.parties else ()),
         "mechanism",
         "cells",
@@ -90,23 +88,31 @@ def certificate_titles(card: Card) -> tuple[str, ...]:
 
 
 def certificate_rows(card: Card) -> list[tuple[str, ...]]:
-    """Return the table of certificates, one row per column."""
+    """Return the table of certificates; columns of one party with equal ones share a row."""
+    names: dict[tuple[str, ...], list[str]] = {}
+    for column in card.columns:
+        about = _certificate(column)
+        found = names.setdefault((column.party, *about), [])
+        found.append(column.name)
     return [
-        (
-            column.name,
-            *((column.party,) if card.parties else ()),
-            column.mechanism,
-            f"{column.cells:,}",
-            column.promise,
-            level(column.promised),
-            f"{column.exact:.4g}",
-            "yes" if column.covered else "NO",
-            "–"
-            if column.best_guess is None
-            else f"{percent(column.blind_guess)} → {percent(column.best_guess)}",
-        )
-        for column in card.columns
+        (", ".join(those), *((party,) if card.parties else ()), *about)
+        for (party, *about), those in names.items()
     ]
+
+
+def _certificate(column: CardColumn) -> tuple[str, ...]:
+    guess = "–"
+    if column.best_guess is not None:
+        guess = f"{percent(column.blind_guess)} → {percent(column.best_guess)}"
+    return (
+        column.mechanism,
+        f"{column.cells:,}",
+        column.promise,
+        level(column.promised),
+        f"{column.exact:.4g}",
+        "yes" if column.covered else "NO",
+        guess,
+    )
 
 
 CERTIFICATE_NOTE = (

@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 
 from opboost.budgets.certificates import ColumnCertificate, certify
+from opboost.budgets.release_accounting import LOADED
 from opboost.columns.column_specs import column_to_dict
 from opboost.columns.private_column import PrivateColumn
 from opboost.estimators import OpBoostClassifier, OpBoostRegressor
 from opboost.mechanisms import Mechanism, NominalMechanism
+from opboost.mechanisms.registry import title_of
 from opboost.model_card.card import NO_PURPOSE, Card, CardColumn, CardDigest, CardParty
 from opboost.promises import Joint, NoGuarantee, large_total_warning
 
@@ -110,7 +112,7 @@ def _column(column: PrivateColumn, found: ColumnCertificate, party: str) -> Card
     return CardColumn(
         str(column.name),
         party,
-        type(mechanism).__name__,
+        title_of(mechanism),
         cells,
         found.brief,
         found.total,
@@ -159,14 +161,14 @@ def _promise_words(promise: Joint | NoGuarantee) -> tuple[str, ...]:
     words = []
     if promise.columns_per_row is not None:
         words.append(
-            f"Of each person {promise.columns_per_row} of {len(promise.parts)} columns are "
-            "released, chosen at random and once."
+            f"Each person releases {promise.columns_per_row} of {len(promise.parts)} columns, "
+            "chosen at random and once."
         )
     for choice in promise.choices:
         named = ", ".join(map(str, choice.columns))
         words.append(
-            f"Of each person {choice.count} of these columns are released, chosen at random and "
-            f"once: {named}."
+            f"Each person releases {choice.count} of these columns, chosen at random and once: "
+            f"{named}."
         )
     words += [f"The total covers {what}." for what in promise.covers]
     return tuple(words)
@@ -175,4 +177,4 @@ def _promise_words(promise: Joint | NoGuarantee) -> tuple[str, ...]:
 def _caveats(promise: Joint | NoGuarantee) -> tuple[str, ...]:
     if isinstance(promise, NoGuarantee):
         return ()
-    return tuple(f"Not counted: {caveat}." for caveat in promise.caveats)
+    return tuple(f"Not counted: {c}." for c in promise.caveats if c != LOADED)

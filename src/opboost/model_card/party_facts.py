@@ -78,8 +78,7 @@ def _named(card: Card, job: Job, model: Path, config: Path) -> Card:
         card,
         recipient=f"{job.label_party}, the label party",
         parties=tuple(
-            replace(p, name=job.label_party) if p.role == "label party" else p
-            for p in card.parties
+            replace(p, name=job.label_party) if p.role == "label party" else p for p in card.parties
         ),
         digests=(*card.digests, CardDigest(f"job file of {job.name}", job.hash.hex())),
     )
@@ -97,9 +96,7 @@ def _check_columns(
     A party may hide names and units, so its columns are compared by their order and mechanisms.
     """
     owners = estimator.origins_.parties
-    used = [
-        c for c in estimator.trained_model_.layout.private if owners.get(c.name, "") == party
-    ]
+    used = [c for c in estimator.trained_model_.layout.private if owners.get(c.name, "") == party]
     whose = f"of party {party!r} " if party else ""
     if not used and declared:
         raise ConfigError(

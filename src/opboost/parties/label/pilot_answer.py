@@ -25,9 +25,19 @@ def pilot_answer(
 
     ``epsilon`` redraws each label by randomised response first.
     """
+    labels = label_features(target, epsilon)
+    scores = {c.private.name: score(c, labels) for c in released_columns(schema, columns)}
+    weights = quantised(usefulness(scores))
+    return Weights(schema.job, tuple(round(-math.log2(weight)) for weight in weights.values()))
+
+
+def released_columns(
+    schema: Schema, columns: Iterator[tuple[ColumnHead, CodedColumn]]
+) -> Iterator[ReleasedColumn]:
+    """Yield the columns that a schema announces, in its order; a missing one is refused."""
     private = schema.private()
     check_private(private)
-    labels, scores, numbered = label_features(target, epsilon), {}, enumerate(columns)
+    numbered = enumerate(columns)
     for column in private:
         parts = []
         for _, (number, (head, codes)) in zip(column.release_names(), numbered, strict=False):
@@ -35,6 +45,4 @@ def pilot_answer(
             parts.append(codes)
         if len(parts) < len(column.release_names()):
             raise PeerError(f"Party {schema.party!r} sent some columns of its pilot only.")
-        scores[column.name] = score(ReleasedColumn(column, tuple(parts)), labels)
-    weights = quantised(usefulness(scores))
-    return Weights(schema.job, tuple(round(-math.log2(weights[c.name])) for c in private))
+        yield ReleasedColumn(column, tuple(parts))

@@ -31,6 +31,7 @@ from opboost.transport.label.label_job_run import LabelJobRun
 from opboost.transport.label.label_server_process import LabelServerProcess
 from opboost.transport.label.network_job import NetworkJob, Opened, Say, Watch, checked_identity
 from opboost.transport.shared.job_integrity import check_version
+from opboost.transport.shared.open_connections import can_watch
 from opboost.transport.shared.tls import Identity
 
 

@@ -107,8 +107,10 @@ def best_guess(column: PrivateColumn) -> float | None:
 def _column(column: PrivateColumn, found: ColumnCertificate, party: str) -> CardColumn:
     losses = [line.loss for line in found.lines if math.isfinite(line.loss)]
     mechanism = column.mechanism
-    nominal = isinstance(mechanism, NominalMechanism)
-    cells = len(mechanism.categories) if nominal else mechanism.domain.size
+    if isinstance(mechanism, NominalMechanism):
+        cells = len(mechanism.categories)
+    else:
+        cells = mechanism.domain.size
     return CardColumn(
         str(column.name),
         party,

@@ -15,7 +15,7 @@ COMPILE = $(BIN)/uv pip compile --quiet --no-config --universal --python-version
 EPOCH = SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check audit claims docs notebooks screenshots lock wheel sbom clean
+.PHONY: help demo test check audit claims docs notebooks screenshots lock lowest wheel sbom clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,6 +55,10 @@ lock: $(READY) ## renew requirements/, with hashes; UPGRADE= keeps versions
 	$(COMPILE) --extra boost --output-file requirements/runtime.txt pyproject.toml
 	$(COMPILE) --extra dev --constraints requirements/runtime.txt --output-file requirements/dev.txt pyproject.toml
 	$(COMPILE) --extra docs --constraints requirements/dev.txt --output-file requirements/docs.txt pyproject.toml
+
+lowest: $(READY) ## try the lowest direct versions that pyproject.toml admits
+	$(BIN)/pip install --quiet uv==$(UV)
+	$(BIN)/python -m tools.supply.lowest
 
 wheel: $(READY) ## the last commit as wheels and sdists -> dist/, the same bytes wherever it is built
 	rm -rf build/commit dist/opboost-* dist/opboost_lab-*

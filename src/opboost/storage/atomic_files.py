@@ -281,11 +281,17 @@ def has_locks() -> bool:
     return True
 
 
+@lru_cache(maxsize=1)
+def _warn_of_locks() -> None:
+    """Warn once per process, however many folders are worked in."""
+    warnings.warn(NO_LOCKS, PlatformWarning, stacklevel=3)
+
+
 def _flock(handle: int, *, wait: bool = True) -> None:
     """Lock an open file; where the system cannot, warn and go on."""
     try:
         import fcntl
     except ImportError:
-        warnings.warn(NO_LOCKS, PlatformWarning, stacklevel=2)
+        _warn_of_locks()
         return
     fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)

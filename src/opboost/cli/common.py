@@ -26,6 +26,7 @@ from opboost.errors import unseen, visible
 
 if TYPE_CHECKING:
     from opboost.config.csv_format import CsvFormat
+    from opboost.sources.table_address import TableAddress
 
 
 class Format(StrEnum):
@@ -39,6 +40,9 @@ FormatOption = Annotated[Format, typer.Option("--format", help="text or json.")]
 NewLedgerOption = Annotated[
     bool,
     typer.Option("--new-ledger", help="Begin an empty ledger although its key exists."),
+]
+TableArgument = Annotated[
+    str, typer.Argument(help="CSV or Parquet file, a folder of them, or a URI (docs: sources).")
 ]
 ConfigOption = Annotated[Path, typer.Option("--config", "-c", help="The TOML file.")]
 PlaintextOption = Annotated[
@@ -106,7 +110,7 @@ def record_line(total: float) -> str:
     return f"One person's record: at most {total:.6g}."
 
 
-def check_release(config: Path, table: Path | None = None) -> None:
+def check_release(config: Path, table: TableAddress | None = None) -> None:
     """Refuse a file with the words and the status with which ``opboost join`` would refuse it."""
     from opboost.transport.feature.release_checks import check_file
 
@@ -168,7 +172,10 @@ def _finite(value: Any) -> Any:
 
 @contextmanager
 def bytes_progress(title: str, total: int) -> Iterator[Any]:
-    """A bar that is told how many bytes are done; silent where nobody watches."""
+    """A bar that is told how many bytes are done, of a total or of 0 if that is not known.
+
+    It is silent where nobody watches.
+    """
     console = stderr()
     bar = Progress(
         TextColumn("{task.description}", markup=False),
@@ -180,7 +187,7 @@ def bytes_progress(title: str, total: int) -> Iterator[Any]:
         disable=not console.is_terminal,
     )
     with bar:
-        task = bar.add_task(title, total=total)
+        task = bar.add_task(title, total=total or None)
         yield lambda done: bar.update(task, completed=done)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -16,6 +17,7 @@ from opboost.cli.common import (
     Format,
     FormatOption,
     SeparatorOption,
+    TableArgument,
     check_release,
     csv_format,
     echo,
@@ -27,10 +29,11 @@ from opboost.cli.common import (
 if TYPE_CHECKING:
     from opboost.config import Plan
     from opboost.files.describe_table import ColumnLook
+    from opboost.sources.table_address import TableAddress
 
 
 def describe(
-    table: Annotated[Path, typer.Argument(help="CSV or Parquet file, or a folder of them.")],
+    table: TableArgument,
     config: Annotated[
         Path | None, typer.Option("--config", "-c", help="TOML file, to see what it leaves open.")
     ] = None,
@@ -47,6 +50,7 @@ def describe(
     Examples:
       opboost describe people.csv
       opboost describe people.csv -c b.toml --format json
+      opboost describe 'duckdb:shop.duckdb?table=people'
       opboost describe personen.csv --separator ';' --encoding cp1252 --decimal ,
     """
     from opboost.config.columns_file import planned, validated
@@ -54,7 +58,9 @@ def describe(
     from opboost.files.describe_table import describe as look
     from opboost.files.describe_table import label_roles, roles
     from opboost.files.read_tables import column_names, table_files
+    from opboost.sources.table_address import table_address
 
+    source = table_address(table)
     plan, form = None, csv_format(separator, encoding, decimal)
     known: dict[str, str] = {}
     has_id = False
@@ -63,20 +69,20 @@ def describe(
         has_id = bool(sections.align.ids())
         form = csv_format(separator, encoding, decimal, sections.data.form())
         if sections.label is not None and not sections.columns:
-            known = label_roles(sections, column_names(table_files(table)[0], form))
+            known = label_roles(sections, column_names(table_files(source)[0], form))
         else:
             plan = planned(sections, config.name)
             known = roles(plan)
-    columns = look(table, known, form)
-    _print(columns, plan, table, config, has_id, format)
+    columns = look(source, known, form)
+    _print(columns, plan, source, config, has_id, format)
     if config is not None and plan is not None:
-        check_release(config, table)
+        check_release(config, source)
 
 
 def _print(
     columns: list[ColumnLook],
     plan: Plan | None,
-    table: Path,
+    table: TableAddress,
     config: Path | None,
     has_id: bool,
     format: Format,
@@ -96,7 +102,7 @@ def _print(
     echo(record_line(plan.guarantee().total))
 
 
-def _print_table(table: Path, columns: Sequence[ColumnLook]) -> None:
+def _print_table(table: TableAddress, columns: Sequence[ColumnLook]) -> None:
     rows = columns[0].rows if columns else 0
     shown = Table(title=f"{table.name}: {rows:,} rows, {len(columns)} columns")
     for title in ("column", "kind", "missing", "distinct", "declared"):
@@ -109,13 +115,18 @@ def _print_table(table: Path, columns: Sequence[ColumnLook]) -> None:
 
 
 def _print_toml(
-    left: Sequence[ColumnLook], table: Path, config: Path | None, by_record: bool, has_id: bool
+    left: Sequence[ColumnLook],
+    table: TableAddress,
+    config: Path | None,
+    by_record: bool,
+    has_id: bool,
 ) -> None:
     """Print what is left to declare as TOML, to be copied and filled in."""
     from opboost.files.first_toml import first_toml, left_to_declare
 
     if config is None:
-        echo(f"To begin with (opboost init {table} --role feature writes it to a file):\n")
+        stated = str(table) if isinstance(table, Path) else shlex.quote(table.stated_from(Path()))
+        echo(f"To begin with (opboost init {stated} --role feature writes it to a file):\n")
         echo(first_toml(left, "feature", name="b.toml", table=table.name).short)
         return
     echo(f"Left to declare in {config.name}:\n")

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from opboost.config.columns_file import ColumnsConfig
     from opboost.config.sections import LedgerSection
     from opboost.ledger import Ledger
+    from opboost.sources.table_address import TableAddress
 
 
 class Engine(Enum):
@@ -43,7 +44,10 @@ class Engine(Enum):
 
 def desensitize(
     table: Annotated[
-        Path, typer.Argument(help="CSV or Parquet file, a folder of them, or a 'pattern*'.")
+        str,
+        typer.Argument(
+            help="CSV or Parquet file, a folder of them, a 'pattern*', or a URI (docs: sources)."
+        ),
     ],
     config: ConfigOption,
     out: Annotated[Path, typer.Option("--out", "-o", help="File or folder to make.")],
@@ -80,13 +84,16 @@ def desensitize(
       opboost desensitize tables/ -c shop.toml -o released/ --engine local
       opboost desensitize tables/ -c shop.toml -o released/ --engine local --weights weights.json
       opboost desensitize people.csv -c b.toml -o trial.parquet --seed 1
+      opboost desensitize s3://shop/people.parquet -c b.toml -o released.parquet
     """
     from opboost.config import load
     from opboost.config.columns_file import validated
     from opboost.config.toml_files import read, read_weights
     from opboost.ledger.renewal import over_time
     from opboost.promises import NoGuarantee
+    from opboost.sources.table_address import table_address
 
+    source = table_address(table)
     plan = load(config)
     if weights is not None:
         plan = plan.weighted(read_weights(weights), weights.name)
@@ -108,9 +115,9 @@ def desensitize(
         raise PrivacyError("Noise of an engine's release is never seeded. Leave --seed out.")
     with _ledger(sections.ledger, config, new_ledger) as ledger:
         if engine is None:
-            done = _streamed(table, plan, out, sections, seed, to, ledger)
+            done = _streamed(source, plan, out, sections, seed, to, ledger)
         else:
-            done = _in_parts(table, plan, out, sections, engine, workers, to, ledger)
+            done = _in_parts(source, plan, out, sections, engine, workers, to, ledger)
         promise = over_time(plan.guarantee(), ledger) if seed is None else NoGuarantee("seeded")
     if format is Format.json:
         print_json(
@@ -157,7 +164,7 @@ def _ledger(section: LedgerSection | None, config: Path, new: bool) -> Iterator[
 
 
 def _streamed(
-    table: Path,
+    table: TableAddress,
     plan: Plan,
     out: Path,
     sections: ColumnsConfig,
@@ -167,7 +174,7 @@ def _streamed(
 ) -> _Done:
     """One process, a piece after the other."""
     from opboost.files.desensitize_table import desensitize as run
-    from opboost.files.read_tables import table_files
+    from opboost.files.read_tables import size_of, table_files
     from opboost.ledger import Drawing
     from opboost.randomness.streams import SeededRng
 
@@ -183,7 +190,7 @@ def _streamed(
             new_attributes=sections.ledger.new_attributes,
             people=sections.ledger.people or ", ".join(ids),
         )
-    size = sum(f.stat().st_size for f in table_files(table))
+    size = sum(map(size_of, table_files(table)))
     rng = None if seed is None else SeededRng(seed)
     with bytes_progress("desensitising", size) as progress:
         summary = run(table, plan, out, rng=rng, progress=progress, drawing=drawing, ids=ids)
@@ -197,7 +204,7 @@ def _streamed(
 
 
 def _in_parts(
-    table: Path,
+    table: TableAddress,
     plan: Plan,
     out: Path,
     sections: ColumnsConfig,

@@ -8,11 +8,12 @@ from typing import Annotated
 import typer
 
 from opboost.cli.common import Format, FormatOption, print_json, stderr
+from opboost.errors import ConfigError
 
 
 def explore(
     table: Annotated[
-        Path | None, typer.Argument(help="A table to try models on; its columns are listed.")
+        str | None, typer.Argument(help="A file to try models on; its columns are listed.")
     ] = None,
     config: Annotated[
         Path | None,
@@ -43,10 +44,13 @@ def explore(
       opboost explore --job state --no-open
     """
     from opboost.runtime.extras import needs_extra
+    from opboost.sources.source_uri import is_uri
 
     with needs_extra("explore", "`opboost explore`"):
         from opboost.explorer.server import Site, serve
 
+    if table is not None and is_uri(table):
+        raise ConfigError("`opboost explore` tries mechanisms on a file. Export rows to CSV first.")
     console = stderr()
 
     def opened(address: str) -> None:
@@ -60,4 +64,4 @@ def explore(
 
             webbrowser.open(address)
 
-    serve(Site.of(table, ledger, job, config), port=port, opened=opened)
+    serve(Site.of(Path(table) if table else None, ledger, job, config), port=port, opened=opened)

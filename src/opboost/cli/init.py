@@ -14,6 +14,7 @@ from opboost.cli.common import (
     Format,
     FormatOption,
     SeparatorOption,
+    TableArgument,
     csv_format,
     echo,
     print_json,
@@ -23,7 +24,7 @@ from opboost.errors import ConfigError
 
 
 def init(
-    table: Annotated[Path, typer.Argument(help="CSV or Parquet file, or a folder of them.")],
+    table: TableArgument,
     role: Annotated[
         Literal["feature", "label"],
         typer.Option(help="feature: its columns are released.  label: it holds what is predicted."),
@@ -48,22 +49,28 @@ def init(
       opboost init people.csv --role feature -o shop.toml
       opboost init people.csv --role feature --label paid_back -o b.toml
       opboost init people.parquet --role label --label paid_back -o bank.toml
+      opboost init 'postgresql://host/shop?table=people' --role feature -o shop.toml
     """
     from opboost.files.describe_table import describe
     from opboost.files.first_toml import first_toml
+    from opboost.sources.table_address import table_address
     from opboost.storage import atomic_files
 
-    target = out or Path(f"{table.name.split('.')[0] or 'table'}.toml")
+    source = table_address(table)
+    stem = source.name.split(".")[0] if isinstance(source, Path) else source.stem
+    target = out or Path(f"{stem or 'table'}.toml")
     if target.exists() and not force:
         raise ConfigError(f"{target} exists already. Give another name, or --force to replace it.")
     if not target.parent.is_dir():
         raise ConfigError(f"The folder {target.parent} does not exist. Make it first.")
     form = csv_format(separator, encoding, decimal)
     found = first_toml(
-        describe(table, form=form),
+        describe(source, form=form),
         role,
         name=target.name,
-        table=os.path.relpath(table, target.parent),
+        table=os.path.relpath(source, target.parent)
+        if isinstance(source, Path)
+        else source.stated_from(target.parent),
         label=label,
         data=form.settings(),
     )

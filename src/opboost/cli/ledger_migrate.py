@@ -15,12 +15,13 @@ if TYPE_CHECKING:
     from opboost.columns.row_ids import Spelling
     from opboost.config.csv_format import CsvFormat
     from opboost.ledger.migrated_runs import Ids
+    from opboost.sources.table_address import TableAddress
 
 
 def migrate(
     config: ConfigOption,
     table: Annotated[
-        list[Path] | None,
+        list[str] | None,
         typer.Option(
             help="Table with IDs of people in the ledger, once for each; by default the party's.",
         ),
@@ -47,12 +48,13 @@ def migrate(
     from opboost.config.toml_files import read
     from opboost.ledger.migration import migrate as run
     from opboost.ledger.open_ledger import declared_section
+    from opboost.sources.table_address import table_address
 
     section = declared_section(config)
     sections = validated(read(config), config.name)
-    names, tables = sections.align.ids(), table or []
+    names, tables = sections.align.ids(), [table_address(t) for t in table or []]
     if not tables and sections.party is not None:
-        tables = [config.parent / sections.party.table]
+        tables = [table_address(sections.party.table, config.parent)]
     if not tables:
         raise ConfigError(
             f"{config.name} names no table. Give those that were released: --table people.csv"
@@ -85,7 +87,7 @@ def migrate(
 
 
 def _ids(
-    tables: Sequence[Path], names: Sequence[str], spelling: Spelling, form: CsvFormat
+    tables: Sequence[TableAddress], names: Sequence[str], spelling: Spelling, form: CsvFormat
 ) -> Iterator[Ids]:
     """The IDs of some tables: as version 0.1 spelt them, and as the new ledger does."""
     import pyarrow as pa

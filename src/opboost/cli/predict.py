@@ -18,6 +18,7 @@ from opboost.cli.common import (
     FormatOption,
     PlaintextOption,
     SeparatorOption,
+    TableArgument,
     csv_format,
     print_json,
     record_line,
@@ -29,6 +30,8 @@ from opboost.errors import ConfigError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from opboost.sources.table_address import TableAddress
+
 
 class Release(StrEnum):
     """What peers release of the rows that are predicted."""
@@ -39,7 +42,7 @@ class Release(StrEnum):
 
 def predict(
     model: Annotated[Path, typer.Argument(help="File that opboost train or serve made.")],
-    table: Annotated[Path, typer.Argument(help="CSV or Parquet file, or a folder of them.")],
+    table: TableArgument,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="CSV or Parquet; else standard output.")
     ] = None,
@@ -89,7 +92,9 @@ def predict(
       opboost predict m.opboost new.csv --with-peers -c bank-predict.toml --release score
     """
     from opboost.files.write_tables import check_new
+    from opboost.sources.table_address import table_address
 
+    source = table_address(table)
     if out is not None:
         check_new(out)  # before anybody has worked for it
     if not with_peers:
@@ -111,7 +116,7 @@ def predict(
         form = csv_format(separator, encoding, decimal)
         predicted = run(
             estimator,
-            table,
+            source,
             desensitize=desensitize,
             form=form,
             keep=keep or (),
@@ -119,7 +124,7 @@ def predict(
             without=without or (),
         )
         _give(predicted, out, format)
-        if (said := score_of(estimator, table, predicted, form)) is not None:
+        if (said := score_of(estimator, source, predicted, form)) is not None:
             stderr().print(said)
         stderr().print(
             record_line(estimator.guarantee_.total)
@@ -140,7 +145,7 @@ def predict(
             f"With peers, {config.name} says how CSV files are written: under [data] there."
         )
     found, manifest = _with_peers(
-        model, table, config, release, again, insecure_plaintext_on_loopback, without or []
+        model, source, config, release, again, insecure_plaintext_on_loopback, without or []
     )
     _give(found, out, format)
     if out is not None and format is Format.json:
@@ -162,7 +167,7 @@ def _say_unknown(counts: dict[str, int]) -> None:
 
 def _with_peers(
     model: Path,
-    table: Path,
+    table: TableAddress,
     config: Path,
     release: Release,
     again: bool,

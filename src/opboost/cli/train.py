@@ -12,6 +12,7 @@ from opboost.cli.common import (
     ConfigOption,
     Format,
     FormatOption,
+    TableArgument,
     echo,
     echo_promise,
     print_json,
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def train(
-    table: Annotated[Path, typer.Argument(help="CSV or Parquet file, or a folder of them.")],
+    table: TableArgument,
     label: Annotated[str, typer.Option(help="The column to predict.")],
     config: ConfigOption,
     out: Annotated[Path, typer.Option("--out", "-o", help="File to make.")],
@@ -51,6 +52,9 @@ def train(
     from opboost.config import load
     from opboost.estimators import load as load_model
     from opboost.files.train_and_predict import train as run
+    from opboost.sources.table_address import table_address
+
+    source = table_address(table)
 
     if out.exists() and not force:
         raise DataError(
@@ -70,7 +74,7 @@ def train(
         if console.is_terminal:
             stack.enter_context(console.status("training"))
         earlier = None if continue_from is None else load_model(continue_from)
-        estimator = run(table, plan, label, task, earlier, booster=booster)
+        estimator = run(source, plan, label, task, earlier, booster=booster)
         estimator.save(out)
     importance = dict(
         zip(map(str, estimator.feature_names_in_), estimator.feature_importances_, strict=True)

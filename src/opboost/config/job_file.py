@@ -30,6 +30,7 @@ from opboost.errors import ConfigError, ParameterError
 from opboost.protocol.messages import PARTY_NAME
 from opboost.psi.align_rules import AlignRules, RowChoice
 from opboost.psi.row_keys import Normalisation
+from opboost.sources.table_address import TableAddress, table_address
 
 Purpose = Literal["train", "predict"]
 """What a job makes of the columns that come: a model, or predictions by one that is there."""
@@ -93,7 +94,7 @@ class FeatureConfig:
     plan: Plan
     job: Job
     party: PartySection
-    table: Path
+    table: TableAddress
     state: Path
     tls: Tls | None
     align: AlignSection
@@ -110,7 +111,7 @@ class LabelConfig:
     party: PartySection
     label: LabelSection
     """Without a column in a job that predicts, whose file need not have the section."""
-    table: Path
+    table: TableAddress
     state: Path
     model: Path
     continue_from: Path | None
@@ -213,7 +214,7 @@ def load_feature(path: Path) -> FeatureConfig:
         plan,
         job,
         party,
-        base / party.table,
+        table_address(party.table, base),
         state_folder(party, base),
         _tls(config, base),
         config.align,
@@ -249,7 +250,7 @@ def load_label(path: Path) -> LabelConfig:
         job,
         party,
         label,
-        base / party.table,
+        table_address(party.table, base),
         state_folder(party, base),
         base / label.model,
         None if label.continue_from is None else base / label.continue_from,

@@ -24,7 +24,9 @@ from opboost.config.toml_files import read
 from opboost.doctor.finding import Finding, State
 from opboost.doctor.machine_checks import disk
 from opboost.errors import DataError, OpBoostError, exit_status
+from opboost.files.read_tables import column_names, table_files
 from opboost.ledger.store import CHAIN_FILE
+from opboost.sources.table_address import TableAddress, may_be_read
 from opboost.transport.feature.release_checks import check_config
 from opboost.transport.label.label_checks import check_label_side
 from opboost.transport.label.label_job import read_data
@@ -69,7 +71,7 @@ def examine_party(path: Path) -> Iterator[Finding]:
 
 def _training(found: LabelConfig, path: Path) -> Finding:
     """What opboost serve would refuse before it listens."""
-    if not found.table.exists():
+    if not may_be_read(found.table):
         return Finding(
             "training", State.warning, "not tried without the table", "See the line about it."
         )
@@ -86,7 +88,7 @@ def _release(found: FeatureConfig, path: Path) -> Finding:
         check_config(found)
     except OpBoostError as error:
         return _wrong("release", path.name, error)
-    looked = "caps, columns, IDs and values" if found.table.exists() else "caps"
+    looked = "caps, columns, IDs and values" if may_be_read(found.table) else "caps"
     return Finding("release", State.ok, f"{looked} allow it")
 
 
@@ -96,7 +98,13 @@ def _wrong(what: str, where: str, error: OpBoostError) -> Finding:
     return Finding(what, State.wrong, f"{where} is refused", words, exit_status(error))
 
 
-def _table(table: Path, path: Path) -> Finding:
+def _table(table: TableAddress, path: Path) -> Finding:
+    if not isinstance(table, Path):
+        try:
+            column_names(table_files(table)[0])
+        except OpBoostError as error:
+            return _wrong("table", str(table), error)
+        return Finding("table", State.ok, str(table))
     if table.exists() and os.access(table, os.R_OK):
         return Finding("table", State.ok, str(table))
     step = f'Put it there, or correct [party] table = "..." in {path.name}.'

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from opboost.config.csv_format import CsvFormat
 from opboost.errors import DataError
+from opboost.sources.s3_table import S3File
 
 _HEAD_BYTES = 1 << 16
 _OTHERS = {";": "';'", "\t": "'tab'", "|": "'|'"}
@@ -24,9 +25,9 @@ _MAGIC = (
 _WIDTH = re.compile(r"Expected (\d+) columns, got (\d+)")
 
 
-def look(path: Path, form: CsvFormat) -> None:
+def look(path: Path | S3File, form: CsvFormat) -> None:
     """Refuse by its first bytes what is no CSV text in this format, and guess what it is."""
-    with pa.input_stream(str(path), compression="detect") as stream:
+    with _stream(path) as stream:
         head = stream.read(_HEAD_BYTES)
     if not head:
         raise DataError(f"{path.name} is empty")
@@ -69,7 +70,7 @@ def _utf16(head: bytes) -> str:
     return wide if text.replace("\n", "").replace("\r", "").replace("\t", "").isprintable() else ""
 
 
-def fault(path: Path, error: Exception, form: CsvFormat) -> DataError:
+def fault(path: Path | S3File, error: Exception, form: CsvFormat) -> DataError:
     """Return the refusal of a file that pyarrow could not read."""
     if "Empty CSV file" in str(error):
         return DataError(f"{path.name} has no header line")
@@ -91,11 +92,11 @@ def fault(path: Path, error: Exception, form: CsvFormat) -> DataError:
     return DataError(f"{path.name} is not a CSV table that can be read")
 
 
-def _ragged_line(path: Path, form: CsvFormat) -> tuple[int, int, int] | None:
+def _ragged_line(path: Path | S3File, form: CsvFormat) -> tuple[int, int, int] | None:
     """Find the first line whose number of fields is not the header's."""
     try:
         with (
-            pa.input_stream(str(path), compression="detect") as stream,
+            _stream(path) as stream,
             io.TextIOWrapper(stream, form.encoding, newline="") as text,
         ):
             rows = csv.reader(text, delimiter=form.delimiter)
@@ -109,3 +110,9 @@ def _ragged_line(path: Path, form: CsvFormat) -> tuple[int, int, int] | None:
     except (csv.Error, OSError, ValueError):
         return None
     return None
+
+
+def _stream(path: Path | S3File) -> pa.NativeFile:
+    if isinstance(path, S3File):
+        return path.stream()
+    return pa.input_stream(str(path), compression="detect")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +16,7 @@ from opboost.config.columns_file import ColumnsConfig
 from opboost.config.csv_format import PLAIN_CSV, CsvFormat
 from opboost.config.toml_text import toml_text
 from opboost.files.read_tables import column_names, kind_of, pieces, table_files, with_points
+from opboost.sources.table_address import TableAddress
 
 MAX_LISTED_VALUES = MAX_INTEGER_CELLS
 """A column with at most this many distinct values may be one of categories; whole numbers can then
@@ -79,7 +79,7 @@ class ColumnLook:
 
 
 def describe(
-    source: Path, roles: Mapping[str, str] | None = None, form: CsvFormat = PLAIN_CSV
+    source: TableAddress, roles: Mapping[str, str] | None = None, form: CsvFormat = PLAIN_CSV
 ) -> list[ColumnLook]:
     """Look at a table once, in bounded memory; ``roles`` says what is declared of its columns."""
     looks: dict[str, _Look] = {}

@@ -17,11 +17,20 @@ from opboost.columns.private_column import PrivateColumn
 from opboost.columns.row_ids import id_array
 from opboost.config import Plan
 from opboost.errors import DataError
-from opboost.files.read_tables import column_names, csv_types, kind_of, pieces, table_files
+from opboost.files.read_tables import (
+    column_names,
+    csv_types,
+    is_single,
+    kind_of,
+    pieces,
+    size_of,
+    table_files,
+)
 from opboost.files.whole_table import no_rows
 from opboost.files.write_tables import TableWriter, appearing
 from opboost.ledger import Drawing
 from opboost.randomness.streams import Rng, SeededRng
+from opboost.sources.table_address import TableAddress
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +43,7 @@ class Summary:
 
 
 def desensitize(
-    source: Path,
+    source: TableAddress,
     plan: Plan,
     target: Path,
     *,
@@ -43,7 +52,7 @@ def desensitize(
     drawing: Drawing | None = None,
     ids: Sequence[str] = (),
 ) -> Summary:
-    """Desensitise a file, or every file of a folder or pattern, into ``target``.
+    """Desensitise a table, or every file of a folder or pattern, into ``target``.
 
     Columns of a piece are drawn in parallel.  The target appears when it is whole.  With a
     ``drawing`` noise comes through the ledger, for the people that the columns ``ids`` name; the
@@ -51,7 +60,7 @@ def desensitize(
     """
     check_no_pilot(plan.budget, "and a file has none")
     files = table_files(source)
-    folder = not source.is_file()
+    folder = not is_single(source)
     if not folder:
         kind_of(target)
     elif len({f.name for f in files}) < len(files):
@@ -83,7 +92,7 @@ def desensitize(
             if not seen:
                 raise no_rows(file)
             rows += seen
-            used += file.stat().st_size
+            used += size_of(file)
     return Summary(len(files), rows, counts)
 
 

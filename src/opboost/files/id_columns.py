@@ -1,4 +1,4 @@
-"""The ID columns of a table in files: read whenever they are needed, never kept."""
+"""The ID columns of a table in files or a database: read whenever they are needed, never kept."""
 
 from __future__ import annotations
 
@@ -11,22 +11,29 @@ import pyarrow as pa
 from opboost._typing import IntArray
 from opboost.config.csv_format import PLAIN_CSV, CsvFormat
 from opboost.errors import DataError
-from opboost.files.read_tables import PIECE_CELLS, fingerprint, pieces, table_files
+from opboost.files.read_tables import (
+    PIECE_CELLS,
+    Fingerprint,
+    fingerprint,
+    pieces,
+    table_files,
+)
 from opboost.psi.row_keys import Normalisation, table_keys
 from opboost.psi.table_keys import PIECE_ROWS, Keys
+from opboost.sources.table_address import TableAddress
 
 
 @dataclass(frozen=True, slots=True)
 class IdColumns:
     """Who the rows of a table are about; files that changed since are refused."""
 
-    table: Path
+    table: TableAddress
     names: tuple[str, ...]
     form: CsvFormat
-    seen: list[tuple[str, int, int]]
+    seen: Fingerprint
 
     @classmethod
-    def of(cls, table: Path, names: list[str], form: CsvFormat = PLAIN_CSV) -> IdColumns:
+    def of(cls, table: TableAddress, names: list[str], form: CsvFormat = PLAIN_CSV) -> IdColumns:
         """Those of a table as it is now."""
         return cls(table, tuple(names), form, fingerprint(table_files(table)))
 

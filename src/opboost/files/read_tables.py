@@ -1,4 +1,4 @@
-"""A table in pieces of bounded size."""
+"""A table in pieces of bounded size, from files, an S3 store or a database."""
 
 from __future__ import annotations
 
@@ -18,6 +18,10 @@ from opboost.config.csv_format import PLAIN_CSV, CsvFormat
 from opboost.errors import ColumnError, DataError, in_words
 from opboost.files.csv_faults import fault, look
 from opboost.grid import NumericMapping, OrdinalMapping
+from opboost.sources.database_table import DatabaseTable
+from opboost.sources.s3_table import S3File, S3Table
+from opboost.sources.s3_table import fault as store_fault
+from opboost.sources.table_address import TableAddress, TableFile
 
 PIECE_CELLS = 2_000_000
 """Cells in one piece, so that wide tables come in shorter pieces."""
@@ -30,11 +34,31 @@ _UNREADABLE = (pa.ArrowException, OSError, UnicodeError)
 """What pyarrow makes of a damaged file."""
 
 
-def table_files(path: Path) -> list[Path]:
+def table_files(table: TableAddress) -> Sequence[TableFile]:
     """The files of a table: one file, those of a folder, or those of a pattern such as 2024-*.csv.
 
-    Files of a folder or pattern come in the order of their names.
+    Files of a folder or pattern come in the order of their names.  A table of a database is its own
+    only file; an S3 store has files and folders.
     """
+    if isinstance(table, DatabaseTable):
+        return [table]
+    if isinstance(table, S3Table):
+        found = table.files()
+        for file in found:
+            kind_of(file)
+        return found
+    return local_files(table)
+
+
+def is_single(table: TableAddress) -> bool:
+    """Whether a table is one file, or one table of a database, and no folder or pattern."""
+    if isinstance(table, Path):
+        return table.is_file()
+    return isinstance(table, DatabaseTable) or table.is_single()
+
+
+def local_files(path: Path) -> list[Path]:
+    """The files of a table on this machine: one, those of a folder, or those of a pattern."""
     if path.is_file():
         kind_of(path)
         return [path]
@@ -54,16 +78,32 @@ def table_files(path: Path) -> list[Path]:
     return files
 
 
-def fingerprint(files: Sequence[Path]) -> list[tuple[str, int, int]]:
-    """What tells these files from changed ones: names, sizes and times of change."""
-    return [(str(f), f.stat().st_size, f.stat().st_mtime_ns) for f in files]
+Fingerprint = list[tuple[str, int, int | str]]
+"""What tells the files of a table from changed ones."""
 
 
-def kind_of(path: Path) -> str:
-    """``"csv"`` or ``"parquet"``, by the name."""
+def fingerprint(files: Sequence[TableFile]) -> Fingerprint:
+    """Names and sizes with times of change; for a store with ETags, for a database with digests."""
+    return [
+        (str(f), f.stat().st_size, f.stat().st_mtime_ns) if isinstance(f, Path) else f.fingerprint()
+        for f in files
+    ]
+
+
+def size_of(file: TableFile) -> int:
+    """Bytes of a file, or rows of a database's table once they are known: the end of progress."""
+    if isinstance(file, Path):
+        return file.stat().st_size
+    return file.rows if isinstance(file, DatabaseTable) else file.size
+
+
+def kind_of(path: TableFile) -> str:
+    """``"csv"`` or ``"parquet"``, by the name, or ``"database"``."""
+    if isinstance(path, DatabaseTable):
+        return "database"
     if path.name.endswith((".csv", ".csv.gz")):
         return "csv"
-    if path.suffix == ".parquet":
+    if path.name.endswith(".parquet"):
         return "parquet"
     raise DataError(
         f"{path.name} is neither CSV nor Parquet by its name",
@@ -71,8 +111,10 @@ def kind_of(path: Path) -> str:
     )
 
 
-def column_names(path: Path, form: CsvFormat = PLAIN_CSV) -> list[str]:
+def column_names(path: TableFile, form: CsvFormat = PLAIN_CSV) -> list[str]:
     """The names in a file's header; ``form`` is how CSV files are written."""
+    if isinstance(path, DatabaseTable):
+        return path.column_names()
     if kind_of(path) == "parquet":
         with _parquet(path) as file:
             return list(file.schema_arrow.names)
@@ -80,7 +122,7 @@ def column_names(path: Path, form: CsvFormat = PLAIN_CSV) -> list[str]:
 
 
 def pieces(
-    path: Path,
+    path: TableFile,
     types: Mapping[str, pa.DataType] | None = None,
     progress: Callable[[int], None] | None = None,
     width: int = 0,
@@ -90,30 +132,52 @@ def pieces(
 ) -> Iterator[pa.Table]:
     """The rows of a file, a piece at a time.
 
-    ``types`` are the types of a CSV file's columns (Parquet has its own); all others are text.
-    ``progress`` is told how many bytes of the file have been used up.  ``width`` is how many
-    columns will be made of a piece: more columns, shorter pieces.  ``groups`` are the row groups
-    of a Parquet file that are wanted, ``columns`` the columns of a file.  ``form`` is how CSV files
-    are written.
+    ``types`` are the types of a CSV file's columns (others have their own); all others are text.
+    ``progress`` is told how many bytes of the file, or rows of a database, have been used up.
+    ``width`` is how many columns will be made of a piece: more columns, shorter pieces.  ``groups``
+    are the row groups of a Parquet file that are wanted, ``columns`` the columns of a file.
+    ``form`` is how CSV files are written.
     """
-    whole = (
-        _parquet_pieces(path, progress, width, groups, columns)
-        if kind_of(path) == "parquet"
-        else _csv_pieces(path, types or {}, progress, form)
-    )
+    if isinstance(path, DatabaseTable):
+        whole = _database_pieces(path, progress, columns)
+    elif kind_of(path) == "parquet":
+        whole = _parquet_pieces(path, progress, width, groups, columns)
+    else:
+        whole = _csv_pieces(path, types or {}, progress, form)
     for found in whole:
         piece = found if columns is None else found.select(list(columns))
         rows = max(1024, PIECE_CELLS // max(1, width, piece.num_columns))
         for start in range(0, piece.num_rows, rows):
             yield piece.slice(start, rows)
+    if isinstance(path, S3File):
+        path.check()
 
 
-def _parquet(path: Path) -> pa.parquet.ParquetFile:
+def _database_pieces(
+    table: DatabaseTable, progress: Callable[[int], None] | None, columns: Sequence[str] | None
+) -> Iterator[pa.Table]:
+    done = 0
+    for piece in table.pieces(columns):
+        yield piece
+        done += piece.num_rows
+        if progress:
+            progress(done)
+
+
+def _store_fault(path: Path | S3File, error: Exception) -> DataError | None:
+    """Return the refusal for an error that is the store's and not the file's."""
+    if isinstance(path, S3File) and "AWS Error" in str(error):
+        return store_fault(path.uri, path.key, error)
+    return None
+
+
+def _parquet(path: Path | S3File) -> pa.parquet.ParquetFile:
+    opened = path.open() if isinstance(path, S3File) else path
     try:
-        file = pa.parquet.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False)
+        file = pa.parquet.ParquetFile(opened, buffer_size=1 << 20, pre_buffer=False)
         names = list(file.schema_arrow.names)
     except _UNREADABLE as error:
-        raise DataError(
+        raise _store_fault(path, error) or DataError(
             f"{path.name} is not a Parquet file that can be read: {in_words(error)}"
         ) from None
     _refuse_twice(names, path)
@@ -121,7 +185,7 @@ def _parquet(path: Path) -> pa.parquet.ParquetFile:
 
 
 def _parquet_pieces(
-    path: Path,
+    path: Path | S3File,
     progress: Callable[[int], None] | None,
     width: int,
     groups: Sequence[int] | None,
@@ -130,7 +194,7 @@ def _parquet_pieces(
     with _parquet(path) as file:
         names = list(file.schema_arrow.names) if columns is None else list(columns)
         rows = max(1024, PIECE_CELLS // max(1, width, len(names)))
-        size, total, done = path.stat().st_size, max(1, file.metadata.num_rows), 0
+        size, total, done = size_of(path), max(1, file.metadata.num_rows), 0
         try:
             for batch in file.iter_batches(batch_size=rows, row_groups=groups, columns=names):
                 batch.validate(full=True)  # Parquet's text need not be text
@@ -139,20 +203,22 @@ def _parquet_pieces(
                 if progress:
                     progress(size * done // total)
         except _UNREADABLE as error:
-            raise DataError(f"{path.name} is damaged after row {done}: {in_words(error)}") from None
+            raise _store_fault(path, error) or DataError(
+                f"{path.name} is damaged after row {done}: {in_words(error)}"
+            ) from None
 
 
-def groups(path: Path) -> list[int]:
+def groups(path: Path | S3File) -> list[int]:
     """How many rows each row group of a Parquet file has."""
     with _parquet(path) as file:
         return [file.metadata.row_group(g).num_rows for g in range(file.num_row_groups)]
 
 
-def _csv_reader(path: Path, form: CsvFormat) -> pa.csv.CSVStreamingReader:
+def _csv_reader(path: Path | S3File, form: CsvFormat) -> pa.csv.CSVStreamingReader:
     """All columns as text: what is missing and what is a number is decided afterwards."""
     try:
         return pa.csv.open_csv(
-            path,
+            path.stream() if isinstance(path, S3File) else path,
             read_options=_read_options(form),
             parse_options=_parse_options(form),
             convert_options=pa.csv.ConvertOptions(
@@ -163,7 +229,7 @@ def _csv_reader(path: Path, form: CsvFormat) -> pa.csv.CSVStreamingReader:
             ),
         )
     except _UNREADABLE as error:
-        raise fault(path, error, form) from None
+        raise _store_fault(path, error) or fault(path, error, form) from None
 
 
 def _read_options(form: CsvFormat) -> pa.csv.ReadOptions:
@@ -175,33 +241,35 @@ def _parse_options(form: CsvFormat) -> pa.csv.ParseOptions:
     return pa.csv.ParseOptions(newlines_in_values=True, delimiter=form.delimiter)
 
 
-def _header(path: Path, form: CsvFormat) -> list[str]:
+def _header(path: Path | S3File, form: CsvFormat) -> list[str]:
     try:
         look(path, form)
         first = pa.csv.open_csv(
-            path, read_options=_read_options(form), parse_options=_parse_options(form)
+            path.stream() if isinstance(path, S3File) else path,
+            read_options=_read_options(form),
+            parse_options=_parse_options(form),
         )
         with closing(first):
             names = list(first.schema.names)
     except _UNREADABLE as error:
-        raise fault(path, error, form) from None
+        raise _store_fault(path, error) or fault(path, error, form) from None
     _refuse_twice(names, path)
     return names
 
 
-def _refuse_twice(names: list[str], path: Path) -> None:
+def _refuse_twice(names: list[str], path: Path | S3File) -> None:
     if len(set(names)) < len(names):
         twice = next(n for n in names if names.count(n) > 1)
         raise DataError(f"Column {twice!r} stands twice in {path.name}", hint="Rename one.")
 
 
 def _csv_pieces(
-    path: Path,
+    path: Path | S3File,
     types: Mapping[str, pa.DataType],
     progress: Callable[[int], None] | None,
     form: CsvFormat,
 ) -> Iterator[pa.Table]:
-    done, used, size = 0, 0, path.stat().st_size
+    done, used, size = 0, 0, size_of(path)
     try:
         with closing(_csv_reader(path, form)) as reader:
             for batch in reader:
@@ -211,7 +279,7 @@ def _csv_pieces(
                 if progress:
                     progress(used)
     except _UNREADABLE as error:
-        raise fault(path, error, form) from None
+        raise _store_fault(path, error) or fault(path, error, form) from None
 
 
 _NOT_A_NUMBER = pa.array(["NA", "N/A", "#N/A", "NULL", "null", "None", "NaN", "nan", "-nan"])

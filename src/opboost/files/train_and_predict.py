@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from opboost.files.predict_without import check_left_out, columns_of, predicted_
 from opboost.files.read_tables import column_names, table_files
 from opboost.files.unknown_categories import unknown_as_missing
 from opboost.files.whole_table import label_of, read_table
+from opboost.sources.table_address import TableAddress
 from opboost.training.task_metric import METRICS, metric
 
 MIN_ROWS = 20
@@ -30,7 +30,7 @@ MIN_ROWS = 20
 
 
 def train(
-    source: Path,
+    source: TableAddress,
     plan: Plan,
     label: str,
     task: str = "auto",
@@ -97,7 +97,7 @@ def _watching(y: np.ndarray[Any, Any], share: float, seed: int | None) -> tuple[
 
 def predict(
     estimator: OpBoostClassifier | OpBoostRegressor,
-    source: Path,
+    source: TableAddress,
     *,
     desensitize: bool,
     form: CsvFormat = PLAIN_CSV,
@@ -166,7 +166,7 @@ def _beside(kept: pa.Table, found: pa.Table) -> pa.Table:
 
 def score_of(
     estimator: OpBoostClassifier | OpBoostRegressor,
-    source: Path,
+    source: TableAddress,
     predictions: pa.Table,
     form: CsvFormat = PLAIN_CSV,
 ) -> str | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,10 +14,11 @@ from opboost.config.csv_format import PLAIN_CSV, CsvFormat
 from opboost.errors import ColumnError, DataError
 from opboost.files.describe_table import parsed
 from opboost.files.read_tables import column_names, csv_types, kind_of, pieces, table_files
+from opboost.sources.table_address import TableAddress, TableFile
 
 
 def read_table(
-    source: Path,
+    source: TableAddress,
     private: Sequence[PrivateColumn],
     text: Sequence[str] = (),
     most: int | None = None,
@@ -28,7 +28,7 @@ def read_table(
     """A whole table in memory, CSV columns as what they look like; those of ``text`` as text.
 
     With ``most`` the first pieces are read, until there are so many rows; columns of ``skip`` are
-    left on disk.
+    left where they are.
     """
     tables: list[pa.Table] = []
     for file in table_files(source):
@@ -52,7 +52,7 @@ def read_table(
     return table
 
 
-def no_rows(file: Path) -> DataError:
+def no_rows(file: TableFile) -> DataError:
     """The refusal of a file that has a header and nothing below it."""
     return DataError(f"{file.name} has no rows", hint="Give a file with rows below its header.")
 

@@ -20,6 +20,7 @@ from opboost.scale.on_processes import Processes
 from opboost.scale.on_spark import SparkFiles, SparkFrame
 from opboost.scale.release_in_parts import Charge, ReleaseInParts, stored
 from opboost.scale.table_tasks import Files
+from opboost.sources.table_address import TableAddress, table_address
 
 Engine = Literal["local", "dask", "spark"]
 
@@ -50,7 +51,8 @@ def desensitize(
     """Desensitise a table into the folder ``out``, once however often tasks or runs are repeated.
 
     Args:
-        table: A Dask or Spark DataFrame, or CSV or Parquet files: a path, a folder or a pattern.
+        table: A Dask or Spark DataFrame, or CSV or Parquet files: a path, a folder or a pattern,
+            or the URI of a table in a database or a store.
         schema: What is declared about the columns: a TOML file's path, its plan, or columns.
         out: The folder that appears when all is done; all workers must reach its place.
         ids: The column(s) that tell people apart.  Noise belongs to them; each has one row.
@@ -108,18 +110,22 @@ def _work(table: Any, engine: str | None, workers: int | None) -> Iterator[Work]
             yield DaskFrame(table, client)
     elif module == "pyspark":
         yield SparkFrame(table)
-    elif not isinstance(table, str | Path):
+    elif not isinstance(table, str | TableAddress):
         raise ParameterError(
             f"A table is a path, a Dask or a Spark DataFrame; got {type(table).__name__}. "
             "op.Desensitizer takes tables in memory."
         )
     elif engine == "dask":
         with dask_client(workers) as client:
-            yield DaskFiles(Path(table), client)
+            yield DaskFiles(_address(table), client)
     elif engine == "spark":
         with spark_session(workers) as session:
-            yield SparkFiles(Path(table), session)
+            yield SparkFiles(_address(table), session)
     elif engine in (None, "local"):
-        yield Processes(Path(table), workers)
+        yield Processes(_address(table), workers)
     else:
         raise ParameterError(f"engine must be 'local', 'dask' or 'spark'; got {engine!r}.")
+
+
+def _address(table: str | TableAddress) -> TableAddress:
+    return table_address(table) if isinstance(table, str) else table

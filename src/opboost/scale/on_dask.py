@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -11,13 +10,14 @@ import pyarrow as pa
 from opboost.scale.engine_task import Outcome, attempt, attempt_slice
 from opboost.scale.part_writer import PartWriter, check_ids
 from opboost.scale.table_tasks import Files
+from opboost.sources.table_address import TableAddress
 
 
 class DaskFiles(Files):
     """A table in files that every worker can read."""
 
-    def __init__(self, path: Path, client: Any) -> None:
-        super().__init__(path)
+    def __init__(self, table: TableAddress, client: Any) -> None:
+        super().__init__(table)
         self._client = client
 
     def run(self, block: PartWriter, numbers: Sequence[int]) -> Iterator[Outcome]:

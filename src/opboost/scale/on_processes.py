@@ -5,19 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from functools import partial
-from pathlib import Path
 
 from opboost.runtime.child_processes import run_in_processes
 from opboost.scale.engine_task import Outcome, attempt_slice
 from opboost.scale.part_writer import PartWriter
 from opboost.scale.table_tasks import Files
+from opboost.sources.table_address import TableAddress
 
 
 class Processes(Files):
     """One process a core, or as many as are asked for; one works in this process."""
 
-    def __init__(self, path: Path, workers: int | None) -> None:
-        super().__init__(path)
+    def __init__(self, table: TableAddress, workers: int | None) -> None:
+        super().__init__(table)
         self._workers = workers or os.cpu_count() or 1
 
     def run(self, block: PartWriter, numbers: Sequence[int]) -> Iterator[Outcome]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +12,7 @@ from opboost.errors import DataError
 from opboost.scale.engine_task import Outcome, attempt, attempt_slice
 from opboost.scale.part_writer import PartWriter, check_ids
 from opboost.scale.table_tasks import Files
+from opboost.sources.table_address import TableAddress
 
 _ANSWER = "number long, refused binary"
 
@@ -20,8 +20,8 @@ _ANSWER = "number long, refused binary"
 class SparkFiles(Files):
     """A table in files that every executor can read."""
 
-    def __init__(self, path: Path, session: Any) -> None:
-        super().__init__(path)
+    def __init__(self, table: TableAddress, session: Any) -> None:
+        super().__init__(table)
         self._session = session
 
     def run(self, block: PartWriter, numbers: Sequence[int]) -> Iterator[Outcome]:

@@ -1,4 +1,4 @@
-"""A table in files, cut into tasks of bounded size that any worker can read by itself."""
+"""A table cut into tasks of bounded size that any worker can read by itself."""
 
 from __future__ import annotations
 
@@ -20,16 +20,19 @@ from opboost.files.read_tables import (
     table_files,
 )
 from opboost.scale.part_writer import check_ids
+from opboost.sources.database_table import DatabaseTable
+from opboost.sources.table_address import TableAddress, TableFile
 
 TASK_ROWS = 1_000_000
-"""A task takes row groups of a Parquet file until it has so many rows; CSV files are not cut."""
+"""A task takes row groups of a Parquet file until it has so many rows; CSV files and databases
+are not cut."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Some row groups of a Parquet file, or a whole CSV file."""
+    """Some row groups of a Parquet file, or a whole CSV file or table of a database."""
 
-    path: Path
+    path: TableFile
     groups: tuple[int, ...] | None
 
     def tables(self, plan: Plan) -> Iterator[pa.Table]:
@@ -39,11 +42,11 @@ class Slice:
         return pieces(self.path, types, None, width, groups=self.groups, form=plan.data)
 
 
-def slices(files: Sequence[Path], rows: int = TASK_ROWS) -> list[Slice]:
+def slices(files: Sequence[TableFile], rows: int = TASK_ROWS) -> list[Slice]:
     """The tasks of a table, in the order of its rows."""
     found: list[Slice] = []
     for file in files:
-        if kind_of(file) == "csv":
+        if isinstance(file, DatabaseTable) or kind_of(file) == "csv":
             found.append(Slice(file, None))
             continue
         taken: list[int] = []
@@ -62,8 +65,8 @@ def slices(files: Sequence[Path], rows: int = TASK_ROWS) -> list[Slice]:
 class Files:
     """A table in files that every worker can read, cut into slices."""
 
-    def __init__(self, path: Path) -> None:
-        self._files = [f.absolute() for f in table_files(path)]
+    def __init__(self, table: TableAddress) -> None:
+        self._files = [f.absolute() if isinstance(f, Path) else f for f in table_files(table)]
         self.slices = slices(self._files)
         self.form = PLAIN_CSV
         """How CSV files are written."""

@@ -16,7 +16,7 @@ from opboost.config.csv_format import PLAIN_CSV
 from opboost.errors import ColumnError, DataError
 from opboost.estimators import OpBoostRegressor
 from opboost.estimators.boosted import kind_for
-from opboost.files.read_tables import column_names, table_files
+from opboost.files.read_tables import column_names, local_files
 from opboost.files.whole_table import label_of, read_table
 from opboost.grid import NumericMapping, OrdinalMapping
 from opboost_lab.data.datasets import DataSet, halves
@@ -39,7 +39,7 @@ def own_table(path: Path, label: str, config: Path | None = None) -> DataSet:
     party's own, and without one every numeric column is private, with bounds from the data."""
     plan = None if config is None else load_plan(config)
     form = PLAIN_CSV if plan is None else plan.data
-    names = column_names(table_files(path)[0], form)
+    names = column_names(local_files(path)[0], form)
     if label not in names:
         raise ColumnError(
             label, "is to be the label but is not in the table", hint=f"It has {', '.join(names)}."
@@ -69,7 +69,7 @@ def own_table(path: Path, label: str, config: Path | None = None) -> DataSet:
 def digest(path: Path, config: Path | None = None) -> str:
     """What the results of a table belong to: the content of its files and of its declaration."""
     known = hashlib.sha256()
-    for file in [*table_files(path), *([config] if config else [])]:
+    for file in [*local_files(path), *([config] if config else [])]:
         try:
             with file.open("rb") as opened:
                 known.update(hashlib.file_digest(opened, "sha256").digest())

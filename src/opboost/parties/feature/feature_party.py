@@ -54,6 +54,7 @@ from opboost.psi.align_rules import AlignRules, RowChoice, checked_rows
 from opboost.psi.row_keys import Digests, Normalisation
 from opboost.psi.table_keys import refuse_repeats
 from opboost.scores.score_budget import ScoreBudget
+from opboost.sources.table_address import table_address
 from opboost.storage.framing import framed_array
 
 
@@ -131,7 +132,7 @@ class FeatureParty:
         self._ledger = ledger
         self._promise = over_time(self.plan.guarantee(), ledger)
         self._identities = RowIdentities(named, spelling, ledger)
-        source = Path(table) if isinstance(table, str | Path) else table
+        source = table_address(table) if isinstance(table, str | Path) else table
         stored, has_unknown = self._stored(source), rows == "mine" and self._rules is None
         if has_unknown:
             check_empty_rows(self.plan.private, stored=stored is not None)

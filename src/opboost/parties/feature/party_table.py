@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,17 +13,18 @@ from opboost.config import Plan
 from opboost.config.csv_format import PLAIN_CSV
 from opboost.errors import ColumnError
 from opboost.files.read_tables import column_names as file_columns
-from opboost.files.read_tables import csv_types, pieces, table_files
+from opboost.files.read_tables import csv_types, pieces, size_of, table_files
 from opboost.files.stored_release import StoredRelease
 from opboost.parties.feature.outgoing_rows import RawRows, StoredRows
 from opboost.parties.feature.unknown_people import known_people, nobody
+from opboost.sources.table_address import TableAddress
 
 JobProgress = Callable[[str, int, int], None]
 """Told what is done, how much of it, and of how much in all."""
 
 
 class PartyTable:
-    """The table that a feature party releases columns of, in memory or in files.
+    """The table that a feature party releases columns of, in memory, in files or in a database.
 
     Of a table that is a stored release, ``stored`` knows the columns and what was drawn.  With
     ``has_unknown``, rows without any value are people whom the party does not know.
@@ -45,14 +45,14 @@ class PartyTable:
 
     def pieces(self) -> Iterator[tuple[Any, int, int]]:
         """The table in pieces, with how much of it is done."""
-        if not isinstance(self._table, Path):
+        if not isinstance(self._table, TableAddress):
             rows = len(self._table)
             yield self._table, rows, rows
             return
         if self.stored is not None:
             self.stored.check_parts()
         files = table_files(self._table)
-        total, before = sum(f.stat().st_size for f in files), 0
+        total, before = sum(map(size_of, files)), 0
         width = sum(len(c.release_names()) for c in self._plan.private) + len(self._ids)
         form = self._plan.data if self.stored is None else PLAIN_CSV
         for file in files:
@@ -64,7 +64,7 @@ class PartyTable:
 
             for piece in pieces(file, csv_types(self._plan.private), note, width, form=form):
                 yield piece, before + used, total
-            before += file.stat().st_size
+            before += size_of(file)
 
     def rows(self, piece: Any, first: int) -> RawRows | StoredRows:
         """The rows of a piece before their release, or as a stored one holds them."""
@@ -86,7 +86,7 @@ class PartyTable:
         return None if known.all() else known
 
     def _check_names(self) -> None:
-        files = isinstance(self._table, Path)
+        files = isinstance(self._table, TableAddress)
         form = self._plan.data if self.stored is None else PLAIN_CSV
         tables: list[list[Hashable]] = (
             [list(file_columns(f, form)) for f in table_files(self._table)]

@@ -20,6 +20,7 @@ from opboost.ledger.open_ledger import open_ledger
 from opboost.ledger.store import CHAIN_FILE
 from opboost.parties.feature.feature_party import FeatureParty
 from opboost.parties.feature.party_table import JobProgress
+from opboost.sources.table_address import TableAddress, may_be_read
 from opboost.transport.feature.feature_job import feature_party
 from opboost.transport.shared.tls import read_identity
 
@@ -40,7 +41,7 @@ def checked_party(
     return party
 
 
-def check_file(path: Path, table: Path | None = None) -> list[str]:
+def check_file(path: Path, table: TableAddress | None = None) -> list[str]:
     """Refuse a file as ``opboost join`` would before it connects; nothing is written.
 
     ``table`` stands in for the one that the file names.  Returned are things that are not there
@@ -65,14 +66,14 @@ def check_file(path: Path, table: Path | None = None) -> list[str]:
     else:
         unseen.append(f"certificate {config.tls.cert}")
     check_config(config)
-    return unseen if config.table.exists() else [*unseen, f"table {config.table}"]
+    return unseen if may_be_read(config.table) else [*unseen, f"table {config.table}"]
 
 
 def check_config(config: FeatureConfig) -> None:
     """Refuse a release as ``opboost join`` would; caps alone where the table is not there."""
     with refusing("cap"):
         check_caps_of_plan(config.plan, config.ledger)
-    if config.table.exists():
+    if may_be_read(config.table):
         with _rehearsal_ledger(config.ledger) as ledger:
             checked_party(config, ledger)
 

@@ -95,9 +95,7 @@ def place(request, monkeypatch):
 
 def read(source, **settings):
     types = {"age": pa.int64(), "basket": pa.float64()}
-    return [
-        p for file in table_files(source) for p in pieces(file, types, width=2000, **settings)
-    ]
+    return [p for file in table_files(source) for p in pieces(file, types, width=2000, **settings)]
 
 
 def test_a_source_gives_the_rows_of_the_table_in_pieces(place):

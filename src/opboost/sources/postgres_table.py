@@ -40,6 +40,7 @@ _REASONS = {
 }
 """Why PostgreSQL refuses a query, by SQLSTATE."""
 
+_STATE = re.compile(r"SQLSTATE:? (\w{5})")
 _LOGIN = re.compile(r"(?i)authentication|password|role .* does not exist|pg_hba")
 _NO_DATABASE = re.compile(r"database \".*\" does not exist")
 
@@ -90,18 +91,24 @@ class PostgresTable(DatabaseTable):
 
     def fault(self, error: Exception) -> DataError:
         """Return the refusal for an error in the middle of a transaction."""
-        state = getattr(error, "sqlstate", None)
+        found = _STATE.search(str(error))
+        state = found[1] if found else ""
         if state in _REASONS:
             return DataError(
                 f"The URI's {self.asked} at {self.uri} {_REASONS[state]}",
                 detail=driver_words(error),
                 hint=f"Correct {self.asked}= in the URI, or the rights of the user.",
             )
-        why = f"SQLSTATE {state}" if state else "the connection may be lost"
+        if "ERROR:" in str(error):
+            return DataError(
+                f"The URI's {self.asked} at {self.uri} fails while rows are read",
+                detail=driver_words(error),
+                hint=f"Try the {self.asked} in psql, and correct it.",
+            )
         return DataError(
-            f"PostgreSQL stopped reading {self.name}: {why}",
+            f"The connection to {self.uri} was lost while rows were read",
             detail=driver_words(error),
-            hint=f"Try the {self.asked} in psql, then start again.",
+            hint="Start again when the server answers.",
         )
 
     def sql_type(self, field: pa.Field) -> str:

@@ -38,4 +38,5 @@ FILES = (
     "reproduction",
     "scale",
     "scoring",
+    "containers",
 )

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow.fs
+import pytest
 
 BUCKET = "shop"
 KEY, SECRET = "AKIAOPBOOSTTEST", "verschwiegen-4471"
@@ -39,8 +40,8 @@ class S3Server:
 @contextmanager
 def s3_server() -> Iterator[S3Server]:
     """A server that knows one bucket, and takes every credential unless it is told not to."""
-    from moto.server import ThreadedMotoServer
-
+    reason = "no S3 server here: pip install 'moto[s3]' flask flask-cors to run this test"
+    ThreadedMotoServer = pytest.importorskip("moto.server", reason=reason).ThreadedMotoServer
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()

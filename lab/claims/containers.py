@@ -1,0 +1,171 @@
+"""Containers: docs/howto/containers.md.
+
+Where podman can build, the images are built and run by compose's settings.  Elsewhere the steps of
+``Containerfile`` run on this machine, in an environment without our variables, and the commands of
+``compose.yaml`` run in what they made, as a user who may write to the party's own folder alone.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+import yaml
+
+from claims.claim import Claim
+
+ROOT = Path(__file__).parents[2]
+_SECONDS = 1200
+_VARIABLE = re.compile(r"\$\{(\w+):-([^}]*)\}")
+
+
+def instructions(text: str) -> list[tuple[str, str]]:
+    """The instructions of a Containerfile, in order."""
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    return [(word.upper(), rest.strip()) for word, _, rest in (x.partition(" ") for x in lines)]
+
+
+def settings() -> dict[str, str]:
+    """Variables that reach a package index; nothing else of this machine's goes into a step."""
+    kept = re.compile(r"(?i)^(pip_|https?_proxy|no_proxy|ssl_cert|requests_ca)")
+    return {name: value for name, value in os.environ.items() if kept.match(name)}
+
+
+def run_steps(extras: str, place: Path) -> Path:
+    """Run the first stage of the Containerfile below ``place``; returns its environment."""
+    work = place / "build"
+    work.mkdir(parents=True)
+    stage = 0
+    for word, rest in instructions((ROOT / "Containerfile").read_text()):
+        stage += word == "FROM"
+        if stage != 1:
+            continue
+        if word == "COPY":
+            *sources, target = rest.split()
+            for source in sources:
+                _copy(ROOT / source, work / target, into=target.endswith("/"))
+        elif word == "RUN":
+            step = rest.replace("/build", str(work)).replace("/opt", str(place / "opt"))
+            subprocess.run(
+                ["sh", "-ec", step],
+                cwd=work,
+                check=True,
+                timeout=_SECONDS,
+                env={"PATH": os.environ["PATH"], "EXTRAS": extras, "HOME": place, **settings()},
+            )
+    return place / "opt" / "opboost"
+
+
+def _copy(source: Path, target: Path, *, into: bool) -> None:
+    if source.is_dir():
+        shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+        return
+    file = target / source.name if into else target
+    file.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(source, file)
+
+
+def packages(environment: Path) -> set[str]:
+    """The names of what is installed."""
+    (site,) = environment.glob("lib/python*/site-packages")
+    return {p.name.split("-")[0].lower() for p in site.glob("*.dist-info")}
+
+
+def services() -> dict[str, dict]:
+    """The services of the compose file, with its variables at their defaults."""
+    text = _VARIABLE.sub(lambda found: found[2], (ROOT / "compose.yaml").read_text())
+    return yaml.safe_load(text)["services"]
+
+
+def run_job(environments: dict[str, Path], place: Path) -> Path:
+    """Run the tutorial's job by the commands of the compose file; returns the model's path."""
+    folder = place / "credit"
+    label = environments["bank"] / "bin" / "opboost"
+    clean = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "NUMBA_CACHE_DIR": str(place / "tmp")}
+    for words in (
+        ["tutorial", folder],
+        *(["certs", "new", n, "--dir", folder / "certs"] for n in services()),
+    ):
+        subprocess.run([label, *words], check=True, env=clean, cwd=place, timeout=_SECONDS)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    other = {"user": "nobody", "group": "nogroup", "extra_groups": []} if not os.geteuid() else {}
+    (place / "tmp").mkdir(exist_ok=True)
+    for path in (folder, *folder.rglob("*"), *(place / "tmp").rglob("*"), place / "tmp"):
+        if other:
+            shutil.chown(path, "nobody", "nogroup")
+        if path.suffix == ".toml":
+            path.write_text(path.read_text().replace("8815", port))
+    running = [
+        subprocess.Popen(
+            [environments[name] / "bin" / "opboost", *service["command"]],
+            cwd=folder / Path(service["working_dir"]).name,
+            env=clean,
+            stdout=subprocess.DEVNULL,
+            **other,
+        )
+        for name, service in services().items()
+    ]
+    try:
+        for process in running:
+            if process.wait(_SECONDS):
+                raise RuntimeError(f"{process.args} ended with status {process.returncode}")
+    finally:
+        for process in running:
+            process.kill()
+    return folder / "bank" / "model.opboost"
+
+
+@contextmanager
+def _made() -> Iterator[tuple[dict[str, Path], Path]]:
+    with tempfile.TemporaryDirectory(prefix="opboost-containers-") as name:
+        place = Path(name)
+        place.chmod(0o755)
+        extras = {n: s["build"].get("args", {}).get("EXTRAS", "") for n, s in services().items()}
+        yield {name: run_steps(extras[name], place / name) for name in extras}, place
+
+
+@cache
+def outcome() -> dict[str, float]:
+    """Build both parties' environments, count boosters, and run the job."""
+    with _made() as (environments, place):
+        boosters = {"xgboost_cpu", "xgboost", "lightgbm", "skops"}
+        return {
+            "shop": len(packages(environments["shop"]) & boosters),
+            "bank": len(packages(environments["bank"]) & boosters),
+            "model": run_job(environments, place).exists(),
+        }
+
+
+CLAIMS = [
+    Claim(
+        "boosters in the feature party's container",
+        "docs/howto/containers.md",
+        "equals",
+        0,
+        lambda: outcome()["shop"],
+    ),
+    Claim(
+        "boosters in the label party's container",
+        "docs/howto/containers.md",
+        "equals",
+        3,
+        lambda: outcome()["bank"],
+    ),
+    Claim(
+        "the tutorial's job runs by the compose file's commands",
+        "docs/howto/containers.md",
+        "equals",
+        1,
+        lambda: float(outcome()["model"]),
+    ),
+]

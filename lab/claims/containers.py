@@ -1,8 +1,8 @@
 """Containers: docs/howto/containers.md.
 
-Where podman can build, the images are built and run by compose's settings.  Elsewhere the steps of
-``Containerfile`` run on this machine, in an environment without our variables, and the commands of
-``compose.yaml`` run in what they made, as a user who may write to the party's own folder alone.
+The steps of ``Containerfile`` run on this machine, in an environment without our variables.  The
+commands of ``compose.yaml`` run in what they made, which is read-only, without capabilities.
+Tests build the image itself where podman has the base image.
 """
 
 from __future__ import annotations
@@ -86,52 +86,71 @@ def services() -> dict[str, dict]:
 
 
 def run_job(environments: dict[str, Path], place: Path) -> Path:
-    """Run the tutorial's job by the commands of the compose file; returns the model's path."""
-    folder = place / "credit"
-    label = environments["bank"] / "bin" / "opboost"
-    clean = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "NUMBA_CACHE_DIR": str(place / "tmp")}
-    for words in (
-        ["tutorial", folder],
-        *(["certs", "new", n, "--dir", folder / "certs"] for n in services()),
-    ):
-        subprocess.run([label, *words], check=True, env=clean, cwd=place, timeout=_SECONDS)
+    """Run the tutorial's job by the compose file's commands; returns the model's path."""
+    folder, temporary = place / "credit", place / "tmp"
+    temporary.mkdir()
+    clean = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "NUMBA_CACHE_DIR": str(temporary)}
+    certificates = (["certs", "new", name, "--dir", str(folder / "certs")] for name in services())
+    for words in (["tutorial", str(folder)], *certificates):
+        program = environments["bank"] / "bin" / "opboost"
+        subprocess.run(
+            [program, *words],
+            check=True,
+            env=clean,
+            cwd=place,
+            timeout=_SECONDS,
+            stdout=subprocess.DEVNULL,
+        )
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
-    other = {"user": "nobody", "group": "nogroup", "extra_groups": []} if not os.geteuid() else {}
-    (place / "tmp").mkdir(exist_ok=True)
-    for path in (folder, *folder.rglob("*"), *(place / "tmp").rglob("*"), place / "tmp"):
-        if other:
-            shutil.chown(path, "nobody", "nogroup")
-        if path.suffix == ".toml":
-            path.write_text(path.read_text().replace("8815", port))
+    for file in folder.rglob("*.toml"):
+        file.write_text(file.read_text().replace("8815", port))
     running = [
         subprocess.Popen(
-            [environments[name] / "bin" / "opboost", *service["command"]],
+            [*_without_capabilities(), environments[name] / "bin" / "opboost", *service["command"]],
             cwd=folder / Path(service["working_dir"]).name,
             env=clean,
             stdout=subprocess.DEVNULL,
-            **other,
         )
         for name, service in services().items()
     ]
     try:
         for process in running:
             if process.wait(_SECONDS):
-                raise RuntimeError(f"{process.args} ended with status {process.returncode}")
+                raise RuntimeError(f"{process.args!r} ended with status {process.returncode}")
     finally:
         for process in running:
             process.kill()
     return folder / "bank" / "model.opboost"
 
 
+def _without_capabilities() -> list[str]:
+    """What to put before a command so that file modes count even for root, as in the container."""
+    return [] if os.geteuid() else ["setpriv", "--bounding-set=-all", "--no-new-privs"]
+
+
+def _set_writable(folder: Path, writable: bool) -> None:
+    """Change the modes of an environment's folders and files, but not of what links lead to."""
+    for path in (folder, *folder.rglob("*")):
+        if not path.is_symlink():
+            mode = path.stat().st_mode
+            path.chmod(mode | 0o200 if writable else mode & ~0o222)
+
+
 @contextmanager
 def _made() -> Iterator[tuple[dict[str, Path], Path]]:
     with tempfile.TemporaryDirectory(prefix="opboost-containers-") as name:
         place = Path(name)
-        place.chmod(0o755)
         extras = {n: s["build"].get("args", {}).get("EXTRAS", "") for n, s in services().items()}
-        yield {name: run_steps(extras[name], place / name) for name in extras}, place
+        made = {name: run_steps(extras[name], place / name) for name in extras}
+        for environment in made.values():
+            _set_writable(environment, False)
+        try:
+            yield made, place
+        finally:
+            for environment in made.values():
+                _set_writable(environment, True)
 
 
 @cache

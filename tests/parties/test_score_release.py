@@ -110,6 +110,24 @@ def test_a_released_score_predicts_better_than_released_columns(model: Any, tmp_
     assert r2(by_score.prediction, truth) > r2(by_columns.prediction, truth) + 0.05
     assert r2(by_score.prediction, truth) > 0.7
     assert by_score.guarantee.total == pytest.approx(8.0 + 6.0)
+    assert "scores in predictions" not in str(by_score.guarantee)
+
+
+def test_the_total_that_training_prints_includes_scores_to_come(
+    model: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert model.scores_later_ == 6.0
+    assert "not covered: scores in predictions of shop, at most 6 more" in str(model.guarantee_)
+    with ledger(tmp_path) as book:
+        bank = op.LabelParty(
+            OLD[["own"]],
+            TRUTH[:N],
+            ids=OLD["id"].tolist(),
+            denoise=False,
+            booster_params={"n_estimators": 2},
+        )
+        bank.train([op.MemoryChannel(shop(OLD, book))])
+    assert capsys.readouterr().err.rstrip().endswith("at most 14 revealed per person")
 
 
 def test_a_saved_model_asks_for_the_same_score(model: Any, tmp_path: Path) -> None:

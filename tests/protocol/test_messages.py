@@ -113,7 +113,8 @@ def messages(draw):
             draw(st.sampled_from(["grid", "raw"])),
         )
         rows = draw(st.integers(1, 2**40))
-        return Schema(draw(parties), JOB, rows, draw(digests), books, units, columns, 0)
+        scores = draw(st.floats(0, 1e6))
+        return Schema(draw(parties), JOB, rows, draw(digests), books, units, columns, 0, scores)
     if kind == "receipt":
         pem = draw(st.binary(max_size=99))
         return Receipt(draw(parties), JOB, draw(numbers), draw(digests), pem, pem)

@@ -55,6 +55,9 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
     label_column_: str | None = None
     """The name of the label, where the model was trained on a file."""
 
+    scores_later_: float = 0.0
+    """The most that scores in predictions may reveal about a person, beside the training."""
+
     def __init__(
         self,
         mechanism: Any = None,

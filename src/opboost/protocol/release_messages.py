@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -15,6 +16,7 @@ from opboost.grid import NumericMapping
 from opboost.mechanisms import NominalMechanism, WithMissing
 from opboost.protocol.message_rules import (
     BYTES,
+    FLOAT,
     INT,
     TEXT,
     Units,
@@ -112,7 +114,10 @@ def _without_units(column: PrivateColumn, spec: dict[str, Any]) -> dict[str, Any
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """What a feature party is about to send."""
+    """What a feature party is about to send.
+
+    ``scores`` is the most that scores in predictions may reveal about a person besides.
+    """
 
     party: str
     job: str
@@ -122,6 +127,7 @@ class Schema:
     units: Units
     columns: tuple[ColumnSchema, ...]
     columns_per_row: int
+    scores: float = 0.0
 
     KIND: ClassVar = "schema"
     ARROW: ClassVar = arrow(
@@ -133,6 +139,7 @@ class Schema:
         units=TEXT,
         columns=BYTES,
         columns_per_row=INT,
+        scores=FLOAT,
     )
 
     def __post_init__(self) -> None:
@@ -144,6 +151,7 @@ class Schema:
         check(self.units in ("grid", "raw"), "units are 'grid' or 'raw'.")
         check(0 < len(self.columns) <= MAX_COLUMNS, "A release has columns, 10,000 at most.")
         check(0 <= self.columns_per_row <= len(self.columns), "columns_per_row is too large.")
+        check(0 <= self.scores < math.inf, "The total of scores is a finite number from 0.")
 
     def private(self) -> tuple[PrivateColumn, ...]:
         """The private columns, as far as the label party knows them; their names differ."""

@@ -81,6 +81,7 @@ class ReleaseMaker:
             self.shown.units,
             self.shown.columns,
             (budget.columns_per_row or 0) if budget else 0,
+            0.0 if self.plan.score is None else self.plan.score.total,
         )
         atomic_files.write(folder / "schema", encode(schema))
 

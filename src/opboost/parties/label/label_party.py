@@ -61,6 +61,7 @@ from opboost.parties.label.received_release import (
     origins,
     own_names,
     promise,
+    scores_later,
     seed,
     sent_by_all,
     stored_by_all,
@@ -381,9 +382,10 @@ class LabelParty:
             score = scored_once(scored, self._held_out, folder)
             model = replace(model, score=score)
             if state is None:  # the verbs of a job print it
-                print(score.line(total=promised.total), file=sys.stderr)
+                print(score.line(total=promised.total + scores_later(offers)), file=sys.stderr)
         estimator = self._kind({c.name: c.mechanism for c in private}, **params)
         made = fitted_to_parties(estimator, model, promised, origins(offers))
+        made.scores_later_ = scores_later(offers)
         if self._earlier is not None:
             made.desensitizer_.account.add_earlier(self._earlier.desensitizer_.account.counted())
         return made

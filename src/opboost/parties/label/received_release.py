@@ -160,19 +160,33 @@ def _all_names(column: PrivateColumn) -> set[str]:
     return {str(column.name), *column.feature_names()}
 
 
+SCORES_LATER = "scores in predictions"
+"""What a promise about training columns does not cover, where parties allow it."""
+
+
 def promise(offers: list[ReceivedRelease]) -> Joint:
     """What all releases together promise about one person's record."""
     parts: dict[object, Any] = {}
     for offer in offers:
         parts |= {c.name: c.guarantee() for c in offer.private}
+    caveats = tuple(
+        f"{SCORES_LATER} of {o.schema.party}, at most {o.schema.scores:g} more"
+        for o in offers
+        if o.schema.scores
+    )
     if len(offers) == 1:
-        return Joint(parts, offers[0].schema.columns_per_row or None)
+        return Joint(parts, offers[0].schema.columns_per_row or None, caveats)
     choices = tuple(
         Choice(o.schema.columns_per_row, tuple(c.name for c in o.private))
         for o in offers
         if o.schema.columns_per_row
     )
-    return Joint(parts, choices=choices)
+    return Joint(parts, caveats=caveats, choices=choices)
+
+
+def scores_later(offers: Sequence[ReceivedRelease]) -> float:
+    """Return the most that scores in predictions may reveal about a person besides."""
+    return sum(offer.schema.scores for offer in offers)
 
 
 def origins(offers: Sequence[ReceivedRelease]) -> Origins:

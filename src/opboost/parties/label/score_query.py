@@ -9,6 +9,7 @@ from opboost.columns.column_specs import column_to_dict
 from opboost.columns.private_column import PrivateColumn
 from opboost.errors import ParameterError, PeerError
 from opboost.estimators import OpBoostClassifier, OpBoostRegressor
+from opboost.parties.label.received_release import SCORES_LATER
 from opboost.promises import LDP, Choice, Joint, NoGuarantee
 from opboost.protocol.messages import Schema, ScoreTask
 from opboost.scores.score_model import SCORE
@@ -89,4 +90,5 @@ def with_scores(model: Estimator, answers: Mapping[str, ReleasedColumn]) -> Join
     choices = trained.choices
     if trained.columns_per_row is not None:
         choices = (*choices, Choice(trained.columns_per_row, tuple(trained.parts)))
-    return Joint({**trained.parts, **parts}, None, trained.caveats, choices)
+    caveats = tuple(c for c in trained.caveats if not c.startswith(SCORES_LATER))
+    return Joint({**trained.parts, **parts}, None, caveats, choices)

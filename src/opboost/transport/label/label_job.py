@@ -240,8 +240,11 @@ def write_model(
         "model": config.model.name,
         "model_sha256": digest,
     }
+    total = estimator.guarantee_.total + estimator.scores_later_
+    if estimator.scores_later_:
+        about |= {"scores_later": estimator.scores_later_, "total": total}
     if (score := estimator.held_out_score_) is not None:
-        line = score.line(config.job.label_party, estimator.guarantee_.total)
+        line = score.line(config.job.label_party, total)
         about |= {"score": score.to_dict(), "score_line": line}
     return _write_manifest(folder, record, seconds, alignment, estimator.guarantee_, about)
 

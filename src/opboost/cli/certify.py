@@ -17,6 +17,7 @@ from opboost.cli.common import (
     FormatOption,
     check_release,
     echo,
+    json_text,
     print_json,
     record_line,
     stderr,
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
 def certify(
     config: ConfigOption,
     png: Annotated[Path | None, typer.Option(help="Also draw a picture.")] = None,
+    export: Annotated[
+        Path | None,
+        typer.Option(help="Also write a file that others can check without OpBoost (JSON)."),
+    ] = None,
     format: FormatOption = Format.text,
 ) -> None:
     """Compute what each column's mechanism does, beside what is promised.
@@ -42,16 +47,22 @@ def certify(
     Examples:
       opboost certify -c b.toml
       opboost certify -c b.toml --png loss.png --format json
+      opboost certify -c b.toml --export cert.json
     """
+    from opboost.budgets.certificate_export import exported_certificate
     from opboost.budgets.certificates import certify as compute
     from opboost.budgets.certificates import draw
     from opboost.config import load
+    from opboost.errors import DataError
     from opboost.plots import figures
     from opboost.promises import large_total_warning
+    from opboost.storage.atomic_files import write
 
     plan = load(config)
     if png is not None:
         figures.load_matplotlib()  # refuse before the work where it is not installed
+    if export is not None and not export.parent.is_dir():
+        raise DataError(f"The folder {export.parent} does not exist", hint="Make it first.")
     console = stderr()
     certificates = list(
         track(
@@ -87,6 +98,10 @@ def certify(
     elif png is not None:
         draw(certificates, png)
         console.print(f"Picture: {png}")
+    if export is not None and covered:
+        exported = exported_certificate(plan.private, record, plan.record_total)
+        write(export, (json_text(exported, indent=1) + "\n").encode())
+        console.print(f"Certificate: {export}")
     warn_of_total(record.total)
     if format is Format.text:
         echo(record_line(record.total))

@@ -57,11 +57,15 @@ class Plan:
         )
 
     @property
+    def record_total(self) -> float | None:
+        """The record total that the columns of one person share; None where none is stated."""
+        return self.budget.total if isinstance(self.budget, RecordBudget) else None
+
+    @property
     def total(self) -> float:
         """The most that is revealed about one person: columns (the record total), and scores."""
-        columns = self.columns_guarantee().total
-        if isinstance(self.budget, RecordBudget):
-            columns = self.budget.total
+        stated = self.record_total
+        columns = self.columns_guarantee().total if stated is None else stated
         return columns + (0.0 if self.score is None else self.score.total)
 
     def weighted(self, weights: Mapping[Any, float], source: str) -> Plan:

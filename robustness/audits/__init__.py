@@ -1,1 +1,1 @@
-"""The auditor tried on faulty mechanisms, and the side channels of a draw."""
+"""The auditor tried on faulty mechanisms, side channels of a draw, and whole pipelines."""

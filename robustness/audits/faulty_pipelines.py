@@ -1,0 +1,144 @@
+"""Sound pipelines, and pipelines that are broken on purpose, for the audit of a whole release.
+
+``python -m robustness.audits.faulty_pipelines`` prints what the audit finds of each.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from opboost.ledger import Drawing
+from opboost.mechanisms import WindowWithMissing
+from opboost.parties.feature.feature_party import FeatureParty
+from opboost.storage import atomic_files
+from robustness.audits.pipeline_trial import Pipeline, Record, audit
+
+RECORD_BUDGET = """
+[budget]
+record = 1.5
+columns_per_row = 1
+[columns.age]
+bounds = [0, 3]
+cells = 3
+missing = "symbol"
+[columns.pay]
+bounds = [0, 3]
+cells = 3
+"""
+
+BY_DISTANCE = """
+[grid]
+lower = 1
+upper = 3
+[mechanism]
+kind = "clamp-map"
+epsilon = 0.5
+[columns.age]
+bounds = [0, 3]
+missing = "flag"
+eps_missing = 0.7
+missing_constant = 1.5
+[columns.pay]
+bounds = [0, 3]
+"""
+
+EVERY_RECORD: list[Record] = list(itertools.product((1, 2, 3, None), (1, 2, 3)))
+SOME_RECORDS: list[Record] = [(1, 1), (None, 1), (3, 1), (1, 3)]
+
+SOUND = {
+    "a record budget, one of two columns per row, gaps as a symbol": Pipeline(RECORD_BUDGET),
+    "levels per cell, all columns, gaps by a flag": Pipeline(BY_DISTANCE),
+}
+
+
+def fitted(declared: str, table: pa.Table) -> str:
+    """Bounds that are taken from the data."""
+    ends = pc.min_max(table["pay"]).as_py()
+    return declared.replace("bounds = [0, 3]", f"bounds = [{ends['min']}, {ends['max'] + 1}]")
+
+
+def changed(owner: Any, name: str, made: Callable[[pa.Table, Any], Any]) -> Any:
+    """A fault: a method is replaced by one that is made of the table and the old method."""
+
+    @contextmanager
+    def fault(table: pa.Table) -> Iterator[None]:
+        with mock.patch.object(owner, name, made(table, getattr(owner, name))):
+            yield
+
+    return fault
+
+
+def true_flag(table: pa.Table, reports: Any) -> Any:
+    def told(self: Any, gone: Any, rng: Any) -> Any:
+        reports(self, gone, rng)
+        return gone
+
+    return told
+
+
+def padded(table: pa.Table, add_checksum: Any) -> Any:
+    """Streams that are as much longer as the value is large."""
+
+    def sealed(path: Path) -> None:
+        with path.open("ab") as file:
+            file.write(bytes(8 * int(table["pay"][0].as_py())))
+        add_checksum(path)
+
+    return sealed
+
+
+def largest(table: pa.Table, sent: Any) -> Any:
+    """The column with the larger value is sent."""
+    age, pay = (np.nan_to_num(table[name].to_numpy()) for name in ("age", "pay"))
+    return lambda self, people: np.column_stack([age >= pay, age < pay])
+
+
+def sorted_by_value(table: pa.Table, released: Any) -> Any:
+    """Streams leave in an order that depends on the value."""
+
+    def found(self: Any, job: str) -> Any:
+        schema, files = released(self, job)
+        return schema, files[::-1] if table["pay"][0].as_py() > 2 else files
+
+    return found
+
+
+FAULTY = {
+    "a mapping fitted on the data": Pipeline(RECORD_BUDGET, misread=fitted),
+    "a level a thousandth larger than declared": Pipeline(
+        RECORD_BUDGET, misread=lambda declared, _: declared.replace("1.5", "1.5015")
+    ),
+    "gaps reported truthfully": Pipeline(
+        RECORD_BUDGET, changed(WindowWithMissing, "_reports", true_flag)
+    ),
+    "sizes that depend on values": Pipeline(
+        RECORD_BUDGET, changed(atomic_files, "add_checksum", padded)
+    ),
+    "columns chosen by value": Pipeline(RECORD_BUDGET, changed(Drawing, "_sent", largest)),
+    "messages ordered by value": Pipeline(
+        RECORD_BUDGET, changed(FeatureParty, "released", sorted_by_value)
+    ),
+    "a refusal that depends on a value": Pipeline(
+        RECORD_BUDGET.replace('missing = "symbol"\n', "")
+    ),
+}
+
+
+def main() -> None:
+    for name, pipeline in SOUND.items():
+        print(f"{name}: {audit(pipeline, EVERY_RECORD)}")
+    for name, pipeline in FAULTY.items():
+        print(f"{name}: {audit(pipeline, SOME_RECORDS)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -26,19 +26,20 @@ demo: $(READY) ## a first look, on made-up people
 test: $(READY) ## the whole test suite, doctests included, with branch coverage
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal --cov --cov-report=term:skip-covered
 
-check: $(READY) ## lint, format, types, layers and known vulnerabilities
+check: $(READY) ## lint, format, types, layers, known vulnerabilities; lists stale claims
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	PYTHONPATH=lab:. $(BIN)/lint-imports
 	$(BIN)/python -m tools.supply.audit
+	PYTHONPATH=lab:. $(BIN)/python -m claims.covered_sources
 
 audit: $(READY) ## before a release: hashes as published, and known vulnerabilities; both must answer
 	$(BIN)/python -m tools.supply.published
 	$(BIN)/python -m tools.supply.audit --must-answer
 
-claims: $(READY) ## recompute every figure that the project states -> docs/claims.json
-	PYTHONPATH=lab:. $(BIN)/python -m claims
+claims: $(READY) ## recompute every figure that the project states -> docs/claims.json; ONLY="NAME ..." some
+	PYTHONPATH=lab:. $(BIN)/python -m claims $(ONLY)
 
 docs: $(DOCS) ## the manual -> site/; every link is followed, and nothing is fetched from elsewhere
 	NO_MKDOCS_2_WARNING=1 PYTHONPATH=. $(BIN)/mkdocs build --quiet --strict

@@ -6,15 +6,13 @@ import importlib
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 from rich.console import Console
 from rich.progress import track
 
 from claims import FILES
+from claims.covered_sources import RECORDED, ROOT, source_hash
 from opboost.storage.atomic_files import write
-
-ROOT = Path(__file__).parents[2]
 
 
 def main(chosen: list[str]) -> int:
@@ -23,16 +21,16 @@ def main(chosen: list[str]) -> int:
     if unknown:
         print(f"No claims named {', '.join(sorted(unknown))}. There are: {', '.join(FILES)}.")
         return 2
-    path = ROOT / "docs" / "claims.json"
-    kept = json.loads(path.read_text()) if path.exists() else {}
+    kept = json.loads(RECORDED.read_text()) if RECORDED.exists() else {}
     talk = Console(stderr=True)
     failed = 0
     for file in chosen or FILES:
-        claims = importlib.import_module(f"claims.{file}").CLAIMS
+        module = importlib.import_module(f"claims.{file}")
+        claims, sources = module.CLAIMS, source_hash(module.COVERS)
         lines = []
         for claim in track(claims, file, console=talk, disable=not talk.is_terminal):
             line = claim.judge()
-            line["commit"] = commit()
+            line |= {"commit": commit(), "sources": sources}
             lines.append(line)
             shown = line.get("value", line.get("error"))
             known = claim.short and "value" in line and not line["holds"]
@@ -40,7 +38,7 @@ def main(chosen: list[str]) -> int:
             print(f"{mark}  {claim.name}: {shown} ({claim.rule} {claim.target})")
             failed += mark == "FAILS"
         kept[file] = lines
-    write(path, (json.dumps(kept, ensure_ascii=False, indent=1) + "\n").encode())
+        write(RECORDED, (json.dumps(kept, ensure_ascii=False, indent=1) + "\n").encode())
     print(f"{failed} of the claims fail" if failed else "all claims hold")
     return 1 if failed else 0
 

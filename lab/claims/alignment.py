@@ -123,6 +123,7 @@ def processor_ratio(rows: int = 2 * PIECE_POINTS) -> float:
 
 
 HERE = "docs/alignment.md, What it costs"
+COVERS = ("opboost.psi", "opboost.protocol", "opboost.parties", "opboost.transport")
 CLAIMS = [
     Claim(
         "both parties in one process: processor time over 4 scalar multiplications an ID",

@@ -6,6 +6,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from claims.claim import Claim
+from claims.covered_sources import NOISE
 from robustness.audits.auditor_trial import SOUND, Tried, attacked, caught
 from robustness.audits.faulty_mechanisms import BROKEN
 
@@ -49,6 +50,7 @@ def caught_by(samples: int) -> float:
 
 
 HERE = "docs/reliability.md, Privacy, attacked"
+COVERS = (*NOISE, "opboost.promises", "opboost.auditing")
 CLAIMS = [
     Claim("sound mechanisms accused at 10⁸ samples a value", HERE, "equals", 0, accused),
     Claim("least share of the exact loss that is proved", HERE, "at least", 0.98, nearest),

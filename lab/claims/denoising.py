@@ -8,6 +8,7 @@ from functools import cache, partial
 from sklearn.metrics import r2_score
 
 from claims.claim import Claim
+from claims.covered_sources import LEARNING
 from opboost.estimators import OpBoostRegressor
 from opboost.randomness.streams import SeededRng
 from opboost_lab.accuracy import PARAMS, mechanisms, parted, plain, score
@@ -71,6 +72,7 @@ def posterior_gains(data: str, epsilon: float) -> list[float]:
 
 
 HERE = "docs/denoising.md"
+COVERS = LEARNING
 CLAIMS = [
     *(
         Claim(

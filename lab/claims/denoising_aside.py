@@ -21,6 +21,7 @@ from sklearn.metrics import accuracy_score, r2_score, roc_auc_score
 from sklearn.model_selection import train_test_split
 
 from claims.claim import Claim
+from claims.covered_sources import LEARNING
 from claims.denoising import HERE
 from opboost.estimators import OpBoostClassifier, OpBoostRegressor
 from opboost.mechanisms import ClampMap
@@ -99,6 +100,7 @@ def gains(name: str) -> list[float]:
     return [statistics.mean(gain(name, e, s) for s in SEEDS) for e in EPSILONS]
 
 
+COVERS = LEARNING
 CLAIMS = [
     Claim(
         f"Clamp-map, {name}: the least that denoising gains at ε .08, .64 or 1.28",

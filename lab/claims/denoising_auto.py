@@ -9,6 +9,7 @@ import statistics
 from functools import partial
 
 from claims.claim import Claim
+from claims.covered_sources import LEARNING
 from claims.denoising import HERE, gains
 
 OTHERS = ("Global-map", "Local-map θ=2", "Local-map θ=4", "Adj-map θ=2 α=1", "Adj-map θ=4 α=10")
@@ -21,6 +22,7 @@ def worst(data: str, way: str) -> list[float]:
     return [statistics.mean(gains(data, way, epsilon, SEEDS)) for epsilon in EPSILONS]
 
 
+COVERS = LEARNING
 CLAIMS = [
     Claim(
         f"{way}, {data}: the least that denoising gains at any ε from .08 to 5.12",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache, partial
 
 from claims.claim import Claim
+from claims.covered_sources import LEARNING
 from claims.denoising import HERE, scores
 from opboost_lab.accuracy import parted, plain
 
@@ -24,6 +25,7 @@ def ratios(way: str, epsilon: float, denoise: object) -> list[float]:
     return [(1 - r2) / left() for r2 in found]
 
 
+COVERS = LEARNING
 CLAIMS = [
     Claim(
         f"{way}, {'denoised' if denoise else 'as it came'}, ε={epsilon}, Industrial's stand-in: "

@@ -8,6 +8,7 @@ import sys
 from functools import cache
 
 from claims.claim import Claim
+from claims.covered_sources import LEARNING
 
 ROUNDS = 3
 SIZES = ((45_000, 9, 3.0), (300_000, 40, 2.0))
@@ -76,6 +77,7 @@ def ratio(way: str, rows: int, columns: int) -> list[float]:
 
 
 HERE = "docs/denoising.md"
+COVERS = LEARNING
 CLAIMS = [
     Claim(
         f"{what} over plain XGBoost, {rows:,} × {columns}, time",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import cache
 
 from claims.claim import Claim
+from claims.covered_sources import LEARNING
 from opboost.training.denoised_rows import Choice
 from opboost_lab.bench.scaling import Measured, measure
 from opboost_lab.bench.scaling_point import Point
@@ -33,6 +34,7 @@ def time(rows: int) -> float:
 
 
 HERE = "docs/scale.md, From disk"
+COVERS = LEARNING
 CLAIMS = [
     Claim("1,000,000 × 10, denoised from disk: memory over that of noisy rows", HERE, "at most",
           1.5, lambda: memory(ROWS[0])),

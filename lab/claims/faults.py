@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 
 from claims.claim import Claim
+from claims.covered_sources import FEDERATION
 from robustness.faults import broken_connections, clock_set_back, double_start, full_disk
 from robustness.faults.faults_harness import ALL
 from robustness.tally import Tally
@@ -34,6 +35,7 @@ def claims_of(kinds: Mapping[str, tuple[int, Callable[[], Tally]]]) -> list[Clai
     ]
 
 
+COVERS = FEDERATION
 CLAIMS = claims_of(
     {
         **{f"full disk of {v} at every block": (20, lambda v=v: full_disk.run(v)) for v in ALL},

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from claims.covered_sources import FEDERATION
 from claims.faults import claims_of
 from robustness.faults import kills
 
+COVERS = FEDERATION
 CLAIMS = claims_of(
     {
         f"kill -9 of {v} at every boundary": (25, lambda v=v: kills.at_boundaries(v))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from claims.covered_sources import FEDERATION
 from claims.faults import SEED, claims_of
 from robustness.faults import damaged_files
 
+COVERS = FEDERATION
 CLAIMS = claims_of({"damaged files": (60, lambda: damaged_files.run(None, SEED))})

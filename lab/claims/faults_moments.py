@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from claims.covered_sources import FEDERATION
 from claims.faults import SEED, claims_of
 from robustness.faults import kills
 
 KILLS = 50
+COVERS = FEDERATION
 CLAIMS = claims_of(
     {
         f"kill -9 of {v} at random moments": (KILLS, lambda v=v: kills.at_random(v, KILLS, SEED))

@@ -10,6 +10,7 @@ import numpy as np
 
 import opboost as op
 from claims.claim import Claim
+from claims.covered_sources import FEDERATION
 from opboost.parties.feature.feature_party import FeatureParty
 from opboost.parties.feature.outgoing_columns import read_values
 from opboost.protocol.messages import Welcome
@@ -65,6 +66,7 @@ def _ratio(file: Path) -> float:
 
 
 HERE = "README.md, Between organisations"
+COVERS = (*FEDERATION, "opboost.boosting", "opboost.training")
 CLAIMS = [
     Claim("30,000 × 14: seconds more than plain", HERE, "at most", 3.0, seconds_more),
     Claim("30,000 × 14: bytes from the feature party", HERE, "at most", 70_000, bytes_sent),

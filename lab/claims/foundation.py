@@ -8,6 +8,7 @@ import numpy as np
 
 import opboost as op
 from claims.claim import Claim
+from claims.covered_sources import NOISE
 
 TEN, HUNDRED = op.Domain(1, 10), op.Domain(1, 100)
 
@@ -101,4 +102,5 @@ def _errata() -> list[Claim]:
     return claims
 
 
+COVERS = (*NOISE, "opboost.promises", "opboost.metrics")
 CLAIMS = [*_readme(), *_errata()]

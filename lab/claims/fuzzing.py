@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from claims.claim import Claim
+from claims.covered_sources import FEDERATION
 from robustness.fuzz.engine import Result, run
 from robustness.fuzz.targets import TARGETS
 
@@ -32,6 +33,7 @@ def crashes() -> float:
 
 
 HERE = "docs/reliability.md, Fuzzing"
+COVERS = (*FEDERATION, "opboost.boosting", "opboost.scores")
 CLAIMS = [
     Claim("fuzzing: cases fed to decoders", HERE, "at least", CASES, cases),
     Claim("fuzzing: crashes, hangs and broken laws", HERE, "equals", 0, crashes),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from claims.claim import Claim
+from claims.covered_sources import FEDERATION
 from robustness.attacks.attack_harness import GATE_MB
 from robustness.attacks.catalogue import KINDS, Report
 
@@ -58,6 +59,7 @@ def finished() -> float:
 
 
 HERE = "docs/reliability.md, Hostile peers"
+COVERS = FEDERATION
 CLAIMS = [
     Claim("attacks: refused, others served, nothing used up: share", HERE, "equals", 1.0, refused),
     Claim("attacks on the gate: honest calls answered: share", HERE, "equals", 1.0, served),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from claims.claim import Claim
+from claims.covered_sources import FEDERATION
 from robustness.leaks.leak_search import FAILURES, Outcome, run_one
 
 SEED = 20_260_101
@@ -39,6 +40,7 @@ def planted() -> float:
 
 
 HERE = "docs/reliability.md, Privacy, attacked"
+COVERS = (*FEDERATION, "opboost.boosting", "opboost.training", "opboost.cli")
 CLAIMS = [
     Claim("jobs that end as meant, failing ones among them: share", HERE, "equals", 1, as_meant),
     Claim("of them, jobs that leave a raw value or ID behind", HERE, "equals", 0, leaking),

@@ -29,6 +29,7 @@ def of(found: Callable[[], list[Remembered]], figure: Callable[[Remembered], flo
 
 
 HERE = "docs/scale.md, What the ledger costs"
+COVERS = ("opboost.ledger", "opboost.storage", "opboost.columns", "opboost.files")
 CLAIMS = [
     Claim("1,000,000 × 20: feature party with IDs and ledger over its three stages", HERE,
           "at most", 4, of(million, lambda m: m.first / m.stages)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from claims.claim import Claim
+from claims.covered_sources import FEDERATION
 from opboost_lab.bench.load import LIMIT_MB, LOAD, Result, run
 
 
@@ -14,6 +15,7 @@ def result() -> Result:
 
 
 HERE = "docs/reliability.md, Load"
+COVERS = (*FEDERATION, "opboost.boosting", "opboost.training")
 CLAIMS = [
     Claim("8 × 1,000,000 × 10 at once: MB of the gate", HERE, "at most", LIMIT_MB,
           lambda: result().gate_mb),

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from claims.claim import Claim
+from claims.covered_sources import LEARNING
 from opboost.budgets.budget import Task
 from opboost.budgets.planning_rule import columns_per_row
 from opboost_lab.record_totals import Score, score
@@ -66,6 +67,7 @@ def auto_behind_on_average() -> float:
     return statistics.fmean(auto_behind(data, total) for data in SETS for total in TOTALS)
 
 
+COVERS = LEARNING
 CLAIMS = [
     *(
         Claim(

@@ -10,6 +10,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 from claims.claim import Claim
+from claims.covered_sources import FEDERATION, LEARNING
 from opboost_lab.accuracy import PARAMS
 from opboost_lab.reproduce.artefacts import tab_comun_perform as comun
 from opboost_lab.reproduce.artefacts.tab_op_prob_t import gammas
@@ -68,6 +69,7 @@ def quick() -> tuple[float, int]:
         return seconds, len(list(Path(folder).glob("*/data.json")))
 
 
+COVERS = (*LEARNING, *FEDERATION, "opboost.theory", "opboost.metrics")
 CLAIMS = [
     Claim("tab:op-prob-t: figures that come back digit by digit", HERE, "equals", 80, same_digits),
     *(

@@ -10,6 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from claims.claim import Claim
+from claims.covered_sources import LEARNING
 from opboost_lab.bench.scaling import Measured, growth, measure, points, run
 from opboost_lab.bench.scaling_point import Point
 
@@ -44,6 +45,7 @@ def on_spark() -> float:
 
 
 HERE = "docs/scale.md, Measured"
+COVERS = (*LEARNING, "opboost.files", "opboost.scale")
 CLAIMS = [
     Claim("tests on a real Spark session: passed", "docs/scale.md", "at least", 4, on_spark),
     Claim("growth of time in rows × columns: exponent", HERE, "at most", 1.05,

@@ -10,6 +10,7 @@ import statistics
 from functools import partial
 
 from claims.claim import Claim
+from claims.covered_sources import LEARNING
 from opboost_lab.score_totals import by_party_cost, ways
 
 SEEDS = range(5, 10)
@@ -36,6 +37,7 @@ def gained(data: str, total: float) -> list[float]:
     return [one.scores - one.columns for one in found]
 
 
+COVERS = (*LEARNING, "opboost.scores")
 CLAIMS = [
     *(
         Claim(

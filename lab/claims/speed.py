@@ -19,6 +19,7 @@ import numpy as np
 
 import opboost as op
 from claims.claim import Claim
+from claims.covered_sources import NOISE
 from opboost_lab.bench.sampling import Case, Result, cases, run
 
 REPEATS = 7
@@ -159,6 +160,7 @@ def _write(path: Path, rows: int) -> None:
 
 
 HERE = "README.md, Speed"
+COVERS = (*NOISE, "opboost.columns", "opboost.config", "opboost.files", "opboost.cli")
 CLAIMS = [
     Claim("peers that could be timed", HERE, "at least", 3, peers_present),
     Claim("× numpy, worst mechanism and case, 10 and 100 cells", HERE, "at least", 3, over_numpy),

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from claims import FILES
+from claims import FILES, covered_sources
 from claims.claim import Claim
+from claims.covered_sources import source_files, source_hash, stale
 from claims.foundation import CLAIMS
 
 ROOT = Path(__file__).parents[2]
@@ -54,3 +55,51 @@ def test_the_recorded_claims_hold(file):
     assert [line["name"] for line in lines] == [c.name for c in claims]
     assert all(line["holds"] for line in lines if not line.get("short"))
     assert all("value" in line for line in lines)
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_every_file_of_claims_says_which_sources_it_covers(file):
+    covers = import_module(f"claims.{file}").COVERS
+    assert all(prefix.startswith("opboost.") for prefix in covers)
+    assert len(list(source_files(covers))) > len(set(covers))
+
+
+def write_sources(root, **texts):
+    for name, text in texts.items():
+        path = root / "opboost" / name / "__init__.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text)
+
+
+def test_the_hash_follows_covered_sources_alone(tmp_path):
+    write_sources(tmp_path, grid=b"a = 1\n", cli=b"b = 2\n")
+    covers = ("opboost.grid",)
+    first = source_hash(covers, tmp_path)
+    write_sources(tmp_path, grid=b"a = 1\r\n", cli=b"b = 3\n")
+    assert source_hash(covers, tmp_path) == first
+    write_sources(tmp_path, grid=b"a = 2\n")
+    assert source_hash(covers, tmp_path) != first
+    (tmp_path / "opboost" / "grid" / "__init__.py").rename(tmp_path / "opboost" / "grid" / "b.py")
+    write_sources(tmp_path, cli=b"")
+    assert source_hash(covers, tmp_path) not in (first, source_hash(("opboost.cli",), tmp_path))
+
+
+def test_a_prefix_without_sources_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"No source file belongs to 'opboost\.gone'"):
+        source_hash(("opboost.gone",), tmp_path)
+
+
+def test_claims_of_other_or_unknown_sources_are_stale(tmp_path, monkeypatch, capsys):
+    now = source_hash(import_module("claims.order").COVERS)
+    recorded = {"order": [{"sources": now}], "speed": [{"sources": "0" * 16}], "scale": [{}, {}]}
+    monkeypatch.setattr(covered_sources, "FILES", tuple(recorded))
+    monkeypatch.setattr(covered_sources, "RECORDED", tmp_path / "claims.json")
+    assert stale(recorded) == {"speed": 1, "scale": 2}
+    assert stale({"order": recorded["order"]}) == {"speed": 1, "scale": 1}  # never recorded
+    (tmp_path / "claims.json").write_text(json.dumps(recorded))
+    assert covered_sources.main([]) == 0
+    assert "speed (1), scale (2)" in capsys.readouterr().out
+    assert covered_sources.main(["--strict"]) == 1
+    (tmp_path / "claims.json").write_text(json.dumps({"order": recorded["order"]}))
+    monkeypatch.setattr(covered_sources, "FILES", ("order",))
+    assert covered_sources.main(["--strict"]) == 0

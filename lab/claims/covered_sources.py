@@ -1,0 +1,86 @@
+"""Which sources a file of claims covers, and whether they changed since its claims were recorded.
+
+``python -m claims.covered_sources`` lists stale files of claims and ends with status 0, because not
+all of them can be run again in one sitting; with ``--strict``, for a release, it ends with 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import importlib
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from claims import FILES
+
+ROOT = Path(__file__).parents[2]
+RECORDED = ROOT / "docs" / "claims.json"
+
+NOISE = tuple(f"opboost.{p}" for p in ("grid", "randomness", "distributions", "mechanisms"))
+"""What decides which values are drawn."""
+
+LEARNING = (
+    *NOISE,
+    *(f"opboost.{p}" for p in ("columns", "budgets", "denoise", "boosting", "training")),
+    "opboost.estimators",
+)
+"""What decides how good a model is, and what it costs to train."""
+
+FEDERATION = (
+    *NOISE,
+    *(f"opboost.{p}" for p in ("columns", "budgets", "config", "files", "ledger", "psi")),
+    *(f"opboost.{p}" for p in ("protocol", "parties", "transport", "storage", "runtime")),
+)
+"""What decides what a party stores and sends."""
+
+
+def source_files(prefixes: Sequence[str], src: Path = ROOT / "src") -> Iterator[Path]:
+    """The source files of modules and packages, in order; a prefix without any is refused."""
+    for prefix in sorted(set(prefixes)):
+        place = src / prefix.replace(".", "/")
+        found = sorted(place.rglob("*.py")) or [place.with_suffix(".py")]
+        if not found[0].exists():
+            raise ValueError(f"No source file belongs to {prefix!r}, which a claim covers.")
+        yield from found
+
+
+def source_hash(prefixes: Sequence[str], src: Path = ROOT / "src") -> str:
+    """A hash of the names and contents of the covered files, whatever their line ends."""
+    digest = hashlib.sha256()
+    for path in source_files(prefixes, src):
+        text = path.read_bytes().replace(b"\r\n", b"\n")
+        digest.update(f"{path.relative_to(src).as_posix()} {len(text)}\n".encode() + text)
+    return digest.hexdigest()[:16]
+
+
+def stale(recorded: dict[str, list[dict[str, object]]]) -> dict[str, int]:
+    """How many claims of each file are stale: recorded from other sources, or from unknown ones."""
+    found = {}
+    for file in FILES:
+        now = source_hash(importlib.import_module(f"claims.{file}").COVERS)
+        lines = recorded.get(file, [{}])
+        if count := sum(line.get("sources") != now for line in lines):
+            found[file] = count
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print what is stale."""
+    ask = argparse.ArgumentParser(description=__doc__)
+    ask.add_argument("--strict", action="store_true", help="end with status 1 if a claim is stale")
+    strict = ask.parse_args(arguments).strict
+    found = stale(json.loads(RECORDED.read_text()))
+    if found:
+        listed = ", ".join(f"{file} ({count})" for file, count in found.items())
+        print(f"Stale claims, whose sources changed since they were recorded: {listed}.")
+        print('Run them again with: make claims ONLY="NAME ..."')
+    else:
+        print("No claim is stale.")
+    return 1 if strict and found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -21,6 +21,7 @@ from pathlib import Path
 import yaml
 
 from claims.claim import Claim
+from claims.covered_sources import FEDERATION
 
 ROOT = Path(__file__).parents[2]
 _SECONDS = 1200
@@ -165,6 +166,7 @@ def outcome() -> dict[str, float]:
         }
 
 
+COVERS = FEDERATION
 CLAIMS = [
     Claim(
         "boosters in the feature party's container",

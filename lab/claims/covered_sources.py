@@ -31,8 +31,8 @@ LEARNING = (
 
 FEDERATION = (
     *NOISE,
-    *(f"opboost.{p}" for p in ("columns", "budgets", "config", "files", "ledger", "psi")),
-    *(f"opboost.{p}" for p in ("protocol", "parties", "transport", "storage", "runtime")),
+    *(f"opboost.{p}" for p in ("columns", "budgets", "config", "sources", "files", "ledger")),
+    *(f"opboost.{p}" for p in ("psi", "protocol", "parties", "transport", "storage", "runtime")),
 )
 """What decides what a party stores and sends."""
 

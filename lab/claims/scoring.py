@@ -89,6 +89,7 @@ def measured() -> dict[str, list[float]]:
     return found
 
 
+COVERS = ("opboost.scoring", "opboost.boosting", "opboost.estimators", "opboost.columns")
 CLAIMS = [
     Claim("scoring over HTTP: 99th percentile of single rows, ms, best of five rounds", HERE,
           "at most", 5.0, lambda: measured()["p99"], middle=min, short=True),

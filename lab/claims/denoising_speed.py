@@ -13,26 +13,31 @@ from claims.covered_sources import LEARNING
 ROUNDS = 3
 SIZES = ((45_000, 9, 3.0), (300_000, 40, 2.0))
 
-_SCRIPT = """
-import json, sys, time
+_TABLE = """
+import json, resource, sys, time
 import numpy as np, xgboost
 import opboost as op
-from opboost.denoise import Groups, Outputs, Space, noise_matrix_of, fit
 rows, columns = map(int, sys.argv[1:3])
 generator = np.random.default_rng(0)
 X = generator.normal(size=(rows, columns))
 y = X[:, 0] + X[:, 1] * X[:, 2] + generator.normal(size=rows)
-if columns > 9:
-    y = (y > 0).astype(int)
-m = op.ClampMap(op.Domain(1, 10), epsilon=0.64)
 binary = columns > 9
+if binary:
+    y = (y > 0).astype(int)
+params = {"n_estimators": 80, "max_depth": 3}
 def plain(n):
     kind = xgboost.XGBClassifier if binary else xgboost.XGBRegressor
-    kind(n_estimators=80, max_depth=3, learning_rate=0.1).fit(X[:n], y[:n])
+    kind(**params, learning_rate=0.1).fit(X[:n], y[:n])
+"""
+"""A table, and plain training on it."""
+
+_SCRIPT = """
+from opboost.denoise import Groups, Outputs, Space, noise_matrix_of, fit
+m = op.ClampMap(op.Domain(1, 10), epsilon=0.64)
 def whole(n):
     kind = op.OpBoostClassifier if binary else op.OpBoostRegressor
     kind(m, bounds=(-4, 4), random_state=0,
-         booster_params={"n_estimators": 80, "max_depth": 3, "eta": 0.1}).fit(X[:n], y[:n])
+         booster_params={**params, "eta": 0.1}).fit(X[:n], y[:n])
 cells = np.clip(((X + 4) / 0.8).astype(int), 0, 9)
 codes = (m.sample(cells + 1) - 1).astype(np.uint8)
 space = Space((noise_matrix_of(m),) * columns, (10,) * columns)
@@ -56,19 +61,20 @@ print(json.dumps(times))
 """
 
 
-@cache
-def times(rows: int, columns: int) -> list[dict[str, float]]:
-    """Each way's seconds, in processes of their own."""
+def in_processes(script: str, *arguments: object) -> list[dict[str, float]]:
+    """What a script prints after it made the table, in processes of their own."""
+    command = [sys.executable, "-c", _TABLE + script, *map(str, arguments)]
     found = []
     for _ in range(ROUNDS):
-        run = subprocess.run(
-            [sys.executable, "-c", _SCRIPT, str(rows), str(columns)],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        run = subprocess.run(command, capture_output=True, text=True, check=True)
         found.append(json.loads(run.stdout.strip().splitlines()[-1]))
     return found
+
+
+@cache
+def times(rows: int, columns: int) -> list[dict[str, float]]:
+    """The seconds of each way."""
+    return in_processes(_SCRIPT, rows, columns)
 
 
 def ratio(way: str, rows: int, columns: int) -> list[float]:

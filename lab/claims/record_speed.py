@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from functools import cache
 
 from claims.claim import Claim
 from claims.covered_sources import LEARNING
+from claims.denoising_speed import in_processes
 from claims.record import HERE
 
-ROUNDS = 3
 SIZES = ((45_000, 9), (300_000, 40))
 
 _SCRIPT = """
-import json, resource, sys, time
-import numpy as np, xgboost
-import opboost as op
-rows, columns, way = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
-rng = np.random.default_rng(0)
-X = rng.normal(size=(rows, columns))
-y = X[:, 0] + X[:, 1] * X[:, 2] + rng.normal(size=rows)
-binary = columns > 9
-if binary:
-    y = (y > 0).astype(int)
-params = {"n_estimators": 80, "max_depth": 3}
-def plain(n):
-    kind = xgboost.XGBClassifier if binary else xgboost.XGBRegressor
-    kind(**params, learning_rate=0.1).fit(X[:n], y[:n])
+way = sys.argv[3]
 def record(n):
     kind = op.OpBoostClassifier if binary else op.OpBoostRegressor
     kind(bounds=(-4, 4), budget=op.Budget.record(4), random_state=0,
@@ -49,16 +33,7 @@ print(json.dumps({"time": min(taken), "memory": peak, "grown": peak - before}))
 @cache
 def measured(rows: int, columns: int, way: str) -> list[dict[str, float]]:
     """Seconds and peak memory, in processes of their own."""
-    found = []
-    for _ in range(ROUNDS):
-        run = subprocess.run(
-            [sys.executable, "-c", _SCRIPT, str(rows), str(columns), way],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        found.append(json.loads(run.stdout.strip().splitlines()[-1]))
-    return found
+    return in_processes(_SCRIPT, rows, columns, way)
 
 
 def ratio(what: str, rows: int, columns: int) -> list[float]:

@@ -133,7 +133,7 @@ def test_the_lines_for_a_job_work_when_their_marks_are_removed(tmp_path, monkeyp
     assert bank.drop == ("note",)
 
 
-def test_a_label_partys_file_is_described_and_has_no_plan(tmp_path, monkeypatch):
+def test_a_label_partys_file_is_described_and_its_plan_needs_the_job(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pq.write_table(people(), "people.parquet")
     assert run("init", "people.parquet", "--role", "label", "-o", "bank.toml")[0] == 0
@@ -157,7 +157,7 @@ def test_a_label_partys_file_is_described_and_has_no_plan(tmp_path, monkeypatch)
     assert "TODO" not in out
     status, _, message = run("plan", "-c", "bank.toml")
     assert status == 2
-    assert "label party" in message
+    assert "job.toml cannot be read" in message
 
 
 def test_an_existing_file_is_replaced_on_purpose_only(tmp_path, monkeypatch):

@@ -150,7 +150,7 @@ def test_a_saved_estimator_predicts_and_promises_as_it_did(golden, booster, rele
     assert model.guarantee_.total == pytest.approx(releases * 9 * 1.28)
 
 
-BOTH = "holds messages of version 1, and this release of OpBoost speaks version 2"
+BOTH = "holds messages of version 1, and this release of OpBoost speaks version 3"
 
 
 @pytest.mark.parametrize("stopped", ["job-aligning", "job-sent"])
@@ -191,4 +191,4 @@ def test_a_bundle_of_another_version_is_refused(golden, party, verb, steps):
     given = [next(office.made.folder.glob(f"out/*/*.{step}.*")) for step in steps]
     status, words = refused(office, party, verb, *given)
     assert status == 4
-    assert "is a bundle of version '1'; this release reads version '2'" in words
+    assert "is a bundle of version '1'; this release reads version '3'" in words

@@ -27,7 +27,7 @@ from opboost.ledger.ledger_summary import summary
 from opboost.ledger.verify_ledger import verify
 from opboost.parties.feature.outgoing_columns import read_values
 from opboost.protocol.column_streams import ColumnHead, Outline
-from opboost.protocol.envelope import pack_message
+from opboost.protocol.envelope import PROTOCOL_VERSION, pack_message
 from opboost.protocol.messages import Ack, ColumnSchema, Hello, Schema, SplitQuery, decode
 from opboost.protocol.stored_columns import read_head
 from opboost.psi.common_rows import Common
@@ -105,12 +105,14 @@ def test_a_short_run_over_every_decoder():
 
 
 def test_a_message_without_its_list_is_refused():
-    marked = Ack.ARROW.with_metadata({"kind": "ack", "version": "2"})
+    marked = Ack.ARROW.with_metadata({"kind": "ack", "version": str(PROTOCOL_VERSION)})
     row = {"job": JOB, "step": "schema", "columns": None}
     data = repacked(written(marked, [pa.RecordBatch.from_pylist([row], schema=marked)]))
     with pytest.raises(WireError, match="lacks a field"):
         decode(data, Ack)
-    marked = SplitQuery.ARROW.with_metadata({"kind": "split query", "version": "2"})
+    marked = SplitQuery.ARROW.with_metadata(
+        {"kind": "split query", "version": str(PROTOCOL_VERSION)}
+    )
     row = {"job": JOB, "left_up_to": True, "columns": None}
     data = repacked(written(marked, [pa.RecordBatch.from_pylist([row], schema=marked)]))
     with pytest.raises(WireError, match="lacks a field"):
@@ -119,7 +121,7 @@ def test_a_message_without_its_list_is_refused():
 
 @pytest.mark.parametrize("note", ["kind", "version"])
 def test_a_peers_words_in_an_error_are_few(note):
-    notes = {"kind": "hello", "version": "2", note: "x" * 9000}
+    notes = {"kind": "hello", "version": str(PROTOCOL_VERSION), note: "x" * 9000}
     row = {"party": "shop", "job_hash": bytes(32)}
     marked = Hello.ARROW.with_metadata(notes)
     data = repacked(written(marked, [pa.RecordBatch.from_pylist([row], schema=marked)]))

@@ -12,7 +12,7 @@ import pandas as pd
 from numba.core.dispatcher import Dispatcher
 
 import opboost as op
-from opboost.denoise import mixture_kernel
+from opboost.denoise import maximisation_kernel, mixture_kernel
 from opboost.runtime.child_processes import python_command
 
 ROWS = 1_200
@@ -99,7 +99,8 @@ def test_lightgbm_gives_the_same_bytes_too() -> None:
 
 def test_compiled_functions_that_round_freely_are_inlined_where_they_are_called() -> None:
     """Otherwise the process that compiles and one that reads the cache may link two copies."""
-    compiled = {n: f for n, f in vars(mixture_kernel).items() if isinstance(f, Dispatcher)}
+    kernels = {**vars(mixture_kernel), **vars(maximisation_kernel)}
+    compiled = {n: f for n, f in kernels.items() if isinstance(f, Dispatcher)}
     free = {n for n, f in compiled.items() if f.targetoptions.get("fastmath")}
     called = {n for f in compiled.values() for n in f.py_func.__code__.co_names} & free
     assert {"_weigh", "_outputs", "_smoothed"} <= called

@@ -212,7 +212,7 @@ def test_an_answer_that_cannot_be_true_is_refused_at_the_gate(tmp_path):
 
 
 def test_a_party_that_is_revoked_in_mid_job_is_turned_away_after_a_restart(tmp_path):
-    made = federation(tmp_path, ("shop",))
+    made = federation(tmp_path)
     with serving(made) as (_, address):
         shaken_hands(made, address, identity_of(made, "shop"))[0].close()
     config = made.config(LABEL_PARTY)
@@ -220,6 +220,9 @@ def test_a_party_that_is_revoked_in_mid_job_is_turned_away_after_a_restart(tmp_p
     words = r"Party 'shop' is revoked"
     with serving(made) as (_, address), pytest.raises(op.PeerError, match=words):
         shaken_hands(made, address, identity_of(made, "shop"))
+    config.write_text(config.read_text() + "\n[peers.telco]\nrevoked = true\n")
+    status, _, said = run("serve", "-c", config)
+    assert (status, "Every feature party of job 'scene' is revoked" in said) == (2, True), said
 
 
 def label_server_is_gone(folder):

@@ -308,7 +308,7 @@ def test_a_pilot_of_aligned_rows_opens_only_for_who_has_them(tmp_path):
     inside = tmp_path / "inside"
     pilot = office.written("shop", "export", sent)[LABEL_PARTY]
     opened = open_bundle(Path(pilot), bank.ca)
-    assert len(opened.header.claim) == 130
+    assert len(opened.header.claim) == 128
     with pytest.raises(PeerError, match="encrypted to another key"):
         opened.extract(key, emptied(inside))
 

@@ -117,6 +117,11 @@ def new_job(config: LabelConfig, data: Data, *, receipts: bool, way: Way) -> Pat
 def current(config: LabelConfig) -> dict[str, Any]:
     """What may change while a job goes on: who is revoked, and limits."""
     revoked = tuple(name for name, peer in config.peers.items() if peer.revoked)
+    if set(config.job.feature_parties) <= set(revoked):
+        raise ConfigError(
+            f"Every feature party of job {config.job.name!r} is revoked, so nobody is left to "
+            "train with. Take revoked = true from one of the [peers] sections."
+        )
     return {
         "revoked": revoked,
         "columns": config.limits.columns,

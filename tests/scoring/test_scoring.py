@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from datetime import date
 
 import numpy as np
@@ -14,7 +15,7 @@ import opboost as op
 from opboost.errors import ConfigError
 from opboost.scoring import score_server
 from opboost.scoring.api_key import Access, check_listening, read_key
-from opboost.scoring.score_server import Limits, application, tls_context
+from opboost.scoring.score_server import Limits, application, listening, tls_context
 from opboost.scoring.scorer import Scorer
 from tests.support.asking import ask, post
 
@@ -312,3 +313,10 @@ def test_tls_files_that_cannot_be_used(tmp_path):
     key.write_text("no key")
     with pytest.raises(ConfigError, match="cannot be used"):
         tls_context(cert, key)
+
+
+def test_connections_send_small_answers_at_once():
+    with listening("127.0.0.1", 0) as listener:
+        port = listener.getsockname()[1]
+        with socket.create_connection(("127.0.0.1", port)), listener.accept()[0] as connection:
+            assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

@@ -279,7 +279,11 @@ def listening(host: str, port: int) -> socket.socket:
     """A socket that clients can reach under this address."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        return socket.create_server((host, port), family=family, backlog=MAX_CONNECTIONS)
+        listener = socket.create_server((host, port), family=family, backlog=MAX_CONNECTIONS)
+        # An answer is two writes, and connections inherit this: without it, the second write waits
+        # 40 ms for the client to acknowledge the first.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return listener
     except (OSError, OverflowError) as error:
         words = getattr(error, "strerror", None) or error
         raise ConfigError(f"Port {port} of {host} cannot be used: {words}.") from None

@@ -1,6 +1,6 @@
 """A certificate as a file that others can check with integers alone.
 
-``docs/files/check_certificate.py`` is the checker; it shares no code with this package.  The file
+The checker, check_certificate.py in docs/files, shares no code with this package.  The file
 holds, per mechanism, the promise and the exact distribution that is sampled: the integer table, or
 the numbers of the closed form.  Levels are decimals as the configuration states them.
 """

@@ -15,7 +15,7 @@ COMPILE = $(BIN)/uv pip compile --quiet --no-config --universal --python-version
 EPOCH = SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check audit claims docs notebooks screenshots lock lowest wheel sbom clean
+.PHONY: help demo test check audit claims reproduce docs notebooks screenshots lock lowest wheel sbom clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +40,10 @@ audit: $(READY) ## before a release: hashes as published, and known vulnerabilit
 
 claims: $(READY) ## recompute every figure that the project states -> docs/claims.json; ONLY="NAME ..." some
 	PYTHONPATH=lab:. $(BIN)/python -m claims $(ONLY)
+
+reproduce: $(READY) ## every table and figure of the paper -> docs/reproduction.md; about five hours on one core, resumed if stopped
+	$(BIN)/opboost reproduce all --out reproduction
+	cp reproduction/reproduction.md docs/reproduction.md
 
 docs: $(DOCS) ## the manual -> site/; every link is followed, and nothing is fetched from elsewhere
 	NO_MKDOCS_2_WARNING=1 PYTHONPATH=. $(BIN)/mkdocs build --quiet --strict

@@ -13,14 +13,6 @@ from robustness.command_line import run
 from robustness.party_processes import Party
 
 
-def tree(folder):
-    """Every file below a folder, with its content and mode."""
-    return {
-        str(f.relative_to(folder)): (f.stat().st_mode, f.read_bytes() if f.is_file() else None)
-        for f in sorted(folder.rglob("*"))
-    }
-
-
 class Office:
     """The parties of a scene, and the folders from which a carrier takes their bundles."""
 
@@ -78,12 +70,3 @@ class Office:
         answers = [self.written(p, "answer", queries[p])[LABEL_PARTY] for p in self.made.parties]
         self.run(LABEL_PARTY, "finish", *answers)
         return self.made.folder / LABEL_PARTY / "model.opboost"
-
-
-def refused(office, party, verb, *given):
-    """The words and the status of a refusal, after which everything is as it was."""
-    before = tree(office.made.folder)
-    where = [] if verb == "finish" else ["--to", office.out(party)]
-    status, _, words = run("bundle", verb, "-c", office.made.config(party), *given, *where)
-    assert tree(office.made.folder) == before
-    return status, words

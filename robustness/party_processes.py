@@ -6,7 +6,6 @@ import contextlib
 import json
 import shutil
 import signal
-import subprocess
 import tempfile
 import time
 from pathlib import Path
@@ -14,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 from sklearn.datasets import load_breast_cancer
 
-from opboost.config.job_file import load_job
+from opboost.config.job_file import Tls, load_job
 from opboost.demo.local_federation import LABEL_PARTY, write_federation
 from opboost.errors import OpBoostError
 from opboost.protocol.messages import Hello
@@ -38,9 +37,12 @@ def columns(names, ids=IDS):
     return pa.table({**found, "id": ids})
 
 
-def federation(folder, parties=("shop", "telco"), **settings):
-    own = columns(NAMES[:2]).append_column("ill", pa.array(DATA.target))
-    tables = {p: columns(NAMES[3 + 2 * i : 5 + 2 * i]) for i, p in enumerate(parties)}
+def federation(folder, parties=("shop", "telco"), rows=ROWS, **settings):
+    """The first rows, two columns for each party."""
+    own = columns(NAMES[:2]).append_column("ill", pa.array(DATA.target)).slice(0, rows)
+    tables = {
+        p: columns(NAMES[3 + 2 * i : 5 + 2 * i]).slice(0, rows) for i, p in enumerate(parties)
+    }
     settings = {"epsilon": 2.0, "booster": BOOSTER, **settings}
     return write_federation(folder, own, "ill", tables, BOUNDS, **settings)
 
@@ -57,16 +59,9 @@ class Party:
         self._said, self._data = self._folder / "said", self._folder / "data"
         arguments = [str(word) for word in command[command.index("opboost") + 1 :]]
         self._process = prefork_server().start(arguments, self._said, folder, data=self._data)
-        self.wait, self.kill, self.poll = (
-            self._process.wait,
-            self._process.kill,
-            self._process.poll,
-        )
-        self.send_signal, self.pid = self._process.send_signal, self._process.pid
 
-    @property
-    def returncode(self):
-        return self._process.returncode
+    def __getattr__(self, name):
+        return getattr(self._process, name)
 
     def address(self, timeout=120):
         """Return the address that ``serve`` prints when it is open."""
@@ -91,22 +86,6 @@ class Party:
             )
             shutil.rmtree(self._folder)
         return self._told
-
-
-def ended(command, timeout=120):
-    """Run a party's command to its end: status, data and words, as ``subprocess.run`` has them."""
-    party = Party(command)
-    out, said = party.communicate(timeout)
-    return subprocess.CompletedProcess(command, party.returncode, out, said)
-
-
-def ran(made):
-    """A whole job of a scene: what each feature party printed."""
-    with serving(made) as (process, address):
-        manifests = joined(made, address)
-        said = process.communicate(timeout=120)[1]
-    assert process.returncode == 0, said
-    return manifests
 
 
 def joined(made, address, *more, parties=None):
@@ -145,8 +124,6 @@ def wait_for(there, seconds=60):
 
 
 def identity_of(made, party):
-    from opboost.config.job_file import Tls
-
     kit = made.folder / "certs" / party
     ca, cert, key = (kit / name for name in ("ca.pem", "cert.pem", "key.pem"))
     return read_identity(Tls(ca, cert, key, kit / "encryption.key", {}), party)

@@ -8,6 +8,7 @@ own, with files and sockets of its own, that runs the command line from its firs
 from __future__ import annotations
 
 import atexit
+import importlib
 import json
 import os
 import select
@@ -75,20 +76,16 @@ class PreforkServer:
         command: Sequence[str],
         said: Path,
         folder: Path | None = None,
-        all_said: bool = False,
         data: Path | None = None,
     ) -> Process:
-        """Run the command line; its words, and with ``all_said`` its data, are added to a file.
-
-        ``data`` is another file for the data.
-        """
+        """Run the command line; its words, and where it is given its data, are added to files."""
         assert self._process.stdin is not None
         with self._news:
             order = {
                 "arguments": list(command),
                 "said": str(said),
                 "folder": str(folder or ""),
-                "data": str(data or (said if all_said else os.devnull)),
+                "data": str(data or os.devnull),
             }
             self._process.stdin.write(json.dumps(order) + "\n")
             self._process.stdin.flush()
@@ -116,20 +113,6 @@ def prefork_server() -> PreforkServer:
 
 def _tell(news: dict[str, int]) -> None:
     os.write(1, (json.dumps(news) + "\n").encode())
-
-
-def _load() -> None:
-    import opboost.cli
-    import opboost.estimators
-    import opboost.files.desensitize_table
-    import opboost.files.train_and_predict
-    import opboost.parties.label.label_party
-    import opboost.transport.feature.join_job
-    import opboost.transport.label.run_over_network  # noqa: F401
-    from opboost.boosting import xgboost_backend  # noqa: F401
-    from opboost.protocol.entropy_coding import warm_up
-
-    warm_up()
 
 
 def _become(order: dict[str, object]) -> None:
@@ -166,7 +149,7 @@ def _become(order: dict[str, object]) -> None:
 
 def _run() -> None:
     """Fork for every line that comes in, and tell of every child that ends."""
-    _load()
+    importlib.import_module("robustness.preloaded")
     while True:
         ready, _, _ = select.select([0], [], [], 0.002)
         if ready:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -13,8 +11,8 @@ class Tally:
     """The outcome of one kind of trouble; each failure is a line that names its case."""
 
     kind: str
-    tried: int
-    survived: int
+    tried: int = 0
+    survived: int = 0
     failures: tuple[str, ...] = ()
 
     @property
@@ -22,13 +20,12 @@ class Tally:
         """The part that was survived."""
         return self.survived / self.tried if self.tried else 0.0
 
-    def __add__(self, other: Tally) -> Tally:
-        return Tally(
-            self.kind,
-            self.tried + other.tried,
-            self.survived + other.survived,
-            self.failures + other.failures,
-        )
+    def after(self, case: str, tried: int, said: Sequence[str]) -> Tally:
+        """The tally after one more case; with complaints, nothing of it was survived."""
+        if not said:
+            return Tally(self.kind, self.tried + tried, self.survived + tried, self.failures)
+        failures = (*self.failures, f"{case}: {'; '.join(said)}")
+        return Tally(self.kind, self.tried + (tried or 1), self.survived, failures)
 
     def __str__(self) -> str:
         lines = [f"{self.kind}: {self.survived} of {self.tried} survived"]
@@ -37,18 +34,7 @@ class Tally:
 
 def counted(kind: str, cases: dict[str, list[str]]) -> Tally:
     """A tally of cases by name, each with its complaints; none is a case survived."""
-    failures = tuple(f"{name}: {'; '.join(said)}" for name, said in cases.items() if said)
-    return Tally(kind, len(cases), len(cases) - len(failures), failures)
-
-
-def by_hand(run: Callable[[int, int], list[Tally]], count: int) -> None:
-    """``--count`` and ``--seed`` for a run by hand; exit status 1 if something was not survived."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--count", type=int, default=count)
-    parser.add_argument("--seed", type=int, default=0)
-    asked = parser.parse_args()
-    tallies = run(asked.count, asked.seed)
-    print(f"seed {asked.seed}")
-    for tally in tallies:
-        print(tally)
-    sys.exit(any(t.survived < t.tried for t in tallies))
+    tally = Tally(kind)
+    for name, said in cases.items():
+        tally = tally.after(name, 1, said)
+    return tally

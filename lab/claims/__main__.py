@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.progress import track
@@ -15,8 +17,13 @@ from claims.covered_sources import RECORDED, ROOT, source_hash
 from opboost.storage.atomic_files import write
 
 
-def main(chosen: list[str]) -> int:
-    """Judge the chosen files' claims; the others keep the lines they have."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Judge the chosen claims; the others keep the lines they have."""
+    ask = argparse.ArgumentParser(description=__doc__)
+    ask.add_argument("files", nargs="*", metavar="FILE", help="all files if none is named")
+    ask.add_argument("--named", default="", help="only claims whose name contains this text")
+    given = ask.parse_args(arguments)
+    chosen, named = given.files, given.named
     unknown = set(chosen) - set(FILES)
     if unknown:
         print(f"No claims named {', '.join(sorted(unknown))}. There are: {', '.join(FILES)}.")
@@ -27,17 +34,20 @@ def main(chosen: list[str]) -> int:
     for file in chosen or FILES:
         module = importlib.import_module(f"claims.{file}")
         claims, sources = module.CLAIMS, source_hash(module.COVERS)
-        lines = []
-        for claim in track(claims, file, console=talk, disable=not talk.is_terminal):
+        judged = {}
+        wanted = [claim for claim in claims if named in claim.name]
+        for claim in track(wanted, file, console=talk, disable=not talk.is_terminal):
             line = claim.judge()
             line |= {"commit": commit(), "sources": sources}
-            lines.append(line)
+            judged[claim.name] = line
             shown = line.get("value", line.get("error"))
             known = claim.short and "value" in line and not line["holds"]
             mark = "holds" if line["holds"] else "SHORT" if known else "FAILS"
             print(f"{mark}  {claim.name}: {shown} ({claim.rule} {claim.target})")
             failed += mark == "FAILS"
-        kept[file] = lines
+        before = {str(line["name"]): line for line in kept.get(file, [])}
+        lines = [judged.get(claim.name, before.get(claim.name)) for claim in claims]
+        kept[file] = [line for line in lines if line is not None]
         write(RECORDED, (json.dumps(kept, ensure_ascii=False, indent=1) + "\n").encode())
     print(f"{failed} of the claims fail" if failed else "all claims hold")
     return 1 if failed else 0
@@ -55,4 +65,5 @@ def commit() -> str:
     return run.stdout.strip() or "unknown"
 
 
-sys.exit(main(sys.argv[1:]))
+if __name__ == "__main__":
+    sys.exit(main())

@@ -6,7 +6,7 @@ import statistics
 from functools import cache, partial
 from pathlib import Path
 
-from claims.claim import Claim
+from claims.claim import Page
 from claims.covered_sources import LEARNING
 from opboost_lab.accuracy import MEASURES, load, mechanisms, plain, score
 from opboost_lab.data.datasets import ALL
@@ -15,6 +15,18 @@ SEEDS = range(5)
 EPSILONS = (0.08, 1.28)
 BOOSTERS = ("xgboost", "hist-gbdt")
 PAGE = Path(__file__).parents[2] / "docs" / "accuracy.md"
+HEAD = f"""# Models on the paper's data
+
+Grid 1..10 of equal cells, 80 trees of depth 3, learning rate 0.1; private columns as in
+`opboost_lab.data.datasets`; trained on desensitised rows, measured on plain ones.
+Mean and standard deviation of {len(SEEDS)} seeds. GBDT is scikit-learn's histogram one.
+
+Columns of equal ε do not promise the same: Adj-map's ε is nominal (docs/errata.md),
+Local-map reveals the run, Piecewise and FederBoost promise ε for any pair: more.
+FederBoost's way is randomised response on ten buckets at the training rows' quantiles.
+
+Made by `make claims`.
+"""
 
 
 @cache
@@ -41,41 +53,21 @@ def of_plain(data: str, way: str, epsilon: float) -> list[float]:
 
 def write_page() -> float:
     """Write docs/accuracy.md; the number of figures in it."""
-    lines = [
-        "# Models on the paper's data",
-        "",
-        "Grid 1..10 of equal cells, 80 trees of depth 3, learning rate 0.1; private columns as in",
-        "`opboost_lab.data.datasets`; trained on desensitised rows, measured on plain ones.",
-        f"Mean and standard deviation of {len(SEEDS)} seeds. GBDT is scikit-learn's histogram one.",
-        "",
-        "Columns of equal ε do not promise the same: Adj-map's ε is nominal (docs/errata.md),",
-        "Local-map reveals the run, Piecewise and FederBoost promise ε for any pair: more.",
-        "FederBoost's way is randomised response on ten buckets at the training rows' quantiles.",
-        "",
-        "Made by `make claims`.",
-        "",
-    ]
-    count = 0
+    lines, count = HEAD.splitlines(), 0
+    heads = [f"{d} ({MEASURES[load(d).task]}) ε={e}" for d in ALL for e in EPSILONS]
     for booster in BOOSTERS:
-        name = "XGBoost" if booster == "xgboost" else "GBDT"
-        heads = [f"{d} ({MEASURES[load(d).task]}) ε={e}" for d in ALL for e in EPSILONS]
-        lines += [f"## {name}", "", f"| trained on | {' | '.join(heads)} |"]
-        lines.append("|---|" + "---|" * len(heads))
-        for on_grid in (False, True):
-            row = [f"{plain(d, on_grid, booster):.3f}" for d in ALL for _ in EPSILONS]
-            way = "plain, on the grid" if on_grid else "plain, raw"
-            lines.append(f"| {way} | {' | '.join(row)} |")
-            count += len(row)
+        table = {
+            way: [f"{plain(d, on_grid, booster):.3f}" for d in ALL for _ in EPSILONS]
+            for way, on_grid in (("plain, raw", False), ("plain, on the grid", True))
+        }
         for way in mechanisms(1.0):
-            row = []
-            for d in ALL:
-                for e in EPSILONS:
-                    values = scores(d, way, e, booster)
-                    row.append(f"{statistics.mean(values):.3f} ± {statistics.stdev(values):.3f}")
-            lines.append(f"| {way} | {' | '.join(row)} |")
-            count += len(row)
-        lines.append("")
-    PAGE.write_text("\n".join(lines))
+            found = [scores(d, way, e, booster) for d in ALL for e in EPSILONS]
+            table[way] = [f"{statistics.mean(f):.3f} ± {statistics.stdev(f):.3f}" for f in found]
+        lines += ["", f"## {'XGBoost' if booster == 'xgboost' else 'GBDT'}", ""]
+        lines += [f"| trained on | {' | '.join(heads)} |", "|---|" + "---|" * len(heads)]
+        lines += [f"| {way} | {' | '.join(row)} |" for way, row in table.items()]
+        count += sum(map(len, table.values()))
+    PAGE.write_text("\n".join([*lines, ""]))
     return count
 
 
@@ -90,33 +82,27 @@ MARGINS = {  # what Clamp-map must gain over Global-map: at ε = .08, at 1.28
     "CASP": (0.003, 0.04),
     "Adult": (-0.003, 0.0),
 }
-HERE = "docs/accuracy.md"
+HERE = Page("docs/accuracy.md")
 COVERS = LEARNING
 CLAIMS = [
     *(
-        Claim(
+        HERE.equals(
             f"{way}, ε=.64, {data}, paper's mapping",
-            HERE,
-            "equals",
             target,
             partial(scores, data, way, 0.64, "xgboost", "paper"),
-            0.02,
+            within=0.02,
         )
         for data, targets in TRIAL.items()
         for way, target in zip(("Global-map", "Clamp-map"), targets, strict=True)
     ),
-    Claim(
+    Page("docs/errata.md").at_least(
         "Adult, Global-map ε=.08, share of plain AUC",
-        "docs/errata.md",
-        "at least",
         0.96,
         partial(of_plain, "Adult", "Global-map", 0.08),
     ),
     *(
-        Claim(
+        HERE.at_least(
             f"Clamp-map over Global-map, {data}, ε={epsilon}, {booster}",
-            HERE,
-            "at least",
             margin,
             partial(gain, data, epsilon, booster),
         )
@@ -124,5 +110,5 @@ CLAIMS = [
         for epsilon, margin in zip(EPSILONS, margins, strict=True)
         for booster in BOOSTERS
     ),
-    Claim("figures in docs/accuracy.md", HERE, "equals", 224, write_page),
+    HERE.equals("figures in docs/accuracy.md", 224, write_page),
 ]

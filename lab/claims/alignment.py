@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import tempfile
 import time
 from contextlib import ExitStack
@@ -14,11 +13,12 @@ import numpy as np
 import pyarrow as pa
 
 import opboost as op
-from claims.claim import Claim
+from claims.claim import Page
 from opboost.demo.local_federation import LABEL_PARTY, run_federation, write_federation
 from opboost.protocol.messages import Welcome
 from opboost.psi.blinding import Secret, at_once
 from opboost.psi.curve_points import PIECE_POINTS, POINT_BYTES
+from opboost_lab.bench.process_usage import peaks_of
 from opboost_lab.counting_proxy import CountingProxy
 
 TREES = {"num_boost_round": 1, "max_depth": 1}
@@ -39,8 +39,8 @@ class Run(NamedTuple):
     """Rows too many or too few."""
     ratio: float
     """Seconds over those of the scalar multiplications on all cores."""
-    core_ratio: float
-    """Processor seconds of all processes, start and training included, over the same."""
+    peak_mb: float
+    """Memory of the larger side: the peaks of all its processes, added up."""
 
 
 class Spent(NamedTuple):
@@ -61,10 +61,10 @@ def multiplications() -> Spent:
     return Spent(seconds / SAMPLE, spent / SAMPLE)
 
 
-@lru_cache(maxsize=2)
-def run(rows: int) -> Run:
+@lru_cache(maxsize=8)
+def run(rows: int, repeat: int = 0) -> Run:
     """Align two parties with ``rows`` IDs each, nine in ten of them common, in different orders."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(repeat)
     ours = rng.permutation(rows)
     theirs = rng.permutation(np.arange(rows // 10, rows + rows // 10))
     label = pa.table({"id": ours, "y": (ours % 2).astype(np.int64)})
@@ -78,28 +78,29 @@ def run(rows: int) -> Run:
             {"x": (0, 10)},
             epsilon=1.0,
             booster=TREES,
+            limits={"most_rows": 2 * rows},
         )
+        del ours, theirs, label, table
         relays: list[CountingProxy] = []
 
         def between(name: str, address: str) -> str:
             relays.append(stack.enter_context(CountingProxy(address)))
             return relays[-1].address
 
-        around, before = [multiplications()], _children()
-        outcome = run_federation(federation, between=between, timeout=3600.0)
-        processor = _children() - before
+        around = [multiplications()]
+        with peaks_of(folder) as peaks:
+            outcome = run_federation(federation, between=between, timeout=3600.0)
         around.append(multiplications())
     step = outcome.manifests[LABEL_PARTY]["align"]
     wrong = abs(step["common"] - (rows - rows // 10))
     alone = 4 * rows * sum(one.seconds for one in around) / 2
-    cores = 4 * rows * sum(one.processor for one in around) / 2
     moved = relays[0].up + relays[0].down
-    return Run(step["seconds"], moved, wrong, step["seconds"] / alone, processor / cores)
-
-
-def _children() -> float:
-    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return spent.ru_utime + spent.ru_stime
+    sides = [0.0, 0.0]
+    for command, peak in peaks.values():
+        sides["\0join\0" in command] += peak
+    if min(sides) == 0:
+        raise RuntimeError("No process of one side was seen; its memory is not known.")
+    return Run(step["seconds"], moved, wrong, step["seconds"] / alone, max(sides))
 
 
 def processor_ratio(rows: int = 2 * PIECE_POINTS) -> float:
@@ -122,30 +123,22 @@ def processor_ratio(rows: int = 2 * PIECE_POINTS) -> float:
     return spent / (4 * rows * (before + multiplications().processor) / 2)
 
 
-HERE = "docs/alignment.md, What it costs"
+HERE = Page("docs/alignment.md, What it costs")
 COVERS = ("opboost.psi", "opboost.protocol", "opboost.parties", "opboost.transport")
+PACE = "{0:,} IDs with {0:,} as processes: seconds over their scalar multiplications"
 CLAIMS = [
-    Claim(
+    HERE.at_most(
         "both parties in one process: processor time over 4 scalar multiplications an ID",
-        HERE,
-        "at most",
         1.6,
         lambda: [processor_ratio() for _ in range(5)],
     ),
-    Claim(
-        "100,000 IDs with 100,000 as processes: seconds over their scalar multiplications",
-        HERE,
-        "at most",
-        1.6,
-        lambda: run(100_000).ratio,
+    HERE.at_most(PACE.format(100_000), 1.6, lambda: run(100_000).ratio),
+    HERE.at_most("... bytes an ID, both ways", 105, lambda: run(100_000).bytes / 1e5),
+    HERE.equals("... rows too many or too few", 0, lambda: run(100_000).wrong),
+    HERE.at_most(PACE.format(1_000_000), 1.6, lambda: [run(1_000_000, n).ratio for n in range(5)]),
+    HERE.at_most(PACE.format(10_000_000), 2.0, lambda: run(10_000_000).ratio),
+    HERE.at_most(
+        "10,000,000 IDs: MB of the larger side", 1500, lambda: run(10_000_000).peak_mb, short=True
     ),
-    Claim("... bytes an ID, both ways", HERE, "at most", 105, lambda: run(100_000).bytes / 1e5),
-    Claim("... rows too many or too few", HERE, "equals", 0, lambda: run(100_000).wrong),
-    Claim(
-        "1,000,000 IDs with 1,000,000 as processes: seconds over their scalar multiplications",
-        HERE,
-        "at most",
-        1.6,
-        lambda: run(1_000_000).ratio,
-    ),
+    HERE.equals("10,000,000 IDs: rows too many or too few", 0, lambda: run(10_000_000).wrong),
 ]

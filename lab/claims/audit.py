@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from claims.claim import Claim
+from claims.claim import Page
 from claims.covered_sources import NOISE
 from robustness.audits.auditor_trial import SOUND, Tried, attacked, caught
 from robustness.audits.faulty_mechanisms import BROKEN
@@ -23,17 +23,8 @@ def tried() -> tuple[Tried, ...]:
     return done
 
 
-def accused() -> float:
-    return float(sum(bool(one.findings) for one in tried()))
-
-
-def nearest() -> float:
-    """The share of the exact loss that is reached, of the mechanism where it is least."""
-    return min(one.nearest for one in tried())
-
-
 @lru_cache(maxsize=1)
-def fewest() -> dict[str, int]:
+def fewest_samples() -> dict[str, int]:
     """The fewest samples a value, of the numbers tried, at which each broken one is caught."""
     found: dict[str, int] = {}
     for samples in TRIED:
@@ -45,22 +36,24 @@ def fewest() -> dict[str, int]:
     return found
 
 
-def caught_by(samples: int) -> float:
-    return float(sum(n <= samples for n in fewest().values()))
-
-
-HERE = "docs/reliability.md, Privacy, attacked"
+HERE = Page("docs/reliability.md, Privacy, attacked")
 COVERS = (*NOISE, "opboost.promises", "opboost.auditing")
 CLAIMS = [
-    Claim("sound mechanisms accused at 10⁸ samples a value", HERE, "equals", 0, accused),
-    Claim("least share of the exact loss that is proved", HERE, "at least", 0.98, nearest),
+    HERE.equals(
+        "sound mechanisms accused at 10⁸ samples a value",
+        0,
+        lambda: sum(bool(one.findings) for one in tried()),
+    ),
+    HERE.at_least(
+        "least share of the exact loss that is proved",
+        0.98,
+        lambda: min(one.nearest for one in tried()),
+    ),
     *(
-        Claim(
+        HERE.at_least(
             f"broken mechanisms caught at {n:,} samples a value",
-            HERE,
-            "at least",
             least,
-            lambda n=n: caught_by(n),
+            lambda n=n: sum(fewest <= n for fewest in fewest_samples().values()),
         )
         for n, least in zip(TRIED, (12, 14, 16, 18), strict=True)
     ),

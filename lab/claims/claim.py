@@ -7,9 +7,10 @@ import statistics
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 Rule = Literal["equals", "at least", "at most"]
+Compute = Callable[[], float | Sequence[float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,7 @@ class Claim:
     where: str
     rule: Rule
     target: float
-    compute: Callable[[], float | Sequence[float]]
+    compute: Compute
     within: float = 0.0
     middle: Callable[[list[float]], float] = statistics.median
     short: bool = False
@@ -54,3 +55,22 @@ class Claim:
         if self.rule == "at least":
             return value >= self.target - self.within
         return value <= self.target + self.within
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page, or a part of one, that states figures: each method makes a claim of a figure.
+
+    ``more`` are other fields of a claim: ``within``, ``middle`` and ``short``.
+    """
+
+    where: str
+
+    def equals(self, name: str, target: float, compute: Compute, **more: Any) -> Claim:
+        return Claim(name, self.where, "equals", target, compute, **more)
+
+    def at_least(self, name: str, target: float, compute: Compute, **more: Any) -> Claim:
+        return Claim(name, self.where, "at least", target, compute, **more)
+
+    def at_most(self, name: str, target: float, compute: Compute, **more: Any) -> Claim:
+        return Claim(name, self.where, "at most", target, compute, **more)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -20,8 +19,9 @@ from pathlib import Path
 
 import yaml
 
-from claims.claim import Claim
+from claims.claim import Page
 from claims.covered_sources import FEDERATION
+from opboost.demo.local_federation import free_port
 
 ROOT = Path(__file__).parents[2]
 _SECONDS = 1200
@@ -102,9 +102,7 @@ def run_job(environments: dict[str, Path], place: Path) -> Path:
             timeout=_SECONDS,
             stdout=subprocess.DEVNULL,
         )
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = str(probe.getsockname()[1])
+    port = str(free_port())
     for file in folder.rglob("*.toml"):
         file.write_text(file.read_text().replace("8815", port))
     running = [
@@ -166,27 +164,12 @@ def outcome() -> dict[str, float]:
         }
 
 
+HERE = Page("docs/howto/containers.md")
 COVERS = FEDERATION
 CLAIMS = [
-    Claim(
-        "boosters in the feature party's container",
-        "docs/howto/containers.md",
-        "equals",
-        0,
-        lambda: outcome()["shop"],
-    ),
-    Claim(
-        "boosters in the label party's container",
-        "docs/howto/containers.md",
-        "equals",
-        3,
-        lambda: outcome()["bank"],
-    ),
-    Claim(
-        "the tutorial's job runs by the compose file's commands",
-        "docs/howto/containers.md",
-        "equals",
-        1,
-        lambda: float(outcome()["model"]),
+    HERE.equals("boosters in the feature party's container", 0, lambda: outcome()["shop"]),
+    HERE.equals("boosters in the label party's container", 3, lambda: outcome()["bank"]),
+    HERE.equals(
+        "the tutorial's job runs by the compose file's commands", 1, lambda: outcome()["model"]
     ),
 ]

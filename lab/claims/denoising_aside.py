@@ -1,4 +1,7 @@
-"""``denoise="auto"`` on sets beside the paper's: docs/denoising.md.  Needs ``OPBOOST_DATA``."""
+"""``denoise="auto"`` on sets beside the paper's: docs/denoising-results.md.
+
+Needs ``OPBOOST_DATA``.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,6 @@ from sklearn.datasets import (
 from sklearn.metrics import accuracy_score, r2_score, roc_auc_score
 from sklearn.model_selection import train_test_split
 
-from claims.claim import Claim
 from claims.covered_sources import LEARNING
 from claims.denoising import HERE
 from opboost.estimators import OpBoostClassifier, OpBoostRegressor
@@ -102,10 +104,8 @@ def gains(name: str) -> list[float]:
 
 COVERS = LEARNING
 CLAIMS = [
-    Claim(
+    HERE.at_least(
         f"Clamp-map, {name}: the least that denoising gains at ε .08, .64 or 1.28",
-        HERE,
-        "at least",
         -0.005,
         partial(gains, name),
         middle=min,

@@ -1,4 +1,4 @@
-"""``denoise="auto"`` beside rows as they came, for the other mechanisms: docs/denoising.md.
+"""``denoise="auto"`` beside training on noisy rows, other mechanisms: docs/denoising-results.md.
 
 Needs ``OPBOOST_DATA``; long.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import statistics
 from functools import partial
 
-from claims.claim import Claim
 from claims.covered_sources import LEARNING
 from claims.denoising import HERE, gains
 
@@ -24,10 +23,8 @@ def worst(data: str, way: str) -> list[float]:
 
 COVERS = LEARNING
 CLAIMS = [
-    Claim(
+    HERE.at_least(
         f"{way}, {data}: the least that denoising gains at any ε from .08 to 5.12",
-        HERE,
-        "at least",
         -0.005,
         partial(worst, data, way),
         middle=min,

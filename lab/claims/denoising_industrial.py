@@ -1,10 +1,12 @@
-"""The stand-in for the paper's industrial set: docs/denoising.md.  Needs ``OPBOOST_DATA``; long."""
+"""The stand-in for the paper's industrial set: docs/denoising-results.md.
+
+Needs ``OPBOOST_DATA``; long.
+"""
 
 from __future__ import annotations
 
 from functools import cache, partial
 
-from claims.claim import Claim
 from claims.covered_sources import LEARNING
 from claims.denoising import HERE, scores
 from opboost_lab.accuracy import parted, plain
@@ -27,11 +29,9 @@ def ratios(way: str, epsilon: float, denoise: object) -> list[float]:
 
 COVERS = LEARNING
 CLAIMS = [
-    Claim(
+    HERE.at_most(
         f"{way}, {'denoised' if denoise else 'as it came'}, ε={epsilon}, Industrial's stand-in: "
         "MSE over plain",
-        HERE,
-        "at most",
         1.25,
         partial(ratios, way, epsilon, denoise),
     )

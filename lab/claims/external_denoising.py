@@ -6,15 +6,13 @@ time of the label party, and its peak of memory.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 
-from claims.claim import Claim
+from claims.claim import Page
 from claims.covered_sources import LEARNING
 from opboost.training.denoised_rows import Choice
 from opboost_lab.bench.scaling import Measured, measure
 from opboost_lab.bench.scaling_point import Point
-
-ROWS = (1_000_000, 10_000_000)
 
 
 @cache
@@ -23,23 +21,22 @@ def found(rows: int, denoise: Choice) -> Measured:
     return measure(Point(rows, 10, denoise=denoise, related=True))
 
 
-def memory(rows: int) -> float:
-    """The peak of memory with denoising over that without."""
-    return found(rows, "auto").label_mb / found(rows, False).label_mb
+def over_noisy(rows: int, figure: str) -> float:
+    """A figure of the label party with denoising over the same without."""
+    return getattr(found(rows, "auto"), figure) / getattr(found(rows, False), figure)
 
 
-def time(rows: int) -> float:
-    """Seconds with denoising over those without."""
-    return found(rows, "auto").label_seconds / found(rows, False).label_seconds
-
-
-HERE = "docs/scale.md, From disk"
+HERE = Page("docs/scale.md, From disk")
 COVERS = LEARNING
 CLAIMS = [
-    Claim("1,000,000 × 10, denoised from disk: memory over that of noisy rows", HERE, "at most",
-          1.5, lambda: memory(ROWS[0])),
-    Claim("10,000,000 × 10, denoised from disk: memory over that of noisy rows", HERE, "at most",
-          1.5, lambda: memory(ROWS[1])),
-    Claim("10,000,000 × 10, denoised from disk: time over that of noisy rows", HERE, "at most",
-          3.0, lambda: time(ROWS[1])),
-]  # fmt: skip
+    HERE.at_most(
+        f"{rows:,} × 10, denoised from disk: {words} over that of noisy rows",
+        target,
+        partial(over_noisy, rows, figure),
+    )
+    for rows, words, figure, target in (
+        (1_000_000, "memory", "label_mb", 1.5),
+        (10_000_000, "memory", "label_mb", 1.5),
+        (10_000_000, "time", "label_seconds", 3.0),
+    )
+]

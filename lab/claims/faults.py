@@ -6,14 +6,14 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import cache
 
-from claims.claim import Claim
+from claims.claim import Claim, Page
 from claims.covered_sources import FEDERATION
 from robustness.faults import broken_connections, clock_set_back, double_start, full_disk
 from robustness.faults.faults_harness import ALL
 from robustness.tally import Tally
 
 SEED = 2026
-HERE = "docs/reliability.md, Faults"
+HERE = Page("docs/reliability.md, Faults")
 
 
 def claims_of(kinds: Mapping[str, tuple[int, Callable[[], Tally]]]) -> list[Claim]:
@@ -29,8 +29,8 @@ def claims_of(kinds: Mapping[str, tuple[int, Callable[[], Tally]]]) -> list[Clai
         claim
         for name, (least, _) in kinds.items()
         for claim in (
-            Claim(f"{name}: tried", HERE, "at least", least, lambda n=name: tally(n).tried),
-            Claim(f"{name}: share survived", HERE, "equals", 1.0, lambda n=name: tally(n).share),
+            HERE.at_least(f"{name}: tried", least, lambda n=name: tally(n).tried),
+            HERE.equals(f"{name}: share survived", 1.0, lambda n=name: tally(n).share),
         )
     ]
 

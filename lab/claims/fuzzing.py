@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from claims.claim import Claim
+from claims.claim import Page
 from claims.covered_sources import FEDERATION
 from robustness.fuzz.engine import Result, run
 from robustness.fuzz.targets import TARGETS
@@ -24,17 +24,9 @@ def fuzzed() -> Result:
     return result
 
 
-def cases() -> float:
-    return float(fuzzed().total)
-
-
-def crashes() -> float:
-    return float(len(fuzzed().crashes))
-
-
-HERE = "docs/reliability.md, Fuzzing"
+HERE = Page("docs/reliability.md, Fuzzing")
 COVERS = (*FEDERATION, "opboost.boosting", "opboost.scores")
 CLAIMS = [
-    Claim("fuzzing: cases fed to decoders", HERE, "at least", CASES, cases),
-    Claim("fuzzing: crashes, hangs and broken laws", HERE, "equals", 0, crashes),
+    HERE.at_least("fuzzing: cases fed to decoders", CASES, lambda: fuzzed().total),
+    HERE.equals("fuzzing: crashes, hangs and broken laws", 0, lambda: len(fuzzed().crashes)),
 ]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from statistics import fmean
 
-from claims.claim import Claim
+from claims.claim import Page
 from claims.covered_sources import FEDERATION
-from robustness.attacks.attack_harness import GATE_MB
+from robustness.attacks.attack_harness import GATE_MB, Outcome
 from robustness.attacks.catalogue import KINDS, Report
 
 ROUNDS = {"gate": 2, "join": 1, "bundles": 1}
@@ -24,49 +25,48 @@ def report(kind: str) -> Report:
     return found
 
 
-def refused() -> float:
-    outcomes = [o for kind in KINDS for o in report(kind).outcomes]
-    return sum(o.survived for o in outcomes) / len(outcomes)
+def outcomes(*kinds: str) -> list[Outcome]:
+    """Every attack of some kinds."""
+    return [outcome for kind in kinds for outcome in report(kind).outcomes]
 
 
-def served() -> float:
-    outcomes = report("gate").outcomes
-    return sum(o.served for o in outcomes) / len(outcomes)
-
-
-def restarts() -> float:
-    return float(sum(o.died for o in report("gate").outcomes))
-
-
-def slowest_honest_call() -> float:
-    return max(o.waited for o in report("gate").outcomes)
-
-
-def gate_memory() -> float:
-    return max(o.gate_mb for o in report("gate").outcomes)
-
-
-def join_memory() -> float:
-    return max(o.peer_mb for o in report("join").outcomes)
-
-
-def disk() -> float:
-    return float(max(o.disk for kind in KINDS for o in report(kind).outcomes))
-
-
-def finished() -> float:
-    return sum(report(kind).finished for kind in KINDS) / len(KINDS)
-
-
-HERE = "docs/reliability.md, Hostile peers"
+HERE = Page("docs/reliability.md, Hostile peers")
 COVERS = FEDERATION
 CLAIMS = [
-    Claim("attacks: refused, others served, nothing used up: share", HERE, "equals", 1.0, refused),
-    Claim("attacks on the gate: honest calls answered: share", HERE, "equals", 1.0, served),
-    Claim("honest jobs that finish after all of it: share", HERE, "equals", 1.0, finished),
-    Claim("attacks on the gate: deaths of its process", HERE, "equals", 0.0, restarts),
-    Claim("attacks: slowest honest call, s", HERE, "at most", 10.0, slowest_honest_call),
-    Claim("attacks: MB of the gate, limit 512", HERE, "at most", GATE_MB, gate_memory),
-    Claim("attacks: MB of a feature party", HERE, "at most", 450, join_memory),
-    Claim("attacks: bytes that one leaves on disk", HERE, "at most", 2_000_000, disk),
+    HERE.equals(
+        "attacks: refused, others served, nothing used up: share",
+        1.0,
+        lambda: fmean(o.survived for o in outcomes(*KINDS)),
+    ),
+    HERE.equals(
+        "attacks on the gate: honest calls answered: share",
+        1.0,
+        lambda: fmean(o.served for o in outcomes("gate")),
+    ),
+    HERE.equals(
+        "honest jobs that finish after all of it: share",
+        1.0,
+        lambda: fmean(report(kind).finished for kind in KINDS),
+    ),
+    HERE.equals(
+        "attacks on the gate: deaths of its process",
+        0.0,
+        lambda: sum(o.died for o in outcomes("gate")),
+    ),
+    HERE.at_most(
+        "attacks: slowest honest call, s", 10.0, lambda: max(o.waited for o in outcomes("gate"))
+    ),
+    HERE.at_most(
+        "attacks: MB of the gate, limit 512",
+        GATE_MB,
+        lambda: max(o.gate_mb for o in outcomes("gate")),
+    ),
+    HERE.at_most(
+        "attacks: MB of a feature party", 450, lambda: max(o.peer_mb for o in outcomes("join"))
+    ),
+    HERE.at_most(
+        "attacks: bytes that one leaves on disk",
+        2_000_000,
+        lambda: max(o.disk for o in outcomes(*KINDS)),
+    ),
 ]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from statistics import fmean
 
-from claims.claim import Claim
+from claims.claim import Page
 from claims.covered_sources import FEDERATION
 from robustness.leaks.leak_search import FAILURES, Outcome, run_one
 
@@ -25,24 +26,24 @@ def outcomes() -> tuple[Outcome, ...]:
     return tuple(done)
 
 
-def leaking() -> float:
-    return float(sum(bool(one.found) for one in outcomes()))
-
-
-def as_meant() -> float:
-    return sum(one.as_meant for one in outcomes()) / len(outcomes())
-
-
 def planted() -> float:
     """Captured wires and files in which a value that was planted is found."""
     found = run_one("planted", SEED, captured=True).found
     return float(len({f.where for f in found if f.what == "odd value"}))
 
 
-HERE = "docs/reliability.md, Privacy, attacked"
+HERE = Page("docs/reliability.md, Privacy, attacked")
 COVERS = (*FEDERATION, "opboost.boosting", "opboost.training", "opboost.cli")
 CLAIMS = [
-    Claim("jobs that end as meant, failing ones among them: share", HERE, "equals", 1, as_meant),
-    Claim("of them, jobs that leave a raw value or ID behind", HERE, "equals", 0, leaking),
-    Claim("places in which a planted value is found", HERE, "at least", 6, planted),
+    HERE.equals(
+        "jobs that end as meant, failing ones among them: share",
+        1,
+        lambda: fmean(one.as_meant for one in outcomes()),
+    ),
+    HERE.equals(
+        "of them, jobs that leave a raw value or ID behind",
+        0,
+        lambda: sum(bool(one.found) for one in outcomes()),
+    ),
+    HERE.at_least("places in which a planted value is found", 6, planted),
 ]

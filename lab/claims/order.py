@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import opboost as op
-from claims.claim import Claim
+from claims.claim import Page
 from claims.covered_sources import NOISE
 
 ERRATA = Path(__file__).parents[2] / "docs" / "errata.md"
@@ -26,15 +26,11 @@ def gamma(distance: int, kind: str) -> float:
     return m.gamma(distance, kind)
 
 
+HERE = Page("docs/errata.md, Order and splits")
 COVERS = (*NOISE, "opboost.theory")
 CLAIMS = [
-    Claim(
-        f"γ({t}) of Adj-map, α=1, {row}",
-        "docs/errata.md, Order and splits",
-        "equals",
-        value,
-        partial(gamma, t, KINDS[row]),
-        0.00005,
+    HERE.equals(
+        f"γ({t}) of Adj-map, α=1, {row}", value, partial(gamma, t, KINDS[row]), within=0.00005
     )
     for row, values in stated().items()
     for t, value in zip(range(5, 100, 10), values, strict=True)

@@ -5,18 +5,19 @@ Seeds 0 to 4 chose the planning rule; these are seeds 5 to 9.
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Sequence
 from functools import partial
+from statistics import fmean, stdev
 
-from claims.claim import Claim
+from claims.claim import Claim, Page
 from claims.covered_sources import LEARNING
 from claims.denoising_industrial import left
 from opboost_lab.accuracy import parted, plain
-from opboost_lab.record_totals import Way, all_private, score
+from opboost_lab.declared_sets import all_private
+from opboost_lab.record_totals import Way, score
 
 SEEDS = range(5, 10)
-HERE = "docs/record-budgets.md"
+HERE = Page("docs/record-budgets.md")
 
 TARGETS = {
     "Powerplant": {1: 0.89, 4: 0.92, 8: 0.93},
@@ -25,13 +26,7 @@ TARGETS = {
     "Adult": {1: 0.84, 4: 0.875, 8: 0.888},
 }
 INDUSTRIAL = {4: 1.09, 8: 1.08}
-SHORT = {
-    ("Powerplant", 4),
-    ("Pen-digits", 4),
-    ("Adult", 8),
-    ("Industrial", 4),
-    ("Industrial", 8),
-}
+SHORT = {("Powerplant", 4), ("Pen-digits", 4), ("Adult", 8), ("Industrial", 4), ("Industrial", 8)}
 """Targets that are not met yet."""
 
 EVEN: dict[Way, object] = {"Piecewise": "auto", "Clamp-map": "auto", "Global-map": False}
@@ -40,7 +35,7 @@ EVEN: dict[Way, object] = {"Piecewise": "auto", "Clamp-map": "auto", "Global-map
 
 def less_an_error(values: Sequence[float]) -> float:
     """The mean less its standard error."""
-    return statistics.fmean(values) - statistics.stdev(values) / len(values) ** 0.5
+    return fmean(values) - stdev(values) / len(values) ** 0.5
 
 
 def clean(data: str, total: float) -> list[float]:
@@ -69,65 +64,47 @@ def over_plain(total: float, kind: str) -> list[float]:
     return [(1 - r2) / left() for r2 in found]
 
 
+def at_total(data: str, total: int) -> list[Claim]:
+    """The figures of a set at one record total."""
+    name = f"{data} at a record total of {total}"
+    return [
+        HERE.at_least(
+            f"{name}, clean test rows",
+            TARGETS[data].get(total, 0.0),
+            partial(clean, data, total),
+            middle=less_an_error,
+            short=(data, total) in SHORT,
+        ),
+        HERE.at_least(
+            f"{name}, released test rows", -1.0, partial(released, data, total), middle=fmean
+        ),
+        *(
+            HERE.at_least(
+                f"{name}, {way}, even", -1.0, partial(even, data, total, way), middle=fmean
+            )
+            for way in EVEN
+        ),
+    ]
+
+
 COVERS = LEARNING
-CLAIMS = (
-    [
-        Claim(
-            f"{data}, plain training on raw values",
-            HERE,
-            "at least",
-            0.0,
-            partial(without_noise, data),
-            middle=statistics.fmean,
+CLAIMS = [
+    *(
+        HERE.at_least(
+            f"{data}, plain training on raw values", 0.0, partial(without_noise, data), middle=fmean
         )
         for data in TARGETS
-    ]
-    + [
-        claim
-        for data, targets in TARGETS.items()
-        for total in (1, 2, 4, 8, 16)
-        for claim in (
-            Claim(
-                f"{data} at a record total of {total}, clean test rows",
-                HERE,
-                "at least",
-                targets.get(total, 0.0),
-                partial(clean, data, total),
-                middle=less_an_error,
-                short=(data, total) in SHORT,
-            ),
-            Claim(
-                f"{data} at a record total of {total}, released test rows",
-                HERE,
-                "at least",
-                -1.0,
-                partial(released, data, total),
-                middle=statistics.fmean,
-            ),
-            *(
-                Claim(
-                    f"{data} at a record total of {total}, {way}, even",
-                    HERE,
-                    "at least",
-                    -1.0,
-                    partial(even, data, total, way),
-                    middle=statistics.fmean,
-                )
-                for way in EVEN
-            ),
-        )
-    ]
-    + [
-        Claim(
+    ),
+    *(claim for data in TARGETS for total in (1, 2, 4, 8, 16) for claim in at_total(data, total)),
+    *(
+        HERE.at_most(
             f"Industrial's stand-in at a record total of {total}, {kind} test rows: MSE over plain",
-            HERE,
-            "at most",
             target if kind == "clean" else 9.0,
             partial(over_plain, total, kind),
-            middle=statistics.fmean,
+            middle=fmean,
             short=("Industrial", total) in SHORT,
         )
         for total, target in INDUSTRIAL.items()
         for kind in ("clean", "released")
-    ]
-)
+    ),
+]

@@ -5,10 +5,9 @@ Needs ``OPBOOST_DATA``; long.
 
 from __future__ import annotations
 
-import statistics
 from functools import partial
+from statistics import fmean
 
-from claims.claim import Claim
 from claims.covered_sources import LEARNING
 from claims.record import HERE
 from opboost_lab.record_totals import score
@@ -35,26 +34,22 @@ def grown(data: str, total: float) -> list[float]:
 COVERS = LEARNING
 CLAIMS = [
     *(
-        Claim(
+        HERE.at_least(
             f"{data} at a record total of {total}, {rows:,} rows",
-            HERE,
-            "at least",
             -1.0,
             partial(clean, data, total, rows),
-            middle=statistics.fmean,
+            middle=fmean,
         )
         for data in SETS
         for total in TOTALS
         for rows in ROWS
     ),
     *(
-        Claim(
+        HERE.at_least(
             f"{data} at a record total of {total}: {ROWS[-1]:,} rows over {ROWS[0]:,}",
-            HERE,
-            "at least",
             0.0,
             partial(grown, data, total),
-            middle=statistics.fmean,
+            middle=fmean,
             short=(data, total) in SHORT,
         )
         for data in SETS

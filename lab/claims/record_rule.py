@@ -10,13 +10,13 @@ import statistics
 from functools import partial
 from typing import Any
 
-from claims.claim import Claim
+from claims.claim import Page
 from claims.covered_sources import LEARNING
 from opboost.budgets.budget import Task
 from opboost.budgets.planning_rule import columns_per_row
 from opboost_lab.record_totals import Score, score
 
-HERE = "docs/decisions/0023-record-budgets.md"
+HERE = Page("docs/decisions/0023-record-budgets.md")
 SEEDS = range(5, 8)
 SETS = {"Powerplant": 4, "CASP": 9, "Pen-digits": 16, "Adult": 13}
 TOTALS = (1, 4)
@@ -62,36 +62,26 @@ def auto_behind(data: str, total: float) -> float:
     return max(side(True), side(False)) - statistics.fmean(s.clean for s in auto)
 
 
-def auto_behind_on_average() -> float:
-    """The same over all sets and totals."""
-    return statistics.fmean(auto_behind(data, total) for data in SETS for total in TOTALS)
-
-
 COVERS = LEARNING
+CASES = [(data, total) for data in SETS for total in TOTALS]
 CLAIMS = [
     *(
-        Claim(
+        HERE.at_most(
             f"{data} at {total}: best fixed choice less plan",
-            HERE,
-            "at most",
             0.01,
             partial(behind_the_best, data, total),
         )
-        for data in SETS
-        for total in TOTALS
+        for data, total in CASES
     ),
     *(
-        Claim(
-            f"{data} at {total}: better side less auto",
-            HERE,
-            "at most",
-            0.02,
-            partial(auto_behind, data, total),
+        HERE.at_most(
+            f"{data} at {total}: better side less auto", 0.02, partial(auto_behind, data, total)
         )
-        for data in SETS
-        for total in TOTALS
+        for data, total in CASES
     ),
-    Claim(
-        "all sets and totals: better side less auto", HERE, "at most", 0.005, auto_behind_on_average
+    HERE.at_most(
+        "all sets and totals: better side less auto",
+        0.005,
+        lambda: statistics.fmean(auto_behind(data, total) for data, total in CASES),
     ),
 ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import cache
 
-from claims.claim import Claim
 from claims.covered_sources import LEARNING
 from claims.denoising_speed import in_processes
 from claims.record import HERE
@@ -47,18 +46,14 @@ CLAIMS = [
     claim
     for rows, columns in SIZES
     for claim in (
-        Claim(
+        HERE.at_most(
             f"fit at a record total of 4 on {rows:,} x {columns}, time over plain training",
-            HERE,
-            "at most",
             4.0,
             lambda r=rows, c=columns: ratio("time", r, c),
             short=True,
         ),
-        Claim(
+        HERE.at_most(
             f"fit at a record total of 4 on {rows:,} x {columns}, peak memory over plain training",
-            HERE,
-            "at most",
             1.5,
             lambda r=rows, c=columns: ratio("memory", r, c),
             short=columns == 40,

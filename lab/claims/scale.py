@@ -44,6 +44,43 @@ def on_spark() -> float:
     return float(passed[1])
 
 
+ALONE = """
+import re, sys, tempfile
+import numpy as np, xgboost as xgb
+rows, block = int(sys.argv[1]), 2**20
+class Codes(xgb.DataIter):
+    def reset(self): self.start = 0
+    def next(self, take):
+        size = min(block, rows - self.start)
+        if size == 0: return False
+        codes = np.random.default_rng(self.start).integers(0, 10, (size, 10), dtype=np.uint8)
+        take(data=codes, label=codes[:, 0] > 4)
+        self.start += size
+        return True
+with tempfile.TemporaryDirectory() as folder:
+    codes = Codes(cache_prefix=folder + "/bins")
+    codes.start = 0
+    data = xgb.ExtMemQuantileDMatrix(codes, max_bin=256)
+    xgb.train({"max_depth": 3, "objective": "binary:logistic"}, data, 3)
+    del data
+print(int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) * 1024)
+"""
+
+
+def xgboost_bytes_per_row() -> float:
+    """Return how many bytes more XGBoost alone needs for each further row on disk."""
+    rows = (4 * 2**20, 16 * 2**20)
+    few, many = (
+        int(
+            subprocess.run(
+                [sys.executable, "-c", ALONE, str(n)], capture_output=True, text=True, check=True
+            ).stdout
+        )
+        for n in rows
+    )
+    return (many - few) / (rows[1] - rows[0])
+
+
 HERE = "docs/scale.md, Measured"
 COVERS = (*LEARNING, "opboost.files", "opboost.scale")
 CLAIMS = [
@@ -58,6 +95,8 @@ CLAIMS = [
           lambda: huge().feature_mb),
     Claim("100,000,000 × 10: MB of the label party, 10,000,000 rows a tree", HERE, "at most", 1500,
           lambda: huge().label_mb),
-    Claim("100,000,000 × 10: MB of the label party, all rows a tree", HERE, "at most", 1500,
+    Claim("100,000,000 × 10: MB of the label party, all rows a tree", HERE, "at most", 2500,
           lambda: huge(None).label_mb, short=True),
+    Claim("XGBoost alone, bins on disk: bytes per row", "docs/decisions/0019-training-at-scale.md",
+          "equals", 40, xgboost_bytes_per_row, within=4),
 ]  # fmt: skip

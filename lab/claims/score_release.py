@@ -6,15 +6,15 @@ seeds, on rows held out of the training set: ``opboost_lab.codebook_size``.
 
 from __future__ import annotations
 
-import statistics
 from functools import partial
+from statistics import fmean
 
-from claims.claim import Claim
+from claims.claim import Page
 from claims.covered_sources import LEARNING
 from opboost_lab.score_totals import by_party_cost, ways
 
 SEEDS = range(5, 10)
-HERE = "docs/score-release.md"
+HERE = Page("docs/score-release.md")
 SETS = ("Powerplant", "CASP", "Pen-digits", "Adult")
 TOTALS = (1, 4, 8)
 TARGETS = {
@@ -38,45 +38,34 @@ def gained(data: str, total: float) -> list[float]:
 
 
 COVERS = (*LEARNING, "opboost.scores")
+CASES = [(data, total) for data in SETS for total in TOTALS]
+WAYS = {"clean": "clean rows", "columns": "released columns", "scores": "released scores"}
 CLAIMS = [
     *(
-        Claim(
+        HERE.at_least(
             f"{data} at a total of {total}, predicted from {words}",
-            HERE,
-            "at least",
             TARGETS.get((data, total), -1.0) if way == "scores" else -1.0,
             partial(by_way, data, total, way),
-            middle=statistics.fmean,
-            short=(data, total, way) == ("Powerplant", 4, "scores"),
+            middle=fmean,
         )
-        for data in SETS
-        for total in TOTALS
-        for way, words in (
-            ("clean", "clean rows"),
-            ("columns", "released columns"),
-            ("scores", "released scores"),
-        )
+        for data, total in CASES
+        for way, words in WAYS.items()
     ),
     *(
-        Claim(
+        HERE.at_least(
             f"{data} at a total of {total}: released scores over released columns",
-            HERE,
-            "at least",
             0.0,
             partial(gained, data, total),
-            middle=statistics.fmean,
+            middle=fmean,
         )
-        for data in SETS
-        for total in TOTALS
+        for data, total in CASES
     ),
     *(
-        Claim(
+        HERE.at_most(
             f"{data}: what by-party trees cost, columns dealt to two parties, no noise",
-            HERE,
-            "at most",
             most,
-            partial(lambda data: [by_party_cost(data, seed) for seed in SEEDS], data),
-            middle=statistics.fmean,
+            lambda data=data: [by_party_cost(data, seed) for seed in SEEDS],
+            middle=fmean,
         )
         for data, most in COSTS.items()
     ),

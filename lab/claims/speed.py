@@ -1,4 +1,4 @@
-"""Figures about speed and memory: README.md (Speed, On the command line).
+"""Figures about speed and memory: docs/speed.md.
 
 Everything is measured in one run on one core; ratios are of medians.
 """
@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 import opboost as op
-from claims.claim import Claim
+from claims.claim import Page
 from claims.covered_sources import NOISE
 from opboost_lab.bench.sampling import Case, Result, cases, run
 
@@ -42,10 +42,6 @@ def slowest(ratio: Callable[[Result, float], float]) -> list[float]:
     return [min(ratio(r, t.median) for t in r.ours) for r in small_grids()]
 
 
-def over_numpy() -> float:
-    return min(slowest(lambda r, t: r.numpy.median / t))
-
-
 def over_opendp() -> float:
     for result in small_grids():
         if result.peer("opendp").problem:
@@ -53,17 +49,14 @@ def over_opendp() -> float:
     return min(slowest(lambda r, t: r.peer("opendp").median / t))
 
 
-def aes_times() -> float:
-    return max(max(t.median / r.aes.median for t in r.ours) for r in small_grids())
-
-
 def huge_rate(name: str) -> list[float]:
     return [t.per_second / 1e6 for r in huge_grid() for t in r.ours if t.name == name]
 
 
-def peers_present() -> float:
-    """How many of the three named libraries could be timed."""
-    return sum(not p.problem for p in small_grids()[0].peers)
+def printed(script: str, *arguments: str, cwd: Path | None = None) -> str:
+    """What a script prints, in a process of its own."""
+    command = [sys.executable, "-c", script, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True, cwd=cwd).stdout
 
 
 def first_call() -> list[float]:
@@ -74,13 +67,7 @@ def first_call() -> list[float]:
         "op.ClampMap(op.Domain(1, 10), 0.64).sample(np.ones(1000, np.uint8))\n"
         "print(time.perf_counter() - start)"
     )
-    times = []
-    for _ in range(6):
-        done = subprocess.run(
-            [sys.executable, "-c", script], capture_output=True, text=True, check=True
-        )
-        times.append(float(done.stdout))
-    return times[1:]  # the first may compile
+    return [float(printed(script)) for _ in range(6)][1:]  # the first may compile
 
 
 def kendall_seconds() -> list[float]:
@@ -109,6 +96,7 @@ categories = ["north", "south", "east"]
 [table]
 drop = ["id"]
 """
+VERB = "desensitize in.csv -c b.toml -o out.csv"
 
 
 def peak_megabytes(rows: int) -> float:
@@ -126,24 +114,7 @@ def peak_megabytes(rows: int) -> float:
         folder = Path(name)
         (folder / "b.toml").write_text(CONFIG)
         _write(folder / "in.csv", rows)
-        done = subprocess.run(
-            [
-                sys.executable,
-                "-c",
-                script,
-                "desensitize",
-                "in.csv",
-                "-c",
-                "b.toml",
-                "-o",
-                "out.csv",
-            ],
-            capture_output=True,
-            text=True,
-            cwd=folder,
-            check=True,
-        )
-    return float(done.stdout.split()[-1])
+        return float(printed(script, *VERB.split(), cwd=folder).split()[-1])
 
 
 def _write(path: Path, rows: int) -> None:
@@ -159,23 +130,31 @@ def _write(path: Path, rows: int) -> None:
             writer.writerows(block)
 
 
-HERE = "README.md, Speed"
+HERE = Page("docs/speed.md, Sampling and training")
 COVERS = (*NOISE, "opboost.columns", "opboost.config", "opboost.files", "opboost.cli")
 CLAIMS = [
-    Claim("peers that could be timed", HERE, "at least", 3, peers_present),
-    Claim("× numpy, worst mechanism and case, 10 and 100 cells", HERE, "at least", 3, over_numpy),
-    Claim("× OpenDP, worst mechanism and case", HERE, "at least", 500, over_opendp),
-    Claim("time over that of the keystream, worst case", HERE, "at most", 8, aes_times),
+    HERE.at_least(
+        "peers that could be timed", 3, lambda: sum(not p.problem for p in small_grids()[0].peers)
+    ),
+    HERE.at_least(
+        "× numpy, worst mechanism and case, 10 and 100 cells",
+        3,
+        lambda: min(slowest(lambda r, t: r.numpy.median / t)),
+    ),
+    HERE.at_least("× OpenDP, worst mechanism and case", 500, over_opendp),
+    HERE.at_most(
+        "time over that of the keystream, worst case",
+        8,
+        lambda: max(t.median / r.aes.median for r in small_grids() for t in r.ours),
+    ),
     *(
-        Claim(f"{name}, 2^40 cells, M/s", HERE, "at least", 20, partial(huge_rate, name))
+        HERE.at_least(f"{name}, 2^40 cells, M/s", 20, partial(huge_rate, name))
         for name in ("Clamp-map", "Global-map", "Local-map")
     ),
-    Claim("first call in a fresh process, s", HERE, "at most", 1, first_call),
-    Claim("weighted Kendall of a million values, s", HERE, "at most", 2, kendall_seconds),
-    Claim(
+    HERE.at_most("first call in a fresh process, s", 1, first_call),
+    HERE.at_most("weighted Kendall of a million values, s", 2, kendall_seconds),
+    HERE.at_most(
         "peak memory on a CSV file of 10 million rows, MB",
-        "README.md, On the command line",
-        "at most",
         500,
         partial(peak_megabytes, 10_000_000),
     ),

@@ -89,6 +89,13 @@ def refused(call: Callable[[], Any], words: str) -> str:
     raise AcceptedError(f"It was accepted, where '{words}' was due.")
 
 
+def call_refused(
+    connection: Connection, step: str, message: Any, words: str, answer: Any = Ack
+) -> str:
+    """The sentence with which one call of a connection is refused."""
+    return refused(lambda: connection.call(step, message, answer), words)
+
+
 INTERNALS = re.compile(r"Traceback|File \"|\.py\b|0x[0-9a-f]{6}|person-\d|/tmp/|site-packages")
 
 
@@ -313,6 +320,34 @@ def tree(folder: Path) -> dict[str, str]:
     """Every file of a folder, by its digest."""
     files = [f for f in folder.rglob("*") if f.is_file()]
     return {str(f): hashlib.sha256(f.read_bytes()).hexdigest() for f in files}
+
+
+def suffered_command(
+    name: str,
+    command: list[str],
+    status: int,
+    words: str,
+    state: Path,
+    log: Callable[[], str] = lambda: "(standard error)",
+    unchanged: Callable[[], Any] = lambda: None,
+) -> Outcome:
+    """Run a party's command on what means harm: how it must end, and what must stay as it is."""
+    before, size, started = unchanged(), disk(state), time.monotonic()
+    ended, told, peak = watched(command)
+    said = " ".join(told.split())
+    try:
+        if ended != status:
+            raise AcceptedError(f"It ended with {ended}: {said[-300:]}")
+        if "\x1b" in told or "\x07" in told or len(told) > 2000:
+            raise AcceptedError("The words of the other side came through as they were.")
+        checked(said, words)
+        if unchanged() != before:
+            raise AcceptedError("It left something behind, or noise was drawn for it.")
+        was_refused = True
+    except AcceptedError as error:
+        said, was_refused = str(error), False
+    line, kept, seconds = log(), disk(state) - size, time.monotonic() - started
+    return Outcome(name, was_refused, said[-300:], line, True, 0.0, 0.0, peak, kept, seconds)
 
 
 def watched(command: list[str], seconds: float = 60.0) -> tuple[int, str, float]:

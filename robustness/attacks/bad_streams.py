@@ -14,10 +14,16 @@ import pyarrow.flight as flight
 
 from opboost.protocol.column_streams import FIELDS, Outline
 from opboost.protocol.entropy_coding import pack_integers
-from opboost.protocol.messages import Ack
 from opboost.transport.feature.label_connection import Connection, as_sentences
 from robustness.attacks.attack import Attacks
-from robustness.attacks.attack_harness import AcceptedError, AttackHarness, disk, refused, tree
+from robustness.attacks.attack_harness import (
+    AcceptedError,
+    AttackHarness,
+    call_refused,
+    disk,
+    refused,
+    tree,
+)
 from robustness.attacks.by_feature_party import OTHER_JOB
 from robustness.party_processes import ROWS
 
@@ -209,6 +215,6 @@ def messages_of_this_job_played_again(harness: AttackHarness) -> str:
         if tree(harness.job / "parties" / "shop") != before:
             raise AcceptedError("Messages that came again changed something.")
         theirs = dataclasses.replace(release.schema, party="telco")
-        refused(lambda: connection.call("schema", theirs, Ack), "in the name of 'telco'")
+        call_refused(connection, "schema", theirs, "in the name of 'telco'")
         receipt = harness.identity("telco").sign(welcome.job, release.receipt.entry, bytes(32))
-        return refused(lambda: connection.call("receipt", receipt, Ack), "receipt is not one of")
+        return call_refused(connection, "receipt", receipt, "receipt is not one of")

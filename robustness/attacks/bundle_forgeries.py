@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,10 +13,11 @@ from opboost.config.job_file import load_job
 from opboost.demo.local_federation import LABEL_PARTY
 from opboost.protocol.column_streams import FIELDS
 from opboost.protocol.messages import ColumnSchema, Schema, decode, encode
-from opboost.transport.shared.bundle_file import MARK, Item, open_bundle, write_bundle
+from opboost.transport.shared.bundle_file import MARK, Header, Item, open_bundle, write_bundle
 from opboost.transport.shared.bundle_keys import read_key, read_public
 from opboost.transport.shared.development_certificates import new_kit
-from robustness.attacks.attack_harness import AcceptedError, Outcome, checked, disk, tree, watched
+from opboost.transport.shared.tls import Identity
+from robustness.attacks.attack_harness import Outcome, suffered_command, tree
 from robustness.bundle_office import Office
 from robustness.party_processes import as_identity, federation, identity_of
 
@@ -44,17 +44,25 @@ class Carrier:
         path.write_bytes(data)
         return path
 
-    def sealed(self, items: dict[str, bytes], sender: str = "shop", **change: object) -> Path:
-        """What the shop itself would sign."""
-        identity = identity_of(self.made, sender)
-        header = replace(
-            open_bundle(self.exports["shop"], identity.ca).header, sender=sender, **change
-        )
+    def sealed(
+        self,
+        items: dict[str, bytes],
+        sender: str = "shop",
+        signed_by: Identity | None = None,
+        **change: object,
+    ) -> Path:
+        """What the shop itself would sign, or somebody in its name."""
+        identity = signed_by or identity_of(self.made, sender)
+        header = replace(self.header(), sender=sender, **change)
         certs = self.made.folder / "certs"
         public = read_public(certs / f"{LABEL_PARTY}.public", LABEL_PARTY, identity.ca)
         path = self.made.folder / "forged.bundle"
         write_bundle(path, header, items, identity, public)
         return path
+
+    def header(self) -> Header:
+        """That of the shop's honest export."""
+        return open_bundle(self.exports["shop"], identity_of(self.made, "shop").ca).header
 
     def opened(self) -> dict[str, bytes]:
         """The items of the shop's honest export."""
@@ -69,25 +77,10 @@ class Carrier:
 
     def suffered(self, forgery: Forgery) -> Outcome:
         """Give a bundle to the party, and look what came of it."""
-        bundle = forgery.make(self)
         state = self.made.folder / forgery.party / "state"
-        before, size, started = tree(state), disk(state), time.monotonic()
-        command = self.office.command(forgery.party, forgery.verb, bundle)
-        status, words, peak = watched(command)
-        said = " ".join(words.split())
-        try:
-            if status != 4:
-                raise AcceptedError(f"It ended with {status}: {said[-300:]}")
-            checked(said, forgery.words)
-            if tree(state) != before:
-                raise AcceptedError("It left something behind.")
-            refused = True
-        except AcceptedError as error:
-            said, refused = str(error), False
-        kept, seconds = disk(state) - size, time.monotonic() - started
-        return Outcome(
-            forgery.name, refused, said, "(standard error)", True, 0.0, 0.0, peak, kept, seconds
-        )
+        command = self.office.command(forgery.party, forgery.verb, forgery.make(self))
+        words, name = forgery.words, forgery.name
+        return suffered_command(name, command, 4, words, state, unchanged=lambda: tree(state))
 
     def finish(self) -> bool:
         """The honest bundles are used after all."""
@@ -130,8 +123,7 @@ def of_two(carrier: Carrier) -> Path:
 
 def terabytes(carrier: Carrier) -> Path:
     """A header that announces more than any disk holds, and little behind it."""
-    header = open_bundle(carrier.exports["shop"], identity_of(carrier.made, "shop").ca).header
-    plain = replace(header, items=(Item("schema", 2**50),)).to_bytes()
+    plain = replace(carrier.header(), items=(Item("schema", 2**50),)).to_bytes()
     return carrier.forged(MARK + len(plain).to_bytes(8, "big") + plain + bytes(10_000))
 
 
@@ -152,13 +144,8 @@ def bomb(carrier: Carrier) -> Path:
 def by_another_authority(carrier: Carrier) -> Path:
     certs = carrier.made.folder / "others"
     kit = certs / "shop" if (certs / "shop").exists() else new_kit("shop", certs)
-    own = identity_of(carrier.made, "shop")
-    header = open_bundle(carrier.exports["shop"], own.ca).header
-    folder = carrier.made.folder / "certs"
-    public = read_public(folder / f"{LABEL_PARTY}.public", LABEL_PARTY, own.ca)
-    path = carrier.made.folder / "forged.bundle"
-    write_bundle(path, header, carrier.opened(), as_identity(kit, own.ca, "shop"), public)
-    return path
+    stranger = as_identity(kit, identity_of(carrier.made, "shop").ca, "shop")
+    return carrier.sealed(carrier.opened(), signed_by=stranger)
 
 
 def steering(carrier: Carrier) -> Path:

@@ -15,24 +15,18 @@ import pyarrow.flight as flight
 import opboost as op
 from opboost.parties.alignment import PsiPeer, kept_secret
 from opboost.parties.row_proof import RowProof
-from opboost.protocol.messages import (
-    Ack,
-    Claim,
-    ColumnSchema,
-    Points,
-    Poll,
-    Proof,
-    Receipt,
-    Rows,
-    SplitValues,
-    encode,
-)
+from opboost.protocol import messages as msg
 from opboost.psi.blinding import Secret
 from opboost.psi.row_keys import key_digests
 from opboost.storage import atomic_files
 from opboost.transport.feature.label_connection import Connection, as_sentences
 from robustness.attacks.attack import Attacks
-from robustness.attacks.attack_harness import AcceptedError, AttackHarness, refused
+from robustness.attacks.attack_harness import (
+    AcceptedError,
+    AttackHarness,
+    call_refused,
+    refused,
+)
 from robustness.attacks.by_outsiders import kit_of
 from robustness.party_processes import ROWS, as_identity
 
@@ -43,7 +37,7 @@ OTHER_JOB = "20200101T000000Z-00000000"
 def tried(harness: AttackHarness, step: str, message: Any, words: str) -> str:
     """One call of the shop's, which must be refused."""
     with harness.hands() as (connection, _):
-        return refused(lambda: connection.call(step, message, Ack), words)
+        return call_refused(connection, step, message, words)
 
 
 def raw_action(connection: Connection, step: str, body: bytes) -> None:
@@ -55,7 +49,7 @@ def raw_action(connection: Connection, step: str, body: bytes) -> None:
 @MEMBERS.add("refused: .*altered|no message of OpBoost")
 def bytes_that_are_no_message(harness: AttackHarness) -> str:
     with harness.hands() as (connection, welcome):
-        good = encode(Poll(welcome.job))
+        good = msg.encode(msg.Poll(welcome.job))
         for body in (b"", b"\0" * 100, good[:-1], good[:50] + b"!" + good[51:], os.urandom(5000)):
             said = refused(
                 lambda body=body: raw_action(connection, "poll", body),
@@ -67,9 +61,8 @@ def bytes_that_are_no_message(harness: AttackHarness) -> str:
 @MEMBERS.add("refused: A message is of a kind that nobody asked for")
 def a_message_of_another_kind(harness: AttackHarness) -> str:
     with harness.hands() as (connection, welcome):
-        return refused(
-            lambda: connection.call("hello", Poll(welcome.job), Ack), "nobody asked for: 'poll'"
-        )
+        poll = msg.Poll(welcome.job)
+        return call_refused(connection, "hello", poll, "nobody asked for: 'poll'")
 
 
 @MEMBERS.add("refused: There is no such step")
@@ -84,13 +77,17 @@ def messages_of_another_job(harness: AttackHarness) -> str:
     with harness.hands() as (connection, _):
         digest, receipt = bytes(32), harness.identity().sign(OTHER_JOB, 3, bytes(32))
         for step, message, words in (
-            ("poll", Poll(OTHER_JOB), "works on another job"),
-            ("rows", Rows("shop", OTHER_JOB, ROWS, digest), "of job '2020|Rows are aligned"),
-            ("prove", Claim("shop", OTHER_JOB, ROWS, b"\2" + bytes(31), digest), "proof of rows"),
-            ("answer", SplitValues(OTHER_JOB, digest, ()), "nobody asked for"),
+            ("poll", msg.Poll(OTHER_JOB), "works on another job"),
+            ("rows", msg.Rows("shop", OTHER_JOB, ROWS, digest), "of job '2020|Rows are aligned"),
+            (
+                "prove",
+                msg.Claim("shop", OTHER_JOB, ROWS, b"\2" + bytes(31), digest),
+                "proof of rows",
+            ),
+            ("answer", msg.SplitValues(OTHER_JOB, digest, ()), "nobody asked for"),
             ("receipt", receipt, "receipt is of another job"),
         ):
-            said = refused(lambda s=step, m=message: connection.call(s, m, Ack), words)
+            said = call_refused(connection, step, message, words)
     return said
 
 
@@ -117,7 +114,7 @@ def fetching_what_is_another_partys(harness: AttackHarness) -> str:
 # Points
 
 
-def points_of(job: str, keys: Iterable[bytes]) -> Points:
+def points_of(job: str, keys: Iterable[bytes]) -> msg.Points:
     """Sound points under a secret of the attacker's."""
     side = PsiPeer(job, "feature", kept_secret(None), key_digests(list(keys)), op.AlignRules())
     (piece,) = side.pieces()
@@ -129,21 +126,21 @@ def points_that_nobody_waits_for(harness: AttackHarness) -> str:
     with harness.hands() as (connection, welcome):
         job, tag, point = welcome.job, bytes(16), b"\2" + bytes(31)
         for points, words in (
-            (Points(job, "label", tag, 1, 0, point), "nobody waits for"),
-            (Points(job, "raised", tag, 1, 0, point), "not the label party's"),
-            (Points(job, "raised", tag, ROWS, 0, point * ROWS), "before the party's own"),
-            (Points(OTHER_JOB, "feature", tag, 1, 0, point), "another job now"),
-            (Points(job, "feature", tag, 6_000_000, 0, point * 8192), "rows are more than"),
+            (msg.Points(job, "label", tag, 1, 0, point), "nobody waits for"),
+            (msg.Points(job, "raised", tag, 1, 0, point), "not the label party's"),
+            (msg.Points(job, "raised", tag, ROWS, 0, point * ROWS), "before the party's own"),
+            (msg.Points(OTHER_JOB, "feature", tag, 1, 0, point), "another job now"),
+            (msg.Points(job, "feature", tag, 6_000_000, 0, point * 8192), "rows are more than"),
         ):
-            said = refused(lambda p=points: connection.call("points", p, Ack), words)
+            said = call_refused(connection, "points", points, words)
     return said
 
 
 @MEMBERS.add("refused: The points cannot be used: A point does not lie", harness="points")
 def points_on_no_curve(harness: AttackHarness) -> str:
     with harness.hands() as (connection, welcome):
-        bad = Points(welcome.job, "feature", bytes(16), 2, 0, (b"\2" + bytes(31)) * 2)
-        connection.call("points", bad, Ack)
+        bad = msg.Points(welcome.job, "feature", bytes(16), 2, 0, (b"\2" + bytes(31)) * 2)
+        connection.call("points", bad, msg.Ack)
         return told_to_come_again(harness, connection, welcome.job, "does not lie on the curve")
 
 
@@ -151,18 +148,16 @@ def points_on_no_curve(harness: AttackHarness) -> str:
 def points_that_change(harness: AttackHarness) -> str:
     with harness.hands() as (connection, welcome):
         good = points_of(welcome.job, [b"a", b"b"])
-        connection.call("points", good, Ack)
-        connection.call("points", good, Ack)  # repeated: nothing happens
-        other = dataclasses.replace(good, points=good.points[32:] + good.points[:32])
-        secret = dataclasses.replace(good, tag=bytes(16))
+        connection.call("points", good, msg.Ack)
+        connection.call("points", good, msg.Ack)  # repeated: nothing happens
         more = points_of(welcome.job, [b"a", b"b", b"c"])
-        more = dataclasses.replace(more, tag=good.tag)
+        turned = good.points[32:] + good.points[:32]
         for points, words in (
-            (secret, "under another secret came before"),
-            (more, "of another set"),
-            (other, "came again with other points"),
+            (dataclasses.replace(good, tag=bytes(16)), "under another secret came before"),
+            (dataclasses.replace(more, tag=good.tag), "of another set"),
+            (dataclasses.replace(good, points=turned), "came again with other points"),
         ):
-            said = refused(lambda p=points: connection.call("points", p, Ack), words)
+            said = call_refused(connection, "points", points, words)
         forgotten(harness)
     return said
 
@@ -173,19 +168,16 @@ def told_to_come_again(harness: AttackHarness, connection: Connection, job: str,
     end = time.monotonic() + 20
     while not box.exists() and time.monotonic() < end:
         time.sleep(0.02)
-    return refused(lambda: connection.call("aligned", Poll(job), Ack), words)
+    return call_refused(connection, "aligned", msg.Poll(job), words)
 
 
 def forgotten(harness: AttackHarness) -> None:
     """Raise points that do not fit, so that the label party refuses all and the shop may begin."""
     with harness.hands() as (connection, welcome):
         job = welcome.job
-        known = json.loads(
-            atomic_files.read_checked(harness.job / "parties" / "shop" / "points", "")
-        )
-        raised = (b"\2" + bytes(31)) * ROWS
-        tag = bytes.fromhex(known["tag"])
-        connection.call("points", Points(job, "raised", tag, ROWS, 0, raised), Ack)
+        points = atomic_files.read_checked(harness.job / "parties" / "shop" / "points", "")
+        raised, tag = (b"\2" + bytes(31)) * ROWS, bytes.fromhex(json.loads(points)["tag"])
+        connection.call("points", msg.Points(job, "raised", tag, ROWS, 0, raised), msg.Ack)
         told_to_come_again(harness, connection, job, "cannot be used")
 
 
@@ -198,10 +190,10 @@ def a_second_guess_at_the_common_rows(harness: AttackHarness) -> str:
     with harness.hands() as (connection, welcome):
         for _ in range(3):
             guess = RowProof.of(Secret.fresh(), os.urandom(32))
-            claim = Claim("shop", welcome.job, ROWS, guess.share, os.urandom(32))
-            said = refused(lambda c=claim: connection.call("prove", c, Proof), "one is taken a job")
-        rows = Rows("shop", welcome.job, ROWS, os.urandom(32))
-        refused(lambda: connection.call("rows", rows, Ack), "Rows are aligned in this job")
+            claim = msg.Claim("shop", welcome.job, ROWS, guess.share, os.urandom(32))
+            said = call_refused(connection, "prove", claim, "one is taken a job", msg.Proof)
+        rows = msg.Rows("shop", welcome.job, ROWS, os.urandom(32))
+        call_refused(connection, "rows", rows, "Rows are aligned in this job")
     return said
 
 
@@ -226,9 +218,9 @@ def a_schema_that_does_not_fit(harness: AttackHarness) -> str:
 def a_schema_that_changes_in_mid_job(harness: AttackHarness) -> str:
     with harness.hands() as (connection, _):
         schema = harness.announced(connection).schema
-        connection.call("schema", schema, Ack)  # repeated: nothing happens
+        connection.call("schema", schema, msg.Ack)  # repeated: nothing happens
         other = dataclasses.replace(schema, columns=schema.columns[::-1])
-        return refused(lambda: connection.call("schema", other, Ack), "changed in mid-job")
+        return call_refused(connection, "schema", other, "changed in mid-job")
 
 
 @MEMBERS.add("refused: A column's name or category has a character", harness="release")
@@ -237,7 +229,7 @@ def names_that_steer_a_terminal(harness: AttackHarness) -> str:
     schema = harness.release.schema
     for name in ("\x1b[1A\x1b[2K", "a\nb: at most 0.1", "a\u202eb", "a\u200bb", "\x9b2J"):
         spec = json.loads(schema.columns[0].spec) | {"name": name}
-        columns = (ColumnSchema(json.dumps(spec)), *schema.columns[1:])
+        columns = (msg.ColumnSchema(json.dumps(spec)), *schema.columns[1:])
         said = tried(
             harness, "schema", dataclasses.replace(schema, columns=columns), "cannot be seen"
         )
@@ -256,7 +248,7 @@ def receipts_that_are_not_its_own(harness: AttackHarness) -> str:
         dataclasses.replace(own, entry=own.entry + 1),
         dataclasses.replace(own, head=bytes(32)),
         forged,
-        Receipt("shop", job, own.entry, bytes(32), b"no certificate", b""),
+        msg.Receipt("shop", job, own.entry, bytes(32), b"no certificate", b""),
     ):
         said = tried(harness, "receipt", receipt, "receipt")
     return said
@@ -268,19 +260,18 @@ def a_receipt_of_before(harness: AttackHarness) -> str:
     with harness.hands() as (connection, welcome):
         harness.announced(connection)
         old = harness.identity().sign(welcome.job, harness.release.receipt.entry - 1, bytes(32))
-        return refused(lambda: connection.call("receipt", old, Ack), "older than one")
+        return call_refused(connection, "receipt", old, "older than one")
 
 
 @MEMBERS.add("refused: . of 2 columns have come", harness="release")
 def an_end_before_all_is_there(harness: AttackHarness) -> str:
     with harness.hands() as (connection, welcome):
         harness.announced(connection)
-        return refused(
-            lambda: connection.call("sent", Ack(welcome.job, "sent"), Ack), "of 2 columns have come"
-        )
+        end = msg.Ack(welcome.job, "sent")
+        return call_refused(connection, "sent", end, "of 2 columns have come")
 
 
 @MEMBERS.add("refused: Split values came that nobody asked for", harness="release")
 def split_values_that_nobody_asked_for(harness: AttackHarness) -> str:
-    answer = SplitValues(harness.release.schema.job, bytes(32), ())
+    answer = msg.SplitValues(harness.release.schema.job, bytes(32), ())
     return tried(harness, "answer", answer, "nobody asked for")

@@ -15,22 +15,12 @@ from typing import Any
 import numpy as np
 import pyarrow.flight as flight
 
+from opboost.config.job_file import load_job
 from opboost.demo.local_federation import LABEL_PARTY, LocalFederation, run_federation
-from opboost.protocol.messages import (
-    Ack,
-    Aligned,
-    Challenge,
-    Claim,
-    Cuts,
-    Points,
-    Proof,
-    SplitQuery,
-    Welcome,
-    decode,
-    encode,
-)
+from opboost.protocol import messages as msg
 from opboost.psi.common_rows import packed
-from robustness.attacks.attack_harness import AcceptedError, Outcome, checked, disk, watched
+from opboost.transport.shared.development_certificates import new_kit
+from robustness.attacks.attack_harness import Outcome, suffered_command
 from robustness.attacks.by_outsiders import lax_identity
 from robustness.attacks.label_impostor import Answers, Impostor
 from robustness.command_line import run as cli
@@ -56,7 +46,7 @@ class Lie:
 
 def says(*messages: Any) -> Answers:
     return lambda impostor, body: [
-        encode(m(impostor)) if callable(m) else encode(m) for m in messages
+        msg.encode(m(impostor)) if callable(m) else msg.encode(m) for m in messages
     ]
 
 
@@ -72,11 +62,11 @@ def fails(words: str) -> Answers:
 
 
 def shows_the_true_one(impostor: Impostor, body: bytes) -> Iterable[bytes]:
-    return [encode(Challenge(bytes(32), impostor.true))]
+    return [msg.encode(msg.Challenge(bytes(32), impostor.true))]
 
 
 def shows_both(impostor: Impostor, body: bytes) -> Iterable[bytes]:
-    return [encode(Challenge(bytes(32), impostor.true + impostor.certificate))]
+    return [msg.encode(msg.Challenge(bytes(32), impostor.true + impostor.certificate))]
 
 
 def logs_out(impostor: Impostor, body: bytes) -> Iterable[bytes]:
@@ -84,7 +74,7 @@ def logs_out(impostor: Impostor, body: bytes) -> Iterable[bytes]:
 
 
 def endless(impostor: Impostor, body: bytes) -> Iterator[bytes]:
-    answer, end = encode(Ack(impostor.job, "rows")), time.monotonic() + 60
+    answer, end = msg.encode(msg.Ack(impostor.job, "rows")), time.monotonic() + 60
     while time.monotonic() < end:
         yield answer
 
@@ -94,23 +84,23 @@ def silence(impostor: Impostor, body: bytes) -> Iterable[bytes]:
     return []
 
 
-def bad_points(change: Callable[[Points], Points]) -> Answers:
-    return lambda impostor, body: [encode(change(next(iter(impostor.side.pieces()))))]
+def bad_points(change: Callable[[msg.Points], msg.Points]) -> Answers:
+    return lambda impostor, body: [msg.encode(change(next(iter(impostor.side.pieces()))))]
 
 
-def aligned(change: Callable[[Impostor], Aligned]) -> Answers:
+def aligned(change: Callable[[Impostor], msg.Aligned]) -> Answers:
     """Lie about the common rows, once all points are there."""
 
     def told(impostor: Impostor, body: bytes) -> Iterable[bytes]:
         honest = impostor.aligned()
-        return [encode(honest if isinstance(honest, Ack) else change(impostor))]
+        return [msg.encode(honest if isinstance(honest, msg.Ack) else change(impostor))]
 
     return told
 
 
-def half(impostor: Impostor) -> Aligned:
+def half(impostor: Impostor) -> msg.Aligned:
     honest = impostor.aligned()
-    assert isinstance(honest, Aligned)
+    assert isinstance(honest, msg.Aligned)
     return replace(honest, count=ROWS // 2, bitmap=packed(np.arange(ROWS // 2), ROWS))
 
 
@@ -118,18 +108,18 @@ def twice(first: Callable[[Impostor], Any], then: Callable[[Impostor], Any]) -> 
     """One question, and another when the first was answered."""
 
     def asked(impostor: Impostor, body: bytes) -> Iterable[bytes]:
-        return [encode((then if "answer" in impostor.seen.steps else first)(impostor))]
+        return [msg.encode((then if "answer" in impostor.seen.steps else first)(impostor))]
 
     return asked
 
 
-def everything(impostor: Impostor) -> SplitQuery:
-    columns = (Cuts(n, tuple(range(count))) for n, count in enumerate(impostor.seen.columns))
-    return SplitQuery(impostor.job, False, tuple(columns))
+def everything(impostor: Impostor) -> msg.SplitQuery:
+    columns = (msg.Cuts(n, tuple(range(count))) for n, count in enumerate(impostor.seen.columns))
+    return msg.SplitQuery(impostor.job, False, tuple(columns))
 
 
-def cuts(*columns: Cuts) -> Callable[[Impostor], SplitQuery]:
-    return lambda impostor: SplitQuery(impostor.job, False, columns)
+def cuts(*columns: msg.Cuts) -> Callable[[Impostor], msg.SplitQuery]:
+    return lambda impostor: msg.SplitQuery(impostor.job, False, columns)
 
 
 PROVE = "does not prove that it has the rows"
@@ -146,12 +136,13 @@ LIES = (
     Lie("the true certificate, with one's own behind it", {"hello": shows_both}, 4,
         "TLS|hung up|reached", certificate="lax"),
     Lie("a login that is never enough", {"rows": logs_out}, 4, "has not logged in|reached"),
-    Lie("a job number of another job file", {"login": says(Welcome(OTHER, bytes(32), b""))}, 4,
+    Lie("a job number of another job file", {"login": says(msg.Welcome(OTHER, bytes(32), b""))}, 4,
         "not one of this job file"),
-    Lie("a job number that names a folder", {"login": says(Ack("../../etc", "hello"))}, 4,
+    Lie("a job number that names a folder", {"login": says(msg.Ack("../../etc", "hello"))}, 4,
         "kind that nobody asked for"),
     Lie("an answer that is no message", {"rows": sends(b"\0" * 500)}, 4, "no message of OpBoost"),
-    Lie("an answer of another kind", {"schema": says(lambda i: Welcome(i.job, bytes(32), b""))}, 4,
+    Lie("an answer of another kind",
+        {"schema": says(lambda i: msg.Welcome(i.job, bytes(32), b""))}, 4,
         "kind that nobody asked for", released=True),
     Lie("no answer, but an end", {"rows": lambda i, b: []}, 4, "no answer, or more than one"),
     Lie("answers without end", {"rows": endless}, 4, "no answer, or more than one"),
@@ -179,7 +170,7 @@ LIES = (
         {"aligned": aligned(lambda i: i.everybody(i.seen.theirs))}, 4, PROVE, align="psi"),
     Lie("the party's own proof of its rows sent back",
         {"aligned": aligned(lambda i: i.everybody(i.seen.theirs)),
-         "prove": lambda i, b: [encode(Proof(i.job, decode(b, Claim).proof))]},
+         "prove": lambda i, b: [msg.encode(msg.Proof(i.job, msg.decode(b, msg.Claim).proof))]},
         4, PROVE, align="psi"),
     Lie("half of the common rows, with the proof of all", {"aligned": aligned(half)}, 4, PROVE,
         align="psi"),
@@ -187,13 +178,14 @@ LIES = (
         {"aligned": aligned(lambda i: replace(i.everybody(i.seen.theirs), tag=bytes(16)))}, 4,
         "one of other points", align="psi"),
     Lie("a split query for everything, and then for other cuts",
-        {"poll": twice(everything, cuts(Cuts(0, (2,))))}, 3, "a second, different split query",
+        {"poll": twice(everything, cuts(msg.Cuts(0, (2,))))}, 3, "a second, different split query",
         released=True),
-    Lie("a split query of another job", {"poll": says(SplitQuery(OTHER, False, (Cuts(0, (1,)),)))},
-        4, "split query of another job", released=True),
-    Lie("a split query for codes that there are not", {"poll": says(cuts(Cuts(0, (1, 10_000))))}, 4,
-        "names code 10000", released=True),
-    Lie("a split query for a column that there is not", {"poll": says(cuts(Cuts(77, (1,))))}, 4,
+    Lie("a split query of another job",
+        {"poll": says(msg.SplitQuery(OTHER, False, (msg.Cuts(0, (1,)),)))}, 4,
+        "split query of another job", released=True),
+    Lie("a split query for codes that there are not",
+        {"poll": says(cuts(msg.Cuts(0, (1, 10_000))))}, 4, "names code 10000", released=True),
+    Lie("a split query for a column that there is not", {"poll": says(cuts(msg.Cuts(77, (1,))))}, 4,
         "names column 77", released=True),
 )  # fmt: skip
 
@@ -203,6 +195,7 @@ class HonestParties:
 
     def __init__(self, folder: Path) -> None:
         self.made: dict[str, LocalFederation] = {}
+        self._tried: set[str] = set()
         self._at = datetime(2026, 1, 1, tzinfo=UTC)
         for align in ("given", "psi"):
             made = federation(
@@ -214,8 +207,6 @@ class HonestParties:
 
     def job(self, made: LocalFederation) -> str:
         """A number of this job file that was not used yet."""
-        from opboost.config.job_file import load_job
-
         self._at += timedelta(seconds=1)
         digest = load_job(made.folder / "shop" / "job.toml").hash
         return f"{self._at:%Y%m%dT%H%M%SZ}-{digest[:4].hex()}"
@@ -223,41 +214,34 @@ class HonestParties:
     def suffered(self, lie: Lie) -> Outcome:
         """Run ``join`` against the impostor, and measure."""
         made = self.made[lie.align]
+        self._tried.add(lie.align)
         impostor = Impostor(self._identity(made, lie.certificate), self.job(made), lie.lies)
         impostor.true = identity_of(made, LABEL_PARTY).cert
         state = made.folder / "shop" / "state"
-        before, size, started = self._spent(made), disk(state), time.monotonic()
+
+        def last_line() -> str:
+            last = json.loads((state / "join.jsonl").read_text().splitlines()[-1])
+            return f"{last['event']}: {last.get('why', '')}" if last["event"] == "stopped" else ""
+
         try:
-            status, words, peak = watched([*made.command("shop"), "--connect", impostor.address])
+            return suffered_command(
+                lie.name,
+                [*made.command("shop"), "--connect", impostor.address],
+                lie.status,
+                lie.words,
+                state,
+                last_line,
+                lambda: 0 if lie.released else self._spent(made),
+            )
         finally:
             impostor.over.set()
             threading.Thread(target=impostor.shutdown, daemon=True).start()
-        said = " ".join(words.split())
-        try:
-            if status != lie.status:
-                raise AcceptedError(f"It ended with {status}: {said[-300:]}")
-            if "\x1b" in words or "\x07" in words or len(words) > 2000:
-                raise AcceptedError("The words of the other side came through as they were.")
-            checked(said, lie.words)
-            if self._spent(made) != before and not lie.released:
-                raise AcceptedError("Noise was drawn for it.")
-            was_refused = True
-        except AcceptedError as error:
-            said, was_refused = str(error), False
-        lines = (state / "join.jsonl").read_text().splitlines()
-        last = json.loads(lines[-1])
-        log = f"{last['event']}: {last.get('why', '')}" if last["event"] == "stopped" else ""
-        seconds = time.monotonic() - started
-        kept = disk(state) - size
-        return Outcome(lie.name, was_refused, said[-300:], log, True, 0.0, 0.0, peak, kept, seconds)
 
     def _identity(self, made: LocalFederation, certificate: str) -> Any:
         if certificate == "lax":
             return lax_identity(made.folder / "certs", LABEL_PARTY, LABEL_PARTY)
         if certificate != "forged":
             return identity_of(made, certificate)
-        from opboost.transport.shared.development_certificates import new_kit
-
         with tempfile.TemporaryDirectory() as folder:
             kit = new_kit(LABEL_PARTY, Path(folder))
             return as_identity(kit, identity_of(made, "shop").ca, LABEL_PARTY)
@@ -267,12 +251,12 @@ class HonestParties:
         status, out, _ = cli("ledger", "export", "-c", made.config("shop"))
         return 0 if status else sum(e["kind"] in CHARGED for e in json.loads(out))
 
-    def finish(self, ways: Iterable[str]) -> bool:
+    def finish(self) -> bool:
         """After all of it the same party, with the same ledger, takes part in an honest job."""
         for made in self.made.values():
             config = made.config("shop")
             config.write_text(config.read_text().removesuffix(LIMITS))
         return all(
-            run_federation(made, timeout=120).manifests["shop"]["phase"] == "done"
-            for made in (self.made[way] for way in sorted(ways))
+            run_federation(self.made[way], timeout=120).manifests["shop"]["phase"] == "done"
+            for way in sorted(self._tried)
         )

@@ -8,9 +8,8 @@ import resource
 import shutil
 import socket
 import tempfile
-import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -21,26 +20,21 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from opboost.demo.local_federation import LABEL_PARTY
+from opboost.protocol import messages as msg
 from opboost.protocol.column_streams import FIELDS
-from opboost.protocol.messages import (
-    Ack,
-    Challenge,
-    Claim,
-    Hello,
-    Login,
-    Points,
-    PointsQuery,
-    Poll,
-    Rows,
-    SplitValues,
-    Welcome,
-)
 from opboost.transport.feature.label_connection import Connection, as_sentences
 from opboost.transport.shared.development_certificates import new_kit
 from opboost.transport.shared.tls import SESSION, Identity
+from opboost_lab.counting_proxy import CountingProxy
 from robustness.attacks import http2_frames
 from robustness.attacks.attack import Attacks
-from robustness.attacks.attack_harness import AcceptedError, AttackHarness, refused, tree
+from robustness.attacks.attack_harness import (
+    AcceptedError,
+    AttackHarness,
+    call_refused,
+    refused,
+    tree,
+)
 from robustness.party_processes import ROWS, as_identity, job_hash, shaken_hands
 
 STRANGERS = Attacks()
@@ -187,46 +181,30 @@ def a_recorded_connection_played_again(harness: AttackHarness) -> str:
 
     A party connects twice: to learn who answers, and to log in to that one.
     """
-    recorded = [bytearray(), bytearray()]
-    host, _, port = harness.address.rpartition(":")
-    with socket.create_server(("127.0.0.1", 0)) as tap:
-
-        def carry(source: socket.socket, sink: socket.socket, kept: bytearray) -> None:
-            with contextlib.suppress(OSError):
-                while data := source.recv(2**16):
-                    kept.extend(data)
-                    sink.sendall(data)
-
-        def relay() -> None:
-            for kept in recorded:
-                near, _ = tap.accept()
-                with near, socket.create_connection((host, int(port))) as far:
-                    back = threading.Thread(target=carry, args=(far, near, bytearray()))
-                    back.start()
-                    carry(near, far, kept)
-                    far.shutdown(socket.SHUT_RDWR)
-                    back.join()
-
-        thread = threading.Thread(target=relay)
-        thread.start()
-        where = f"127.0.0.1:{tap.getsockname()[1]}"
-        shaken_hands(harness.made, where, harness.identity("telco"))[0].close()
-        thread.join()
-    for kept in recorded:
-        with socket.create_connection((host, int(port)), timeout=20) as again:
-            again.sendall(bytes(kept))
+    with CountingProxy(harness.address, keep=True) as tap:
+        shaken_hands(harness.made, tap.address, harness.identity("telco"))[0].close()
+    if len(tap.sent) != 2:
+        raise AcceptedError(f"The party connected {len(tap.sent)} times.")
+    for recorded in tap.sent:
+        with bare_connection(harness) as again:
+            again.sendall(bytes(recorded))
             said = ended(again)
     return said
 
 
 @STRANGERS.add(HANDSHAKE)
 def garbage_on_the_port(harness: AttackHarness) -> str:
-    host, _, port = harness.address.rpartition(":")
     for data in (b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\xff\xff" + os.urandom(4000), b"\n" * 50):
-        with socket.create_connection((host, int(port)), timeout=20) as garbage:
+        with bare_connection(harness) as garbage:
             garbage.sendall(data)
             said = ended(garbage)
     return said
+
+
+def bare_connection(harness: AttackHarness) -> socket.socket:
+    """A connection to the label party without TLS."""
+    host, _, port = harness.address.rpartition(":")
+    return socket.create_connection((host, int(port)), timeout=20)
 
 
 def ended(connection: socket.socket) -> str:
@@ -256,22 +234,22 @@ def every_step_is_refused(harness: AttackHarness, connection: Connection) -> str
     """Every call that a party may make, with a message that fits and perhaps a made-up session."""
     job, words = harness.job.name, "has not logged in"
     messages: dict[str, Any] = {
-        "want": PointsQuery(job, 0),
-        "points": Points(job, "feature", bytes(16), 1, 0, b"\2" + bytes(31)),
-        "aligned": Poll(job),
-        "prove": Claim("shop", job, ROWS, b"\2" + bytes(31), bytes(32)),
-        "rows": Rows("shop", job, ROWS, bytes(32)),
-        "schema": Poll(job),
+        "want": msg.PointsQuery(job, 0),
+        "points": msg.Points(job, "feature", bytes(16), 1, 0, b"\2" + bytes(31)),
+        "aligned": msg.Poll(job),
+        "prove": msg.Claim("shop", job, ROWS, b"\2" + bytes(31), bytes(32)),
+        "rows": msg.Rows("shop", job, ROWS, bytes(32)),
+        "schema": msg.Poll(job),
         "receipt": harness.identity().sign(job, 10**6, bytes(32)),
-        "sent": Ack(job, "sent"),
-        "poll": Poll(job),
-        "answer": SplitValues(job, bytes(32), ()),
-        "heard": Ack(job, "heard"),
+        "sent": msg.Ack(job, "sent"),
+        "poll": msg.Poll(job),
+        "answer": msg.SplitValues(job, bytes(32), ()),
+        "heard": msg.Ack(job, "heard"),
     }
     for made_up in ("", "00" * 32, os.urandom(32).hex(), "x" * 64):
         connection._headers[1:] = [(SESSION.encode(), made_up.encode())] if made_up else []
         for step, message in messages.items():
-            said = refused(lambda s=step, m=message: connection.call(s, m, Ack), words)
+            said = call_refused(connection, step, message, words)
         stream = flight.FlightDescriptor.for_path(job, "0")
         options = flight.FlightCallOptions(headers=connection._headers)
 
@@ -289,17 +267,15 @@ def every_step_is_refused(harness: AttackHarness, connection: Connection) -> str
 def calls_after_a_login_that_failed(harness: AttackHarness) -> str:
     """A handler that goes on after it has refused somebody would take them in."""
     own, other = harness.identity(), harness.identity("telco")
-    said_hello = Hello("shop", job_hash(harness.made))
+    said_hello = msg.Hello("shop", job_hash(harness.made))
     before = tree(harness.job / "parties" / "shop")
     with without_session(harness, own) as connection:
         for certificate, signer in ((own.cert, None), (own.cert, other), (other.cert, other)):
-            challenge = connection.call("hello", said_hello, Challenge)
-            good = Login.signed(said_hello, LABEL_PARTY, challenge.nonce)
+            challenge = connection.call("hello", said_hello, msg.Challenge)
+            good = msg.Login.signed(said_hello, LABEL_PARTY, challenge.nonce)
             signature = signer.signature(good) if signer else b"no signature"
-            refused(
-                lambda c=certificate, s=signature: connection.call("login", Login(c, s), Welcome),
-                "not signed as it should be|is for telco",
-            )
+            login, words = msg.Login(certificate, signature), "not signed as it should|is for telco"
+            call_refused(connection, "login", login, words, msg.Welcome)
             said = every_step_is_refused(harness, connection)
     if tree(harness.job / "parties" / "shop") != before:
         raise AcceptedError("Something was kept of a party that had not logged in.")
@@ -309,18 +285,18 @@ def calls_after_a_login_that_failed(harness: AttackHarness) -> str:
 @STRANGERS.add("refused: The login of party 'shop' is not signed as it should be")
 def a_login_played_again(harness: AttackHarness) -> str:
     """The whole message as the party signed it, over its own connection and over others."""
-    own, said_hello = harness.identity(), Hello("shop", job_hash(harness.made))
+    own, said_hello = harness.identity(), msg.Hello("shop", job_hash(harness.made))
     with without_session(harness, own) as first, without_session(harness, own) as second:
-        challenge = first.call("hello", said_hello, Challenge)
+        challenge = first.call("hello", said_hello, msg.Challenge)
         login = own.login(said_hello, LABEL_PARTY, challenge.nonce)
         not_due = "No login is due over this connection"
-        refused(lambda: second.call("login", login, Welcome), not_due)  # before it was used
-        first.call("login", login, Welcome)
-        refused(lambda: first.call("login", login, Welcome), not_due)
+        call_refused(second, "login", login, not_due, msg.Welcome)  # before it was used
+        first.call("login", login, msg.Welcome)
+        call_refused(first, "login", login, not_due, msg.Welcome)
         for connection in (first, second):
-            connection.call("hello", said_hello, Challenge)
-            said = refused(lambda c=connection: c.call("login", login, Welcome), "not signed as")
-            refused(lambda c=connection: c.call("login", login, Welcome), not_due)
+            connection.call("hello", said_hello, msg.Challenge)
+            said = call_refused(connection, "login", login, "not signed as", msg.Welcome)
+            call_refused(connection, "login", login, not_due, msg.Welcome)
     return said
 
 
@@ -331,7 +307,7 @@ def another_partys_session(harness: AttackHarness) -> str:
         without_session(harness, harness.identity()) as connection,
     ):
         connection._headers.append((SESSION.encode(), welcome.session.hex().encode()))
-        return refused(lambda: connection.call("poll", Poll(welcome.job), Ack), "not logged in")
+        return call_refused(connection, "poll", msg.Poll(welcome.job), "not logged in")
 
 
 @STRANGERS.add("refused: A connection ended before a party called over it")
@@ -347,8 +323,7 @@ def garbage_inside_tls(harness: AttackHarness) -> str:
 
 @STRANGERS.add("cut off: There are too many connections")
 def many_connections_that_say_nothing(harness: AttackHarness) -> str:
-    host, _, port = harness.address.rpartition(":")
-    return crowd(harness, lambda: socket.create_connection((host, int(port)), timeout=30))
+    return crowd(harness, lambda: bare_connection(harness))
 
 
 @STRANGERS.add("cut off: There are too many connections")
@@ -359,18 +334,14 @@ def many_connections_that_stop_after_tls(harness: AttackHarness) -> str:
 
 @STRANGERS.add("cut off: A connection over which no party called was idle")
 def a_connection_that_never_says_who_it_is(harness: AttackHarness) -> str:
-    host, _, port = harness.address.rpartition(":")
-    with socket.create_connection((host, int(port)), timeout=20) as idle:
+    with bare_connection(harness) as idle:
         return ended(idle)
 
 
-def crowd(harness: AttackHarness, connect: object) -> str:
+def crowd(harness: AttackHarness, connect: Callable[[], socket.socket]) -> str:
     """Open many connections and hold them; most are closed by the other side."""
-    resource.setrlimit(
-        resource.RLIMIT_NOFILE,
-        (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2,
-    )
-    assert callable(connect)
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     with contextlib.ExitStack() as stack:
         held: list[socket.socket] = []
         for _ in range(harness.crowd):

@@ -12,11 +12,12 @@ import random
 import re
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from robustness.attacks.attack import Attack
 from robustness.attacks.attack_harness import AttackHarness, Outcome
@@ -89,26 +90,30 @@ def _under_attack(
         return Report(seed, tuple(outcomes), harness.finish())
 
 
-def on_a_join(count: int, seed: int, *, only: str = "", told: Told = _silent) -> Report:
-    """Lies of a label party to a feature party that follows the protocol."""
-    chosen = _each([lie for lie in LIES if re.search(only, lie.name)], count, random.Random(seed))
+def _on_one(
+    kinds: Sequence[Any],
+    besieged: Callable[[Path], Any],
+    count: int,
+    seed: int,
+    *,
+    only: str = "",
+    told: Told = _silent,
+) -> Report:
+    """Attacks of these kinds on one victim, which finishes its honest job after them."""
+    known = [kind for kind in kinds if re.search(only, kind.name)]
     with _folder() as folder:
-        organisations, outcomes = HonestParties(folder), []
-        for lie in chosen:
-            outcomes.append(organisations.suffered(lie))
+        victim, outcomes = besieged(folder), []
+        for attack in _each(known, count, random.Random(seed)):
+            outcomes.append(victim.suffered(attack))
             told(outcomes[-1])
-        return Report(seed, tuple(outcomes), organisations.finish({lie.align for lie in chosen}))
+        return Report(seed, tuple(outcomes), victim.finish())
 
 
-def by_bundles(count: int, seed: int, *, only: str = "", told: Told = _silent) -> Report:
-    """Bundles that were altered, repeated, misaddressed or made up."""
-    chosen = _each([f for f in FORGERIES if re.search(only, f.name)], count, random.Random(seed))
-    with _folder() as folder:
-        carrier, outcomes = Carrier(folder), []
-        for forgery in chosen:
-            outcomes.append(carrier.suffered(forgery))
-            told(outcomes[-1])
-        return Report(seed, tuple(outcomes), carrier.finish())
+on_a_join = partial(_on_one, LIES, HonestParties)
+"""Lies of a label party to a feature party that follows the protocol."""
+
+by_bundles = partial(_on_one, FORGERIES, Carrier)
+"""Bundles that were altered, repeated, misaddressed or made up."""
 
 
 def _each(known: list[T], count: int, rng: random.Random) -> list[T]:
@@ -125,7 +130,7 @@ def _folder() -> Iterator[Path]:
         yield Path(folder)
 
 
-KINDS = {
+KINDS: dict[str, tuple[Callable[..., Report], int]] = {
     "gate": (on_the_label_server, len(CATALOGUE)),
     "join": (on_a_join, len(LIES)),
     "bundles": (by_bundles, len(FORGERIES)),

@@ -19,22 +19,8 @@ import pyarrow.flight as flight
 import opboost as op
 from opboost.parties.alignment import PsiPeer, kept_secret
 from opboost.parties.row_proof import RowProof
+from opboost.protocol import messages as msg
 from opboost.protocol.column_streams import Outline
-from opboost.protocol.messages import (
-    Ack,
-    Aligned,
-    Challenge,
-    Claim,
-    Cuts,
-    Farewell,
-    Points,
-    PointsQuery,
-    Proof,
-    SplitQuery,
-    Welcome,
-    decode,
-    encode,
-)
 from opboost.psi.common_rows import packed
 from opboost.psi.point_matching import PointList
 from opboost.psi.row_keys import Normalisation, key_digests, row_keys
@@ -53,8 +39,8 @@ class Seen:
     steps: list[str] = field(default_factory=list)
     columns: list[int] = field(default_factory=list)
     """How many codes each column has."""
-    theirs: Points | None = None
-    raised: Points | None = None
+    theirs: msg.Points | None = None
+    raised: msg.Points | None = None
 
 
 class Impostor(flight.FlightServerBase):
@@ -98,30 +84,30 @@ class Impostor(flight.FlightServerBase):
     def honest(self, step: str, body: bytes) -> bytes:
         """What a label party answers that has the same people."""
         steps: dict[str, Callable[[bytes], Any]] = {
-            "hello": lambda _: Challenge(os.urandom(32), self.certificate),
-            "login": lambda _: Welcome(self.job, NONCE, b"", os.urandom(32)),
-            "want": lambda b: list(self.side.pieces())[decode(b, PointsQuery).piece],
+            "hello": lambda _: msg.Challenge(os.urandom(32), self.certificate),
+            "login": lambda _: msg.Welcome(self.job, NONCE, b"", os.urandom(32)),
+            "want": lambda b: list(self.side.pieces())[msg.decode(b, msg.PointsQuery).piece],
             "points": self._points,
             "aligned": lambda _: self.aligned(),
-            "prove": lambda b: self.proved(decode(b, Claim)),
+            "prove": lambda b: self.proved(msg.decode(b, msg.Claim)),
             "poll": lambda _: self.query(),
         }
-        return encode(steps.get(step, lambda _: Ack(self.job, step))(body))
+        return msg.encode(steps.get(step, lambda _: msg.Ack(self.job, step))(body))
 
-    def _points(self, body: bytes) -> Ack:
-        points = decode(body, Points)
+    def _points(self, body: bytes) -> msg.Ack:
+        points = msg.decode(body, msg.Points)
         if points.step == "feature":
             self.seen.theirs = points
         else:
             self.seen.raised = points
-        return Ack(self.job, points.step, (0,))
+        return msg.Ack(self.job, points.step, (0,))
 
-    def aligned(self) -> Ack | Aligned:
+    def aligned(self) -> msg.Ack | msg.Aligned:
         """Which rows are common, when all points are there."""
         if self.seen.theirs is None:
-            return Ack(self.job, "feature")
+            return msg.Ack(self.job, "feature")
         if self.seen.raised is None:
-            return Ack(self.job, "raised")
+            return msg.Ack(self.job, "raised")
         theirs = self.seen.theirs
         self.side.forget_theirs()
         with PointList() as raised, PointList() as doubled:
@@ -130,18 +116,20 @@ class Impostor(flight.FlightServerBase):
             match = self.side.met(raised, doubled)
         return match.told(self.job, match.rows, self.proof.share)
 
-    def proved(self, claim: Claim) -> Proof:
+    def proved(self, claim: msg.Claim) -> msg.Proof:
         """The proof that it knows the rows of which it has shown its half."""
-        return Proof(self.job, self.proof.with_feature(self.job, claim.share).label)
+        return msg.Proof(self.job, self.proof.with_feature(self.job, claim.share).label)
 
-    def everybody(self, theirs: Points) -> Aligned:
+    def everybody(self, theirs: msg.Points) -> msg.Aligned:
         """An answer that calls all of the party's rows common, without knowing them."""
         bitmap = packed(np.arange(theirs.total), theirs.total)
         self.proof = RowProof.of(self.proof.secret, bytes(32))
-        return Aligned(self.job, theirs.tag, theirs.total, theirs.total, bitmap, self.proof.share)
+        return msg.Aligned(
+            self.job, theirs.tag, theirs.total, theirs.total, bitmap, self.proof.share
+        )
 
-    def query(self, codes: tuple[int, ...] = (1, 3)) -> SplitQuery | Farewell:
+    def query(self, codes: tuple[int, ...] = (1, 3)) -> msg.SplitQuery | msg.Farewell:
         """The split query, until it was answered."""
         if "answer" in self.seen.steps:
-            return Farewell(self.job)
-        return SplitQuery(self.job, False, (Cuts(0, codes), Cuts(1, codes)))
+            return msg.Farewell(self.job)
+        return msg.SplitQuery(self.job, False, (msg.Cuts(0, codes), msg.Cuts(1, codes)))

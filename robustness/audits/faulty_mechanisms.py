@@ -13,68 +13,74 @@ GRID = op.Domain(1, 10)
 WIDE = op.Domain(1, 100)
 
 
-def rebuilt(m):
-    """The sound mechanism of the same parameters."""
-    return op.ClampMap(m.domain, m.epsilon)
+def broken(draw, epsilon=0.64):
+    """A Clamp-map with its promise that draws by ``draw(m, x, rng)``, where m is the sound one."""
+
+    class Broken(op.ClampMap):
+        def sample(self, x, rng=None, **how):
+            return draw(op.ClampMap(self.domain, self.epsilon), np.asarray(x), rng)
+
+    return Broken(GRID, epsilon)
 
 
-class TwiceTheLevel(op.ClampMap):
-    """Noise for epsilon where epsilon/2 was promised."""
-
-    def sample(self, x, rng=None, **how):
-        return rebuilt(self).scaled(2).sample(x, rng, **how)
-
-
-class AHundredthMore(op.ClampMap):
-    def sample(self, x, rng=None, **how):
-        return rebuilt(self).scaled(1.01).sample(x, rng, **how)
-
-
-class SwappedRow(op.ClampMap):
-    """The rows of two cells of the table are exchanged."""
-
-    def sample(self, x, rng=None, **how):
-        x = np.asarray(x)
-        return rebuilt(self).sample(np.where(x == 1, 5, np.where(x == 5, 1, x)), rng, **how)
-
-
-class NextColumn(op.ClampMap):
+def next_column(m, x, rng):
     """An index that is off by one in one row of the table."""
-
-    def sample(self, x, rng=None, **how):
-        x = np.asarray(x)
-        drawn = rebuilt(self).sample(x, rng, **how)
-        return np.where(x == 4, np.minimum(drawn + 1, self.domain.R), drawn)
+    drawn = m.sample(x, rng)
+    return np.where(x == 4, np.minimum(drawn + 1, m.domain.R), drawn)
 
 
-class NarrowTable(op.ClampMap):
+def narrow_table(m, x, rng):
     """Cumulative thresholds of eight bits: rare outputs vanish from some rows."""
-
-    def sample(self, x, rng=None, **how):
-        x = np.asarray(x)
-        coarse = np.round(np.cumsum(self.transition_matrix(), axis=1) * 256)
-        words = np.random.default_rng().integers(0, 256, x.shape)
-        out = np.empty_like(x)
-        for cell in np.unique(x):
-            rows = x == cell
-            row = coarse[int(cell) - self.domain.L]
-            out[rows] = self.domain.L + np.searchsorted(row, words[rows], side="right")
-        return out
+    coarse = np.round(np.cumsum(m.transition_matrix(), axis=1) * 256)
+    words = np.random.default_rng().integers(0, 256, x.shape)
+    out = np.empty_like(x)
+    for cell in np.unique(x):
+        rows = x == cell
+        row = coarse[int(cell) - m.domain.L]
+        out[rows] = m.domain.L + np.searchsorted(row, words[rows], side="right")
+    return out
 
 
-class Redrawn(op.ClampMap):
+def redrawn(m, x, rng):
     """Draws beyond the grid are drawn again instead of clamped: the ends lose twice as much."""
+    x, noise = x.astype(np.int64), op.DiscreteLaplace(m.epsilon)
+    out = noise.sample(x, rng)
+    for _ in range(10_000):
+        again = (out < m.domain.L) | (out > m.domain.R)
+        if not again.any():
+            break
+        out[again] = noise.sample(x[again], rng)
+    return out
 
-    def sample(self, x, rng=None, **how):
-        x = np.asarray(x, dtype=np.int64)
-        noise = op.DiscreteLaplace(self.epsilon)
-        out = noise.sample(x, rng)
-        for _ in range(10_000):
-            again = (out < self.domain.L) | (out > self.domain.R)
-            if not again.any():
-                break
-            out[again] = noise.sample(x[again], rng)
-        return out
+
+def one_in_a_hundred(m, x, rng):
+    """One row in a hundred repeats the draw of the row before it."""
+    drawn = m.sample(x, rng)
+    repeated = np.flatnonzero(np.random.default_rng().random(len(drawn) - 1) < 0.01) + 1
+    drawn[repeated] = drawn[repeated - 1]
+    return drawn
+
+
+def every_piece(m, x, rng):
+    """The keystream's buffer is filled once and read for every piece of a column."""
+    once = m.sample(x[:16_384], rng)
+    return np.tile(once, -(-len(x) // 16_384))[: len(x)]
+
+
+_shared = np.random.Generator(np.random.PCG64())
+_own = threading.local()
+
+
+def kept_over_fork(m, x, rng):
+    """A generator of the module: a forked child goes on with its parent's stream."""
+    return m.sample(x, op.SeededRng(int(_shared.integers(0, 2**63))))
+
+
+def same_in_each_thread(m, x, rng):
+    """A generator a thread, all seeded alike."""
+    if not hasattr(_own, "stream"):
+        _own.stream = np.random.default_rng(7)
+    return m.sample(x, op.SeededRng(int(_own.stream.integers(0, 2**63))))
 
 
 class FloatNoise(op.DiscreteLaplace):
@@ -86,61 +92,6 @@ class FloatNoise(op.DiscreteLaplace):
         uniform = generator.integers(1, 2**16 + 1, x.shape) / 2**16
         sign = generator.integers(0, 2, x.shape) * 2 - 1
         return x + np.rint(sign * -np.log(uniform) / self.epsilon).astype(np.int64)
-
-
-class NoiseForTwoRows(op.ClampMap):
-    """Each draw serves two neighbouring rows."""
-
-    def sample(self, x, rng=None, **how):
-        x = np.asarray(x)
-        return np.repeat(rebuilt(self).sample(x[::2], rng, **how), 2)[: len(x)]
-
-
-class NoiseForEveryPiece(op.ClampMap):
-    """The keystream's buffer is filled once and read for every piece of a column."""
-
-    def sample(self, x, rng=None, **how):
-        x = np.asarray(x)
-        once = rebuilt(self).sample(x[:16_384], rng, **how)
-        return np.tile(once, -(-len(x) // 16_384))[: len(x)]
-
-
-class StuckSeed(op.ClampMap):
-    """Every call begins the same stream."""
-
-    def sample(self, x, rng=None, **how):
-        return rebuilt(self).sample(x, op.SeededRng(7), **how)
-
-
-_shared = np.random.Generator(np.random.PCG64())
-_own = threading.local()
-
-
-class KeptOverFork(op.ClampMap):
-    """A generator of the module: a forked child goes on with its parent's stream."""
-
-    def sample(self, x, rng=None, **how):
-        seed = int(_shared.integers(0, 2**63))
-        return rebuilt(self).sample(x, op.SeededRng(seed), **how)
-
-
-class SameInEachThread(op.ClampMap):
-    """A generator a thread, all seeded alike."""
-
-    def sample(self, x, rng=None, **how):
-        if not hasattr(_own, "stream"):
-            _own.stream = np.random.default_rng(7)
-        return rebuilt(self).sample(x, op.SeededRng(int(_own.stream.integers(0, 2**63))), **how)
-
-
-class OneInAHundred(op.ClampMap):
-    """One row in a hundred repeats the draw of the row before it."""
-
-    def sample(self, x, rng=None, **how):
-        drawn = rebuilt(self).sample(x, rng, **how)
-        repeated = np.flatnonzero(np.random.default_rng().random(len(drawn) - 1) < 0.01) + 1
-        drawn[repeated] = drawn[repeated - 1]
-        return drawn
 
 
 class TrueFlag(op.WithMissing):
@@ -197,25 +148,29 @@ def _pair_of_columns(kind, budget):
 
 
 BROKEN = {
-    "level twice as large": TwiceTheLevel(GRID, 0.64),
-    "level a hundredth larger": AHundredthMore(GRID, 0.64),
-    "two rows of the table exchanged": SwappedRow(GRID, 0.64),
-    "an index off by one in one row": NextColumn(GRID, 0.64),
-    "a table of eight bits": NarrowTable(GRID, 1.28),
-    "drawn again instead of clamped": Redrawn(GRID, 0.64),
+    "level twice as large": broken(lambda m, x, rng: m.scaled(2).sample(x, rng)),
+    "level a hundredth larger": broken(lambda m, x, rng: m.scaled(1.01).sample(x, rng)),
+    "two rows of the table exchanged": broken(
+        lambda m, x, rng: m.sample(np.where(x == 1, 5, np.where(x == 5, 1, x)), rng)
+    ),
+    "an index off by one in one row": broken(next_column),
+    "a table of eight bits": broken(narrow_table, 1.28),
+    "drawn again instead of clamped": broken(redrawn),
     "float noise with gaps": FloatNoise(0.05),
     "missing flag told truthfully": TrueFlag(op.ClampMap(GRID, 0.64), 1.0, 5),
     "own bit always set": OwnBitSet(["north", "south", "east"], 1.0),
     "level of a bit for the whole category": HalfForgotten(["north", "south", "east"], 1.0, "sue"),
     "the largest column is the one released": _pair_of_columns(LargestShown, op.Budget.sampled(1)),
-    "one draw for two rows": NoiseForTwoRows(GRID, 0.64),
-    "one row in a hundred repeats the last": OneInAHundred(GRID, 0.64),
-    "one buffer of noise for every piece": NoiseForEveryPiece(GRID, 0.64),
+    "one draw for two rows": broken(
+        lambda m, x, rng: np.repeat(m.sample(x[::2], rng), 2)[: len(x)]
+    ),
+    "one row in a hundred repeats the last": broken(one_in_a_hundred),
+    "one buffer of noise for every piece": broken(every_piece),
     "one draw for all columns of a row": _pair_of_columns(
         OneNoiseForAllColumns, op.Budget.sampled(2)
     ),
-    "every call begins the same stream": StuckSeed(GRID, 0.64),
-    "a forked child repeats its parent": KeptOverFork(GRID, 0.64),
-    "threads repeat each other": SameInEachThread(GRID, 0.64),
+    "every call begins the same stream": broken(lambda m, x, rng: m.sample(x, op.SeededRng(7))),
+    "a forked child repeats its parent": broken(kept_over_fork),
+    "threads repeat each other": broken(same_in_each_thread),
 }
 """What is broken, by what is wrong with it."""

@@ -11,33 +11,29 @@ import socket
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
-from robustness.faults.faults_harness import ALL, PARTIES, FaultsHarness, staged
+from opboost_lab.counting_proxy import CountingProxy
+from robustness.faults.faults_harness import PARTIES, staged
 from robustness.faults.full_disk import patient
-from robustness.tally import Tally, by_hand
+from robustness.tally import Tally
 
 ENOUGH = 30_000
 """Bytes of a connection within which harm is done: about what a party exchanges in a job."""
 
 
-class Link:
+class Link(CountingProxy):
     """A relay on loopback; ``fate`` tells what becomes of each connection in turn."""
 
     def __init__(self, address: str, fate: Callable[[], Fate]) -> None:
-        host, _, port = address.rpartition(":")
-        self._target, self._fate = (host, int(port)), fate
-        self._server = socket.create_server(("127.0.0.1", 0))
-        self.address = f"127.0.0.1:{self._server.getsockname()[1]}"
-        self.harmed = 0
+        super().__init__(address)
+        self._fate, self.harmed = fate, 0
         self._ends: list[socket.socket] = []
         self._threads: list[threading.Thread] = []
-        threading.Thread(target=self._accept, daemon=True).start()
 
-    def close(self) -> None:
+    def __exit__(self, *error: object) -> None:
         """End every connection, the silent ones too."""
-        self._server.shutdown(socket.SHUT_RDWR)
-        self._server.close()
+        super().__exit__()
         for end in self._ends:
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
@@ -46,25 +42,14 @@ class Link:
         for end in self._ends:
             end.close()
 
-    def _accept(self) -> None:
-        while True:
-            try:
-                near, _ = self._server.accept()
-            except OSError:  # closed
-                return
-            try:
-                far = socket.create_connection(self._target)
-            except OSError:  # nobody there: the caller will try again
-                near.close()
-                continue
-            fate = self._fate()
-            self._ends += [near, far]
-            for source, sink in ((near, far), (far, near)):
-                ends = (source, sink, fate)
-                self._threads.append(threading.Thread(target=self._carry, args=ends, daemon=True))
-                self._threads[-1].start()
+    def connected(self, near: socket.socket, far: socket.socket) -> None:
+        fate = self._fate()
+        self._ends += [near, far]
+        for ends in ((near, far, fate), (far, near, fate)):
+            self._threads.append(threading.Thread(target=self._harm, args=ends, daemon=True))
+            self._threads[-1].start()
 
-    def _carry(self, source: socket.socket, sink: socket.socket, fate: Fate) -> None:
+    def _harm(self, source: socket.socket, sink: socket.socket, fate: Fate) -> None:
         try:
             while data := source.recv(1 << 16):
                 if fate.pace:
@@ -132,9 +117,7 @@ def _harmed(kind: str, count: int, seed: int, a_link: int, *, silent: bool) -> T
             left = list(places[party])
             return lambda: Fate(left.pop() if left else None, silent)
 
-        harmed, said = _job(fates)
-        failures = (f"after {places} bytes: {'; '.join(said)}",) if said else ()
-        tally += Tally(kind, harmed or len(failures), 0 if said else harmed, failures)
+        tally = tally.after(f"after {places} bytes", *_job(fates))
     return tally
 
 
@@ -148,38 +131,16 @@ def slow(count: int, seed: int) -> Tally:
         def fates(party: str, pace: dict[str, float] = pace) -> Callable[[], Fate]:
             return lambda: Fate(pace=pace[party])
 
-        _, said = _job(fates)
-        failures = (f"at {pace} bytes a second: {'; '.join(said)}",) if said else ()
-        tally += Tally(tally.kind, 1, int(not said), failures)
+        tally = tally.after(f"at {pace} bytes a second", 1, _job(fates)[1])
     return tally
 
 
 def _job(fates: Callable[[str], Callable[[], Fate]]) -> tuple[int, list[str]]:
     """A job over such links: how many connections were harmed, and what does not hold then."""
-    with staged() as harness:
-        links = {p: Link(harness.address, fates(p)) for p in PARTIES}
-        try:
-            return _over(harness, links)
-        finally:
-            for link in links.values():
-                link.close()
-
-
-def _over(harness: FaultsHarness, links: dict[str, Link]) -> tuple[int, list[str]]:
-    for party, link in links.items():
-        harness.where[party] = link.address
-    patient(harness)
-    for party in ALL:
-        harness.start(party)
-    complaints = harness.finished(180) or harness.complaints()
-    return sum(link.harmed for link in links.values()), complaints
-
-
-def main(count: int, seed: int) -> list[Tally]:
-    """``count`` cut connections, a fifth of it half-open ones, a tenth of it slow jobs."""
-    few = max(1, count // 5)
-    return [cut(count, seed), half_open(few, seed), slow(max(1, count // 10), seed)]
-
-
-if __name__ == "__main__":
-    by_hand(main, 50)
+    with staged() as harness, ExitStack() as stack:
+        links = {p: stack.enter_context(Link(harness.address, fates(p))) for p in PARTIES}
+        harness.where = {party: link.address for party, link in links.items()}
+        patient(harness)
+        harness.start_all()
+        complaints = harness.finished(180) or harness.complaints()
+        return sum(link.harmed for link in links.values()), complaints

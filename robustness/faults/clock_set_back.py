@@ -11,9 +11,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from robustness.faults.faults_harness import ALL, TAKEN_UP, staged
+from robustness.faults.faults_harness import TAKEN_UP, staged
 from robustness.faults.kills import begun_and_killed
-from robustness.tally import Tally, by_hand, counted
+from robustness.tally import Tally, counted
 
 PLACES = (
     "/usr/lib/*/faketime/libfaketime.so.1",
@@ -66,12 +66,3 @@ def _trial(victim: str, how: str) -> list[str]:
         if TAKEN_UP not in harness.said(victim):
             complaints.append("the operator was not told")
         return complaints
-
-
-def main(count: int, seed: int) -> list[Tally]:
-    """Each party once; there is nothing random in it."""
-    return [set_back(victim) for victim in ALL]
-
-
-if __name__ == "__main__":
-    by_hand(main, 1)

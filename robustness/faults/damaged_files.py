@@ -18,7 +18,7 @@ from opboost.demo.local_federation import LABEL_PARTY
 from opboost.ledger.open_ledger import open_ledger
 from opboost.ledger.verify_ledger import verify
 from robustness.faults.faults_harness import ALL, FaultsHarness, staged
-from robustness.tally import Tally, by_hand, counted
+from robustness.tally import Tally, counted
 
 POINTS = {
     "aligning": "bank/state/*/parties/telco/00000.raised",
@@ -30,7 +30,10 @@ POINTS = {
 HERE = (LABEL_PARTY, "shop", "keys")
 """Whose files are damaged: the label party's and one feature party's."""
 
-NEXT_STEPS = ("Bring ", "--again", "byte by byte", "Save it as", "hex digits", "job.toml", "Renew")
+NEXT_STEPS = (
+    *("Bring ", "Restore ", "--again", "byte by byte", "Save it as", "hex digits", "job.toml"),
+    "Renew",
+)
 
 
 def run(count: int | None, seed: int) -> Tally:
@@ -58,9 +61,8 @@ def run(count: int | None, seed: int) -> Tally:
 def _cut_short(point: str, keep: Path) -> list[str]:
     """Bring a job to a point, kill everyone, keep what is there; the files to be damaged."""
     with staged() as harness:
-        for party in ALL:
-            harness.start(party)
-        if not harness.wait(lambda: next(harness.folder.glob(POINTS[point]), None) is not None):
+        harness.start_all()
+        if not harness.wait(lambda: harness.has(POINTS[point])):
             raise RuntimeError(f"The job did not come to {POINTS[point]}.")
         for party in ALL:
             harness.kill(party)
@@ -92,8 +94,7 @@ def _damage(file: Path, how: str, rng: random.Random) -> str:
 
 
 def _outcome(harness: FaultsHarness, file: Path, whole: bytes) -> list[str]:
-    for party in ALL:
-        harness.start(party)
+    harness.start_all()
     ended = harness.finished(60)
     model = harness.home(LABEL_PARTY) / "model.opboost"
     if not ended:
@@ -135,12 +136,3 @@ def _needs_nothing_of(harness: FaultsHarness, file: Path) -> bool:
 def _is_clear(words: str, file: Path) -> bool:
     named = (str(file), str(file.parent), file.name, "job files differ", "key file")
     return any(n in words for n in named) and any(n in words for n in NEXT_STEPS)
-
-
-def main(count: int, seed: int) -> list[Tally]:
-    """Every file (``--count 0``), or so many cases."""
-    return [run(count or None, seed)]
-
-
-if __name__ == "__main__":
-    by_hand(main, 0)

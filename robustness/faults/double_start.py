@@ -10,7 +10,7 @@ import random
 from opboost.demo.local_federation import LABEL_PARTY
 from robustness.faults.faults_harness import ALL, PARTIES, staged
 from robustness.prefork_server import prefork_server
-from robustness.tally import Tally, by_hand, counted
+from robustness.tally import Tally, counted
 
 
 def run(count: int, seed: int) -> Tally:
@@ -44,12 +44,3 @@ def _trial(party: str, late: str, pause: float) -> list[str]:
             complaints.append("the first is gone")
         harness.start(late)
         return complaints + (harness.finished() or harness.complaints())
-
-
-def main(count: int, seed: int) -> list[Tally]:
-    """``count`` second starts, the parties in turn."""
-    return [run(count, seed)]
-
-
-if __name__ == "__main__":
-    by_hand(main, 9)

@@ -24,19 +24,18 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
-import pyarrow as pa
-from sklearn.datasets import load_breast_cancer
-
 import opboost as op
 from opboost.config.job_file import load_feature, load_label
 from opboost.config.sections import LedgerSection
-from opboost.demo.local_federation import LABEL_PARTY, LocalFederation, free_port, write_federation
+from opboost.demo.local_federation import LABEL_PARTY, LocalFederation, free_port
 from opboost.ledger import Ledger
 from opboost.ledger.open_ledger import open_ledger
 from opboost.ledger.person_totals import totals
 from opboost.ledger.verify_ledger import verify
 from opboost.transport.feature.feature_job import feature_party
 from opboost.transport.label.label_job import label_party, read_data
+from opboost_lab.bench.process_usage import child_of
+from robustness.party_processes import federation
 from robustness.prefork_server import Process, prefork_server
 
 PARTIES = ("shop", "telco")
@@ -56,24 +55,10 @@ TAKEN_UP = "Taking up job"
 
 @lru_cache(maxsize=1)
 def _template() -> LocalFederation:
-    """A scene that is copied for each trial: keys and tables are made once."""
-    data = load_breast_cancer()
-    names = [str(n) for n in data.feature_names]
-    bounds = {
-        n: (float(data.data[:, j].min()) * 0.9, float(data.data[:, j].max()) * 1.1)
-        for j, n in enumerate(names)
-    }
-    ids = pa.array([f"person-{i:04d}" for i in range(ROWS)])
-
-    def table(first: int) -> pa.Table:
-        chosen = {names[j]: data.data[:ROWS, j] for j in range(first, first + COLUMNS)}
-        return pa.table({**chosen, "id": ids})
-
-    own = table(0).append_column("ill", pa.array(data.target[:ROWS]))
+    """A federation that is copied for each trial: keys and tables are made once."""
     folder = Path(tempfile.mkdtemp(prefix="opboost-stage-"))
-    tables = {p: table(2 + COLUMNS * i) for i, p in enumerate(PARTIES)}
     booster = {"num_boost_round": 6, "max_depth": 3, "nthread": 1}
-    made = write_federation(folder, own, "ill", tables, bounds, epsilon=EPSILON, booster=booster)
+    made = federation(folder, PARTIES, rows=ROWS, epsilon=EPSILON, booster=booster)
     for party in PARTIES:
         config = made.config(party)
         config.write_text(f"{config.read_text()}\n[limits]\nconnect_seconds = {REACH}\n")
@@ -126,6 +111,10 @@ class FaultsHarness:
             self.processes[party] = prefork_server().start(arguments, file)
         return self.processes[party]
 
+    def start_all(self) -> None:
+        for party in ALL:
+            self.start(party)
+
     def kill(self, party: str) -> bool:
         """``kill -9``; whether the process was there to be killed."""
         process = self.processes[party]
@@ -134,16 +123,14 @@ class FaultsHarness:
         process.wait(30)
         return alive
 
-    def label_server(self) -> int | None:
-        """The process of the label party that faces the network."""
-        label = self.processes[LABEL_PARTY].pid
-        with suppress(OSError):
-            children = Path(f"/proc/{label}/task/{label}/children").read_text().split()
-            for child in map(int, children):
-                words = Path(f"/proc/{child}/cmdline").read_bytes()
-                if b"opboost.transport.label.label_server" in words:
-                    return child
-        return None
+    def kill_label_server(self) -> int:
+        """``kill -9`` of the label party's process that faces the network; how many that were."""
+        number = child_of(self.processes[LABEL_PARTY].pid, "opboost.transport.label.label_server")
+        if number is None:
+            return 0
+        with suppress(ProcessLookupError):
+            os.kill(number, signal.SIGKILL)
+        return 1
 
     def said(self, party: str) -> str:
         """All that a party's processes said so far."""
@@ -158,6 +145,10 @@ class FaultsHarness:
                 return False
             time.sleep(0.0005)
         return True
+
+    def has(self, pattern: str) -> bool:
+        """Whether a file is there."""
+        return next(self.folder.glob(pattern), None) is not None
 
     def over(self, party: str) -> bool:
         return self.processes[party].poll() is not None

@@ -17,9 +17,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from opboost.demo.local_federation import LABEL_PARTY
 from robustness.faults.faults_harness import ALL, FaultsHarness, staged
-from robustness.tally import Tally, by_hand, counted
+from robustness.tally import Tally, counted
 
 BLOCK = 4096
 MOST = 4000
@@ -50,8 +49,7 @@ def _trial(victim: str, room: int) -> list[str] | None:
     """What is wrong with a job whose disk was full once; nothing when it had room enough."""
     with staged() as harness, _small(harness, victim, room) as disk:
         patient(harness)
-        for party in ALL:
-            harness.start(party)
+        harness.start_all()
         process = harness.processes[victim]
         harness.wait(lambda: any(harness.over(party) for party in ALL), 120)
         harness.wait(lambda: process.poll() is not None, 30)
@@ -110,12 +108,3 @@ def _mounted(place: Path, size: int) -> str:
 
 def _run(*command: str) -> None:
     subprocess.run(command, check=True, capture_output=True)
-
-
-def main(count: int, seed: int) -> list[Tally]:
-    """Every party, at every ``count``-th block; there is nothing random in it."""
-    return [run(victim, step=count) for victim in (LABEL_PARTY, *ALL[1:])]
-
-
-if __name__ == "__main__":
-    by_hand(main, 1)

@@ -6,12 +6,9 @@ of the ledger.  The party is killed when it appears and started again with the s
 
 from __future__ import annotations
 
-import os
 import random
-import signal
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import partial
 
 from opboost.demo.local_federation import LABEL_PARTY
@@ -24,76 +21,44 @@ from robustness.faults.faults_harness import (
     logged,
     staged,
 )
-from robustness.tally import Tally, by_hand, counted
+from robustness.tally import Tally, counted
 
 LABEL_SERVER = "gate"
 VICTIMS = (*ALL, LABEL_SERVER)
 
 AT_LABEL = (
-    "bank/state/lock",
-    "bank/state/*/job.json",
-    "bank/state/*/label.jsonl",
-    "bank/state/*/align/shop/secret",
-    "bank/state/*/align/telco/00000.label",
-    "bank/state/*/parties/shop/points",
-    "bank/state/*/parties/telco/00000.feature",
-    "bank/state/*/align/shop/00000.doubled",
-    "bank/state/*/parties/telco/00000.raised",
-    "bank/state/*/parties/shop/expected",
-    "bank/state/*/parties/telco/aligned",
-    "bank/state/*/common",
-    "bank/state/*/parties/shop/claim",
-    "bank/state/*/parties/telco/proved",
-    "bank/state/*/parties/shop/schema",
-    "bank/state/*/parties/telco/receipt",
-    "bank/state/*/parties/shop/00000.arrow",
-    "bank/state/*/parties/telco/00001.arrow",
-    "bank/state/*/parties/shop/sent",
-    "bank/state/*/parties/telco/sent",
-    "bank/state/*/.trained-*.part",
-    "bank/state/*/trained-*",
-    "bank/state/*/trained-*/books.json",
-    "bank/state/*/parties/shop/query",
-    "bank/state/*/parties/telco/query",
-    "bank/state/*/parties/shop/answer",
-    "bank/state/*/parties/telco/answer",
-    "bank/.model.opboost.*part",
-    "bank/model.opboost",
-    "bank/state/*/manifest.json",
-    "bank/state/*/parties/shop/farewell",
+    *("bank/state/lock", "bank/state/*/job.json", "bank/state/*/label.jsonl"),
+    *("bank/state/*/align/shop/secret", "bank/state/*/align/telco/00000.label"),
+    *("bank/state/*/parties/shop/points", "bank/state/*/parties/telco/00000.feature"),
+    *("bank/state/*/align/shop/00000.doubled", "bank/state/*/parties/telco/00000.raised"),
+    *("bank/state/*/parties/shop/expected", "bank/state/*/parties/telco/aligned"),
+    *("bank/state/*/common", "bank/state/*/parties/shop/claim"),
+    *("bank/state/*/parties/telco/proved", "bank/state/*/parties/shop/schema"),
+    *("bank/state/*/parties/telco/receipt", "bank/state/*/parties/shop/00000.arrow"),
+    *("bank/state/*/parties/telco/00001.arrow", "bank/state/*/parties/shop/sent"),
+    *("bank/state/*/parties/telco/sent", "bank/state/*/.trained-*.part", "bank/state/*/trained-*"),
+    *("bank/state/*/trained-*/books.json", "bank/state/*/parties/shop/query"),
+    *("bank/state/*/parties/telco/query", "bank/state/*/parties/shop/answer"),
+    *("bank/state/*/parties/telco/answer", "bank/.model.opboost.*part", "bank/model.opboost"),
+    *("bank/state/*/manifest.json", "bank/state/*/parties/shop/farewell"),
     "bank/state/*/parties/telco/farewell",
 )
 """What the label party has on its disk, in about the order in which it comes."""
 
 AT_FEATURE = (
-    "{party}/state/lock",
-    "{party}/ledger/ledger.sqlite",
-    "keys/{party}.key",
-    "{party}/state/*/binding.json",
-    "{party}/state/*/secret",
-    "bank/state/*/parties/{party}/points",
-    "bank/state/*/parties/{party}/00000.feature",
-    "bank/state/*/parties/{party}/00000.raised",
-    "bank/state/*/parties/{party}/aligned",
-    "{party}/state/*/told",
-    "bank/state/*/parties/{party}/claim",
-    "bank/state/*/parties/{party}/proved",
-    "{party}/state/*/common",
-    "{party}/state/*/00000.draws",
-    "{party}/ledger/runs/000001",
-    "{party}/state/*/00000.arrow",
-    "{party}/state/*/00001.values",
-    "{party}/state/*/schema",
-    "bank/state/*/parties/{party}/schema",
-    "bank/state/*/parties/{party}/receipt",
-    "bank/state/*/parties/{party}/00000.arrow",
-    "bank/state/*/parties/{party}/00001.arrow",
-    "bank/state/*/parties/{party}/sent",
-    "bank/state/*/parties/{party}/query",
-    "{party}/state/*/answer",
-    "bank/state/*/parties/{party}/answer",
-    "bank/state/*/manifest.json",
-    "bank/state/*/parties/{party}/farewell",
+    *("{party}/state/lock", "{party}/ledger/ledger.sqlite", "keys/{party}.key"),
+    *("{party}/state/*/binding.json", "{party}/state/*/secret"),
+    *("bank/state/*/parties/{party}/points", "bank/state/*/parties/{party}/00000.feature"),
+    *("bank/state/*/parties/{party}/00000.raised", "bank/state/*/parties/{party}/aligned"),
+    *("{party}/state/*/told", "bank/state/*/parties/{party}/claim"),
+    *("bank/state/*/parties/{party}/proved", "{party}/state/*/common"),
+    *("{party}/state/*/00000.draws", "{party}/ledger/runs/000001", "{party}/state/*/00000.arrow"),
+    *("{party}/state/*/00001.values", "{party}/state/*/schema"),
+    *("bank/state/*/parties/{party}/schema", "bank/state/*/parties/{party}/receipt"),
+    *("bank/state/*/parties/{party}/00000.arrow", "bank/state/*/parties/{party}/00001.arrow"),
+    *("bank/state/*/parties/{party}/sent", "bank/state/*/parties/{party}/query"),
+    *("{party}/state/*/answer", "bank/state/*/parties/{party}/answer"),
+    *("bank/state/*/manifest.json", "bank/state/*/parties/{party}/farewell"),
     "{party}/state/*/manifest.json",
 )
 ENTRIES = ("open", "align", "aligned", "reserve", "commit", "answer")
@@ -137,8 +102,7 @@ def at_random(victim: str, count: int, seed: int, *, a_job: int = 5) -> Tally:
             moments.append(rng.uniform(first, life))
         name = ", ".join(f"{m:.3f}" for m in moments) + " s"
         kills, said = _killed(victim, [partial(_after, m) for m in moments])
-        failures = (f"after {name}: {'; '.join(said)}",) if said else ()
-        tally += Tally(tally.kind, kills or len(failures), 0 if said else kills, failures)
+        tally = tally.after(f"after {name}", kills, said)
     return tally
 
 
@@ -151,7 +115,7 @@ def _seen(victim: str, boundary: str) -> Moment:
         if boundary.startswith("ledger: "):
             kind = boundary.removeprefix("ledger: ")
             return lambda: entry_kinds(harness, victim)[kind] > 0
-        return lambda: next(harness.folder.glob(boundary), None) is not None
+        return lambda: harness.has(boundary)
 
     return moment
 
@@ -166,8 +130,7 @@ def _spans(victim: str) -> tuple[float, float]:
     party = LABEL_PARTY if victim == LABEL_SERVER else victim
     with staged() as harness:
         began = time.monotonic()
-        for name in ALL:
-            harness.start(name)
+        harness.start_all()
         harness.wait(lambda: (harness.home(party) / "state" / "lock").exists())
         working = time.monotonic() - began
         complaints = harness.finished() or harness.complaints()
@@ -181,8 +144,7 @@ def _killed(victim: str, moments: Sequence[Moment]) -> tuple[int, list[str]]:
     does not hold then."""
     party = LABEL_PARTY if victim == LABEL_SERVER else victim
     with staged() as harness:
-        for name in ALL:
-            harness.start(name)
+        harness.start_all()
         kills, begun = 0, False
         for moment in moments:
             come = moment(harness)
@@ -191,13 +153,11 @@ def _killed(victim: str, moments: Sequence[Moment]) -> tuple[int, list[str]]:
                 break
             begun = _begun(harness, party)
             if victim == LABEL_SERVER:
-                kills += _label_server_killed(harness)
+                kills += harness.kill_label_server()
             elif harness.kill(party):
                 kills += 1
                 harness.start(party)
-        complaints = harness.finished()
-        if not complaints:
-            complaints = harness.complaints()
+        complaints = harness.finished() or harness.complaints()
         if kills and begun and not _told(harness, victim):
             complaints.append(f"the operator of {party} was not told")
         return kills, complaints
@@ -205,10 +165,9 @@ def _killed(victim: str, moments: Sequence[Moment]) -> tuple[int, list[str]]:
 
 def begun_and_killed(harness: FaultsHarness, victim: str) -> None:
     """Start everyone, and kill a party in the middle of its work."""
-    for name in ALL:
-        harness.start(name)
+    harness.start_all()
     middle = f"{PARTIES[0]}/state/*/schema" if victim == LABEL_PARTY else f"{victim}/state/*/common"
-    if not harness.wait(lambda: next(harness.folder.glob(middle), None) is not None):
+    if not harness.wait(lambda: harness.has(middle)):
         raise RuntimeError(f"The job did not come to {middle}.")
     harness.kill(victim)
 
@@ -221,30 +180,8 @@ def _begun(harness: FaultsHarness, party: str) -> bool:
     return any(state.glob(f"*/{name}")) and not any(state.glob(f"*/{over}"))
 
 
-def _label_server_killed(harness: FaultsHarness) -> int:
-    label_server = harness.label_server()
-    if label_server is None:
-        return 0
-    with suppress(ProcessLookupError):
-        os.kill(label_server, signal.SIGKILL)
-    return 1
-
-
 def _told(harness: FaultsHarness, victim: str) -> bool:
     if victim == LABEL_SERVER:
         return any(line["event"] == "gate died" for line in logged(harness, LABEL_PARTY))
     words = harness.said(victim)
     return TAKEN_UP in words or "is done; " in words
-
-
-def main(count: int, seed: int) -> list[Tally]:
-    """Every boundary, and ``count`` random moments, for every victim."""
-    tallies = []
-    for victim in VICTIMS:
-        tallies += [at_boundaries(victim), at_random(victim, count, seed)]
-        print(*tallies[-2:], sep="\n", flush=True)
-    return tallies
-
-
-if __name__ == "__main__":
-    by_hand(main, 50)

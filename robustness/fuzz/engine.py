@@ -1,8 +1,8 @@
 """Cases in worker processes: whatever ends, hangs or bloats a worker is counted, with its bytes.
 
-A worker writes each case to a slate, a file that both sides map, before it feeds it to the decoder.
-When a worker dies (a fault in native code) or takes too long, the slate still tells which bytes did
-it; a new worker goes on with the next case.
+Each target has a worker of its own.  It writes each case to a slate, a file that both sides map,
+before it feeds it to the decoder.  When a worker dies (a fault in native code) or takes too long,
+the slate still tells which bytes did it; a new worker goes on with the next case.
 """
 
 from __future__ import annotations
@@ -12,32 +12,27 @@ import hashlib
 import mmap
 import multiprocessing
 import os
-import shutil
 import struct
 import tempfile
 import time
 import warnings
-from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from multiprocessing.connection import Connection, wait
+from multiprocessing import forkserver
+from multiprocessing.connection import Connection
 from pathlib import Path
 from random import Random
-from typing import Any
+from unittest import mock
 
 from robustness.fuzz.mutate import MAX_CASE_BYTES
-from robustness.fuzz.target import SECONDS, FuzzDrill, Target, judged
-
-CHUNK = 20_000
-"""Cases that a worker is given at a time."""
+from robustness.fuzz.target import FuzzDrill, Target, judged
 
 LEAST = 5_000
 """Cases of every target in a large run, if it is not too slow for so many."""
 
 FEW = 20
 """Crashes of one target after which it is given up: they are the same few."""
-
-_SLATE = struct.Struct("<qq")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +66,6 @@ class Result:
         return sum(self.cases.values())
 
 
-@dataclass(frozen=True, slots=True)
-class _Chunk:
-    target: Target
-    first: int
-    count: int
-
-
 def rng_of(seed: int, target: str, case: int) -> Random:
     """The randomness of one case."""
     name = int.from_bytes(hashlib.sha256(f"{seed} {target}".encode()).digest()[:6], "big")
@@ -108,14 +96,27 @@ def run(
 ) -> Result:
     """Feed ``cases`` cases to the targets; everything follows from ``seed`` but fresh keys."""
     counts = planned(targets, cases)
-    chunks = [
-        _Chunk(target, first, min(CHUNK, counts[target.name] - first))
-        for target in sorted(targets, key=lambda t: counts[t.name])  # slow ones have few, and begin
-        for first in range(0, counts[target.name], CHUNK)
-    ]
-    with tempfile.TemporaryDirectory(dir=_memory_disk()) as home:
-        crew = _Crew(seed, Path(home), say)
-        return crew.through(chunks, workers or os.cpu_count() or 1)
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["robustness.preloaded", "robustness.fuzz.targets"])
+    with mock.patch.dict(os.environ, OMP_NUM_THREADS="1", OMP_WAIT_POLICY="PASSIVE"):
+        forkserver.ensure_running()  # loads the libraries once; a worker is a fork of it
+    slow_first = sorted(targets, key=lambda t: counts[t.name])  # slow ones have few cases
+    with (
+        tempfile.TemporaryDirectory(dir=_memory_disk()) as home,
+        ThreadPoolExecutor(workers or os.cpu_count()) as pool,
+    ):
+        feeds = [
+            _Feed(target, counts[target.name], seed, Path(home) / str(number), say)
+            for number, target in enumerate(slow_first)
+        ]
+        for _ in pool.map(_Feed.run, feeds):
+            pass
+    return Result(
+        seed,
+        {feed.target.name: feed.fed for feed in feeds},
+        tuple(crash for feed in feeds for crash in feed.crashes),
+        {feed.target.name: feed.seconds for feed in feeds},
+    )
 
 
 def _memory_disk() -> str | None:
@@ -124,192 +125,127 @@ def _memory_disk() -> str | None:
     return str(place) if os.access(place, os.W_OK) else None
 
 
-@dataclass(slots=True)
-class _Hand:
-    """One worker, as the parent sees it."""
+class _Slate:
+    """The case under way and its bytes, in a file that a worker and its parent map."""
 
-    process: Any
-    pipe: Connection
-    slate: mmap.mmap
-    home: Path
-    chunk: _Chunk | None = None
-    began: float = 0.0
-    seen: tuple[int, float] = (-1, 0.0)
-    ended: bool = False
+    _HEAD = struct.Struct("<qq")
 
-    def written(self) -> tuple[int, bytes]:
-        """The case under way and its bytes."""
-        case, size = _SLATE.unpack_from(self.slate, 0)
-        return case, bytes(self.slate[_SLATE.size : _SLATE.size + size])
+    def __init__(self, file: Path) -> None:
+        if not file.exists():
+            file.write_bytes(bytes(self._HEAD.size + MAX_CASE_BYTES))
+        with file.open("r+b") as opened:
+            self._map = mmap.mmap(opened.fileno(), 0)
 
-    def hangs(self) -> bool:
-        """Whether the same case has been under way for too long."""
-        assert self.chunk is not None
-        case, now = _SLATE.unpack_from(self.slate, 0)[0], time.monotonic()
-        if case != self.seen[0]:
-            self.seen = (case, now)
-        return case >= 0 and now - self.seen[1] > self.chunk.target.seconds
+    def write(self, case: int, data: bytes = b"") -> None:
+        """Note a case; without bytes, that it is being made, or that there is none (-1)."""
+        self._map[self._HEAD.size : self._HEAD.size + len(data)] = data
+        self._HEAD.pack_into(self._map, 0, case, len(data))
+
+    def read(self) -> tuple[int, bytes]:
+        case, size = self._HEAD.unpack_from(self._map, 0)
+        return case, bytes(self._map[self._HEAD.size : self._HEAD.size + size])
 
 
-class _Crew:
-    """The workers, and what they found."""
+class _Feed:
+    """One target: the cases that it was fed, in one worker after the other, and what they did."""
 
-    def __init__(self, seed: int, home: Path, say: Callable[[str], None]) -> None:
-        self._seed, self._home, self._say = seed, home, say
-        self._context = multiprocessing.get_context("spawn")
-        self._count = 0
-        self._cases: Counter[str] = Counter()
-        self._seconds: defaultdict[str, float] = defaultdict(float)
-        self._crashes: list[Crash] = []
+    def __init__(
+        self, target: Target, count: int, seed: int, home: Path, say: Callable[[str], None]
+    ) -> None:
+        self.target, self.fed, self.seconds = target, 0, 0.0
+        self.crashes: list[Crash] = []
+        self._count, self._seed, self._home, self._say = count, seed, home, say
 
-    def through(self, chunks: list[_Chunk], workers: int) -> Result:
-        """Work off all chunks."""
-        waiting = list(reversed(chunks))
-        hands = [self._hired() for _ in range(min(workers, len(chunks)))]
-        try:
-            while waiting or any(hand.chunk for hand in hands):
-                for place, hand in enumerate(hands):
-                    if hand.chunk is None and waiting:
-                        self._give(hand, waiting.pop())
-                    if self._lost(hand):
-                        rest = self._buried(hand)
-                        if rest is not None:
-                            waiting.append(rest)
-                        hands[place] = self._hired()
-                for pipe in wait([hand.pipe for hand in hands], timeout=0.2):
-                    hand = next(hand for hand in hands if hand.pipe is pipe)
-                    self._heard(hand)
-        finally:
-            for hand in hands:
-                hand.process.kill()
-                hand.process.join()
-        return Result(self._seed, dict(self._cases), tuple(self._crashes), dict(self._seconds))
+    def run(self) -> None:
+        began, workers = time.monotonic(), 0
+        while self.fed < self._count and len(self.crashes) < FEW:
+            home = self._home / str(workers)
+            home.mkdir(parents=True)
+            self._with_worker(home)
+            workers += 1
+        self.seconds = time.monotonic() - began
+        self._say(f"{self.target.name}: {self.fed:,} cases in {self.seconds:.1f} s")
 
-    def _hired(self) -> _Hand:
-        self._count += 1
-        home = self._home / f"worker-{self._count}"
-        home.mkdir()
-        slate = home / "slate"
-        slate.write_bytes(bytes(_SLATE.size + MAX_CASE_BYTES))
-        ours, theirs = self._context.Pipe()
-        process = self._context.Process(
-            target=_work,
-            args=(theirs, slate, home, self._seed),
-            daemon=True,
+    def _with_worker(self, home: Path) -> None:
+        """Let a worker feed the cases that are left, until it has done so, dies or hangs."""
+        slate = _Slate(home / "slate")
+        slate.write(-1)
+        context = multiprocessing.get_context("forkserver")
+        pipe, theirs = context.Pipe(duplex=False)
+        cases = range(self.fed, self._count)
+        process = context.Process(
+            target=_work, args=(theirs, home, self.target, cases, self._seed), daemon=True
         )
         process.start()
         theirs.close()
-        with slate.open("r+b") as file:
-            return _Hand(process, ours, mmap.mmap(file.fileno(), 0), home)
-
-    def _give(self, hand: _Hand, chunk: _Chunk) -> None:
-        if self._given_up(chunk.target.name):
+        hanging = self._heard(pipe, slate)
+        if hanging:
+            process.kill()
+        process.join()
+        if process.exitcode == 0:
+            self.fed = self._count
             return
-        hand.chunk, hand.began, hand.seen = chunk, time.monotonic(), (-1, 0.0)
-        _SLATE.pack_into(hand.slate, 0, -1, 0)
-        hand.pipe.send(chunk)
-
-    def _given_up(self, target: str) -> bool:
-        return sum(c.target == target for c in self._crashes) >= FEW
-
-    def _lost(self, hand: _Hand) -> bool:
-        """Whether a worker died and all that it said was heard, or sits over a case too long."""
-        return hand.ended or (hand.chunk is not None and hand.hangs())
-
-    def _buried(self, hand: _Hand) -> _Chunk | None:
-        """Count what a worker died of; the cases that are left of its chunk."""
-        hanging = not hand.ended
-        if not hanging:
-            hand.process.join(SECONDS)
-        hand.process.kill()
-        hand.process.join()
-        case, data = hand.written()
-        chunk = hand.chunk
-        if chunk is None or case < 0:
-            log = (
-                (hand.home / "fault.log").read_text() if (hand.home / "fault.log").exists() else ""
-            )
-            name = chunk.target.name if chunk else "?"
-            self._note(Crash(name, -1, f"the worker ended before a case: {log[-500:]}", b""))
-            return None
-        why = (
-            f"hangs for {chunk.target.seconds:g} s"
-            if hanging
-            else f"dies with {hand.process.exitcode}"
-        )
-        self._note(Crash(chunk.target.name, case, f"{why} [{_fault(hand.home)}]", data))
-        self._cases[chunk.target.name] += case + 1 - chunk.first
-        shutil.rmtree(hand.home, ignore_errors=True)
-        left = chunk.first + chunk.count - case - 1
-        return _Chunk(chunk.target, case + 1, left) if left > 0 else None
-
-    def _heard(self, hand: _Hand) -> None:
-        try:
-            said = hand.pipe.recv()
-        except (EOFError, OSError):
-            hand.ended = True
+        case, data = slate.read()
+        if case < 0:
+            said = (home / "fault.log").read_text()[-500:]
+            self._note(Crash(self.target.name, -1, f"the worker ended before a case: {said}", b""))
+            self.fed = self._count
             return
-        if isinstance(said, Crash):
-            self._note(said)
-            return
-        assert hand.chunk is not None
-        self._cases[hand.chunk.target.name] += said
-        self._seconds[hand.chunk.target.name] += time.monotonic() - hand.began
-        spent = time.monotonic() - hand.began
-        self._say(f"{hand.chunk.target.name}: {said:,} cases in {spent:.1f} s")
-        hand.chunk = None
+        seconds, status = self.target.seconds, process.exitcode
+        why = f"hangs for {seconds:g} s" if hanging else f"dies with {status}"
+        self._note(Crash(self.target.name, case, f"{why} [{_fault(home)}]", data))
+        self.fed = case + 1
+
+    def _heard(self, pipe: Connection, slate: _Slate) -> bool:
+        """Take down crashes until the worker ends, or hangs: whether it does."""
+        known, since = -1, time.monotonic()
+        while True:
+            if pipe.poll(0.2):
+                try:
+                    self._note(pipe.recv())
+                except EOFError:
+                    return False
+            case, now = slate.read()[0], time.monotonic()
+            if case != known or case < 0:
+                known, since = case, now
+            if now - since > self.target.seconds:
+                return True
 
     def _note(self, crash: Crash) -> None:
-        self._crashes.append(crash)
+        self.crashes.append(crash)
         self._say(f"CRASH {crash.target} case {crash.case}: {crash.words}")
 
 
 def _fault(home: Path) -> str:
     """The innermost places that the interpreter knew of when native code failed."""
-    file = home / "fault.log"
-    lines = file.read_text().splitlines() if file.exists() else []
+    lines = (home / "fault.log").read_text().splitlines()
     places = [line.strip() for line in lines if line.strip().startswith("File")]
     return " < ".join(place.rpartition("/")[2] for place in places[:3])
 
 
-def _work(pipe: Connection, slate: Path, home: Path, seed: int) -> None:
-    """The worker's life: chunks in, crashes and counts out."""
-    os.environ.update(OMP_NUM_THREADS="1", OMP_WAIT_POLICY="PASSIVE")  # before a library reads it
-    with (home / "fault.log").open("w") as log, slate.open("r+b") as file:
+def _work(pipe: Connection, home: Path, target: Target, cases: range, seed: int) -> None:
+    """The worker's life: crashes go into the pipe; too many of them end it."""
+    with (home / "fault.log").open("w") as log:
         faulthandler.enable(log)
         warnings.simplefilter("ignore")
         warnings.simplefilter("error", RuntimeWarning)
-        board = mmap.mmap(file.fileno(), 0)
-        drills: dict[str, FuzzDrill] = {}
-        while True:
-            chunk: _Chunk = pipe.recv()
-            target = chunk.target
-            if target.name not in drills:
-                folder = home / f"target-{len(drills)}"
-                folder.mkdir()
-                drills[target.name] = target.prepare(folder)
-            _limit_memory()
-            done = chunk.count
-            crashes = _crashes(target, drills[target.name], chunk, seed, board)
-            for found, crash in enumerate(crashes, 1):
-                pipe.send(crash)
-                if found >= FEW:
-                    done = crash.case + 1 - chunk.first
-                    break
-            _SLATE.pack_into(board, 0, -1, 0)
-            pipe.send(done)
+        drill = target.prepare(home)
+        _limit_memory()
+        for found, crash in enumerate(_crashes(target, drill, cases, seed, home), 1):
+            pipe.send(crash)
+            if found >= FEW:
+                break
 
 
 def _crashes(
-    target: Target, drill: FuzzDrill, chunk: _Chunk, seed: int, board: mmap.mmap
+    target: Target, drill: FuzzDrill, cases: range, seed: int, home: Path
 ) -> Iterator[Crash]:
-    memory = _Memory()
+    slate, memory = _Slate(home / "slate"), _Memory()
     memory.forget()
-    for case in range(chunk.first, chunk.first + chunk.count):
-        _SLATE.pack_into(board, 0, case, 0)
+    for case in cases:
+        slate.write(case)
         data = drill.make(rng_of(seed, target.name, case))[:MAX_CASE_BYTES]
-        board[_SLATE.size : _SLATE.size + len(data)] = data
-        _SLATE.pack_into(board, 0, case, len(data))
+        slate.write(case, data)
         before = memory.peak()
         words = judged(target, drill, data)
         more = memory.peak() - before

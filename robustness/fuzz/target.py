@@ -25,6 +25,11 @@ LONGEST = 4000
 """Characters of the longest message that a person is to read."""
 
 
+def sample(name: str) -> bytes:
+    """A configuration that cases begin with, from ``samples/``."""
+    return (Path(__file__).parent / "samples" / f"{name}.toml").read_bytes()
+
+
 @dataclass(frozen=True, slots=True)
 class FuzzDrill:
     """A target that is ready: ``make`` gives a case, ``feed`` gives it to the decoder."""
@@ -42,8 +47,6 @@ class Target:
     """
 
     name: str
-    reads: str
-    """Whose bytes they are: a peer's, or a user's."""
     errors: tuple[type[OpBoostError], ...]
     prepare: Callable[[Path], FuzzDrill]
     share: float = 1.0
@@ -56,9 +59,9 @@ class ContractBroken(Exception):
     """A value was accepted and says something else when it is written again."""
 
 
-def distribution(holds: bool, words: str) -> None:
+def holds(law: bool, words: str) -> None:
     """Refuse to go on where a law does not hold."""
-    if not holds:
+    if not law:
         raise ContractBroken(words)
 
 

@@ -8,7 +8,6 @@ import subprocess
 import time
 from collections import defaultdict
 from pathlib import Path
-from types import TracebackType
 
 
 class Capture:
@@ -21,16 +20,8 @@ class Capture:
         self._process: subprocess.Popen[str] | None = None
 
     def __enter__(self) -> Capture:
-        command = [
-            "tshark",
-            "-i",
-            "lo",
-            "-f",
-            f"tcp port {self._port}",
-            "-q",
-            "-w",
-            str(self._file),
-        ]
+        what = ["-f", f"tcp port {self._port}", "-q", "-w", str(self._file)]
+        command = ["tshark", "-i", "lo", *what]
         self._process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         end = time.monotonic() + 30
         while not self._file.exists() or self._file.stat().st_size == 0:
@@ -39,12 +30,7 @@ class Capture:
             time.sleep(0.05)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         assert self._process is not None
         time.sleep(1.0)  # what is captured last is written last
         self._process.send_signal(signal.SIGINT)

@@ -15,12 +15,21 @@ import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
+from opboost.demo.local_federation import LABEL_PARTY
+
+COMMON, ALONE = 80, 20
+"""Rows that all parties have, and rows that each has alone."""
+
+ODD_TEXT = "zq7-canary-Xylophon"
+ODD_NUMBER = 8123.447192953717
+ROWS = COMMON + ALONE
 HASHES = ("md5", "sha1", "sha224", "sha256", "sha384", "sha512", "sha3_256", "blake2b", "blake2s")
 DEPTH = 4
 
@@ -138,6 +147,65 @@ class Search:
                     ):
                         seen.add((what, form))
                         yield Found(where, what, form)
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What each party holds, and the patterns that stand for it."""
+
+    tables: dict[str, pa.Table]
+
+    @cached_property
+    def search(self) -> Search:
+        """For all IDs and all values of all parties."""
+        return Search(self._patterns())
+
+    @cached_property
+    def short_search(self) -> Search:
+        """For the four-byte forms of a few values."""
+        patterns = (
+            (f"value of {party}", form, pattern)
+            for party in self.tables
+            for value in self._numbers(party)[:30]
+            for form, pattern in short_forms_of_number(value)
+        )
+        return Search(patterns, 4)
+
+    def _patterns(self) -> Iterator[tuple[str, str, bytes]]:
+        ids = {str(v) for t in self.tables.values() for v in t.column("id").to_pylist()}
+        for identifier in sorted(ids):
+            for form, pattern in forms_of_text(identifier):
+                yield "ID", form, pattern
+        for party in self.tables:
+            for value in self._numbers(party):
+                for form, pattern in forms_of_number(value):
+                    yield f"value of {party}", form, pattern
+        for form, pattern in (*forms_of_text(ODD_TEXT), *forms_of_number(ODD_NUMBER)):
+            yield "odd value", form, pattern
+
+    def _numbers(self, party: str) -> list[float]:
+        table = self.tables[party]
+        return [v for name in table.column_names if name != "id" for v in table[name].to_pylist()]
+
+
+def made_tables(seed: int) -> Tables:
+    """Tables of IDs and values that occur nowhere by chance; one party holds its IDs as numbers."""
+    rng = np.random.default_rng(seed)
+    count = COMMON + 3 * ALONE
+    ids = 10**14 + rng.choice(8 * 10**14, count, replace=False)
+
+    def rows(k: int) -> np.ndarray:
+        mine = np.r_[0:COMMON, COMMON + k * ALONE : COMMON + (k + 1) * ALONE]
+        return ids[rng.permutation(mine)]
+
+    def numbers() -> pa.Array:
+        return pa.array(rng.uniform(10, 90, COMMON + ALONE))
+
+    texts = [pa.array(rows(k).astype(str).tolist()) for k in range(2)]
+    bank = pa.table({"id": texts[0], "age": numbers(), "price": numbers()})
+    shop = pa.table({"id": texts[1], "income": numbers(), "basket": numbers()})
+    telco = pa.table({"id": pa.array(rows(2)), "calls": numbers()})
+    return Tables({LABEL_PARTY: bank, "shop": shop, "telco": telco})
 
 
 def unpacked(name: str, data: bytes, depth: int = DEPTH) -> Iterator[tuple[str, bytes]]:

@@ -10,125 +10,38 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
 from opboost.demo.local_federation import LABEL_PARTY, LocalFederation, free_port, write_federation
 from opboost_lab.counting_proxy import CountingProxy
+from robustness.bundle_office import Office
+from robustness.leaks import leak_markers
 from robustness.leaks.capture import Capture
-from robustness.leaks.leak_markers import (
-    Found,
-    Search,
-    forms_of_number,
-    forms_of_text,
-    http2_bodies,
-    short_forms_of_number,
-    unpacked,
-)
-
-COMMON, ALONE = 80, 20
-"""Rows that all parties have, and rows that each has alone."""
+from robustness.leaks.leak_markers import ODD_NUMBER, ODD_TEXT, Found, Tables, unpacked
+from robustness.party_processes import wait_for
 
 PARTIES = ("shop", "telco")
-BOUNDS = {
-    "income": (0.0, 100.0),
-    "basket": (0.0, 100.0),
-    "calls": (0.0, 100.0),
-    "age": (0.0, 100.0),
-}
-ODD_TEXT = "zq7-canary-Xylophon"
-ODD_NUMBER = 8123.447192953717
+BOUNDS = dict.fromkeys(("income", "basket", "calls", "age"), (0.0, 100.0))
 RUNNING = -1
 """In place of an exit status: the process had to be stopped."""
 
 PLAIN = "--insecure-plaintext-on-loopback"
 
 
-@dataclass(frozen=True)
-class Tables:
-    """What each party holds, and the patterns that stand for it."""
-
-    tables: dict[str, pa.Table]
-
-    @cached_property
-    def search(self) -> Search:
-        """For all IDs and all values of all parties."""
-        return Search(self._patterns())
-
-    @cached_property
-    def short_search(self) -> Search:
-        """For the four-byte forms of a few values."""
-        patterns = (
-            (f"value of {party}", form, pattern)
-            for party in self.tables
-            for value in self._numbers(party)[:30]
-            for form, pattern in short_forms_of_number(value)
-        )
-        return Search(patterns, 4)
-
-    def _patterns(self) -> Iterator[tuple[str, str, bytes]]:
-        ids = {str(v) for t in self.tables.values() for v in t.column("id").to_pylist()}
-        for identifier in sorted(ids):
-            for form, pattern in forms_of_text(identifier):
-                yield "ID", form, pattern
-        for party in self.tables:
-            for value in self._numbers(party):
-                for form, pattern in forms_of_number(value):
-                    yield f"value of {party}", form, pattern
-        for form, pattern in (*forms_of_text(ODD_TEXT), *forms_of_number(ODD_NUMBER)):
-            yield "odd value", form, pattern
-
-    def _numbers(self, party: str) -> list[float]:
-        table = self.tables[party]
-        return [v for name in table.column_names if name != "id" for v in table[name].to_pylist()]
-
-
-def made_tables(seed: int) -> Tables:
-    """Tables of IDs and values that occur nowhere by chance; one party holds its IDs as numbers."""
-    rng = np.random.default_rng(seed)
-    count = COMMON + 3 * ALONE
-    ids = 10**14 + rng.choice(8 * 10**14, count, replace=False)
-
-    def rows(k: int) -> np.ndarray:
-        mine = np.r_[0:COMMON, COMMON + k * ALONE : COMMON + (k + 1) * ALONE]
-        return ids[rng.permutation(mine)]
-
-    def numbers() -> pa.Array:
-        return pa.array(rng.uniform(10, 90, COMMON + ALONE))
-
-    texts = [pa.array(rows(k).astype(str).tolist()) for k in range(2)]
-    bank = pa.table({"id": texts[0], "age": numbers(), "price": numbers()})
-    shop = pa.table({"id": texts[1], "income": numbers(), "basket": numbers()})
-    telco = pa.table({"id": pa.array(rows(2)), "calls": numbers()})
-    return Tables({LABEL_PARTY: bank, "shop": shop, "telco": telco})
-
-
-@dataclass
-class Places:
-    """Where bytes came to lie."""
-
-    wire: list[tuple[str, bytes]] = field(default_factory=list)
-    said: dict[str, str] = field(default_factory=dict)
-    folder: Path = Path()
-    ended: dict[str, int] = field(default_factory=dict)
-
-
-def federation_of(folder: Path, tables: Tables, **settings: object) -> LocalFederation:
+def federation_of(folder: Path, tables: Tables) -> LocalFederation:
     """The parties' files."""
     held = tables.tables
+    booster = {"num_boost_round": 5, "max_depth": 3, "nthread": 1}
     return write_federation(
         folder,
         held[LABEL_PARTY],
@@ -136,36 +49,45 @@ def federation_of(folder: Path, tables: Tables, **settings: object) -> LocalFede
         {p: held[p] for p in PARTIES},
         BOUNDS,
         epsilon=2.0,
-        booster={"num_boost_round": 5, "max_depth": 3, "nthread": 1},
+        booster=booster,
         limits={"minimum_rows": 50},
-        **settings,
     )
 
 
+@dataclass
+class Places:
+    """Where bytes of a job came to lie, and how its processes ended."""
+
+    folder: Path
+    wire: list[tuple[str, bytes]] = field(default_factory=list)
+    ended: dict[str, int] = field(default_factory=dict)
+
+    def said(self, name: str) -> Path:
+        """A file for the words of a process, as a service's words go to a journal."""
+        (self.folder / "said").mkdir(exist_ok=True)
+        return self.folder / "said" / f"{name}.txt"
+
+
 class Job:
-    """The parties of a scene as processes, whose words and bytes are kept."""
+    """The parties of a federation as processes, whose words and bytes are kept."""
 
     def __init__(self, federation: LocalFederation, *, plain: bool, captured: bool = False) -> None:
-        self.federation, self.more = federation, [PLAIN] if plain else []
-        self._capture: Capture | None = None
-        self._captured = captured
-        self.places = Places(folder=federation.folder)
+        self.federation, self.places = federation, Places(federation.folder)
         self.processes: dict[str, subprocess.Popen[str]] = {}
-        self._files: dict[str, Path] = {}
+        self._more = [PLAIN] if plain else []
         self._stack = contextlib.ExitStack()
-        self._relays: dict[str, CountingProxy] = {}
         self._port = free_port()
+        self._relays = {p: CountingProxy(f"127.0.0.1:{self._port}", keep=True) for p in PARTIES}
+        file = federation.folder / "capture.pcapng"
+        self._capture = Capture(self._port, file) if captured else None
         config = federation.config(LABEL_PARTY)
         config.write_text(config.read_text().replace("127.0.0.1:0", f"127.0.0.1:{self._port}"))
         (federation.folder / "tmp").mkdir(exist_ok=True)
 
     def __enter__(self) -> Job:
-        if self._captured:
-            file = self.federation.folder / "capture.pcapng"
-            self._capture = self._stack.enter_context(Capture(self._port, file))
-        for party in PARTIES:
-            relay = CountingProxy(f"127.0.0.1:{self._port}", keep=True)
-            self._relays[party] = self._stack.enter_context(relay)
+        for watching in (self._capture, *self._relays.values()):
+            if watching is not None:
+                self._stack.enter_context(watching)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -174,25 +96,22 @@ class Job:
             process.wait(20)
         self._stack.close()
         for party, relay in self._relays.items():
-            self.places.wire += [(f"wire of {party}", bytes(stream)) for stream in relay.kept]
+            self.places.wire += [
+                (f"wire of {party}", bytes(stream)) for stream in relay.sent + relay.received
+            ]
         if self._capture is not None:
             self.places.wire += [("captured wire", stream) for stream in self._capture.streams()]
 
-    def start(self, party: str, *more: str) -> subprocess.Popen[str]:
-        """Start a party; what it says goes to a file, as a service's words go to a journal."""
-        command = [*self.federation.command(party), *self.more, *more]
+    def start(self, party: str) -> None:
+        """Start a party, perhaps once more."""
+        command = self.federation.command(party, *self._more)
         if party != LABEL_PARTY:
             command += ["--connect", self._relays[party].address]
-        said = self.federation.folder / "said" / f"{party}-{len(self._files)}.txt"
-        said.parent.mkdir(exist_ok=True)
-        self._files[str(said)] = said
         environment = {**os.environ, "TMPDIR": str(self.federation.folder / "tmp")}
-        with said.open("w") as out:
-            process = subprocess.Popen(
+        with self.places.said(party).open("a") as out:
+            self.processes[party] = subprocess.Popen(
                 command, stdout=out, stderr=subprocess.STDOUT, text=True, env=environment
             )
-        self.processes[party] = process
-        return process
 
     def start_all(self) -> None:
         """Start every party."""
@@ -208,13 +127,20 @@ class Job:
             status = self.processes[party].poll()
             self.places.ended[party] = RUNNING if status is None else status
 
-    def wait_for(self, pattern: str, seconds: float = 240.0) -> None:
-        """Until a file of the label party's is there."""
-        end = time.monotonic() + seconds
-        while not list((self.federation.folder / LABEL_PARTY).glob(pattern)):
-            if time.monotonic() > end:
-                raise TimeoutError(f"{pattern} did not appear.")
-            time.sleep(0.02)
+
+class Bundles(Office):
+    """A job by bundles, every command a process whose words are kept."""
+
+    def __init__(self, federation: LocalFederation) -> None:
+        super().__init__(federation, processes=True)
+        self.places = Places(federation.folder)
+
+    def tried(self, party, verb, *given, to=None):
+        done = super().tried(party, verb, *given, to=to)
+        said = self.places.said(f"{party}-{verb}-{len(given)}")
+        said.write_text(done.stdout + done.stderr)
+        self.places.ended[said.stem] = done.returncode
+        return done
 
 
 def search_places(places: Places, tables: Tables) -> list[Found]:
@@ -222,10 +148,11 @@ def search_places(places: Places, tables: Tables) -> list[Found]:
     search, short = tables.search, tables.short_search
     found: list[Found] = []
     for name, stream in places.wire:
-        plain = http2_bodies(stream) if b"HTTP/2.0" in stream[:24] or stream[3:4] == b"\4" else b""
-        for where, data in (*unpacked(name, stream), *unpacked(f"{name}, bodies", plain)):
+        readable = b"HTTP/2.0" in stream[:24] or stream[3:4] == b"\4"
+        bodies = leak_markers.http2_bodies(stream) if readable else b""
+        for where, data in (*unpacked(name, stream), *unpacked(f"{name}, bodies", bodies)):
             found += search.found(where, data)
-        found += short.found(f"{name}, bodies", plain)
+        found += short.found(f"{name}, bodies", bodies)
     for name, data in _files(places.folder, LABEL_PARTY, *PARTIES, "said", "tmp", "out"):
         party = name.split("/", 1)[0]
         found += [
@@ -254,7 +181,8 @@ def whole_job(job: Job) -> None:
 def killed(job: Job) -> None:
     """Both sides are killed in the middle and started again."""
     job.start_all()
-    job.wait_for("state/*/parties/shop/schema")
+    bank = job.federation.folder / LABEL_PARTY
+    wait_for(lambda: any(bank.glob("state/*/parties/shop/schema")), 240)
     for party in ("shop", LABEL_PARTY):
         job.processes[party].send_signal(signal.SIGKILL)
         job.processes[party].wait(20)
@@ -265,7 +193,7 @@ def killed(job: Job) -> None:
 
 def classes(job: Job) -> None:
     """The label is text: its classes, one of them odd, are in the label party's model alone."""
-    labels = [ODD_TEXT if i % 2 else "usual" for i in range(COMMON + ALONE)]
+    labels = [ODD_TEXT if i % 2 else "usual" for i in range(leak_markers.ROWS)]
     _column("price", lambda v: labels)(job.federation.folder / LABEL_PARTY)
     whole_job(job)
 
@@ -273,13 +201,12 @@ def classes(job: Job) -> None:
 def planted(job: Job) -> None:
     """A leak on purpose: a column whose name, which is announced, is a value to be searched for."""
     home = job.federation.folder / "shop"
-    _both(
-        _table(
-            lambda t: t.rename_columns([ODD_TEXT if n == "income" else n for n in t.column_names])
-        ),
-        _config('[columns."income"]', f'[columns."{ODD_TEXT}"]'),
-    )(home)
+    _table(lambda t: t.rename_columns({"income": ODD_TEXT}))(home)
+    _config('[columns."income"]', f'[columns."{ODD_TEXT}"]')(home)
     whole_job(job)
+
+
+PLAYS = {"whole": whole_job, "killed": killed, "classes": classes, "planted": planted}
 
 
 def refused(party: str, change: Callable[[Path], None]) -> Callable[[Job], None]:
@@ -389,45 +316,6 @@ FAILURES: dict[str, tuple[str, Callable[[Path], None]]] = {
 """What goes wrong, at which party, and how its files are spoilt."""
 
 
-def bundles(federation: LocalFederation) -> Places:
-    """The same job by sealed files, every command a process."""
-    places = Places(folder=federation.folder)
-    (federation.folder / "said").mkdir()
-
-    def run(party: str, verb: str, *given: str) -> dict[str, str]:
-        out = federation.folder / "out" / party
-        where = [] if verb == "finish" else ["--to", str(out)]
-        before = set(out.glob("*")) if out.exists() else set()
-        command = [
-            sys.executable,
-            "-m",
-            "opboost",
-            "bundle",
-            verb,
-            "-c",
-            str(federation.config(party)),
-        ]
-        done = subprocess.run(
-            [*command, *given, *where], capture_output=True, text=True, timeout=120
-        )
-        said = federation.folder / "said" / f"{party}-{verb}-{len(given)}.txt"
-        said.write_text(done.stdout + done.stderr)
-        places.ended[said.stem] = done.returncode
-        new = sorted(set(out.glob("*")) - before) if out.exists() else []
-        return {p: str(f) for f in new for p in (*PARTIES, LABEL_PARTY) if f"-{p}." in f.name} or {
-            str(i): str(f) for i, f in enumerate(new)
-        }
-
-    sent = run(LABEL_PARTY, "align")
-    met = [next(iter(run(p, "align", sent[p]).values())) for p in PARTIES]
-    sent = run(LABEL_PARTY, "align", *met)
-    exports = [next(iter(run(p, "export", sent[p]).values())) for p in PARTIES]
-    sent = run(LABEL_PARTY, "split-query", *exports)
-    answers = [next(iter(run(p, "answer", sent[p]).values())) for p in PARTIES]
-    run(LABEL_PARTY, "finish", *answers)
-    return places
-
-
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """One job: whether it ended as it should, and what was found of raw values and IDs."""
@@ -441,30 +329,24 @@ class Outcome:
 
 def run_one(name: str, seed: int, *, plain: bool = True, captured: bool = False) -> Outcome:
     """Run one job and search everything that it left."""
-    tables = made_tables(seed)
+    tables = leak_markers.made_tables(seed)
     with tempfile.TemporaryDirectory(prefix="opboost-leaks-") as folder:
         federation = federation_of(Path(folder), tables)
         if name == "by bundles":
-            places = bundles(federation)
-            as_meant = not any(places.ended.values())
+            office = Bundles(federation)
+            office.model()
+            places = office.places
         else:
-            plays: dict[str, Callable[[Job], None]] = {
-                "whole": whole_job,
-                "killed": killed,
-                "classes": classes,
-                "planted": planted,
-            }
             with Job(federation, plain=plain, captured=captured) as job:
-                (plays.get(name) or refused(*FAILURES[name]))(job)
+                (PLAYS.get(name) or refused(*FAILURES[name]))(job)
             places = job.places
-            statuses = places.ended.values()
-            as_meant = min(statuses) > 0 if name in FAILURES else not any(statuses)
+        statuses = places.ended.values()
+        as_meant = min(statuses) > 0 if name in FAILURES else not any(statuses)
         found = search_places(places, tables)
         if name == "classes":  # the label party's own words in its own model
             found = [f for f in found if not f.where.startswith(f"{LABEL_PARTY}/model")]
         size = sum(len(s) for _, s in places.wire)
         size += sum(f.stat().st_size for f in Path(folder).rglob("*") if f.is_file())
-        shutil.rmtree(Path(folder) / "certs", ignore_errors=True)
         last = {f.name: f.read_text()[-300:] for f in sorted((Path(folder) / "said").glob("*"))}
         ended = str(places.ended) if as_meant else f"{places.ended}, last said: {last}"
     return Outcome(name, as_meant, ended, size, tuple(found))
@@ -481,11 +363,7 @@ def main() -> None:
     for name in names:
         for plain in (True, False) if name == "whole" else (True,):
             one = run_one(name, asked.seed, plain=plain, captured=asked.captured)
-            print(
-                f"{name}: {'as meant' if one.as_meant else 'NOT AS MEANT'}, {one.searched:,} bytes"
-            )
-            if not one.as_meant:
-                print(f"  ended with {one.ended}")
+            print(f"{name}, {one.searched:,} bytes, ended as meant: {one.as_meant}, {one.ended}")
             for found in one.found[:8]:
                 print(f"  FOUND {found.what} as {found.form} in {found.where}")
 

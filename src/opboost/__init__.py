@@ -83,7 +83,7 @@ if TYPE_CHECKING:
     from opboost.randomness.streams import SecureRng, SeededRng
     from opboost.scores.score_budget import ScoreBudget
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.2.0"
 
 __all__ = [
     "DLDP",

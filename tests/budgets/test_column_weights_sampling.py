@@ -94,8 +94,8 @@ def test_a_plan_shows_the_bounds_of_a_pilot():
 @pytest.mark.parametrize(
     ("weights", "words"),
     [
-        ({"a": 1, "b": 1, "z": 1}, "'z', which is no private column"),
-        ({"a": 1}, "no weight of column 'b'"),
+        ({"a": 1, "b": 1, "z": 1}, "'z', which is not a private column"),
+        ({"a": 1}, "no weight for column 'b'"),
         ({"a": 1, "b": 0}, "not above zero"),
         ({"a": 9, "b": 1}, "beyond the plan"),
     ],

@@ -164,8 +164,8 @@ def test_a_notebook_shows_the_table_to_sign():
         (lambda: op.Budget.record(4, weights={"age": 0}), "The weight of 'age' must be above zero"),
         (lambda: op.Budget.record(4, task="cluster"), "'classify' or 'regress'; got 'cluster'"),
         (lambda: plan_of(op.Budget.record(4, columns_per_row=6)), "columns_per_row is 6, but"),
-        (lambda: plan_of(op.Budget.record(4, weights={"agee": 1})), "speaks of 'agee'"),
-        (lambda: plan_of(op.Budget.record(4, radius={"agee": 1})), "speaks of 'agee'"),
+        (lambda: plan_of(op.Budget.record(4, weights={"agee": 1})), "names 'agee'"),
+        (lambda: plan_of(op.Budget.record(4, radius={"agee": 1})), "names 'agee'"),
         (lambda: plan_of(op.Budget.record(1e-8)), "too little for any table"),
         (lambda: plan_of(op.Budget.record(4), {}, {}), "nothing to plan"),
         (
@@ -174,15 +174,15 @@ def test_a_notebook_shows_the_table_to_sign():
         ),
         (
             lambda: plan_of(op.Budget.record(4, radius={"city": 1})),
-            "'city' has a radius, and categories without an order",
+            "'city' has a radius, but categories without an order",
         ),
         (
             lambda: DeclaredColumn.numeric("pay", (1, 9), scale="log", radius=2),
-            "'pay' has a radius in raw units, and a log scale",
+            "'pay' has a radius in raw units, but a log scale",
         ),
         (
             lambda: DeclaredColumn.numeric("pay", (1, 9), missing=op.Flag(1.0, 2)),
-            "'pay' flags its gaps",
+            "'pay' flags missing values",
         ),
         (
             lambda: DeclaredColumn.numeric("pay", (0.5, 9), integers=True),

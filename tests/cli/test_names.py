@@ -93,7 +93,7 @@ def test_a_feature_party_is_told_of_its_own_name_before_anything_leaves():
 def test_a_promise_has_one_line_a_column_whatever_its_name():
     promise = op.DLDP(0.64, GRID).on(FORGED)
     assert str(promise).splitlines() == [
-        r"pay\x1b[1A\x1b[2K\none person's record: at most 0.1: 0.64-dLDP a cell "
+        r"pay\x1b[1A\x1b[2K\none person's record: at most 0.1: 0.64-dLDP per cell "
         "(at most 5.76 in all)",
         "one person's record: at most 5.76",
     ]

@@ -77,7 +77,7 @@ def test_ids_are_kept_as_they_are_written(folder):
     assert lines[8].startswith('"007",7')
     status, _, message = run("predict", "m", "in.csv", "--keep", "nothing")
     assert status == 5
-    assert "'nothing' is to be kept but is not in the table" in message
+    assert "'nothing' should be kept but is not in the table" in message
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_wide_columns_take_wider_codes():
 def test_bad_books_and_codes_are_refused():
     with pytest.raises(op.DataError, match="must rise"):
         Codebook(np.array([3, 3]))
-    with pytest.raises(op.DataError, match="one at least"):
+    with pytest.raises(op.DataError, match="at least one"):
         Codebook(np.array([], dtype=int))
     with pytest.raises(op.DataError, match=r"outside 0\.\.1"):
         Codebook(np.array([3, 9])).decode([2])

@@ -76,5 +76,5 @@ def test_bad_parameters_are_refused():
     with pytest.raises(op.ParameterError, match="eps_missing must"):
         op.WithMissing(op.ClampMap(TEN, 0.5), 0.0, 5)
     m = op.WithMissing(op.ClampMap(TEN, 0.5), 1.0, 5)
-    with pytest.raises(op.DataError, match="one length"):
+    with pytest.raises(op.DataError, match="the same length"):
         m.sample(np.ones(3, int), np.zeros(2, bool))

@@ -134,7 +134,7 @@ AGE = "[mechanism]\nepsilon = 1.0\n[columns.age]\n"
         ),
         (
             AGE + "categories=['a','b']\nordered=true\nmechanism={kind='unary-encoding',epsilon=1}",
-            "forgets the order",
+            "ignores the order",
         ),
         (
             AGE + "categories=['a','b']\nmechanism={kind='clamp-map',epsilon=1}",

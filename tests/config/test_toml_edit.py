@@ -195,7 +195,7 @@ def test_a_value_that_is_the_same_is_left_as_it_was_written():
 
 
 def test_what_cannot_be_changed_alone_is_refused():
-    with pytest.raises(ConfigError, match=r"b.toml is written in a way in which t\.a cannot"):
+    with pytest.raises(ConfigError, match=r"b.toml is written so that t\.a cannot"):
         changed("t = 5\n", {("t", "a"): 1}, "b.toml")
     with pytest.raises(ConfigError, match="by hand"):
         changed("[[t]]\na = 1\n[[t]]\na = 2\n", {("t", "a"): 1})

@@ -6,7 +6,7 @@ import numpy as np
 
 import opboost as op
 from opboost.denoise import NoiseMatrix, Space
-from opboost.denoise.column_pmfs import COLUMN_SMOOTHINGS, blank, column_smoothings
+from opboost.denoise.column_pmfs import COLUMN_SMOOTHINGS, ColumnStart, column_smoothings
 
 CELLS, FOLDS = 32, 4
 
@@ -46,11 +46,9 @@ def test_the_chosen_smoothing_brings_a_column_nearer_to_the_truth():
     space = space_of(1.0)
     folds = tallies(space, hill(), 2_000)
     smooth = column_smoothings(space, folds)
-    near = np.eye(2, dtype=np.float32)
 
     def distance(smooth):
-        found = blank(space, sum(folds), near, smooth=smooth).P[0, :, 0]
-        return np.abs(found - hill()).sum()
+        return np.abs(ColumnStart.of(space, sum(folds), smooth).column - hill()).sum()
 
     assert distance(smooth) < 0.5 * distance(())
 
@@ -58,11 +56,8 @@ def test_the_chosen_smoothing_brings_a_column_nearer_to_the_truth():
 def test_each_column_keeps_its_own_smoothing():
     space = space_of(2.0, columns=2)
     folds = tallies(space, hill(), 2_000)
-    made = blank(space, sum(folds), np.eye(2, dtype=np.float32), smooth=(0.0, 0.6))
-    alone = [
-        blank(space, sum(folds), np.eye(2, dtype=np.float32), smooth=(value,) * 2).P[0, :, 0]
-        for value in (0.0, 0.6)
-    ]
-    np.testing.assert_allclose(made.P[0, :CELLS, 0], alone[0][:CELLS], rtol=1e-5)
-    np.testing.assert_allclose(made.P[0, CELLS:, 0], alone[1][CELLS:], rtol=1e-5)
-    assert not np.allclose(made.P[0, :CELLS, 0], made.P[0, CELLS:, 0])
+    made = ColumnStart.of(space, sum(folds), (0.0, 0.6)).column
+    alone = [ColumnStart.of(space, sum(folds), (value,) * 2).column for value in (0.0, 0.6)]
+    np.testing.assert_allclose(made[:CELLS], alone[0][:CELLS], rtol=1e-5)
+    np.testing.assert_allclose(made[CELLS:], alone[1][CELLS:], rtol=1e-5)
+    assert not np.allclose(made[:CELLS], made[CELLS:])

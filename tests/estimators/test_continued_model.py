@@ -75,6 +75,18 @@ def test_other_declarations_are_refused(change, words):
         estimator(**given).fit(*people(500, 1), continue_from=first)
 
 
+def test_a_refused_table_is_not_counted_as_released():
+    first = estimator(trees=2, denoise=False, noise_rng=None).fit(*people(500, 10))
+    X, y = people(500, 11)
+    more = estimator(trees=2, denoise=False, noise_rng=None, bounds={**BOUNDS, "b": (0, 11)})
+    with pytest.raises(ColumnError, match=r"'b' has another mapping"):
+        more.fit(X, y, continue_from=first)
+    more.set_params(bounds=BOUNDS)
+    with pytest.raises(ColumnError, match=r"'own' is not in the table"):
+        more.fit(X.drop(columns="own"), y, continue_from=first)
+    assert more.fit(X, y, continue_from=first).guarantee_.total == 12
+
+
 def test_other_own_columns_classes_and_boosters_are_refused():
     first = estimator(denoise=False).fit(*people(500, 0))
     X, y = people(500, 1)
@@ -114,7 +126,7 @@ def test_a_federation_continues_its_model(codebook):
 
     first = trained(X, y, "full")
     if codebook == "cuts":
-        with pytest.raises(ColumnError, match=r"'a' has no codebook, so trees in its values"):
+        with pytest.raises(ParameterError, match=r'continues a model.*Write codebook = "full"'):
             trained(new, z, "cuts", continue_from=first)
         return
     more = trained(new, z, "full", continue_from=first)
@@ -128,44 +140,6 @@ def test_a_federation_continues_its_model(codebook):
         trained(new, z, "full", continue_from=first, memory="external", denoise=False)
     with pytest.raises(DataError, match=r"other classes"):
         trained(new, z + 5, "full", continue_from=first)
-
-
-class Refused(op.MemoryChannel):
-    """A party that remembers whether it was asked to release, and what it was told."""
-
-    opened, told = False, ()
-
-    def open(self, *given):
-        self.opened = True
-        return super().open(*given)
-
-    def refuse(self, why):
-        self.told = (*self.told, why)
-
-
-def test_a_federation_of_other_columns_is_refused_before_any_column_travels():
-    X, y = people(600, 0)
-    grid = op.Domain(0, 9)
-
-    def shop(*names):
-        return op.FeatureParty(
-            X[list(names)],
-            [
-                op.PrivateColumn(n, op.NumericMapping(grid, (0, 10)), op.ClampMap(grid, 0.6))
-                for n in names
-            ],
-        )
-
-    settings = {"booster_params": {"n_estimators": 3}, "denoise": False, "held_out": 0}
-    bank = op.LabelParty(X[["own"]], y, **settings)
-    first = bank.train([op.MemoryChannel(shop("a", "b"))])
-    with pytest.raises(ColumnError, match=r"'own' is not in the table"):
-        op.LabelParty(X[["city"]], y, continue_from=first, **settings)
-    channel = Refused(shop("a"))
-    with pytest.raises(ColumnError, match=r"'b' is private in the model that is continued"):
-        op.LabelParty(X[["own"]], y, continue_from=first, **settings).train([channel])
-    assert channel.opened
-    assert channel.told == ("The columns are not those of the model that is continued.",)
 
 
 def test_the_command_line_continues_a_model(tmp_path):

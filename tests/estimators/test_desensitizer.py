@@ -514,7 +514,7 @@ def test_empty_tables_and_other_columns_are_refused():
         op.Desensitizer(M, bounds=(0, 9)).fit(
             pd.DataFrame([[1, 2]], columns=pd.MultiIndex.from_tuples([("a", "b"), ("a", "c")]))
         )
-    with pytest.raises(op.DataError, match="stands twice"):
+    with pytest.raises(op.DataError, match="occurs twice"):
         op.Desensitizer(M, bounds="infer").fit(pd.DataFrame([[1, 2]], columns=["a", "a"]))
 
 

@@ -23,9 +23,9 @@ from opboost.protocol.messages import Welcome, decode_receipt, encode
 from opboost.transport.feature.feature_job import check_rollback
 from opboost.transport.shared.job_integrity import check_version
 from opboost.transport.shared.tls import read_identity
-from robustness.bundle_office import Office, refused
+from robustness.bundle_office import Office
 from robustness.command_line import run
-from robustness.party_processes import ran
+from tests.support.parties import ran, refused
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "0.1.0"
 

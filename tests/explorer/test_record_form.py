@@ -229,12 +229,12 @@ def test_bounds_of_a_file_are_those_of_the_other_page(file, tmp_path):
     ("text", "words"),
     [
         ("", "declares no column"),
-        ('[columns.a]\nbounds = [0, 1]\nmissing = "flag"\n', "costs a level of its own"),
+        ('[columns.a]\nbounds = [0, 1]\nmissing = "flag"\n', "costs a separate level"),
         ("[columns.a]\nbounds = [1, 0]\n", r"\[columns.a\]"),
         ("[budget]\nrecord = -1.0\n[columns.a]\nbounds = [0, 1]\n", "positive, finite"),
         (
             "[budget]\nrecord = 1.0\nweights = { b = 1.0 }\n[columns.a]\nbounds = [0, 1]\n",
-            "'b' has a weight but is no column",
+            "'b' has a weight but is not a column",
         ),
     ],
 )

@@ -107,9 +107,9 @@ def test_every_row_of_a_transcoded_file_is_read_in_its_place(folder):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"a;b\n1,5;2\n", "looks as if separated by ';'. Set separator = ';'"),
-        (b"a\tb\n1\t2\n", "looks as if separated by 'tab'. Set separator = 'tab'"),
-        (b"a|b\n1|2\n", "looks as if separated by '|'. Set separator = '|'"),
+        (b"a;b\n1,5;2\n", "looks as if it is separated by ';'. Set separator = ';'"),
+        (b"a\tb\n1\t2\n", "looks as if it is separated by 'tab'. Set separator = 'tab'"),
+        (b"a|b\n1|2\n", "looks as if it is separated by '|'. Set separator = '|'"),
         ("a,b\n1,2\n".encode("utf-16"), 'looks like UTF-16 text. Set encoding = "utf-16"'),
         ("a,b\n1,2\n".encode("utf-16-le"), 'Set encoding = "utf-16-le"'),
         ("a,b\n1,2\n".encode("utf-16-be"), 'Set encoding = "utf-16-be"'),
@@ -121,8 +121,8 @@ def test_every_row_of_a_transcoded_file_is_read_in_its_place(folder):
         (b"\x1f\x8b\x08\x00", "is compressed by gzip. Name it .csv.gz"),
         (b"", "is empty"),
         (b"\n\n", "has no header line"),
-        (b'id,b\n1,2\n"x\ny",4\n\n5,6,7\n8,9\n', "Line 6 of in.csv has 3 fields, and its header"),
-        (b"id,b\n1,2\n3\n", "Line 3 of in.csv has 1 fields, and its header has 2"),
+        (b'id,b\n1,2\n"x\ny",4\n\n5,6,7\n8,9\n', "Line 6 of in.csv has 3 fields, but its header"),
+        (b"id,b\n1,2\n3\n", "Line 3 of in.csv has 1 fields, but its header has 2"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_guessed(folder, content, words):

@@ -176,10 +176,10 @@ BAD = [
     (bad_csv(HEAD + "1,20,S,west,x\n"), 5, "'city' does not fit"),
     (bad_csv(HEAD), 5, "in.csv has no rows"),
     (bad_csv(""), 5, "in.csv is empty"),
-    (bad_csv("id,age,age,city,note\n1,2,3,north,x\n"), 5, "'age' stands twice in in.csv"),
+    (bad_csv("id,age,age,city,note\n1,2,3,north,x\n"), 5, "'age' occurs twice in in.csv"),
     (bad_csv("id,age,size,city\n1,20,S,north\n"), 5, "'note' of b.toml is not in the table"),
     (bad_csv("id,age,size,city,note,pay\n1,20,S,north,x,5\n"), 5, "Add [columns.pay] bounds"),
-    (bad_csv(HEAD + "1,20,S\n"), 5, "Line 2 of in.csv has 3 fields, and its header has 5"),
+    (bad_csv(HEAD + "1,20,S\n"), 5, "Line 2 of in.csv has 3 fields, but its header has 5"),
     (lambda folder: "none.csv", 5, "none.csv does not exist"),
     (lambda folder: "b.toml", 5, "neither CSV nor Parquet"),
 ]
@@ -200,7 +200,7 @@ def test_a_damaged_parquet_file_is_refused(folder):
     path.write_bytes(path.read_bytes()[:-200])
     status, _, message = run("desensitize", "in.parquet", "-c", "b.toml", "-o", "out.csv")
     assert status == 5
-    assert "not a Parquet file that can be read" in message
+    assert "not a readable Parquet file" in message
 
 
 def test_an_output_is_never_overwritten(folder):
@@ -267,7 +267,7 @@ def test_describe_names_what_is_missing_and_shows_no_extremes(folder):
     assert looks["note"]["kind"] == "text"
     status, text, words = run("describe", "in.csv", "-c", "b.toml")
     assert (status, "Column 'age' has missing values" in words) == (5, True)
-    assert "0.64 a cell" in text
+    assert "0.64 per cell" in text
     assert text.splitlines()[-1] == "One person's record: at most 7.68."
     assert "4242" not in text + out
     write_parquet(folder / "in.parquet")
@@ -492,7 +492,7 @@ def test_a_run_that_is_asked_to_end_cleans_up(folder):
         ),
         (["certify", "-c", "b.toml", "--png", "x.foo"], ".png, .svg or .pdf"),
         (["describe", "semicolon.csv"], "separated by ';'"),
-        (["describe", "fake.csv.gz"], "fake.csv.gz is not a CSV table"),
+        (["describe", "fake.csv.gz"], "fake.csv.gz is not a readable CSV table"),
         (["certify", "-c", "latin.toml"], "not UTF-8"),
         (["desensitize", "lists.parquet", "-c", "lists.toml", "-o", "o.csv"], "written as csv"),
     ],

@@ -103,7 +103,7 @@ def test_train_tells_a_regression_from_a_classification(folder):
 @pytest.mark.parametrize(
     ("change", "label", "words"),
     [
-        (None, "outcome", "'outcome' is to be the label but is not in the table"),
+        (None, "outcome", "'outcome' should be the label but is not in the table"),
         (None, "mean radius", "'mean radius' is the label and has another role"),
         (lambda f: f.assign(target="ill"), "target", "holds one value only"),
         (lambda f: f.head(5), "target", "5 rows are too few"),
@@ -234,7 +234,7 @@ def test_an_unknown_category_of_a_column_without_gaps_is_refused(folder, budget,
     (folder / "new.csv").write_text("town,own\nnorth,1\natlantis,2\n")
     status, out, err = run("predict", "m.opboost", "new.csv", "--unknown", "missing")
     assert (status, out) == (5, "")
-    assert "Column 'town' holds categories that are not declared, and cannot have gaps" in err
+    assert "Column 'town' holds undeclared categories, and cannot have missing values" in err
     assert 'missing = "symbol"' in err
     assert "atlantis" not in err
 

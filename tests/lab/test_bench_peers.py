@@ -2,38 +2,81 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import time
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from opboost_lab.bench import federated_peers
-from opboost_lab.bench.federated_peers import PLAIN, Family, FederatedPeer, run
+from opboost.errors import DataError
+from opboost_lab.bench import federated_peers, library_peers, peer_table
+from opboost_lab.bench.federated_peers import (
+    ALONE,
+    OPBOOST,
+    PEERS,
+    PLAIN,
+    TREES,
+    Elsewhere,
+    FederatedPeer,
+    Ran,
+    run,
+    synthetic,
+)
 from opboost_lab.bench.federation import Size
+from opboost_lab.bench.library_peers import Family, PeerError, answered
+from opboost_lab.data.datasets import has
 from robustness.command_line import run as command
 
 SMALL = Size(400, 3, 2, 1)
+TABLES = {"small": synthetic(SMALL)}
+OTHER = Elsewhere(173.0, 900.0, 6_000_000)
+ABSENT = FederatedPeer(
+    "absent", "order", "nobody", "fed_plain.py", ("opboost-no-such-package",), elsewhere=OTHER
+)
 
 
 def test_plain_training_is_scored_and_a_failing_peer_stops_nobody():
-    broken = FederatedPeer("broken", "nothing", "no_such_script.py")
-    slow = FederatedPeer("heavy", "HE", "", ("no-such-package",), heavy=True)
-    first, second, third = run((broken, slow, PLAIN), SMALL)
+    broken = FederatedPeer("broken", "nothing", "nobody", "no_such_script.py")
+    slow = FederatedPeer("heavy", "HE", "nobody", "", ("no-such-package",), heavy=True)
+    first, second, third = run((broken, slow, PLAIN), TABLES, repeats=2)
     assert "no_such_script" in first.problem
     assert second.problem.startswith("not tried")
     assert third.problem == ""
-    assert third.auc > 0.7
-    assert third.seconds > 0
-    assert third.memory_mb > 20
+    assert len(third.auc["small"]) == 2
+    assert third.auc["small"][0] > 0.7
+    assert third.ratio == 1
     assert third.version
+
+
+def test_the_label_party_alone_has_fewer_columns():
+    together, alone = run((PLAIN, ALONE), TABLES)
+    assert alone.auc["small"] != together.auc["small"]
+    assert 0 < alone.plain < 5
+    assert alone.ratio == alone.seconds / alone.plain
+
+
+def test_time_and_bytes_of_few_trees_are_extrapolated_by_their_difference():
+    slow = replace(PLAIN, run="extrapolated")
+    assert federated_peers._figure([10.0, 14.0], slow) == 10 + 2 * (TREES - 1)
+    assert federated_peers._figure([10.0, 14.0, 11.0], PLAIN) == 11
+    (ran,) = run((slow,), TABLES)
+    assert len(ran.auc["small"]) == 1
+    (whole,) = run((PLAIN,), TABLES)
+    assert ran.auc["small"][0] < whole.auc["small"][0]  # the score of three trees
 
 
 def test_a_peer_that_does_not_install_in_time_is_told(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    absent = FederatedPeer("absent", "HE", "fed_plain.py", ("opboost-no-such-package",))
-    (ran,) = run((absent,), SMALL, install_limit=0.01)
-    assert "did not install within" in ran.problem
+    needy = replace(ABSENT, needs="It needs libntl44.")
+    (ran,) = run((needy,), TABLES, install_limit=0.01)
+    assert ran.problem == "did not install within 0 s. It needs libntl44."
+
+
+def test_a_version_of_python_that_is_not_here_is_named(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    (ran,) = run((replace(ABSENT, python="3.2"),), TABLES)
+    assert ran.problem == "needs Python 3.2, which is not here"
 
 
 def test_a_peer_that_takes_too_long_is_ended_with_its_children(tmp_path):
@@ -52,8 +95,8 @@ def test_a_peer_that_takes_too_long_is_ended_with_its_children(tmp_path):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Family, "end", watched)
-        _, _, problem = federated_peers.watched([sys.executable, "-c", code], "", 1.5, tmp_path)
-    assert "did not finish" in problem
+        with pytest.raises(PeerError, match="did not finish within 4 s"):
+            answered([sys.executable, "-c", code], {}, 4, tmp_path)
     family, members = seen[0]
     assert members == 2
     for _ in range(50):
@@ -63,28 +106,133 @@ def test_a_peer_that_takes_too_long_is_ended_with_its_children(tmp_path):
     assert not family.members()
 
 
-def test_memory_is_that_of_all_marked_processes():
-    family = Family("OPBOOST_PEER=test-of-memory")
-    assert family.members() == []
-    code = "import time; b = bytearray(60_000_000); print('ready', flush=True); time.sleep(30)"
-    with subprocess.Popen(
-        [sys.executable, "-c", code],
-        stdout=subprocess.PIPE,
-        env={"OPBOOST_PEER": "test-of-memory"},
-    ) as process:
-        assert process.stdout is not None
-        process.stdout.readline()
-        assert family.members() == [process.pid]
-        assert 60 < family.memory_mb() < 120
-        process.kill()
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("import sys; sys.exit('the disk\\n is full\\n\\n')", "is full"),
+        ("print('no JSON')", "gave no answer that can be read: no JSON"),
+        ("import os; os._exit(3)", "status 3"),
+    ],
+)
+def test_a_peer_that_fails_has_a_reason_of_one_line(tmp_path, code, reason):
+    with pytest.raises(PeerError) as error:
+        answered([sys.executable, "-c", code], {}, 60, tmp_path)
+    assert str(error.value) == reason
 
 
-def test_the_verb_prints_ratios_and_reasons(monkeypatch):
-    monkeypatch.setattr(
-        federated_peers, "PEERS", (PLAIN, FederatedPeer("heavy", "HE", "", heavy=True))
+def test_one_party_that_fails_does_not_leave_the_other_waiting(tmp_path):
+    """Two parties of a script: the first waits for ever, the second fails."""
+    code = (
+        f"import sys; sys.path.insert(0, {str(library_peers.SCRIPTS)!r})\n"
+        "import time; from loopback import two_parties\n"
+        "def work(rank, request, trained):\n"
+        "    time.sleep(600) if rank == 0 else int('a party failed')\n"
+        "two_parties(work, {})"
     )
+    with pytest.raises(PeerError, match="a party failed"):
+        answered([sys.executable, "-c", code], {}, 120, tmp_path)
+
+
+def ran(peer=PLAIN, **figures):
+    found = {"seconds": 2.0, "plain": 0.5, "bytes": 98_305, "apart": True, "version": "1.0"}
+    return Ran(peer, **{**found, "auc": {"synthetic": [0.8, 0.9]}, **figures})
+
+
+def test_figures_are_marked_where_they_are_extrapolated_or_from_elsewhere():
+    assert peer_table.figures(ran()) == ["2.00 s", "4", "98 kB"]
+    slow = replace(PLAIN, run="extrapolated")
+    assert peer_table.figures(ran(slow, seconds=6880.4, bytes=0)) == [
+        "6,880 s (from 2 trees)",
+        "13,761 (from 2 trees)",
+        "none",
+    ]
+    assert peer_table.score(ran(slow, auc={"a": [0.7]}), "a") == "0.700 (3 trees)"
+    assert peer_table.figures(Ran(ABSENT, problem="no")) == [
+        "FAILED; 173 s (elsewhere)",
+        "900 (elsewhere)",
+        "6.0 MB (elsewhere)",
+    ]
+    far = replace(ABSENT, elsewhere=Elsewhere(1.0, 2.0, extrapolated=True))
+    assert peer_table.figures(Ran(far, problem="no")) == [
+        "FAILED; 1.00 s (elsewhere, from 2 trees)",
+        "2 (elsewhere, from 2 trees)",
+        "–",
+    ]
+    assert peer_table.figures(Ran(PLAIN, problem="no")) == ["FAILED", "–", "–"]
+    assert peer_table.figures(ran(apart=False))[2] == "98 kB \\*"
+    assert peer_table.figures(ran(plain=0.0))[1] == "–"
+
+
+def test_the_table_has_a_row_for_each_system_and_a_sentence_for_each_failure():
+    text = peer_table.table([ran(), Ran(ABSENT, problem="needs Python 3.2")])
+    head, rule, first, second, _, reason = text.splitlines()
+    assert head == (
+        "| system | training time | × plain | over loopback | AUC, synthetic "
+        "| protects | you must trust |"
+    )
+    assert head.count("|") == rule.count("|") == first.count("|") == second.count("|")
+    assert "0.850 ± 0.071" in first
+    assert second.endswith("| – | order | nobody |")
+    assert reason == "- absent FAILED: needs Python 3.2."
+
+
+def test_the_page_begins_with_the_answer_and_needs_the_rows_it_speaks_of():
+    results = [ran(peer, seconds=i + 1.0) for i, peer in enumerate(PEERS)]
+    text = peer_table.page(results, "400 rows")
+    place = PEERS.index(OPBOOST)
+    assert f"took {2 * (place + 1)} times as long as plain XGBoost" in text
+    fastest = next(peer for peer in PEERS if peer.encrypts)
+    assert f"that encrypts, {fastest.name}, took" in text
+    assert "0.850 ± 0.071" in text
+    assert peer_table.table(results) in text
+    results[place] = Ran(OPBOOST, problem="no")
+    with pytest.raises(DataError, match=OPBOOST.name):
+        peer_table.page(results, "400 rows")
+
+
+def test_the_listed_peers_are_those_that_the_page_speaks_of():
+    assert [peer.settings.get("record") for peer in PEERS[2:5]] == [1, 4, 8]
+    assert [peer.settings.get("epsilon") for peer in PEERS[5:8]] == [1, 4, 8]
+    assert OPBOOST.settings == {"record": 4.0}
+    assert ALONE.settings == {"alone": True}
+    for peer in PEERS:
+        assert not peer.script or (library_peers.SCRIPTS / peer.script).is_file()
+        assert peer.script or peer.elsewhere
+
+
+@pytest.mark.skipif(not has("adult_train"), reason="the paper's data are not here")
+def test_adult_has_the_categories_first_and_values_within_declared_bounds():
+    rows = federated_peers.adult()
+    assert rows.own == 8
+    assert rows.nominal.sum() == 8
+    for X in (rows.X, rows.X_test):
+        assert (rows.bounds[:, 0] <= X.min(axis=0)).all()
+        assert (X.max(axis=0) <= rows.bounds[:, 1]).all()
+    assert set(np.unique(rows.y)) == {0, 1}
+    assert rows.X.shape == (32_561, 13)
+
+
+def test_the_verb_prints_ratios_and_reasons_and_refuses_a_page_without_its_rows(
+    monkeypatch, tmp_path
+):
+    heavy = FederatedPeer("heavy", "HE", "nobody", "", heavy=True)
+    monkeypatch.setattr(federated_peers, "PEERS", (PLAIN, heavy))
     monkeypatch.setattr(federated_peers, "QUICK", SMALL)
-    status, text, _ = command("bench", "peers", "--quick")
+    status, text, _ = command("bench", "peers", "--quick", "--repeats", "1")
     assert status == 0
-    assert "FAILED" in text
+    assert "heavy FAILED: not tried" in " ".join(text.split())
     assert "plain XGBoost" in text
+    page = tmp_path / "peers.md"
+    status, _, errors = command("bench", "peers", "--quick", "--repeats", "1", "--page", str(page))
+    assert status == 5
+    assert "OpBoost, record total 4" in " ".join(errors.split())
+    assert not page.exists()
+
+
+def test_a_page_that_cannot_be_written_is_refused_before_anything_runs(tmp_path):
+    status, _, errors = command("bench", "peers", "--no-peers", "--page", str(tmp_path / "p.md"))
+    assert status == 2
+    assert "--no-peers" in errors
+    status, _, errors = command("bench", "peers", "--page", str(tmp_path / "absent" / "p.md"))
+    assert status == 2
+    assert "absent" in errors

@@ -11,7 +11,7 @@ import pytest
 
 from claims import FILES, covered_sources
 from claims.claim import Claim
-from claims.covered_sources import source_files, source_hash, stale
+from claims.covered_sources import code_alone, source_files, source_hash, stale
 from claims.foundation import CLAIMS
 
 ROOT = Path(__file__).parents[2]
@@ -36,15 +36,14 @@ def test_a_claim_that_cannot_be_computed_fails():
     assert "ZeroDivisionError" in line["error"]
 
 
-def test_every_figure_of_the_readmes_table_is_a_claim():
-    table = re.search(
-        r"\| cells \| ε a cell .*?\n\n", (ROOT / "README.md").read_text(), re.S
-    ).group()
+def test_every_figure_of_the_table_of_mechanisms_is_a_claim():
+    page = (ROOT / "docs" / "reference" / "mechanisms.md").read_text()
+    table = re.search(r"\| cells \| ε per cell .*?\n\n", page, re.S).group()
     rows = [
         [float(v) for v in line.strip("| ").split("|")] for line in table.strip().splitlines()[2:]
     ]
     stated = sorted(figure for row in rows for figure in row[2:])
-    assert stated == sorted(c.target for c in CLAIMS if c.where.startswith("README"))
+    assert stated == sorted(c.target for c in CLAIMS if c.where.endswith("mechanisms.md"))
 
 
 @pytest.mark.parametrize("file", FILES)
@@ -58,10 +57,43 @@ def test_the_recorded_claims_hold(file):
 
 
 @pytest.mark.parametrize("file", FILES)
+def test_claims_of_a_file_have_different_names(file):
+    names = [claim.name for claim in import_module(f"claims.{file}").CLAIMS]
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("file", FILES)
 def test_every_file_of_claims_says_which_sources_it_covers(file):
     covers = import_module(f"claims.{file}").COVERS
     assert all(prefix.startswith("opboost.") for prefix in covers)
     assert len(list(source_files(covers))) > len(set(covers))
+
+
+CODE = '''"""A module."""
+
+LIMIT = 3  # per person
+"""What it limits."""
+
+
+def f(a):
+    # why
+    """Return it."""
+    return "# kept"
+'''
+
+
+def test_words_for_readers_make_no_claim_stale():
+    reworded = CODE.replace("A module", "This module\n\nis long").replace("# why", "# because")
+    reworded = reworded.replace("per person", "for each person").replace("What it", "Which it")
+    assert reworded != CODE
+    assert code_alone(reworded) == code_alone(CODE)
+    for changed in (CODE.replace("3", "4"), CODE.replace("# kept", "# lost")):
+        assert code_alone(changed) != code_alone(CODE)
+    assert [line.strip() for line in code_alone(CODE).splitlines()] == [
+        "LIMIT = 3",
+        "def f(a):",
+        'return "# kept"',
+    ]
 
 
 def write_sources(root, **texts):

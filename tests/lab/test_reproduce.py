@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,8 @@ from opboost.errors import ParameterError
 from opboost.grid import Domain
 from opboost_lab.reproduce import MODULES, STATEMENTS, artefact
 from opboost_lab.reproduce.artefacts import tab_op_prob_t
-from opboost_lab.reproduce.finding import Artefact, Curve, Finding, Grid, Headline, Panel
+from opboost_lab.reproduce.charts import Curve, Grid, Panel
+from opboost_lab.reproduce.finding import Artefact, Finding, Headline, Said
 from opboost_lab.reproduce.methods import Method
 from opboost_lab.reproduce.printed import OP_PROB_T
 from opboost_lab.reproduce.reproduction import reproduce
@@ -68,10 +70,9 @@ def one(folder, label, names, seconds=0.0):
     return Artefact(label, f"Title of {label}", tasks, show)
 
 
-def test_every_table_and_figure_of_the_paper_has_a_module_of_its_name():
+def test_every_table_and_figure_of_the_paper_has_a_module():
     assert len(MODULES) == 18
-    for label, module in (MODULES | STATEMENTS).items():
-        assert re.sub(r"\W", "_", label).lower() == module
+    for label in MODULES | STATEMENTS:
         assert artefact(label).label == label
     files = {p.stem for p in ARTEFACTS.glob("*.py")}
     assert {*MODULES.values(), *STATEMENTS.values()} <= files
@@ -146,6 +147,33 @@ def test_a_worker_that_is_killed_while_others_start_does_not_hold_up_the_end(
     before = len(runs(tmp_path)) if (tmp_path / "runs").exists() else 0
     assert set(run_tasks(tasks, store, silent).done) == set(tasks)
     assert len(runs(tmp_path)) - before == len(tasks) - kept
+
+
+def test_the_page_begins_with_how_many_come_out_as_in_the_paper(tmp_path):
+    kinds = [one(tmp_path, name, [name]) for name in ("all", "most", "few", "open")]
+    said = {"all": Said("x", 9, 10), "most": Said("x", 5, 10), "few": Said("x", 4, 10)}
+
+    def shows(kind):
+        def show(scope, results):
+            return replace(kind.show(scope, results), said=said.get(kind.label))
+
+        return replace(kind, show=show)
+
+    reproduce([shows(k) for k in kinds], Scope(), tmp_path / "out", silent)
+    page = (tmp_path / "out" / "reproduction.md").read_text().splitlines()
+    assert page[2].startswith("Of 3 tables, figures and statements of the paper")
+    assert "1 come out as it has them" in page[2]
+    assert page[3].endswith(": `most` (5 of 10).")
+    assert page[4] == "Not: `few` (4 of 10)."
+
+
+def test_a_report_on_what_is_stored_measures_nothing(tmp_path):
+    done, missing = one(tmp_path, "done", ["a"]), one(tmp_path, "missing", ["b"])
+    reproduce([done], Scope(), tmp_path / "out", silent)
+    found = reproduce([done, missing], Scope(), tmp_path / "out", silent, kept=True)
+    assert runs(tmp_path) == ["a"]
+    assert [s.artefact.label for s in found.failed] == ["missing"]
+    assert "Not measured: `missing`." in (tmp_path / "out" / "reproduction.md").read_text()
 
 
 def test_files_hold_every_point_and_cell(tmp_path):

@@ -12,9 +12,16 @@ import numpy as np
 import pytest
 
 from opboost_lab.reproduce import artefact
+from opboost_lab.reproduce.artefacts.learning_figures import (
+    CLAMP,
+    EXACT,
+    GLOBAL,
+    LOCALS,
+    PIECEWISE,
+    TOTAL,
+)
 from opboost_lab.reproduce.artefacts.regularisation import Pair, surely
 from opboost_lab.reproduce.artefacts.tab_opxgboost import kept, line_of, printed
-from opboost_lab.reproduce.learning_figure import CLAMP, EXACT, GLOBAL, LOCALS, PIECEWISE, TOTAL
 from opboost_lab.reproduce.measures.federated import federated
 from opboost_lab.reproduce.measures.missing_zero import zeros_missing
 from opboost_lab.reproduce.methods import Method
@@ -33,8 +40,9 @@ BUNDLED = Scope(quick=True, bundled=True, seeds=2)
 
 
 def scored(study, line, epsilon, split=None):
-    tasks = [study.task(line, epsilon, s, split) for s in study.seeds(line)]
-    return study.values({t: t.run() for t in tasks}, line, epsilon, split=split)
+    tasks = [study.task(line, epsilon, s, split) for s in study.seeds]
+    with_results = replace(study, results={t: t.run() for t in tasks})
+    return with_results.values(line, epsilon, split=split)
 
 
 def mean(study, line, epsilon):
@@ -69,6 +77,17 @@ def test_an_even_split_of_the_sum_is_the_level_of_each_column():
     digits = Study(Source.of("Pen-digits", BUNDLED), replace(BUNDLED, seeds=1))
     assert scored(digits, CLAMP, 16 * 0.64, "even") == scored(digits, CLAMP, 0.64)
     assert scored(digits, CLAMP, 16 * 0.64, 1) != scored(digits, CLAMP, 0.64)
+
+
+def test_a_larger_record_total_learns_more_and_a_plan_beats_an_even_split():
+    digits = Study(Source.of("Pen-digits", BUNDLED), BUNDLED)
+
+    def accuracy(way, total):
+        return digits.record_task(way, total, 5).run()["scores"]["accuracy"]
+
+    low, high = accuracy("record", 1.0), accuracy("record", 8.0)
+    assert high > low + 0.1
+    assert high > accuracy("Global-map", 8.0) + 0.1
 
 
 def test_seeds_part_the_rows_alike_for_all_lines_and_differ_from_each_other():
@@ -177,9 +196,12 @@ def test_full_settings_are_the_papers():
     settings = [json.loads(t.settings) for t in tasks]
     adj = [s for s in settings if s.get("method", {}).get("family") == "Adj-map"]
     nominal = [s for s in adj if s["method"]["at"] == "nominal"]
-    assert len(nominal) == 2 * 7 * 10 * 10  # θ, α, ε, seeds
+    assert len(nominal) == 2 * 3 * 10 * 10  # θ, α, ε, seeds
     assert {s["mapping"] for s in nominal} == {"paper"}
-    assert {s["seed"] for s in settings if s.get("method", {}).get("denoise")} == {0, 1, 2}
+    assert {s["seed"] for s in settings if s.get("method", {}).get("denoise")} == set(range(10))
+    records = {(s["way"], s["total"], s["seed"]) for s in settings if "total" in s}
+    assert len(records) == 2 * 4 * 10  # plans, totals, seeds
+    assert {seed for _, _, seed in records} == set(range(5, 15))
     assert len(artefact("tab:opxgboost").show(Scope(), _all("tab:opxgboost")).grids) == 8
 
 
@@ -282,7 +304,7 @@ class TestOwnTable:
         asked = []
         monkeypatch.setattr(
             "opboost_lab.reproduce.reproduction.run_tasks",
-            lambda tasks, store, progress: asked.append(list(tasks)) or pytest.fail("stop"),
+            lambda tasks, *_, **__: asked.append(list(tasks)) or pytest.fail("stop"),
         )
         with pytest.raises(pytest.fail.Exception):
             run("reproduce", *LABELS[:4], *OWN)

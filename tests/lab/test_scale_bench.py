@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from opboost.errors import OpBoostError
-from opboost_lab.bench.scaling import Beside, Measured, OnPaper, growth, measure, played, points
+from opboost_lab.bench.scaling import Measured, growth, measure, played, points
 from opboost_lab.bench.scaling_point import Point
-from opboost_lab.bench.scaling_whole import Stage, Whole, limits
 
 
 def made(rows, columns=10, axis="rows", a_value=2e-8, **more):
@@ -45,34 +44,3 @@ def test_points_change_one_thing_at_a_time():
         fixed = {"rows", "columns", "trees", "parties", "cells"} - {axis}
         base = Point(300_000, 10)
         assert all(getattr(point, name) == getattr(base, name) for name in fixed)
-
-
-def test_theorems_stand_beside_what_was_measured():
-    beside = Beside.of(made(2**20))
-    assert beside.draws == 10 * 2**20
-    assert beside.ns_a_draw == pytest.approx(20)
-    assert beside.steps == 20 * 2**20 + 7 * 20
-    assert beside.paper_bits == pytest.approx(20)
-    assert beside.bits == pytest.approx(4)
-
-
-def test_what_nobody_measured_follows_from_constants():
-    of = OnPaper.of(made(10**6), rows=10**9, columns=2, parties=10, trees=40)
-    assert of.party_hours == pytest.approx(10**9 * 2 * 2e-8 / 3600)
-    assert of.party_gb == pytest.approx(1.0)
-    assert of.all_tb == pytest.approx(0.01)
-    assert of.unpack_core_hours == pytest.approx(2e10 * 1e-8 / 3600)
-    assert of.train_core_hours == pytest.approx(2e10 * 40 * 3e-9 / 3600)
-    assert of.label_tb == pytest.approx((2e10 + 4e10) / 1e12)
-
-
-def test_limits_are_measured_and_a_job_is_compared_with_them(tmp_path):
-    least = limits(Point(10**6, 2), tmp_path)
-    assert set(least) == {"aes", "disk", "encode", "decode"}
-    assert min(least.values()) > 0
-    assert list(tmp_path.iterdir()) == []
-    stages = (Stage("desensitise", 2.0, "x", 1.0), Stage("XGBoost", 3.0, "y", 2.0))
-    whole = Whole(Point(1, 1), stages, 5.0, 0, 0, 0)
-    assert whole.seconds == 8.0
-    assert whole.limit_seconds == 3.0
-    assert stages[1].ratio == 1.5

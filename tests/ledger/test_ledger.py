@@ -152,7 +152,7 @@ def test_where_values_are_redrawn_a_change_is_drawn_and_charged(home):
         back, made = release(ledger, people, job="3")
         assert made.new_cells == 0
         assert values(back) == values(first)
-    with pytest.raises(ConfigError, match=r'says changed = "keep".*begun with "redraw"'):
+    with pytest.raises(ConfigError, match=r'says changed = "keep".*created with "redraw"'):
         opened(home, changed="keep")
 
 
@@ -174,7 +174,7 @@ def test_exact_ids_are_told_apart_by_every_character(home):
         assert release(ledger, people)[1].new_cells == 3
     with opened(home) as ledger:  # what a ledger was begun with, it stays
         assert release(ledger, people, job="2")[1].new_cells == 0
-    with pytest.raises(ConfigError, match=r'says ids = "canonical".*begun with "exact"'):
+    with pytest.raises(ConfigError, match=r'says ids = "canonical".*created with "exact"'):
         opened(home, ids="canonical")
 
 

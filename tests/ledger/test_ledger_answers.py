@@ -427,7 +427,7 @@ def test_a_release_that_was_taken_back_is_told_without_the_name_of_an_exception(
     with opened(home, person=1.0) as ledger, pytest.raises(PrivacyError):
         release(ledger, table(5), job="3")
     out = shown(home)
-    assert out.count("taken back (") == 3
+    assert out.count("aborted (") == 3
     exported = run("ledger", "export", "-c", home / "shop.toml", "--format", "csv")[1]
     for said in (out, exported, shown(home, "--format", "json")):
         assert "Error" not in said

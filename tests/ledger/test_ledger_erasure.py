@@ -31,13 +31,14 @@ from opboost.scale import Charge
 from opboost.storage import atomic_files
 from opboost.transport.feature.feature_job import write_manifest
 from opboost.transport.feature.forget_everywhere import forget
-from robustness.bundle_office import Office, tree
+from robustness.bundle_office import Office
 from robustness.command_line import run
 from robustness.party_processes import federation, joined, serving
 from tests.ledger.test_ledger_renewal import reserved
 from tests.ledger.test_ledger_rotation import files_in, handles_in, members_by_person, rotate_key
 from tests.support.kills import killed_at_every_step
 from tests.support.ledger import AGE, CITY, opened, release, table, values
+from tests.support.parties import tree
 from tests.support.releases import (
     AGE_ONLY,
     DECLARED,

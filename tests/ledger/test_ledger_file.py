@@ -144,7 +144,7 @@ def test_one_bit_changed_in_a_run_is_found_and_nobody_is_drawn_anew(home):
             path.write_bytes(bad)
             with opened(home) as ledger:
                 assert verify(ledger)[0].words.startswith(str(path))
-        with opened(home) as ledger, pytest.raises(DataError, match=r"Bring back a copy"):
+        with opened(home) as ledger, pytest.raises(DataError, match=r"Restore the ledger's folder"):
             release(ledger, table(50), job="3") if path != files[2] else members_of(ledger)
         path.write_bytes(good)
     files[0].unlink()
@@ -240,7 +240,7 @@ def test_the_key_stays_outside_the_folder_and_closed_to_others(home):
     with pytest.raises(PrivacyError, match=r"which the key file does not hold"):
         opened(home)
     key.unlink()
-    with pytest.raises(ConfigError, match=r"Bring the key back"):
+    with pytest.raises(ConfigError, match=r"Restore the key"):
         opened(home)
     key.write_text(lines)
     key.chmod(0o600)
@@ -268,7 +268,7 @@ def test_a_file_that_is_no_ledger_is_refused(home):
         pass
     file = home / "ledger" / "ledger.sqlite"
     file.write_bytes(b"not a database" * 100)
-    with pytest.raises(DataError, match=r"is not a ledger that can be read"):
+    with pytest.raises(DataError, match=r"is not a readable ledger"):
         opened(home)
 
 
@@ -370,7 +370,7 @@ def test_a_journal_that_is_cut_short_is_noticed_at_every_place(home):
     for place in (0, 32, len(whole) // 3, len(whole) // 2, len(whole) - 1):
         (journal.parent / "ledger.sqlite-shm").unlink(missing_ok=True)
         journal.write_bytes(whole[:place])
-        with pytest.raises(PrivacyError, match=r"has lost entries.*drawn anew.*Bring back a copy"):
+        with pytest.raises(PrivacyError, match=r"has lost entries.*drawn again.*Restore the whole"):
             opened(home.parent / "killed").close()
     journal.write_bytes(whole)
     with opened(home.parent / "killed") as ledger:
@@ -394,5 +394,5 @@ def test_a_damaged_length_is_passed_over_place_by_place(home):
 def test_an_empty_key_file_is_named_with_the_next_step(tmp_path):
     Ledger(tmp_path / "ledger", tmp_path / "ledger.key").close()
     (tmp_path / "ledger.key").write_bytes(b"")
-    with pytest.raises(ConfigError, match=r"ledger\.key is empty: .* Bring the key back\."):
+    with pytest.raises(ConfigError, match=r"ledger\.key is empty: .* Restore the key\."):
         Ledger(tmp_path / "ledger", tmp_path / "ledger.key")

@@ -200,7 +200,7 @@ def test_what_an_unfinished_release_drew_counts_and_stands_behind_the_others(old
     with opened(tmp_path) as ledger:
         told = [line["what"] for line in summary(ledger)["releases"]]
         reason = "not finished in version 0.1: what it drew counts as spent"
-        assert sorted(told) == ["release", f"taken back ({reason})"]
+        assert sorted(told) == [f"aborted ({reason})", "release"]
         assert ledger.open_reservations() == []
         assert {run.committed for run in ledger.runs()} == {number + 2, ledger.head().number}
         assert charged(ledger, ["ann", "bob"]) == {"ann": 9 * 10**9, "bob": 45 * 10**8}
@@ -217,7 +217,7 @@ def test_an_abort_takes_back_its_own_run_alone(old, tmp_path):
     with opened(tmp_path) as ledger:
         assert charged(ledger, ["ann", "bob"]) == {"ann": 45 * 10**8, "bob": 0}
         (line,) = summary(ledger)["releases"]
-        assert line["what"] == "taken back (refused: the table does not fit)"
+        assert line["what"] == "aborted (refused: the table does not fit)"
 
 
 def test_a_choice_of_an_earlier_release_holds_for_a_later_one_that_followed_it(old, tmp_path):
@@ -281,7 +281,7 @@ def test_caps_hold_for_what_was_spent_before(old, tmp_path):
     assert migrate(tmp_path, ["Ann", "Bob", "ANN"])[0] == 0
     people = ["ann", "bob"]
     with opened(tmp_path, caps=Caps(person=10.5)) as ledger:
-        with pytest.raises(PrivacyError, match=r"1 people would go beyond"):
+        with pytest.raises(PrivacyError, match=r"1 people would exceed"):
             released(ledger, people, [AGE, GAPS], new_attributes=["gaps"])
         assert released(ledger, ["bob"], [AGE, GAPS], new_attributes=["gaps"])[1] == 1
 
@@ -384,7 +384,7 @@ def test_a_damaged_ledger_is_refused_and_stays_as_it_is(old, tmp_path, statement
     before = contents(old.file)
     status, _, said = migrate(tmp_path, ["Ann", "Bob"])
     assert status == 3
-    assert "Bring" in said
+    assert "Restore" in said
     assert contents(old.file) == before
     assert not (tmp_path / "ledger" / "runs").exists()
 
@@ -402,7 +402,7 @@ def test_a_key_line_that_is_gone_is_refused(old, tmp_path):
     filled(old, ids=["Eve"])
     old.key.write_text(old.secrets[0].hex())
     status, _, said = migrate(tmp_path, ["Ann", "Bob", "Eve"])
-    assert (status, "Bring that line of it back" in said) == (3, True)
+    assert (status, "Restore that line of the key file" in said) == (3, True)
 
 
 def test_the_old_file_is_kept_and_nobody_else_reads_either(old, tmp_path):

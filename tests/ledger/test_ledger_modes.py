@@ -19,10 +19,11 @@ from opboost.demo.local_federation import LABEL_PARTY
 from opboost.errors import ConfigError, PrivacyError
 from opboost.ledger import chain_witness
 from opboost.ledger.verify_ledger import verify
-from robustness.bundle_office import Office, tree
+from robustness.bundle_office import Office
 from robustness.command_line import run
 from robustness.party_processes import federation, joined, serving
 from tests.support.ledger import opened, release, table
+from tests.support.parties import tree
 
 CONFIG = """\
 [align]

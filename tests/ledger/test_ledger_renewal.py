@@ -89,7 +89,7 @@ def test_caps_run_over_all_periods(tmp_path):
         renew(ledger)
         release(ledger, rows(), job="2")
         renew(ledger, "age")
-        with pytest.raises(PrivacyError, match=r"400 people would go beyond it"):
+        with pytest.raises(PrivacyError, match=r"400 people would exceed it"):
             release(ledger, rows(), job="3")
         assert most(ledger)["age"] == 2 * LEVEL
     with opened(tmp_path, person=2 * LEVEL) as ledger:
@@ -115,7 +115,7 @@ def test_a_renewal_is_refused_while_a_release_is_reserved(tmp_path):
         with pytest.raises(PrivacyError, match=rf"opboost ledger abort -c FILE {number}"):
             renew(ledger)
         assert ledger.head().number == before
-        with pytest.raises(ConfigError, match=rf"no open reservation.* Open ones: {number}\."):
+        with pytest.raises(ConfigError, match=rf"not an open reservation.* Open ones: {number}\."):
             abort(ledger, 0)
         abort(ledger, number)
         renew(ledger)
@@ -134,7 +134,7 @@ def test_a_renewal_waits_for_nobody_who_draws(tmp_path):
 def test_an_attribute_that_was_never_released_is_not_renewed(tmp_path):
     with opened(tmp_path) as ledger:
         release(ledger, rows())
-        with pytest.raises(ConfigError, match=r"knows no attribute 'agee'.* It knows: age\."):
+        with pytest.raises(ConfigError, match=r"does not know attribute 'agee'.* It knows: age\."):
             renew(ledger, "agee")
         assert [e.kind for e in ledger.entries("renew")] == []
 
@@ -147,7 +147,7 @@ def test_changed_values_are_drawn_anew_only_in_a_period_that_says_so(tmp_path):
     with opened(tmp_path) as ledger:
         first, _ = release(ledger, rows())
         assert values(release(ledger, moved(rows()), job="2")[0]) == values(first)
-        with pytest.raises(ConfigError, match=r"holds for all attributes"):
+        with pytest.raises(ConfigError, match=r"applies to all attributes"):
             renew(ledger, "age", changed="redraw")
         renew(ledger, changed="redraw")
         assert ledger.changed == "redraw"
@@ -238,7 +238,7 @@ def test_changed_is_chosen_with_a_renewal_and_the_file_agrees(home):
     with_changed(home, "redraw")
     status, _, words = desensitized(home, "2.csv")
     assert status == 2
-    assert 'says changed = "redraw", and the ledger was begun with "keep"' in words
+    assert 'says changed = "redraw", but the ledger was created with "keep"' in words
     status, _, words = run("ledger", "renew", "-c", home / "b.toml")
     assert status == 2
     assert "Give --changed redraw, or change the file." in words
@@ -280,7 +280,7 @@ def test_a_stored_release_of_a_redraw_ledger_says_so_and_may_be_renewed(tmp_path
     charge = charge_to(tmp_path)
     plain = made(tmp_path / "1", [people(50)], charge)
     assert "no bound" not in plain.guarantee
-    with pytest.raises(PrivacyError, match=r"begin a new period with opboost ledger renew"):
+    with pytest.raises(PrivacyError, match=r"start a new period with opboost ledger renew"):
         made(tmp_path / "2", [people(50)], charge)
     renew(charge.ledger, changed="redraw")
     (tmp_path / ".2.release").rename(tmp_path / "given up")

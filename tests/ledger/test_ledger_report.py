@@ -109,12 +109,12 @@ def test_it_tells_who_received_what_and_when(page, home):
     assert f"bank release job file first.csv age, city 40 80 0 {'':s}".strip() in said
     assert f"{LONG} release job file {LONG}.csv age 25 0 25" in said
     assert "bank alignment of 40 rows with 90: 12 in common job 20261116 – – – –" in said
-    assert "1 release was taken back before anything was sent" in said
+    assert "1 release was aborted before anything was sent" in said
     assert "job later, for bank (city): reserved, not finished: nothing was sent." in said
-    assert f"{begun.at} : the ledger was begun" in said
+    assert f"{begun.at} : the ledger was created" in said
     assert f"{renewed.at} : a new period of age" in said
     assert f"Last entry: number {head.number} of {head.at} , hash {head.hash.hex()}" in said
-    assert "Every entry and every file that the ledger names verifies" in said
+    assert "Every entry verifies, and every file that the ledger names" in said
     assert f"by OpBoost {__version__}" in said
     assert "Place, date Name, function Signature" in said
 
@@ -146,7 +146,7 @@ def test_what_has_no_bound_is_said_to_have_none(tmp_path):
     with opened(tmp_path, changed="redraw") as ledger:
         release(ledger, table(5))
         said = words(Report.of(ledger, "redrawn", __version__).page())
-    assert "No bound over time: changed values are, or were, drawn anew here." in said
+    assert "No bound over time: this ledger redraws, or has redrawn, changed values." in said
     assert "a noisy value that differs proves that the person's value changed" in said
 
 

@@ -74,8 +74,8 @@ def test_what_other_plans_charged_in_the_period_counts(tmp_path):
             released(ledger, rows(), plan(8.0), job="2")
         words = str(refused.value)
         assert "the record total allows 8 per person and period" in words
-        assert "100 people would go beyond it, and one of them has 3.5 left" in words
-        assert "opboost ledger renew; caps still run over all periods" in words
+        assert "100 people would exceed it, and one of them has 3.5 left" in words
+        assert "opboost ledger renew; caps still cover all periods" in words
         assert [e.kind for e in ledger.entries()][before + 1 :] == ["reserve", "abort"]
         _, made = released(ledger, rows(100, first=100), plan(8.0), job="3")
         assert made.new_cells > 0
@@ -153,7 +153,7 @@ def test_another_record_plan_is_refused_in_the_same_period_with_what_differs(
         before = ledger.head()
         with pytest.raises(PrivacyError, match=words) as refused:
             released(ledger, people, changed, job="2", **more)
-        assert "bring the old file back, or begin a new period with opboost" in str(refused.value)
+        assert "restore the old file, or start a new period with opboost" in str(refused.value)
         assert ledger.head() == before  # not even reserved
         renew(ledger)
         _, made = released(ledger, people, changed, job="3", **more)
@@ -254,7 +254,7 @@ def test_a_party_refuses_people_before_anything_is_drawn(tmp_path):
         before = ledger.head()
         about = {"ledger": ledger, "ids": "id", "new_attributes": ["pay", "hours"]}
         party = op.FeatureParty(rows(), made, state=tmp_path / "state", **about)
-        with pytest.raises(PrivacyError, match=r"1 people would go beyond it"):
+        with pytest.raises(PrivacyError, match=r"1 people would exceed it"):
             party.release(Welcome("20260102T030405Z-01020304", bytes(32), b""))
         assert ledger.head() == before  # nothing was reserved
         others = op.FeatureParty(rows(399), made, state=tmp_path / "state-2", **about)

@@ -175,7 +175,7 @@ COLUMN = op.PrivateColumn(
 def test_a_column_keeps_its_policy_and_its_total():
     assert column_from_dict(column_to_dict(COLUMN)) == COLUMN
     assert COLUMN.guarantee() == op.CappedDLDP(0.5, 2.0, op.Domain(0, 15), gaps=True)
-    assert str(COLUMN.guarantee()).endswith("at most 2 for any pair, gaps included")
+    assert str(COLUMN.guarantee()).endswith("at most 2 for any pair, missing values included")
     assert COLUMN.scaled(0.5).guarantee().total == 1.0
     assert COLUMN.scaled(0.5).flagged() == COLUMN.flagged().scaled(0.5)
     both = COLUMN.guarantee() + COLUMN.guarantee()

@@ -5,13 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import opboost as op
-from opboost.model_card.card import guess_bound
+from opboost.model_card.attack_figures import LINKED_PEOPLE, measured_at
+from opboost.model_card.card import CardParty, guess_bound
+from opboost.model_card.card_markdown import as_markdown
 from opboost.model_card.card_page import as_html
 from opboost.model_card.model_facts import best_guess
 from opboost.model_card.party_facts import card_of
@@ -90,6 +93,37 @@ def test_the_best_guess_is_that_of_an_attacker_who_tries_every_strategy(mechanis
     assert 1 / grid.size < best_guess(column) <= math.exp(mechanism.guarantee().total) / grid.size
 
 
+def test_what_attacks_achieve_follows_from_the_total():
+    for total in (0.5, 4.0, 20.0):
+        linked = guess_bound(total, 1 / LINKED_PEOPLE)
+        assert linked == pytest.approx(math.exp(total) / (math.exp(total) + LINKED_PEOPLE - 1))
+    totals = [measured_at(total).total for total in (0.1, 1.0, 1.1, 4.0, 9.0, 100.0)]
+    assert totals == [1.0, 1.0, 2.0, 4.0, 16.0, 16.0]
+    for total in totals:
+        found = measured_at(total)
+        assert found.sets == ["Adult", "Powerplant", "Pen-digits"]
+        ceiling = guess_bound(total, 1 / LINKED_PEOPLE)
+        assert all(1 / LINKED_PEOPLE < share <= ceiling for share in found.linked.values())
+    assert measured_at(math.inf) is None
+
+
+@pytest.mark.parametrize(
+    ("total", "said"),
+    [
+        (3.0, "at a total of 4, the nearest measured total that is not smaller:"),
+        (4.0, "at a total of 4, that of this model:"),
+        (17.5, "at a total of 16, the largest measured one; at this model's total attacks may"),
+    ],
+)
+def test_the_card_says_at_which_total_attacks_were_measured(home, model, total, said):
+    card = replace(card_of(home / "m.opboost", None, "0"), total=total)
+    assert said in words(as_html(card))
+    assert said in as_markdown(card)
+    assert "share_trees" not in as_markdown(card)  # no feature party took part
+    shop = replace(card, parties=(CardParty("shop", "feature party", 1, total),))
+    assert "share_trees" in as_markdown(shop)
+
+
 def test_the_page_begins_with_the_total_and_says_what_the_model_says(home, model):
     out = home / "card.html"
     status, _, said = run("card", home / "m.opboost", "-c", home / "local.toml", "-o", out)
@@ -101,6 +135,8 @@ def test_the_page_begins_with_the_total_and_says_what_the_model_says(home, model
     )
     assert "98.2%" in text
     assert "(1 + e 4 )" in text
+    assert "What attacks achieve at this total Somebody who has the true columns of 1,000" in text
+    assert "(e 4 + 999), that is 5.2%. Without the release it is 0.1%" in text
     score = model.held_out_score_
     assert f"{score.metric} on {score.rows:,} rows" in text
     assert f"own columns alone {score.own:.3f}" in text
@@ -117,6 +153,8 @@ def test_json_and_markdown_say_the_same(home, model):
     card = json.loads(told)
     assert (status, card["total"], card["purpose"]) == (0, model.guarantee_.total, "Loans.")
     assert card["guess"][0]["at_most_after"] == pytest.approx(guess_bound(card["total"]))
+    assert card["attacks"]["linked_at_most"] == pytest.approx(math.exp(4) / (math.exp(4) + 999))
+    assert card["attacks"]["measured"]["total"] == 4.0
     assert card["own_columns"] == ["own"]
     mechanisms = {c.name: c.mechanism for c in model.desensitizer_.columns_}
     for column in card["columns"]:
@@ -143,6 +181,8 @@ def test_a_seeded_model_has_no_bound(home):
     assert "one person no bound Revealed to" in text
     assert "Nothing is promised: seeded" in text
     assert "Nothing bounds a guess" in text
+    assert "Nothing bounds linkage" in text
+    assert card.to_dict()["attacks"]["measured"] is None
     assert "no rows were held out" in text
 
 

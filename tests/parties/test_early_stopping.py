@@ -45,12 +45,57 @@ def test_training_ends_when_held_out_rows_say_so(denoise):
             {"early_stopping_rounds": 5, "memory": "external", "denoise": False},
             "needs rows in memory",
         ),
-        ({"early_stopping_rounds": 5, "codebook": "cuts"}, "a party withholds them"),
+        ({"early_stopping_rounds": 5, "codebook": "cuts"}, 'codebook = "cuts" withholds them'),
     ],
 )
 def test_what_cannot_end_a_training_is_refused(more, words):
     with pytest.raises(op.ParameterError, match=words):
         trained(**more)
+
+
+def test_several_parties_are_scored_by_party_and_a_model_is_continued_in_another_order():
+    table, y = people()
+    grid = op.NumericMapping(GRID, (0, 10))
+    shop, telco = (
+        op.FeatureParty(
+            table[[n]].rename(columns={n: name}),
+            [op.PrivateColumn(name, grid, op.ClampMap(GRID, 2.0))],
+            name=name,
+        )
+        for n, name in (("a", "shop"), ("own", "telco"))
+    )
+
+    def trained(*parties, trees=20, **more):
+        params = {"n_estimators": trees, "max_depth": 2, "nthread": 1}
+        given = {"booster_params": params, "random_state": 0, "denoise": False}
+        bank = op.LabelParty(None, y, early_stopping_rounds=3, **given, **more)
+        return bank.train([op.MemoryChannel(p) for p in parties])
+
+    first = trained(shop, telco, trees=2)
+    score = first.held_out_score_
+    assert set(score.parties) == {"shop", "telco"}
+    assert score.parties["shop"].released > score.parties["telco"].released
+    X = table.set_axis(["shop", "telco"], axis=1)
+    one, other = (
+        trained(*parties, continue_from=first, held_out=0).predict_proba(X)
+        for parties in ((shop, telco), (telco, shop))
+    )
+    assert np.array_equal(one, other)
+
+
+@pytest.mark.parametrize("align", ["given", "psi"])
+def test_too_few_rows_to_watch_are_refused_before_anybody_draws(align):
+    table, y = people()
+    few = table.head(150).assign(id=range(150))
+    column = op.PrivateColumn("a", op.NumericMapping(GRID, (0, 10)), op.ClampMap(GRID, 0.6))
+    shop = op.FeatureParty(few[["a", "id"]], [column], ids="id", align=align)
+    bank = op.LabelParty(None, y[:150], ids=range(150), align=align, early_stopping_rounds=5)
+    words = r"No rows can watch the training: 30 held-out rows are too few"
+    with pytest.raises(op.DataError, match=words):
+        bank.train([op.MemoryChannel(shop)])
+    assert not list(shop.ledger.entries("reserve"))
+    with pytest.raises(op.DataError, match=words):
+        bank.check_training()  # the label party alone knows it
 
 
 def test_a_file_stops_early(tmp_path, monkeypatch):

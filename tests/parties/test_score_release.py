@@ -265,6 +265,28 @@ def test_a_party_that_declined_says_so_and_leaves_nothing(model: Any, tmp_path: 
         refused("releases no scores", model, book, plan=schema(None))
 
 
+def test_nobody_draws_if_one_of_several_parties_declined(tmp_path: Path) -> None:
+    few = TABLE[:200]
+    near = op.RecordPlan.of(op.Budget.record(8.0), bounds={"own": (0, 1)})
+
+    def telco(table: pd.DataFrame, book: Ledger, score: Any) -> op.MemoryChannel:
+        plan, columns = schema(score, near), ["id", "own"]
+        return op.MemoryChannel(
+            op.FeatureParty(table[columns], plan, ledger=book, ids="id", name="telco")
+        )
+
+    with ledger(tmp_path / "shop") as book, ledger(tmp_path / "telco") as other:
+        given = {"structure": "by-party", "denoise": False, "booster_params": {"n_estimators": 8}}
+        bank = op.LabelParty(None, TRUTH[:200], ids=few["id"].tolist(), **given, held_out=0)
+        made = bank.train([op.MemoryChannel(shop(few, book)), telco(few, other, 6.0)])
+        heads = book.head(), other.head()
+        asks = op.LabelParty(None, None, ids=few["id"].tolist(), share_trees=True)
+        parties = [op.MemoryChannel(shop(few, book)), telco(few, other, None)]
+        with pytest.raises(PrivacyError, match="releases no scores"):
+            asks.predict(made, parties, release="score")
+        assert (book.head(), other.head()) == heads
+
+
 def test_scores_need_a_cap_per_person(model: Any, tmp_path: Path) -> None:
     with ledger(tmp_path, Caps(attribute=50.0)) as book:
         refused("only under a cap", model, book)

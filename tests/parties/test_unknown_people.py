@@ -8,6 +8,7 @@ import pytest
 
 import opboost as op
 from opboost.boosting.booster import Problem, make_booster
+from opboost.config.columns_file import parse
 from opboost.errors import (
     ColumnError,
     DataError,
@@ -15,6 +16,7 @@ from opboost.errors import (
     PeerError,
     PrivacyError,
 )
+from opboost.scores.flat_trees import by_group
 
 GRID = op.Domain(1, 10)
 ROWS = 700
@@ -167,10 +169,10 @@ def test_settings_that_do_not_go_with_the_rows_are_refused(model):
     ):
         with pytest.raises(ParameterError, match=words):
             bank(**wrong)
+    shop = party("shop", BASKET)
     with pytest.raises(ColumnError, match="'known to shop' is in the table"):
-        bank(OWN.assign(**{"known to shop": 1}), presence=True).train(
-            channels([party("shop", BASKET)])
-        )
+        bank(OWN.assign(**{"known to shop": 1}), presence=True).train(channels([shop]))
+    assert not list(shop.ledger.entries("align", "reserve"))
 
 
 def test_given_rows_need_columns_that_do_not_report_gaps():
@@ -202,7 +204,7 @@ def test_a_model_of_common_rows_predicts_without_a_party_through_the_posterior()
         bank(y=None, **asked).predict(made, channels(parties), without=["bakery"])
     with pytest.raises(ParameterError, match="'shop' takes part"):
         bank(y=None, **asked).predict(made, channels(parties), without=["shop"])
-    with pytest.raises(PeerError, match="No party sent 'shop'"):
+    with pytest.raises(ParameterError, match="'shop' holds columns of the model and takes no part"):
         bank(y=None, **asked).predict(made, channels(parties[1:]))
     noisy = bank(**asked, denoise=False).train(channels(parties))
     with pytest.raises(DataError, match="cannot predict without a party's columns"):
@@ -212,3 +214,50 @@ def test_a_model_of_common_rows_predicts_without_a_party_through_the_posterior()
 def test_a_score_needs_everybody(model):
     with pytest.raises(ParameterError, match="needs every party to know every row"):
         bank(y=None).predict(model, channels(both()), release="score")
+
+
+MANY = {"n_estimators": 60, "max_depth": 3, "nthread": 1}
+
+
+@pytest.mark.parametrize(("denoise", "structure"), [(True, "free"), (False, "by-party")])
+def test_both_trainings_stop_early_and_are_scored_by_party(denoise, structure):
+    stops = {"early_stopping_rounds": 3, "held_out": 0.2, "booster_params": MANY}
+    made = bank(denoise=denoise, structure=structure, **stops).train(channels(both()))
+    own, rounds = made.trained_model_.own_rounds, made.trained_.rounds
+    assert 0 < own < 60
+    assert own < rounds < 120
+    assert set(made.held_out_score_.parties) == {"shop", "telco"}
+    if structure == "by-party":
+        groups = list(made.trained_model_.layout.groups().values())
+        assert all(len(part) for part in by_group(made.trained_.additive().trees, groups))
+    found = bank(y=None).predict(made, channels(both()))
+    assert np.mean(found.prediction == LABEL) > 0.7
+
+
+def test_a_pilot_counts_the_people_whom_the_party_knows():
+    rows, some = 4_000, np.arange(4_000) % 2 == 0
+    values = rng.random((rows, 3))
+    table = pd.DataFrame({"id": range(rows), **{f"c{k}": values[:, k] for k in range(3)}})
+    table.loc[~some, ["c0", "c1", "c2"]] = np.nan
+    columns = "".join(f"[columns.c{k}]\nbounds = [0, 1]\n" for k in range(3))
+
+    def released(pilot):
+        text = f"[budget]\nrecord = 8.0\ncolumns_per_row = 1\npilot = {pilot}\n{columns}"
+        shop = op.FeatureParty(table, parse(text, "b.toml"), ids="id", rows="mine")
+        settings = {"held_out": 0, "denoise": False, "booster_params": BOOSTER}
+        bank = op.LabelParty(
+            pd.DataFrame({"a": values[:, 2]}),
+            values[:, 1] > 0.5,
+            ids=list(range(rows)),
+            rows="mine",
+            **settings,
+        )
+        return shop, bank.train([op.MemoryChannel(shop)])
+
+    with pytest.raises(ParameterError, match=r"pilot of 0.4 of 2,000 people has 800, too few"):
+        released(0.4)  # of 4,000 rows it would be enough
+    shop, made = released(0.6)
+    first, rest = (e.body["new_cells"] for e in shop.ledger.entries("commit"))
+    assert first + rest == some.sum()
+    assert 1_000 < first < 1_400
+    assert made.trained_model_.own_rounds == 6

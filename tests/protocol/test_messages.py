@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import hashlib
 import io
 import math
 
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 import opboost as op
 from opboost.columns.codebook import Codebook
 from opboost.errors import PeerError, WireError, unseen
-from opboost.parties.message_checks import check_head
+from opboost.parties.announced_columns import AnnouncedColumns
 from opboost.protocol import envelope
 from opboost.protocol.column_streams import (
     FIELDS,
@@ -81,7 +82,12 @@ def messages(draw):
         return Hello(draw(parties), draw(digests), draw(totals))
     if kind == "welcome":
         session = draw(st.sampled_from([b"", bytes(32)]))
-        return Welcome(JOB, draw(digests), draw(st.binary(max_size=99)), session, draw(totals))
+        first = Welcome(JOB, draw(digests), draw(st.binary(max_size=99)), session, draw(totals))
+        needed = [ColumnSchema.of(AGE, name, "raw") for name in draw(st.lists(names, max_size=3))]
+        rows = draw(st.sampled_from(["common", "mine"]))
+        return dataclasses.replace(
+            first, rows=rows, columns=tuple(needed), values=draw(st.booleans())
+        )
     if kind == "points query":
         return PointsQuery(JOB, draw(numbers))
     if kind == "points":
@@ -164,8 +170,6 @@ def test_any_bytes_are_refused_and_never_crash(junk):
 
 
 def _encrypted(body):
-    import hashlib
-
     return envelope.MARK + hashlib.sha256(body).digest() + body
 
 
@@ -327,6 +331,28 @@ def test_codes_of_many_values_come_back():
     assert len(packed) <= 1.1 * 300_000 * math.log2(300_000) / 8
 
 
+@pytest.mark.parametrize("symbols", [1, 3, 300])
+def test_columns_of_few_rows_come_back_and_a_cut_one_is_refused(symbols):
+    rng = np.random.default_rng(symbols)
+    for rows in range(1, 30):
+        codes = rng.integers(0, symbols, rows).astype(np.uint16)
+        coder = Coder.of_counts(np.bincount(codes, minlength=symbols))
+        packed = coder.encode(codes)
+        assert (coder.decode(packed, rows) == codes).all()
+        for size in range(len(packed)):
+            with pytest.raises(WireError, match=r"damaged|impossible"):
+                coder.decode(packed[:size], rows)
+
+
+def test_the_digest_depends_on_codes_alone_and_reads_each_in_as_few_bytes_as_hold_every_symbol():
+    codes = np.arange(256, dtype=np.uint8)
+    for symbols, width in ((256, 1), (257, 2), (2**16, 2), (2**16 + 1, 4)):
+        plain = codes.astype(f"<u{width}").tobytes()
+        for kind in (np.uint8, np.uint16, np.uint32, np.int64):
+            halves = np.split(codes.astype(kind), 2)
+            assert digest(halves, symbols) == hashlib.sha256(plain).digest()
+
+
 @given(st.binary(max_size=200), st.integers(0, 100))
 def test_any_bytes_decode_to_codes_or_are_refused(junk, rows):
     coder = Coder.of_counts(np.array([5, 3, 1]))
@@ -373,7 +399,7 @@ def stream(codes, values, *, gaps=False, rows=None, column=0):
     coder = Coder.of_counts(counts)
     parts = [codes[p] for p in pieces(len(codes))]
     book = Codebook(np.array(values))
-    head = ColumnHead(column, rows or len(codes), gaps, coder, book, digest(parts))
+    head = ColumnHead(column, rows or len(codes), gaps, coder, book, digest(parts, symbols))
     return head, [batch(coder.encode(part)) for part in parts]
 
 
@@ -475,7 +501,7 @@ def test_a_column_outside_what_its_schema_declares_is_refused(values, rows, word
         "shop", JOB, 18, bytes(32), "full", "raw", (ColumnSchema.of(AGE, "age", "raw"),), 0
     )
     with pytest.raises(PeerError, match=words):
-        check_head(head, schema, schema.private(), 0)
+        AnnouncedColumns.of(schema).check(head, 0)
 
 
 def test_a_file_holds_the_same_stream_as_a_socket():

@@ -170,6 +170,14 @@ def test_too_few_common_rows_are_refused_before_anything_is_released():
     bank(ids[150:], align=op.AlignRules(minimum_rows=100)).train([op.MemoryChannel(party)])
 
 
+def test_parties_without_a_common_row_are_refused_before_anything_is_released():
+    ids, rules = people(np.random.default_rng(8), 300), op.AlignRules(minimum_rows=1)
+    party = shop(ids[:150], align=rules)
+    with pytest.raises(PrivacyError, match=r"have 0 rows in common; .* Check that IDs are spelt"):
+        bank(ids[150:], align=rules).train([op.MemoryChannel(party)])
+    assert [e.kind for e in party.ledger.entries()] == ["open", "align"]
+
+
 def test_sets_that_are_too_large_are_refused_by_both_sides():
     ids = people(np.random.default_rng(7), 300)
     little, much = op.AlignRules(most_rows=250), op.AlignRules()

@@ -158,14 +158,14 @@ def test_a_ledger_that_is_damaged_draws_nothing(tmp_path):
     file = tmp_path / "ledger" / "runs" / "000001"
     good = file.read_bytes()
     file.write_bytes(good[:50] + bytes([good[50] ^ 4]) + good[51:])
-    with pytest.raises(op.DataError, match=r"000001 was changed.*drawn anew.*Bring back a copy"):
+    with pytest.raises(op.DataError, match=r"000001 was changed.*drawn again.*Restore"):
         drawn()
     file.write_bytes(good)
     with closing(sqlite3.connect(tmp_path / "ledger" / "ledger.sqlite")) as db:
         db.execute("DROP TRIGGER entries_UPDATE")
         db.execute("UPDATE entries SET at = '2020-01-01' WHERE number = 1")
         db.commit()
-    with pytest.raises(op.PrivacyError, match=r"is not whole: entry 1 was changed.*Bring back"):
+    with pytest.raises(op.PrivacyError, match=r"is damaged: entry 1 was changed.*Restore"):
         drawn()
 
 

@@ -25,6 +25,7 @@ from opboost.ledger import Ledger
 from opboost.ledger.key_file import KeyFile
 from opboost.ledger.ledger_summary import summary
 from opboost.ledger.verify_ledger import verify
+from opboost.parties.announced_columns import AnnouncedColumns
 from opboost.parties.feature.outgoing_columns import read_values
 from opboost.protocol.column_streams import ColumnHead, Outline
 from opboost.protocol.envelope import PROTOCOL_VERSION, pack_message
@@ -166,10 +167,11 @@ def test_a_codebook_that_would_fill_the_memory_is_not_unpacked(tmp_path):
         out.write_batch(rows[0])
     described = (ColumnSchema.of(columns()[0], "age", "raw"),)
     schema = Schema("shop", JOB, 2**26, bytes(32), "full", "raw", described, 0)
+    announced = AnnouncedColumns.of(schema)
     with pytest.raises(WireError, match="more than its grid has cells"):
-        check_column_file(file, schema, 0)
+        check_column_file(file, announced, 0)
     with pytest.raises(PeerError, match="1 are announced"):
-        check_column_file(file, schema, 5)
+        check_column_file(file, announced, 5)
 
 
 @pytest.mark.parametrize("data", [b"", bytes(40), bytes(39) + b"\x03\xff", bytes(39) + b"\x01\0"])
@@ -273,7 +275,7 @@ def test_a_certificate_of_an_unknown_version_is_refused(tmp_path):
     [
         (b"\xff\xfe,age\n1,2\n", "UTF-16"),
         (b"\xe9,age\n1,2\n", "not UTF-8"),
-        (b"age,age\n1,2\n", "stands twice"),
+        (b"age,age\n1,2\n", "occurs twice"),
         (b"age\n1_000\n", "must hold numbers"),
         (b"age\n\x00\x1b,2\n", "binary file"),
     ],
@@ -297,7 +299,7 @@ def test_parquet_of_types_that_are_no_categories(tmp_path):
     _parquet(file, pa.array([[1], [2]]))
     assert describe(file)[0].distinct is None
     plan = parse('[mechanism]\nepsilon = 1.0\n[columns.age]\ncategories = ["x", "y"]\n', "b.toml")
-    with pytest.raises(DataError, match="no categories"):
+    with pytest.raises(DataError, match="cannot be categories"):
         desensitize(file, plan, tmp_path / "out.parquet")
 
 
@@ -305,7 +307,7 @@ def test_parquet_with_a_name_twice_or_text_that_is_none(tmp_path):
     file = tmp_path / "a.parquet"
     _parquet(file, pa.array([1, 2]), ("age", "age"))
     for use in (column_names, describe):
-        with pytest.raises(DataError, match="stands twice"):
+        with pytest.raises(DataError, match="occurs twice"):
             use(file)
     raw = pa.array([b"\xff\xff", b"ok"])
     _parquet(file, pa.Array.from_buffers(pa.string(), 2, raw.buffers()))
@@ -397,7 +399,7 @@ def test_a_ledger_of_another_format_is_damaged_and_not_full(tmp_path):
     data = bytearray(file.read_bytes())
     data[47] = 9  # the schema format number: https://www.sqlite.org/fileformat2.html
     file.write_bytes(data)
-    with pytest.raises(DataError, match="Bring back a copy"):
+    with pytest.raises(DataError, match="Restore it from a backup"):
         _looked_at(Ledger(tmp_path / "ledger", tmp_path / "key"))
 
 

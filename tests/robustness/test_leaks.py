@@ -20,6 +20,7 @@ import pytest
 from opboost.cli import words_of
 from opboost.errors import ColumnError
 from robustness.leaks.leak_markers import (
+    ODD_TEXT,
     Search,
     forms_of_number,
     forms_of_text,
@@ -27,7 +28,7 @@ from robustness.leaks.leak_markers import (
     short_forms_of_number,
     unpacked,
 )
-from robustness.leaks.leak_search import ODD_TEXT, run_one
+from robustness.leaks.leak_search import run_one
 
 ID, VALUE = "734915206683127", 43.718392650917265
 FORMS = [*forms_of_text(ID), *forms_of_number(VALUE)]

@@ -49,14 +49,13 @@ ENVIRONMENT = """
 import os
 os.environ["XDG_CACHE_HOME"] = os.path.abspath("cache")
 from opboost_lab.bench.library_peers import Peer
-python, problem = Peer("nobody", ("--help",), "").environment()
-assert not problem, problem
+assert Peer("nobody", ("--help",), "").environment().exists()
 """
 
 PEERS = """
-from opboost_lab.bench.federated_peers import OPBOOST, run
+from opboost_lab.bench.federated_peers import OPBOOST, run, synthetic
 from opboost_lab.bench.federation import Size
-(ran,) = run((OPBOOST,), Size(300, 2, 2, 1))
+(ran,) = run((OPBOOST,), {"synthetic": synthetic(Size(300, 2, 2, 1))})
 assert not ran.problem, ran.problem
 """
 
@@ -72,8 +71,7 @@ assert plain_program(Path("."), pa.table({"x": X[:, 0]}), y, X, y)[0] > 0
 
 TRAINING = """
 from opboost_lab.bench.training import measure
-made = measure("plain xgboost", 600, 3, repeats=1)
-assert not made.problem, made.problem
+assert measure("plain xgboost", 600, 3, repeats=1).seconds > 0
 """
 
 POINT = """

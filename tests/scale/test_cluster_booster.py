@@ -14,10 +14,12 @@ from typer.testing import CliRunner
 import opboost as op
 from opboost.cli import app
 from opboost.config import parse
-from opboost.demo.local_federation import LABEL_PARTY, started_process
+from opboost.demo.local_federation import LABEL_PARTY
 from opboost.errors import ConfigError, MissingPackageError, PeerError
 from opboost.scale.cluster_booster import ClusterBooster, booster_of, connected_booster
+from robustness.bundle_office import Office
 from robustness.party_processes import federation, joined, serving
+from tests.support.parties import ended
 
 HEAD = '[mechanism]\nkind = "clamp-map"\nepsilon = 1.0\n[columns.a]\nbounds = [0, 1]\n[booster]\n'
 ROWS = 1500
@@ -155,8 +157,10 @@ def test_no_job_begins_for_a_cluster_that_does_not_answer(tmp_path, closed):
     config = made.config(LABEL_PARTY)
     lines = f'[booster]\nengine = "dask"\naddress = "tcp://{closed}"'
     config.write_text(config.read_text().replace("[booster]", lines))
-    process = started_process(made.command(LABEL_PARTY))
-    said = process.communicate(timeout=120)[1]
-    assert process.returncode == 4
-    assert "does not answer" in said
+    done = ended(made.command(LABEL_PARTY))
+    assert (done.returncode, "does not answer" in done.stderr) == (4, True)
+    done = Office(made).tried(LABEL_PARTY, "align")
+    assert (done.returncode, "does not answer" in done.stderr) == (4, True)
     assert not list((tmp_path / LABEL_PARTY).rglob("job.json"))
+    assert not (tmp_path / "out").exists()
+    assert not (tmp_path / "shop" / "ledger").exists()

@@ -331,7 +331,7 @@ def test_a_cap_holds_for_a_release_in_parts(tmp_path):
     charge = charge_to(tmp_path, attribute=10)
     made(tmp_path / "first", [TABLE], charge, AGE_ALONE)
     finer = replace(AGE_ALONE.private[0], mechanism=op.ClampMap(op.Domain(1, 10), 0.6))
-    with pytest.raises(op.PrivacyError, match="300 people would go beyond it"):
+    with pytest.raises(op.PrivacyError, match="300 people would exceed it"):
         made(tmp_path / "second", [TABLE], charge, replace(AGE_ALONE, private=(finer,)))
     assert not (tmp_path / "second").exists()
     assert kinds(charge.ledger)[-1] == "abort"
@@ -363,7 +363,7 @@ def test_people_whom_the_ledger_refuses_are_refused_before_anything_is_drawn(tmp
     if why == "cap":
         config = toml(AGE_ONLY.replace("0.64", "0.6")) + "cap_attribute = 9\n"
         (tmp_path / "b.toml").write_text(config)
-        words = "30 people would go beyond it"
+        words = "30 people would exceed it"
     with opened(tmp_path) as ledger:
         before = [e.number for e in ledger.entries()]
     for _ in range(2):

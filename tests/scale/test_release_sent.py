@@ -144,9 +144,9 @@ def test_another_declaration_is_refused_by_its_column(tmp_path, charge):
             op.Domain(1, 10), 0.64)),
         *PLAN.private[1:],
     ]  # fmt: skip
-    with pytest.raises(PrivacyError, match="'age' was released under another declaration"):
+    with pytest.raises(PrivacyError, match="'age' was released under a different declaration"):
         shop(tmp_path, charge, wider)
-    with pytest.raises(PrivacyError, match="has 3 private columns, and 1 are declared"):
+    with pytest.raises(PrivacyError, match="has 3 private columns, but 1 are declared"):
         shop(tmp_path, charge, PLAN.private[:1])
 
 
@@ -157,7 +157,7 @@ def test_another_declaration_is_refused_by_its_column(tmp_path, charge):
          "part-00001.parquet was changed"),
         (lambda out: (out / "part-00002.parquet").unlink(), "part-00002.parquet is missing"),
         (lambda out: shutil.copy(out / "part-00000.parquet", out / "part-00009.parquet"),
-         "part-00009.parquet is no part"),
+         "part-00009.parquet does not belong"),
     ],
 )  # fmt: skip
 def test_parts_that_are_not_those_charged_for_are_refused(tmp_path, charge, harm, words):

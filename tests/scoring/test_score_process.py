@@ -27,7 +27,7 @@ def test_a_running_request_is_finished_after_sigterm_and_the_status_is_0(tmp_pat
     words = ["score", str(MODEL), "--port", "0", "--host", "0.0.0.0", "--name", "credit"]
     words += ["--tls-cert", str(kit / "cert.pem"), "--tls-key", str(kit / "key.pem")]
     words += ["--key-file", str(tmp_path / "key")]
-    process = prefork_server().start([*words, "--format", "json"], said, all_said=True)
+    process = prefork_server().start([*words, "--format", "json"], said, data=said)
     with ExitStack() as stack:
         stack.callback(process.kill)
         address = opened(process, said)

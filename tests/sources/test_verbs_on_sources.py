@@ -196,9 +196,9 @@ def test_a_release_of_rows_that_changed_is_refused_before_anything_is_charged(jo
         ("table=nowhere", "names a table that does not exist"),
         ("table=nowhere.people", "does not exist"),
         ("query=SELECT nothing FROM pg_class", "names a column that does not exist"),
-        ("query=SELEC 1", "is no SQL that PostgreSQL reads"),
+        ("query=SELEC 1", "is not valid for PostgreSQL"),
         ("query=SELECT 1/(relpages-relpages) AS a FROM pg_class", "fails while rows are read"),
-        ("query=SELECT 1 AS a, 2 AS a", "Column 'a' stands twice"),
+        ("query=SELECT 1 AS a, 2 AS a", "Column 'a' occurs twice"),
         ("query=SELECT nextval('numbers') AS a", "fails while rows are read"),
     ],
 )
@@ -269,7 +269,7 @@ def test_a_query_without_the_id_column_is_refused(job, postgres):
         ("s3://shop/nowhere.csv", "s3://shop/nowhere.csv does not exist"),
         ("s3://shop/empty/", "s3://shop/empty does not exist"),
         ("s3://shop/people.txt", "neither CSV nor Parquet by its name"),
-        ("s3://shop/broken.parquet", "broken.parquet is not a Parquet file"),
+        ("s3://shop/broken.parquet", "broken.parquet is not a readable Parquet file"),
         ("s3://shop/ragged.csv", "Line 3 of ragged.csv has 1 fields"),
     ],
 )
@@ -307,7 +307,7 @@ def test_a_store_that_refuses_or_does_not_answer(s3, monkeypatch):
         ("b.toml?table=people", "b.toml is not a DuckDB file"),
         ("shop.duckdb?table=nowhere", "names a table or function that does not exist"),
         ("shop.duckdb?query=SELECT nothing FROM people", "names a column that does not exist"),
-        ("shop.duckdb?query=SELEC 1", "is no SQL that DuckDB reads"),
+        ("shop.duckdb?query=SELEC 1", "is not valid for DuckDB"),
         ("shop.duckdb?query=SELECT * FROM read_csv('people.csv')", "reads another file"),
     ],
 )

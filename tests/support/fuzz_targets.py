@@ -51,4 +51,4 @@ def hangs(home):
 
 
 def target(prepare):
-    return Target(prepare.__name__, "user", (DataError,), prepare, seconds=2.0)
+    return Target(prepare.__name__, (DataError,), prepare, seconds=2.0)

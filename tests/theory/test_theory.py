@@ -110,7 +110,7 @@ def test_bad_gammas_are_refused():
         m.gamma(10)
     with pytest.raises(op.ParameterError, match="'exact', 'bound' or 'as_printed'"):
         m.gamma(1, "guess")
-    with pytest.raises(op.ParameterError, match="epsilon and alpha only"):
+    with pytest.raises(op.ParameterError, match="only for Adj-map with epsilon and alpha"):
         op.AdjMap(TEN, eps_prt=1, eps_ner=1, theta=2).gamma(1, "as_printed")
 
 
@@ -201,7 +201,7 @@ def test_bad_splits_are_refused():
         beta(m, [0], [5])
     with pytest.raises(op.DataError, match="integers"):
         beta(m, [2.9], [5])
-    with pytest.raises(op.ParameterError, match="one length"):
+    with pytest.raises(op.ParameterError, match="the same length"):
         best_gain([1, 2], [1.0], [1.0])
     with pytest.raises(op.ParameterError, match=r"must be an integer; got 2\.5"):
         m.gamma(2.5)

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from tools.manual import record_figures
+from tools.manual import attack_figures, record_figures
 from tools.manual.blocks import DOCS, ROOT, pages
 from tools.manual.check import problems
 from tools.manual.picture import TARGET, digest, points, table
@@ -59,6 +59,18 @@ def test_the_figures_at_record_totals_are_those_of_the_claims():
     text = record_figures.PAGE.read_text()
     found = record_figures.lines()
     assert record_figures.written(text, found) == text, "Run: python -m tools.manual.record_figures"
+
+
+def test_the_figures_of_attacks_are_those_of_the_claims():
+    found = attack_figures.values()
+    again = "Run: python -m tools.manual.attack_figures"
+    text = attack_figures.PAGE.read_text()
+    assert attack_figures.written(text, found) == text, again
+    assert attack_figures.shipped(found) == attack_figures.SHIPPED.read_text(), again
+    assert attack_figures.digest(found) in attack_figures.PICTURE.read_text(), again
+    assert attack_figures.PICTURE.stat().st_size < 100_000
+    with pytest.raises(ValueError, match="0 places for 'answer'"):
+        attack_figures.written("# Another page", found)
 
 
 def test_the_accuracy_picture_is_drawn_from_the_table_as_it_stands():

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from numba.core.dispatcher import Dispatcher
 
 import opboost as op
 from opboost.denoise import maximisation_kernel, mixture_kernel
 from opboost.runtime.child_processes import python_command
+from opboost.runtime.compiling import CompiledLoop
 
 ROWS = 1_200
 ROOT = Path(__file__).parents[2]
@@ -100,7 +100,8 @@ def test_lightgbm_gives_the_same_bytes_too() -> None:
 def test_compiled_functions_that_round_freely_are_inlined_where_they_are_called() -> None:
     """Otherwise the process that compiles and one that reads the cache may link two copies."""
     kernels = {**vars(mixture_kernel), **vars(maximisation_kernel)}
-    compiled = {n: f for n, f in kernels.items() if isinstance(f, Dispatcher)}
+    loops = {n: f for n, f in kernels.items() if isinstance(f, CompiledLoop)}
+    compiled = {n: f.dispatcher() for n, f in loops.items()}
     free = {n for n, f in compiled.items() if f.targetoptions.get("fastmath")}
     called = {n for f in compiled.values() for n in f.py_func.__code__.co_names} & free
     assert {"_weigh", "_outputs", "_smoothed"} <= called

@@ -25,8 +25,8 @@ from opboost.transport.shared.bundle_file import MARK, Header, open_bundle, writ
 from opboost.transport.shared.bundle_keys import certify, read_key, read_public
 from opboost.transport.shared.development_certificates import PARTS, add_encryption, new_kit
 from opboost.transport.shared.tls import read_identity
-from robustness.bundle_office import tree
 from robustness.command_line import run
+from tests.support.parties import tree
 
 JOB = "20260101T000000Z-00000000"
 HASH = "00" * 32

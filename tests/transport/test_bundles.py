@@ -12,9 +12,10 @@ import pytest
 import opboost as op
 from opboost.demo.local_federation import LABEL_PARTY, run_federation
 from opboost.transport.shared.development_certificates import new_kit
-from robustness.bundle_office import Office, refused
+from robustness.bundle_office import Office
 from robustness.command_line import run
 from robustness.party_processes import ROWS, Party, federation, serving
+from tests.support.parties import refused
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 from opboost.config.job_file import load_job
@@ -33,9 +34,10 @@ from opboost.psi.common_rows import packed
 from opboost.transport.label.job_folder import PartyFolder
 from opboost.transport.shared.bundle_file import Header, open_bundle, write_bundle
 from opboost.transport.shared.bundle_keys import read_key, read_public
-from robustness.bundle_office import Office, refused
+from robustness.bundle_office import Office
 from robustness.command_line import run
 from robustness.party_processes import IDS, NAMES, ROWS, columns, federation, identity_of
+from tests.support.parties import refused
 
 
 @pytest.fixture
@@ -201,7 +203,7 @@ def test_points_that_do_not_hold_together_are_refused_and_leave_nothing(tmp_path
 def first_refusal(office, lie, changes):
     """A feature party opens its ledger; it sends, keeps and records nothing."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("robustness.bundle_office.tree", lambda folder: None)
+        patch.setattr("tests.support.parties.tree", lambda folder: None)
         status, words = lie(changes)
     assert status == 4, words
     assert not office.out("shop").exists()
@@ -375,6 +377,19 @@ def test_too_few_common_rows_end_the_job_on_both_sides(tmp_path):
     done = office.tried("shop", "export", told)
     assert (done.returncode, f"with fewer than {ROWS + 1}" in done.stderr) == (3, True)
     entries = json.loads(run("ledger", "export", "-c", theirs)[1])
+    assert [e["kind"] for e in entries] == ["open", "align"]
+
+
+def test_no_common_row_ends_the_job_before_anything_is_drawn(tmp_path):
+    office = Office(federation(tmp_path, ("shop",), limits={"minimum_rows": 1}))
+    others = columns(NAMES[3:5], pa.array([f"stranger-{i}" for i in range(ROWS)]))
+    pa.parquet.write_table(others, tmp_path / "shop" / "table.parquet")
+    met = office.written("shop", "align", office.begun()["shop"])[LABEL_PARTY]
+    for _ in range(2):  # repeated, it says the same
+        done = office.tried(LABEL_PARTY, "align", met)
+        assert (done.returncode, "have 0 rows in common" in done.stderr) == (3, True)
+        assert len(list(office.out(LABEL_PARTY).iterdir())) == 1
+    entries = json.loads(run("ledger", "export", "-c", office.made.config("shop"))[1])
     assert [e["kind"] for e in entries] == ["open", "align"]
 
 

@@ -24,7 +24,6 @@ from opboost.psi.row_keys import Normalisation, key_digests, row_keys
 from robustness.command_line import run
 from robustness.party_processes import (
     Party,
-    ended,
     identity_of,
     joined,
     serving,
@@ -32,6 +31,7 @@ from robustness.party_processes import (
     stop,
     wait_for,
 )
+from tests.support.parties import ended
 
 BOOSTER = {"num_boost_round": 5, "max_depth": 3, "nthread": 1}
 NOISELESS = 40.0

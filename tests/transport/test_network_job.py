@@ -35,7 +35,6 @@ from robustness.party_processes import (
     ROWS,
     Party,
     columns,
-    ended,
     federation,
     identity_of,
     joined,
@@ -44,6 +43,7 @@ from robustness.party_processes import (
     stop,
     wait_for,
 )
+from tests.support.parties import ended
 from tests.support.workers import in_time
 
 
@@ -349,7 +349,7 @@ def test_certificates_are_checked_before_a_peer_would(tmp_path):
         (('kit = "../certs/shop"', 'kit = "../certs/bank"'), 2, "is for bank"),
         (('kit = "../certs/shop"', 'kit = "../certs/none"'), 2, "cannot be read"),
         (("[tls]\nkit = \"../certs/shop\"\n", ""), 2, "There is no [tls]"),
-        (('name = "shop"', 'name = "stop"'), 2, "no feature party of job"),
+        (('name = "shop"', 'name = "stop"'), 2, "not a feature party of job"),
         (('id = "id"', ""), 2, "has no row ID"),
         (('job = "job.toml"', 'job = "none.toml"'), 2, "cannot be read"),
         (('connect = "127.0.0.1:1"', 'connect = "nowhere"'), 2, "host:port"),

@@ -22,9 +22,10 @@ from opboost.psi.blinding import Secret
 from opboost.transport.label.job_folder import PartyFolder
 from opboost.transport.shared.bundle_file import open_bundle, write_bundle
 from opboost.transport.shared.bundle_keys import read_key, read_public
-from robustness.bundle_office import Office, refused
+from robustness.bundle_office import Office
 from robustness.command_line import run
 from robustness.party_processes import Party, identity_of
+from tests.support.parties import refused
 from tests.transport.test_pilot_over_network import (
     COUNT,
     ROWS,

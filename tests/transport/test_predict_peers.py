@@ -370,7 +370,10 @@ def organisation():
 @pytest.mark.parametrize(
     ("columns", "said"),
     [
-        ({"shop": PLAIN["shop"]}, "No party sent 'c', which the model was trained on"),
+        (
+            {**PLAIN, "shop": [declared("a")]},
+            "No party sent 'b', which the model was trained on",
+        ),
         (
             {**PLAIN, "telco": [declared("c"), declared("d")]},
             "Party 'telco' sent column 'd', which the model does not have",
@@ -390,6 +393,15 @@ def organisation():
 def test_columns_that_are_not_the_models_are_refused_by_name(organisation, columns, said):
     with pytest.raises(PeerError, match=said):
         organisation.predicted(columns)
+
+
+def test_parties_that_are_not_the_models_are_refused_before_anybody_releases(organisation):
+    for columns, words in (
+        ({"shop": PLAIN["shop"]}, "'telco' holds columns of the model and takes no part"),
+        ({**PLAIN, "bakery": [declared("d")]}, "'bakery' takes part in the job and has no columns"),
+    ):
+        with pytest.raises(ParameterError, match=words):
+            organisation.predicted(columns)
 
 
 def test_a_policy_for_gaps_that_changes_no_law_is_the_partys_own_affair(organisation):

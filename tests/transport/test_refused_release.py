@@ -14,7 +14,8 @@ import opboost as op
 from opboost.demo.local_federation import LABEL_PARTY
 from opboost.explorer.job_view import RunView
 from robustness.command_line import run
-from robustness.party_processes import NAMES, ROWS, columns, ended, federation, joined, serving
+from robustness.party_processes import NAMES, ROWS, columns, federation, joined, serving
+from tests.support.parties import ended
 
 
 def refused(made, address, status):
@@ -85,7 +86,7 @@ def test_a_plan_changes_after_the_alignment_while_nothing_is_released(tmp_path):
     assert status == 0, words
     changed(made, r"epsilon = 2.0", "epsilon = 1.5")
     with serving(made) as (process, address):
-        assert "300 people would go beyond it" in refused(made, address, 3)
+        assert "300 people would exceed it" in refused(made, address, 3)
         assert shown_by_label_party(made) == ("refused", "cap")
         state = tmp_path / LABEL_PARTY / "state"
         assert list(state.glob("*/parties/shop/aligned"))

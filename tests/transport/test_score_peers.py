@@ -12,8 +12,9 @@ from opboost.demo.local_federation import (
     LABEL_PARTY,
     run_federation,
 )
-from robustness.bundle_office import Office, refused
-from robustness.party_processes import DATA, Party, federation
+from robustness.bundle_office import Office
+from robustness.party_processes import DATA, Party, federation, wait_for
+from tests.support.parties import refused
 from tests.transport.test_predict_peers import OWN, THEIRS, TRAINED, Prediction, people
 
 ROWS = {
@@ -82,8 +83,9 @@ def test_scores_by_network_and_by_bundles_are_the_same_draws(by_party, tmp_path)
     assert found.new_cells("shop")[-1] == 0
 
 
-def test_a_party_that_declined_ends_the_job_in_one_sentence(by_party, tmp_path):
-    found = Scored(by_party, tmp_path, "given")
+@pytest.mark.parametrize("align", ["given", "psi"])
+def test_a_party_that_declined_ends_the_job_in_one_sentence(by_party, tmp_path, align):
+    found = Scored(by_party, tmp_path, align)
     rows = np.arange(380, 480)
     for name in (LABEL_PARTY, *found.parties):
         found.put(name, people(rows, THEIRS.get(name, OWN)))
@@ -92,18 +94,26 @@ def test_a_party_that_declined_ends_the_job_in_one_sentence(by_party, tmp_path):
     def jobs(name):
         return sorted(p.parent.name for p in found.folder.glob(f"{name}/**/binding.json"))
 
-    before, charged = jobs("shop"), found.new_cells("shop")
+    before, charged = jobs("shop"), [found.new_cells(name) for name in found.parties]
     assert before
     out = tmp_path / "never.csv"
     label = Party(found.command("-o", out, "--release", "score"))
-    shop = found.join("shop", label.address())
+    address, state = label.address(), tmp_path / LABEL_PARTY / "state"
+    telco = found.join("telco", address)
+    note = "agreed" if align == "given" else "00000.raised"
+    wait_for(lambda: list(state.glob(f"*/parties/telco/{note}")))
+    shop = found.join("shop", address)
     _, said = shop.communicate(timeout=120)
     assert (shop.returncode, "releases no scores" in said) == (3, True)
     _, words = label.communicate(timeout=120)
     assert (label.returncode, "'shop' declined to release a score" in words) == (4, True)
+    _, said = telco.communicate(timeout=120)
+    assert (telco.returncode, "The label party ended the job." in said) == (4, True), said
     assert not out.exists()
     assert jobs("shop") == before
-    assert found.new_cells("shop") == charged
+    assert [found.new_cells(name) for name in found.parties] == charged
+    if align == "psi":
+        return
     office = Office(found)
     more = ["--again", "--release", "score", "--model", found.model]
     sent = office.written(LABEL_PARTY, "align", *more)

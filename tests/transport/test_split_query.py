@@ -5,7 +5,8 @@ from __future__ import annotations
 from opboost.demo.local_federation import LABEL_PARTY
 from opboost.protocol.messages import SplitQuery, decode
 from opboost.protocol.stored_columns import read_column
-from robustness.party_processes import federation, ran
+from robustness.party_processes import federation
+from tests.support.parties import ran
 
 
 def test_a_small_public_grid_is_asked_for_whole_and_a_withheld_one_for_what_is_used(tmp_path):

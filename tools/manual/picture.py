@@ -14,8 +14,8 @@ from tools.manual.record_figures import HEAD, PAGE
 
 TARGET = DOCS / "img" / "accuracy.svg"
 _LINES = {
-    "plain": ("plain training, nothing hidden", "#555555", ":"),
-    "ours": ("OpBoost, a record budget", "#1f4e79", "-"),
+    "plain": ("plain training, no privacy", "#555555", ":"),
+    "ours": ("OpBoost, record budget", "#1f4e79", "-"),
     "piecewise": ("Piecewise, even split", "#8faadc", "-"),
     "clamp": ("Clamp-map, even split", "#b7a26a", "-"),
     "paper": ("the paper's Global-map, even split", "#c0504d", "-"),
@@ -62,8 +62,9 @@ def draw() -> None:
     rows = table()
     found = points(rows)
     names = list(dict.fromkeys(p.data for p in found))
-    chart = figures.figure(1, len(names), 12, 3.6)
-    for axes, name in zip(chart.axes[0], names, strict=True):
+    chart = figures.figure(2, 2, 7.6, 2.9)
+    panels = [axes for row in chart.axes for axes in row]
+    for axes, name in zip(panels, names, strict=True):
         here = [p for p in found if p.data == name]
         at = range(len(here))
         for key, (label, colour, style) in _LINES.items():
@@ -78,11 +79,11 @@ def draw() -> None:
         axes.set_title(data, fontsize=11)
         axes.set_ylabel(measure)
         axes.set_xticks(at, [f"{p.total:g}" for p in here])
-        axes.set_xlabel("total for one person's record")
+        axes.set_xlabel("record total")
         axes.grid(alpha=0.25)
         axes.margins(x=0.12)
     handles, labels = chart.axes[0][0].get_legend_handles_labels()
-    chart.figure.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False)
+    chart.figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
     figures.save(chart, TARGET, about=digest(rows))
 
 

@@ -142,9 +142,7 @@ class Session:
         said = self.words / f"{command.line}.txt"
         if words.startswith("opboost ") and not _SHELL.search(words):
             _, *arguments = [file for word in shlex.split(words) for file in _meant(word, where)]
-            return Running(
-                command, prefork_server().start(arguments, said, where, all_said=True), said
-            )
+            return Running(command, prefork_server().start(arguments, said, where, data=said), said)
         here = Path(sys.executable).parent
         path = f"{here}{os.pathsep}{os.environ['PATH']}"
         with said.open("w") as file:

@@ -80,7 +80,7 @@ def parted(name: str, seed: int) -> DataSet:
 
 def fitted(
     data: DataSet,
-    mechanism: Mechanism,
+    mechanism: Any,
     seed: int,
     booster: str = "xgboost",
     mapping: str = "cells",
@@ -91,8 +91,9 @@ def fitted(
 ) -> OpBoostClassifier | OpBoostRegressor:
     """An estimator trained on desensitised rows; ``seed`` is that of noise and booster.
 
-    ``federboost`` cuts the columns at the training rows' quantiles, as FederBoost does (which tells
-    about the rows), instead of into equal cells.
+    ``mechanism`` is one for all columns, one for each by name, or None where a record budget plans
+    them.  ``federboost`` cuts the columns at the training rows' quantiles, as FederBoost does
+    (which tells about the rows), instead of into equal cells.
     """
     X, y, _, _ = data.split()
     kind = OpBoostRegressor if data.task == "regression" else OpBoostClassifier

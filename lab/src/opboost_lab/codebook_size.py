@@ -29,7 +29,7 @@ from opboost.training.score_by_party import (
 )
 from opboost_lab.accuracy import MEASURES, PARAMS, measured, parted
 from opboost_lab.data.datasets import DataSet
-from opboost_lab.record_totals import all_private
+from opboost_lab.declared_sets import all_private
 from opboost_lab.score_totals import feature_parties, ids
 
 HELD_OUT = 0.2

@@ -5,13 +5,13 @@ from __future__ import annotations
 import socket
 import threading
 from contextlib import suppress
-from types import TracebackType
+from typing import Self
 
 
 class CountingProxy:
     """Listens on a free port and hands bytes on to ``address``, counting both ways.
 
-    With ``keep`` the bytes themselves are in ``kept``, one stream a connection and direction.
+    With ``keep`` the bytes themselves are in ``sent`` and ``received``, a stream per connection.
     """
 
     def __init__(self, address: str, *, keep: bool = False) -> None:
@@ -20,19 +20,15 @@ class CountingProxy:
         self._server = socket.create_server(("127.0.0.1", 0))
         self.address = f"127.0.0.1:{self._server.getsockname()[1]}"
         self.up = self.down = 0
-        self.kept: list[bytearray] = []
+        self.sent: list[bytearray] = []
+        self.received: list[bytearray] = []
         self._keep = keep
 
-    def __enter__(self) -> CountingProxy:
+    def __enter__(self) -> Self:
         threading.Thread(target=self._accept, daemon=True).start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._server.close()
 
     def _accept(self) -> None:
@@ -46,15 +42,20 @@ class CountingProxy:
             except OSError:  # nobody there yet: the caller will try again
                 near.close()
                 continue
-            for source, sink, upwards in ((near, far, True), (far, near, False)):
-                threading.Thread(
-                    target=self._carry, args=(source, sink, upwards), daemon=True
-                ).start()
+            self.connected(near, far)
+
+    def connected(self, near: socket.socket, far: socket.socket) -> None:
+        """Carry bytes both ways between the two ends of a new connection."""
+        for end in (near, far):  # as gRPC does: else each small message waits 40 ms for the last
+            end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for source, sink, upwards in ((near, far, True), (far, near, False)):
+            ends = (source, sink, upwards)
+            threading.Thread(target=self._carry, args=ends, daemon=True).start()
 
     def _carry(self, source: socket.socket, sink: socket.socket, upwards: bool) -> None:
         stream = bytearray()
         if self._keep:
-            self.kept.append(stream)
+            (self.sent if upwards else self.received).append(stream)
         try:
             while data := source.recv(1 << 16):
                 if self._keep:

@@ -14,11 +14,6 @@ import numpy as np
 import pyarrow as pa
 
 from opboost.boosting import Problem, make_booster
-from opboost.budgets.budget import Budget
-from opboost.budgets.record_plan import RecordPlan
-from opboost.config import Plan
-from opboost.config.sections import BoosterSection
-from opboost.grid import Integers
 from opboost.parties.channel import MemoryChannel
 from opboost.parties.feature.feature_party import FeatureParty
 from opboost.parties.label.label_party import LabelParty
@@ -26,7 +21,7 @@ from opboost.psi.align_rules import RowChoice
 from opboost.training.feature_matrix import OwnTable
 from opboost_lab.accuracy import MEASURES, PARAMS, measured, parted
 from opboost_lab.data.datasets import DataSet
-from opboost_lab.record_totals import WHOLE_NUMBERS, all_private
+from opboost_lab.declared_sets import all_private, feature_plan
 
 MAX_TRAINED_ROWS = 12_000
 """The label party has this many rows at the most, so that five seeds take minutes."""
@@ -61,7 +56,7 @@ def partly_known(name: str, total: float, seed: int, overlap: float = 0.3) -> Pa
     X_test, y_test = _some(X_test, y_test, rng, MAX_TEST_ROWS)
     own, theirs = X.column_names[::2], X.column_names[1::2]
     known = rng.permutation(len(y)) < overlap * len(y)
-    plan = _plan(data, theirs, total)
+    plan = feature_plan(data, theirs, total, "shop")
     task: Any = "regress" if data.task == "regression" else "classify"
 
     def trained(rows: RowChoice) -> Any:
@@ -114,20 +109,6 @@ def _own_alone(data: DataSet, X: pa.Table, y: Any, X_test: pa.Table, seed: int) 
     problem = Problem(matrix(X), target, task, count, seed=seed)
     model = make_booster("xgboost", PARAMS["xgboost"]).train(problem)
     return model.predict(matrix(X_test)), None if regress else classes
-
-
-def _plan(data: DataSet, names: list[str], total: float) -> Plan:
-    """A record budget for the feature party's columns."""
-    bounds: dict[str, Any] = {n: b for n, b in data.bounds.items() if n in names}
-    for name in set(WHOLE_NUMBERS.get(data.name, ())) & set(bounds):
-        bounds[name] = Integers(*(int(b) for b in bounds[name]))
-    categories = {n: c for n, c in (data.categories or {}).items() if n in names}
-    task: Any = "regress" if data.task == "regression" else "classify"
-    plan = RecordPlan.of(Budget.record(total, task=task), bounds=bounds, categories=categories)
-    return Plan(
-        "shop", plan.columns, (), (), plan.budget, BoosterSection(),
-        tuple(str(c.name) for c in plan.columns), plan,
-    )  # fmt: skip
 
 
 def _some(X: pa.Table, y: Any, rng: np.random.Generator, most: int) -> tuple[pa.Table, Any]:

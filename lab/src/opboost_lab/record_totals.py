@@ -7,7 +7,7 @@ budget.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal
 
@@ -16,20 +16,13 @@ import pyarrow as pa
 
 from opboost.budgets.budget import Budget
 from opboost.estimators import OpBoostClassifier, OpBoostRegressor
-from opboost.grid import Integers, Ordered
+from opboost.grid import Ordered
 from opboost.mechanisms import ClampMap, GlobalMap, Mechanism, Piecewise, UnaryEncoding
-from opboost.randomness.streams import SeededRng
-from opboost_lab.accuracy import GRID, MEASURES, PARAMS, measured, parted
+from opboost_lab.accuracy import GRID, MEASURES, fitted, measured, parted
 from opboost_lab.data.datasets import DataSet
+from opboost_lab.declared_sets import all_private, declared_bounds
 
 Way = Literal["record", "Clamp-map", "Piecewise", "Global-map"]
-
-WHOLE_NUMBERS = {
-    "Adult": ("education-num",),
-    "Industrial": ("plane_engines",),
-    "Census": ("NOEMP",),
-}
-"""Columns that are declared as whole numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,28 +53,11 @@ def score(
     over all columns.  Without ``released`` only clean test rows are predicted, which is faster.
     """
     data = all_private(parted(name, seed))
-    X, y, X_test, y_test = data.split()
-    if rows is not None and rows < len(y):
-        chosen = np.random.default_rng(seed).permutation(len(y))[:rows]
-        X, y = X.take(pa.array(chosen)), y[chosen]
-    bounds: dict[str, Any] = dict(data.bounds)
-    for column in WHOLE_NUMBERS.get(name, ()):
-        bounds[column] = Integers(*(int(b) for b in bounds[column]))
-    kind = OpBoostRegressor if data.task == "regression" else OpBoostClassifier
-    if way == "record":
-        budget = Budget.record(total, columns_per_row=columns_per_row, cells=cells)
-        how: dict[str, Any] = {"budget": budget}
-    else:
-        how = {"mechanism": _even(data, way, total)}
-    model = kind(
-        bounds=bounds,
-        categories=data.categories or None,
-        booster_params=PARAMS["xgboost"],
-        noise_rng=SeededRng(seed),
-        random_state=seed,
-        denoise=denoise,
-        **how,
-    ).fit(X, y)
+    if rows is not None and rows < data.train.num_rows:
+        chosen = np.random.default_rng(seed).permutation(data.train.num_rows)[:rows]
+        data = replace(data, train=data.train.take(pa.array(chosen)))
+    _, _, X_test, y_test = data.split()
+    model = trained(data, total, seed, way, denoise, columns_per_row, cells)
     clean = _measured(data, model, X_test, y_test, desensitize=False)
     if not released:
         return Score(clean, math.nan, model.denoised_)
@@ -89,15 +65,27 @@ def score(
     return Score(clean, noisy, model.denoised_)
 
 
-def all_private(data: DataSet) -> DataSet:
-    """The same set with every column private: texts become categories."""
-    X, _, X_test, _ = data.split()
-    categories = dict(data.categories or {})
-    for name in X.column_names:
-        if name not in data.bounds and name not in categories:
-            found = {*X.column(name).to_pylist(), *X_test.column(name).to_pylist()}
-            categories[name] = sorted(found, key=str)
-    return DataSet(data.name, data.task, data.bounds, data.train, data.test, data.label, categories)
+def trained(
+    data: DataSet,
+    total: float,
+    seed: int,
+    way: Way = "record",
+    denoise: Any = "auto",
+    columns_per_row: int | None = None,
+    cells: int | None = None,
+    booster: str = "xgboost",
+) -> OpBoostClassifier | OpBoostRegressor:
+    """An estimator trained on rows whose columns are all private, at a record total."""
+    planned = way == "record"
+    budget = Budget.record(total, columns_per_row=columns_per_row, cells=cells)
+    return fitted(
+        replace(data, bounds=declared_bounds(data)),
+        None if planned else _even(data, way, total),
+        seed,
+        booster,
+        denoise=denoise,
+        budget=budget if planned else None,
+    )
 
 
 def _even(data: DataSet, way: Way, total: float) -> dict[str, Any]:

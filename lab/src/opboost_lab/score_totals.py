@@ -16,18 +16,14 @@ import numpy as np
 import pyarrow as pa
 
 from opboost.boosting import Problem, make_booster
-from opboost.budgets.budget import Budget
-from opboost.budgets.record_plan import RecordPlan
-from opboost.config import Plan
-from opboost.config.sections import BoosterSection
-from opboost.grid import Integers, Ordered
+from opboost.grid import Ordered
 from opboost.ledger import Caps, Ledger
 from opboost.parties.channel import MemoryChannel
 from opboost.parties.feature.feature_party import FeatureParty
 from opboost.parties.label.label_party import LabelParty
 from opboost_lab.accuracy import MEASURES, PARAMS, measured, parted
 from opboost_lab.data.datasets import DataSet
-from opboost_lab.record_totals import WHOLE_NUMBERS, all_private
+from opboost_lab.declared_sets import all_private, feature_plan
 
 ID = "row"
 
@@ -87,20 +83,10 @@ def feature_parties(
 ) -> list[FeatureParty]:
     """Feature parties whose columns are dealt in turn; together they may reveal the total."""
     names = [*data.bounds, *(data.categories or {})]
-    task: Any = "regress" if data.task == "regression" else "classify"
     made = []
     for k in range(count):
         own = names[k::count]
-        bounds: dict[str, Any] = {n: b for n, b in data.bounds.items() if n in own}
-        for name in set(WHOLE_NUMBERS.get(data.name, ())) & set(own):
-            bounds[name] = Integers(*(int(b) for b in bounds[name]))
-        categories = {n: c for n, c in (data.categories or {}).items() if n in own}
-        budget = Budget.record(total / count, task=task)
-        plan = RecordPlan.of(budget, bounds=bounds, categories=categories)
-        schema = Plan(
-            f"party {k}", plan.columns, (), (), plan.budget, BoosterSection(),
-            tuple(str(c.name) for c in plan.columns), plan,
-        )  # fmt: skip
+        schema = feature_plan(data, own, total / count, f"party {k}")
         place = folder / str(k)
         ledger = Ledger(place / "ledger", place / "key", Caps(person=100.0))
         rows = table.select(own).append_column(ID, pa.array(ids(table)))

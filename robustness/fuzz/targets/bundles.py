@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 import shutil
@@ -14,19 +13,22 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from opboost.config.job_file import load_feature, load_label
+from opboost.config.job_file import LabelConfig, load_feature, load_label
 from opboost.demo.local_federation import LABEL_PARTY, LocalFederation, write_federation
 from opboost.errors import PeerError, PrivacyError
+from opboost.ledger.open_ledger import open_ledger
 from opboost.protocol import envelope
 from opboost.protocol.messages import Receipt, SplitQuery, decode
 from opboost.transport.feature import feature_bundles
+from opboost.transport.feature.feature_job import feature_party
 from opboost.transport.label import label_bundles
 from opboost.transport.shared.bundle_chain import BundleChain
 from opboost.transport.shared.bundle_file import MARK, Header, open_bundle, signed_text, with_length
 from opboost.transport.shared.bundle_steps import Tools, check_items, check_sizes, pair_of
 from opboost.transport.shared.tls import Identity, check_certificate, check_receipt, read_identity
 from robustness.fuzz.mutate import spoilt, spoilt_json
-from robustness.fuzz.target import FuzzDrill, Target, distribution
+from robustness.fuzz.target import FuzzDrill, Target, holds
+from robustness.fuzz.targets.config import der_of, pem_of
 from robustness.fuzz.targets.messages import repacked
 from robustness.fuzz.targets.streams import framed, parts, spoilt_stream
 
@@ -67,6 +69,11 @@ def _shared(home: Path) -> tuple[Path, dict[int, Path]]:
     return folder, _made(folder)
 
 
+def _label_party(folder: Path) -> tuple[LabelConfig, Tools]:
+    bank = load_label(folder / "bank" / "bank.toml")
+    return bank, Tools.of(bank.tls, "bank")
+
+
 def _resigned(header: bytes, items: bytes, identity: Identity) -> bytes:
     """A bundle of this header and these items, signed as its sender would."""
     start = MARK + with_length(header)
@@ -86,8 +93,7 @@ def _cut(data: bytes) -> tuple[bytes, bytes]:
 
 def _prepare_outside(home: Path) -> FuzzDrill:
     folder, made = _shared(home)
-    bank = load_label(folder / "bank" / "bank.toml")
-    tools = Tools.of(bank.tls, "bank")
+    bank, tools = _label_party(folder)
     shop = read_identity(load_feature(folder / "shop" / "shop.toml").tls, "shop")
     whole = [made[n].read_bytes() for n in (2, 4, 6)]
     small = whole[-1]
@@ -115,9 +121,7 @@ def _prepare_outside(home: Path) -> FuzzDrill:
     def feed(data: bytes) -> None:
         file.write_bytes(data)
         bundle = open_bundle(file, tools.identity.ca)
-        distribution(
-            Header.from_bytes(bundle.header.to_bytes()) == bundle.header, "a header says other"
-        )
+        holds(Header.from_bytes(bundle.header.to_bytes()) == bundle.header, "a header says other")
         check_sizes(bundle)
         shutil.rmtree(inside, ignore_errors=True)
         inside.mkdir()
@@ -139,8 +143,7 @@ def _spoilt_item(rng: Random, name: str, data: bytes, others: list[bytes]) -> by
 def _prepare_inside(number: int, home: Path) -> FuzzDrill:
     """What a feature party's bundle holds, as the label party checks it."""
     folder, made = _shared(home)
-    bank = load_label(folder / "bank" / "bank.toml")
-    tools = Tools.of(bank.tls, "bank")
+    bank, tools = _label_party(folder)
     bundle = open_bundle(made[number], tools.identity.ca)
     opened = home / "opened"
     opened.mkdir()
@@ -169,9 +172,6 @@ def _prepare_inside(number: int, home: Path) -> FuzzDrill:
 
 def _prepare_query(home: Path) -> FuzzDrill:
     """A split query, as the feature party answers it."""
-    from opboost.ledger.open_ledger import open_ledger
-    from opboost.transport.feature.feature_job import feature_party
-
     folder, made = _shared(home)
     shop = load_feature(folder / "shop" / "shop.toml")
     tools = Tools.of(shop.tls, "shop")
@@ -197,15 +197,13 @@ def _prepare_receipt(home: Path) -> FuzzDrill:
     folder, _ = _shared(home)
     shop = read_identity(load_feature(folder / "shop" / "shop.toml").tls, "shop")
     good = shop.sign("20260102T030405Z-00000000", 3, bytes(32))
-    lines = shop.cert.decode().strip().splitlines()
-    der = base64.b64decode("".join(lines[1:-1]))
+    label, der = der_of(shop.cert)
 
     def make(rng: Random) -> bytes:
         certificate, signature = good.certificate, good.signature
         way = rng.random()
         if way < 0.6:
-            text = base64.encodebytes(spoilt(rng, der)).decode()
-            certificate = f"{lines[0]}\n{text}{lines[-1]}\n".encode()
+            certificate = pem_of(label, spoilt(rng, der))
         elif way < 0.8:
             certificate = spoilt(rng, certificate)
         else:
@@ -222,7 +220,7 @@ def _prepare_receipt(home: Path) -> FuzzDrill:
 
 
 def _target(name: str, prepare: Any, most: int, *more: Any) -> Target:
-    return Target(name, "peer", (PeerError, *more), prepare, most=most)
+    return Target(name, (PeerError, *more), prepare, most=most)
 
 
 TARGETS = [

@@ -18,9 +18,11 @@ from opboost.ledger.ledger_summary import summary
 from opboost.ledger.person_totals import totals
 from opboost.ledger.receipts import read_receipts
 from opboost.ledger.verify_ledger import verify
+from opboost.protocol.envelope import MARK
+from opboost.protocol.messages import encode
 from robustness.fuzz.mutate import plain, spoilt, spoilt_json
 from robustness.fuzz.target import FuzzDrill, Target
-from robustness.fuzz.targets.messages import columns
+from robustness.fuzz.targets.messages import columns, repacked, samples
 
 FIELDS = ("number", "at", "kind", "body", "key", "hash")
 RAW = pa.table({"age": [1.0, 50.0, 99.0], "city": ["x", "y", "x"]})
@@ -29,10 +31,8 @@ PEOPLE = [b"ann", b"bob", b"cid"]
 
 def _drawn(ledger: Ledger, job: str) -> None:
     chosen = [c for c in columns() if c.name in RAW.column_names]
-    drawing = Drawing(
-        ledger, chosen, [str(c.name) for c in chosen], job=job, recipient="bank", people="id"
-    )
-    with drawing:
+    names = [str(c.name) for c in chosen]
+    with Drawing(ledger, chosen, names, job=job, recipient="bank", people="id") as drawing:
         drawing.draw(PEOPLE, [c.prepare(RAW) for c in chosen])
 
 
@@ -154,10 +154,6 @@ def _spoilt_row(rng: Random, db: sqlite3.Connection, row: tuple) -> None:
 
 
 def _prepare_receipts(home: Path) -> FuzzDrill:
-    from opboost.protocol.envelope import MARK
-    from opboost.protocol.messages import encode
-    from robustness.fuzz.targets.messages import repacked, samples
-
     good = encode(samples()["receipt"][0])
     folder = home / "receipts"
     folder.mkdir()
@@ -176,8 +172,8 @@ def _prepare_receipts(home: Path) -> FuzzDrill:
 
 ERRORS = (DataError, PrivacyError, ConfigError)
 TARGETS = [
-    Target("ledger: its bytes", "user", ERRORS, partial(_prepare, False), most=2_000),
-    Target("ledger: its rows", "user", ERRORS, partial(_prepare, True), most=2_000),
-    Target("ledger: its runs", "user", ERRORS, _prepare_runs, most=2_000),
-    Target("receipts in a folder", "user", (op.errors.WireError, ConfigError), _prepare_receipts),
+    Target("ledger: its bytes", ERRORS, partial(_prepare, False), most=2_000),
+    Target("ledger: its rows", ERRORS, partial(_prepare, True), most=2_000),
+    Target("ledger: its runs", ERRORS, _prepare_runs, most=2_000),
+    Target("receipts in a folder", (op.errors.WireError, ConfigError), _prepare_receipts),
 ]

@@ -16,41 +16,14 @@ import pyarrow as pa
 import opboost as op
 from opboost.columns.column_specs import column_to_dict
 from opboost.errors import WireError
+from opboost.protocol import messages as msg
 from opboost.protocol.envelope import MARK, version_of
-from opboost.protocol.messages import (
-    KINDS,
-    Ack,
-    Aligned,
-    Challenge,
-    Claim,
-    ColumnSchema,
-    Cuts,
-    Farewell,
-    Hello,
-    Login,
-    Points,
-    PointsQuery,
-    Poll,
-    Proof,
-    Receipt,
-    Rows,
-    Schema,
-    ScoreTask,
-    SplitQuery,
-    SplitValues,
-    Values,
-    Weights,
-    Welcome,
-    _row,
-    decode,
-    encode,
-)
 from opboost.psi.blinding import Secret
 from opboost.psi.row_keys import key_digests
 from opboost.scores.flat_trees import FlatTrees, Tree
 from opboost.scores.score_model import ScoreModel
 from robustness.fuzz.mutate import INTEGERS, plain, spoilt, spoilt_json, text
-from robustness.fuzz.target import FuzzDrill, Target, distribution
+from robustness.fuzz.target import FuzzDrill, Target, holds
 
 JOB = "20260102T030405Z-00000000"
 GRID = op.Domain(1, 10)
@@ -95,41 +68,44 @@ def _stumps(groups: int) -> FlatTrees:
 def samples() -> dict[str, list[Any]]:
     """Messages as our own parties send them, by kind."""
     points = Secret.fresh().blinded(key_digests([b"ann", b"bob", b"cid"]))
-    receipt = Receipt("shop", JOB, 3, bytes(32), b"-----BEGIN", b"signed")
-    described = tuple(ColumnSchema.of(c, str(c.name), "raw") for c in columns())
-    hidden = tuple(ColumnSchema.of(c, str(c.name), "grid") for c in columns())
+    receipt = msg.Receipt("shop", JOB, 3, bytes(32), b"-----BEGIN", b"signed")
+    described = tuple(msg.ColumnSchema.of(c, str(c.name), "raw") for c in columns())
+    hidden = tuple(msg.ColumnSchema.of(c, str(c.name), "grid") for c in columns())
     found: list[Any] = [
-        Hello("shop", bytes(32)),
-        Hello("shop", bytes(32), 4.0),
-        Challenge(bytes(32), b"-----BEGIN"),
-        Login(b"-----BEGIN", b"signed"),
-        Welcome(JOB, bytes(32), b""),
-        Welcome(JOB, bytes(32), encode(receipt), bytes(32)),
-        Welcome(JOB, bytes(32), b"", bytes(32), 8.0),
-        PointsQuery(JOB, 0),
-        Points(JOB, "label", bytes(16), 3, 0, points),
-        Aligned(JOB, bytes(16), 11, 3, b"\xc0\x20", points[:32]),
-        Claim("shop", JOB, 3, points[:32], bytes(32)),
-        Proof(JOB, bytes(32)),
-        Rows("shop", JOB, 100, bytes(32)),
-        Schema("shop", JOB, 100, bytes(32), "full", "raw", described, 0),
-        Schema("shop", JOB, 100, bytes(32), "cuts", "grid", hidden, 2),
+        msg.Hello("shop", bytes(32)),
+        msg.Hello("shop", bytes(32), 4.0),
+        msg.Challenge(bytes(32), b"-----BEGIN"),
+        msg.Login(b"-----BEGIN", b"signed"),
+        msg.Welcome(JOB, bytes(32), b""),
+        msg.Welcome(JOB, bytes(32), msg.encode(receipt), bytes(32)),
+        msg.Welcome(JOB, bytes(32), b"", bytes(32), 8.0),
+        msg.Welcome(JOB, bytes(32), b"", columns=described, values=True),
+        msg.PointsQuery(JOB, 0),
+        msg.Points(JOB, "label", bytes(16), 3, 0, points),
+        msg.Aligned(JOB, bytes(16), 11, 3, b"\xc0\x20", points[:32]),
+        msg.Claim("shop", JOB, 3, points[:32], bytes(32)),
+        msg.Proof(JOB, bytes(32)),
+        msg.Rows("shop", JOB, 100, bytes(32)),
+        msg.Schema("shop", JOB, 100, bytes(32), "full", "raw", described, 0),
+        msg.Schema("shop", JOB, 100, bytes(32), "cuts", "grid", hidden, 2),
         receipt,
-        Weights(JOB, (0, 1, 3, 2)),
-        Weights(JOB, ()),
-        ScoreTask.of(JOB, ScoreModel(_stumps(1), cuts=(-3, 0, 9))),
-        ScoreTask.of(JOB, ScoreModel(_stumps(3), book=np.eye(3, dtype=np.int64))),
-        SplitQuery(JOB, True, (Cuts(0, (1, 3, 7)), Cuts(4, (2,)))),
-        SplitQuery(JOB, False, ()),
-        SplitValues(JOB, bytes(32), (Values(0, "raw", (1.5, 2.5)), Values(4, "grid", (3.0,)))),
-        Poll(JOB),
-        Ack(JOB, "schema", (0, 1, 2)),
-        Farewell(JOB),
+        msg.Weights(JOB, (0, 1, 3, 2)),
+        msg.Weights(JOB, ()),
+        msg.ScoreTask.of(JOB, ScoreModel(_stumps(1), cuts=(-3, 0, 9))),
+        msg.ScoreTask.of(JOB, ScoreModel(_stumps(3), book=np.eye(3, dtype=np.int64))),
+        msg.SplitQuery(JOB, True, (msg.Cuts(0, (1, 3, 7)), msg.Cuts(4, (2,)))),
+        msg.SplitQuery(JOB, False, ()),
+        msg.SplitValues(
+            JOB, bytes(32), (msg.Values(0, "raw", (1.5, 2.5)), msg.Values(4, "grid", (3.0,)))
+        ),
+        msg.Poll(JOB),
+        msg.Ack(JOB, "schema", (0, 1, 2)),
+        msg.Farewell(JOB),
     ]
     by_kind: dict[str, list[Any]] = {}
     for message in found:
         by_kind.setdefault(message.KIND, []).append(message)
-    assert set(by_kind) == set(KINDS)
+    assert set(by_kind) == set(msg.KINDS)
     return by_kind
 
 
@@ -193,6 +169,7 @@ def _struct(rng: Random, kind: Any, row: dict[str, Any]) -> dict[str, Any]:
 
 
 def written(marked: pa.Schema, batches: list[pa.RecordBatch], **options: Any) -> bytes:
+    """A stream of Arrow."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, marked, options=pa.ipc.IpcWriteOptions(**options)) as writer:
         for batch in batches:
@@ -202,7 +179,7 @@ def written(marked: pa.Schema, batches: list[pa.RecordBatch], **options: Any) ->
 
 def _by_field(rng: Random, message: Any) -> bytes:
     """The message with other values in its fields."""
-    row = _row(message)
+    row = msg._row(message)
     for _ in range(rng.choice((1, 1, 2))):
         row = _struct(rng, message.ARROW, row)
     marked = _marked(rng, message)
@@ -218,7 +195,7 @@ def _marked(rng: Random, message: Any) -> pa.Schema:
 
 def _by_schema(rng: Random, message: Any) -> bytes:
     """The message in another Arrow form."""
-    marked, row = _marked(rng, message), _row(message)
+    marked, row = _marked(rng, message), msg._row(message)
     batch = pa.RecordBatch.from_pylist([row], schema=marked)
     way = rng.randrange(6)
     if way == 0:
@@ -249,8 +226,8 @@ def _by_schema(rng: Random, message: Any) -> bytes:
 
 def _prepare(kind: str, home: Path) -> FuzzDrill:
     messages = samples()
-    whole = [encode(m) for m in messages[kind]]
-    others = [encode(m) for many in messages.values() for m in many]
+    whole = [msg.encode(m) for m in messages[kind]]
+    others = [msg.encode(m) for many in messages.values() for m in many]
     bodies = [data[len(MARK) + 32 :] for data in whole]
 
     def make(rng: Random) -> bytes:
@@ -263,33 +240,28 @@ def _prepare(kind: str, home: Path) -> FuzzDrill:
             return _by_field(rng, rng.choice(messages[kind]))
         return _by_schema(rng, rng.choice(messages[kind]))
 
-    return FuzzDrill(make, partial(_feed, KINDS[kind]))
+    return FuzzDrill(make, partial(_feed, msg.KINDS[kind]))
 
 
 def _feed(kind: Any, data: bytes) -> None:
     version_of(data)  # what the gate looks at before anybody has logged in
-    message = decode(data, kind)
-    distribution(decode(encode(message), kind) == message, "decode(encode(m)) is not m")
-    if isinstance(message, Schema):
+    message = msg.decode(data, kind)
+    holds(msg.decode(msg.encode(message), kind) == message, "decode(encode(m)) is not m")
+    if isinstance(message, msg.Schema):
         for column in message.private():
-            again = ColumnSchema(json.dumps(column_to_dict(column))).column()
-            distribution(repr(again) == repr(column), "a column's description says another column")
+            again = msg.ColumnSchema(json.dumps(column_to_dict(column))).column()
+            holds(repr(again) == repr(column), "a column's description says another column")
             column.release_names()
-    if isinstance(message, ScoreTask):
+    if isinstance(message, msg.ScoreTask):
         model = message.score_model()
-        same = ScoreTask.of(message.job, model).score_model()
-        distribution(same.to_plain() == model.to_plain(), "a score's model says another model")
-    if isinstance(message, Welcome) and message.receipt:
-        decode(message.receipt, Receipt)
+        same = msg.ScoreTask.of(message.job, model).score_model()
+        holds(same.to_plain() == model.to_plain(), "a score's model says another model")
+    if isinstance(message, msg.Welcome) and message.receipt:
+        msg.decode(message.receipt, msg.Receipt)
 
 
+LARGE = ("schema", "points", "split query", "split values")
 TARGETS = [
-    Target(
-        f"message: {kind}",
-        "peer",
-        (WireError,),
-        partial(_prepare, kind),
-        share=3.0 if kind in ("schema", "points", "split query", "split values") else 1.0,
-    )
-    for kind in KINDS
+    Target(f"message: {k}", (WireError,), partial(_prepare, k), share=3.0 if k in LARGE else 1.0)
+    for k in msg.KINDS
 ]

@@ -122,7 +122,7 @@ def _skops(rng: Random, data: bytes) -> bytes:
     return zipped({**inner, name: change(rng, inner[name])})
 
 
-def _native(booster: str, rng: Random, files: dict[str, bytes]) -> bytes:
+def _native(rng: Random, files: dict[str, bytes]) -> bytes:
     """The library's own model file, altered."""
     (name,) = (n for n in files if n.startswith("model."))
     data = files[name]
@@ -170,23 +170,20 @@ def _prepare(booster: str, denoise: bool, change: Change, home: Path) -> FuzzDri
 
 def _prepare_trained(home: Path) -> FuzzDrill:
     """A model in codes, as the label party keeps it between two starts."""
-    folders = []
-    for booster in ("xgboost", "lightgbm", "gbdt"):
-        files = saved(booster, False)
-        (name,) = (n for n in files if n.startswith("model."))
-        kind = {"model.json": "TrainedXGBoost", "model.txt": "TrainedLightGBM"}.get(name)
-        folders.append((name, files[name], kind or "TrainedSklearn"))
+    kept = (
+        ("xgboost", "model.json", "TrainedXGBoost"),
+        ("lightgbm", "model.txt", "TrainedLightGBM"),
+        ("gbdt", "model.skops", "TrainedSklearn"),
+    )
+    folders = [(name, saved(booster, False)[name], kind) for booster, name, kind in kept]
 
     def make(rng: Random) -> bytes:
         place = rng.randrange(3)
         _, data, kind = folders[place]
         way = rng.random()
         spelt = spoilt(rng, kind.encode()) if way < 0.3 else kind.encode()
-        return (
-            bytes([place, len(spelt) % 256])
-            + spelt[:255]
-            + (data[: rng.randrange(len(data))] if way > 0.5 else data)
-        )
+        model = data[: rng.randrange(len(data))] if way > 0.5 else data
+        return bytes([place, len(spelt) % 256]) + spelt[:255] + model
 
     def feed(data: bytes) -> None:
         name = folders[data[0]][0]
@@ -199,33 +196,15 @@ def _prepare_trained(home: Path) -> FuzzDrill:
     return FuzzDrill(make, feed)
 
 
+def _model(name: str, booster: str, denoise: bool, change: Change) -> Target:
+    prepare = partial(_prepare, booster, denoise, change)
+    return Target(f"model: {name}", ERRORS, prepare, most=1_000)
+
+
 TARGETS = [
-    Target(
-        "model: archive", "user", ERRORS, partial(_prepare, "xgboost", False, _archive), most=1_000
-    ),
-    Target(
-        "model: description",
-        "user",
-        ERRORS,
-        partial(_prepare, "xgboost", True, _described),
-        most=1_000,
-    ),
-    Target(
-        "model: posterior",
-        "user",
-        ERRORS,
-        partial(_prepare, "xgboost", True, _distributions),
-        most=1_000,
-    ),
-    *(
-        Target(
-            f"model: {booster}",
-            "user",
-            ERRORS,
-            partial(_prepare, booster, False, partial(_native, booster)),
-            most=1_000,
-        )
-        for booster in BOOSTERS
-    ),
-    Target("model in codes", "user", ERRORS, _prepare_trained, most=1_000),
+    _model("archive", "xgboost", False, _archive),
+    _model("description", "xgboost", True, _described),
+    _model("posterior", "xgboost", True, _distributions),
+    *(_model(booster, booster, False, _native) for booster in BOOSTERS),
+    Target("model in codes", ERRORS, _prepare_trained, most=1_000),
 ]

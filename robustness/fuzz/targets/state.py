@@ -192,9 +192,9 @@ class _Signer:
 
 ERRORS: tuple[type[OpBoostError], ...] = (DataError, PeerError, PrivacyError)
 TARGETS = [
-    Target("job's state", "user", ERRORS, partial(_prepare, _record_files(), _look), share=1),
-    Target("chain of bundles", "user", ERRORS, partial(_prepare, _chain_files(), _chain), share=2),
-    Target("release in parts", "user", ERRORS, partial(_prepare, _release_files(), _released)),
-    Target("codebooks of a model", "user", ERRORS, partial(_prepare, _trained_files(), _books)),
-    Target("feature party's state", "user", ERRORS, _prepare_party, most=30_000),
+    Target("job's state", ERRORS, partial(_prepare, _record_files(), _look), share=1),
+    Target("chain of bundles", ERRORS, partial(_prepare, _chain_files(), _chain), share=2),
+    Target("release in parts", ERRORS, partial(_prepare, _release_files(), _released)),
+    Target("codebooks of a model", ERRORS, partial(_prepare, _trained_files(), _books)),
+    Target("feature party's state", ERRORS, _prepare_party, most=30_000),
 ]

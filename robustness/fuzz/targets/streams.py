@@ -16,20 +16,13 @@ import pyarrow as pa
 from opboost.columns.dataframes import OutColumn
 from opboost.errors import DataError, PeerError, WireError
 from opboost.parties.alignment import Shown
+from opboost.parties.announced_columns import AnnouncedColumns
 from opboost.parties.feature.outgoing_columns import OutgoingColumns, read_values
 from opboost.parties.message_checks import check_answer
+from opboost.protocol import column_streams
+from opboost.protocol import messages as msg
 from opboost.protocol.column_streams import FIELDS, PIECE_ROWS, ColumnHead, Outline, batch
 from opboost.protocol.entropy_coding import Coder, pack_integers, unpack_integers
-from opboost.protocol.messages import (
-    ColumnSchema,
-    Cuts,
-    Points,
-    Schema,
-    SplitQuery,
-    SplitValues,
-    Values,
-    encode,
-)
 from opboost.protocol.stored_columns import read_column, read_head
 from opboost.psi.align_rules import AlignRules
 from opboost.psi.blinding import Secret
@@ -39,8 +32,8 @@ from opboost.psi.row_keys import key_digests
 from opboost.storage import atomic_files
 from opboost.transport.label.receive_columns import check_column_file
 from robustness.fuzz.mutate import INTEGERS, number, spoilt, spoilt_json
-from robustness.fuzz.target import FuzzDrill, Target, distribution
-from robustness.fuzz.targets.messages import JOB, columns
+from robustness.fuzz.target import FuzzDrill, Target, holds
+from robustness.fuzz.targets.messages import JOB, columns, written
 
 ROWS = 400
 MOST = 2**17
@@ -88,7 +81,7 @@ def _lists(home: Path) -> FuzzDrill:
         count, packed = parts(data)
         found = unpack_integers(packed, int.from_bytes(count, "big"))
         again = unpack_integers(pack_integers(found), len(found))
-        distribution(np.array_equal(found, again), "a packed list says other numbers")
+        holds(np.array_equal(found, again), "a packed list says other numbers")
 
     return FuzzDrill(make, feed)
 
@@ -124,17 +117,15 @@ def _coded(home: Path) -> FuzzDrill:
         symbols, rows, table, words = parts(data)
         coder = Coder.unpacked(int.from_bytes(symbols, "big", signed=True), table)
         codes = coder.decode(words, int.from_bytes(rows, "big"))
-        distribution(
-            not len(codes) or int(codes.max()) < coder.symbols, "a code lies beyond its table"
-        )
-        distribution(coder.encode(codes) == words, "codes are encoded in another way")
+        holds(not len(codes) or int(codes.max()) < coder.symbols, "a code lies beyond its table")
+        holds(coder.encode(codes) == words, "codes are encoded in another way")
 
     return FuzzDrill(make, feed)
 
 
-def _schema() -> Schema:
-    described = tuple(ColumnSchema.of(c, str(c.name), "raw") for c in columns()[:1])
-    return Schema("shop", JOB, ROWS, bytes(32), "full", "raw", described, 0)
+def _schema() -> msg.Schema:
+    described = tuple(msg.ColumnSchema.of(c, str(c.name), "raw") for c in columns()[:1])
+    return msg.Schema("shop", JOB, ROWS, bytes(32), "full", "raw", described, 0)
 
 
 def column_files(home: Path) -> list[Path]:
@@ -151,14 +142,6 @@ def column_files(home: Path) -> list[Path]:
             made.append(OutColumn(name, drawn, gaps if private.flagged() else None))
     outgoing.add(made)
     return outgoing.coded(withheld=[False] * len(made))
-
-
-def _stream(schema: pa.Schema, batches: list[pa.RecordBatch], **options: object) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, schema, options=pa.ipc.IpcWriteOptions(**options)) as out:
-        for one in batches:
-            out.write_batch(one)
-    return sink.getvalue().to_pybytes()
 
 
 def _read(data: bytes) -> tuple[pa.Schema, list[pa.RecordBatch]]:
@@ -213,9 +196,9 @@ def spoilt_stream(rng: Random, data: bytes, others: list[bytes]) -> bytes:
     else:
         kind = rng.choice((pa.string(), pa.large_binary(), pa.binary(4), pa.list_(pa.binary())))
         other = pa.schema([pa.field("data", kind)], metadata=notes)
-        return _stream(other, [pa.record_batch([pa.nulls(1, kind)], schema=other)])
+        return written(other, [pa.record_batch([pa.nulls(1, kind)], schema=other)])
     compression = rng.choice((None, None, None, "zstd", "lz4"))
-    return _stream(schema.with_metadata(notes), batches, compression=compression)
+    return written(schema.with_metadata(notes), batches, compression=compression)
 
 
 def _redigested(schema: pa.Schema, piece: bytes, batches: list[pa.RecordBatch]) -> bytes:
@@ -224,17 +207,17 @@ def _redigested(schema: pa.Schema, piece: bytes, batches: list[pa.RecordBatch]) 
     try:
         codes = head.coder.decode(piece, min(PIECE_ROWS, head.rows))
     except WireError:
-        return _stream(schema, batches)
-    digest = hashlib.sha256(codes.astype("<u4").tobytes()).digest()
+        return written(schema, batches)
+    digest = column_streams.digest([codes], head.symbols)
     outline = Outline.unpacked(schema.metadata[b"opboost"])._replace(digest=digest)
     notes = {**schema.metadata, b"opboost": outline.packed()}
-    return _stream(schema.with_metadata(notes), batches)
+    return written(schema.with_metadata(notes), batches)
 
 
 def _prepare_files(check: bool, home: Path) -> FuzzDrill:
     files = column_files(home)
     streams = [file.read_bytes() for file in files]
-    target, schema = home / "case.arrow", _schema()
+    target, announced = home / "case.arrow", AnnouncedColumns.of(_schema())
 
     def make(rng: Random) -> bytes:
         return spoilt_stream(rng, streams[0] if check else rng.choice(streams), streams)
@@ -242,17 +225,15 @@ def _prepare_files(check: bool, home: Path) -> FuzzDrill:
     def feed(data: bytes) -> None:
         target.write_bytes(data)
         if check:
-            check_column_file(target, schema, 0)
+            check_column_file(target, announced, 0)
         atomic_files.add_checksum(target)
         read_head(target)
         head, column = read_column(target)
-        distribution(len(column.codes) == head.rows, "a column has other rows than its head")
+        holds(len(column.codes) == head.rows, "a column has other rows than its head")
         again = ColumnHead.from_schema(head.to_schema())
-        distribution(
-            again.to_schema().equals(head.to_schema(), check_metadata=True), "a head says other"
-        )
+        holds(again.to_schema().equals(head.to_schema(), check_metadata=True), "a head says other")
         if column.book is not None:
-            distribution(len(column.values) == head.rows, "codes have no values")
+            holds(len(column.values) == head.rows, "codes have no values")
 
     return FuzzDrill(make, feed)
 
@@ -274,11 +255,11 @@ def _prepare_points(home: Path) -> FuzzDrill:
         check_points(data, count)
         if not count:
             return
-        points = Points(JOB, "label", secret.tag, count, 0, data)
+        points = msg.Points(JOB, "label", secret.tag, count, 0, data)
         Shown.of(JOB, [points], AlignRules(minimum_rows=1))
         check_on_curve(data)
         raised = secret.raised(data)
-        distribution(len(raised) == len(data), "raising changes the number of points")
+        holds(len(raised) == len(data), "raising changes the number of points")
 
     return FuzzDrill(make, feed)
 
@@ -293,9 +274,9 @@ def _prepare_common(home: Path) -> FuzzDrill:
 
     def feed(data: bytes) -> None:
         common = Common.from_bytes(data)
-        distribution(common.to_bytes() == data, "the common rows are written in another way")
+        holds(common.to_bytes() == data, "the common rows are written in another way")
         rows = common.rows(digests)
-        distribution(len(rows) == common.size, "there are other common rows than it says")
+        holds(len(rows) == common.size, "there are other common rows than it says")
         unpacked(data[40:], 50)
 
     return FuzzDrill(make, feed)
@@ -303,8 +284,8 @@ def _prepare_common(home: Path) -> FuzzDrill:
 
 def _prepare_answer(home: Path) -> FuzzDrill:
     private = columns()
-    query = SplitQuery(JOB, True, (Cuts(0, (1, 3, 7)), Cuts(2, (2, 4))))
-    digest = hashlib.sha256(encode(query)).digest()
+    query = msg.SplitQuery(JOB, True, (msg.Cuts(0, (1, 3, 7)), msg.Cuts(2, (2, 4))))
+    digest = hashlib.sha256(msg.encode(query)).digest()
     files = column_files(home)
     books: dict[int, Any] = {c.column: read_head(files[c.column]).codebook for c in query.columns}
     cells = {c.column: [float(books[c.column].values[k]) for k in c.codes] for c in query.columns}
@@ -317,11 +298,12 @@ def _prepare_answer(home: Path) -> FuzzDrill:
         try:
             said = json.loads(data)
             found = tuple(
-                Values(int(n), str(units), tuple(map(float, values))) for n, units, values in said
+                msg.Values(int(n), str(units), tuple(map(float, values)))
+                for n, units, values in said
             )
         except (ValueError, TypeError, OverflowError, RecursionError):
             return
-        answer = SplitValues(JOB, digest, found)
+        answer = msg.SplitValues(JOB, digest, found)
         for known in (books, dict.fromkeys(books)):
             check_answer(query, answer, private, known)
 
@@ -334,7 +316,7 @@ def _prepare_values(home: Path) -> FuzzDrill:
 
     def feed(data: bytes) -> None:
         file.with_suffix(".values").write_bytes(atomic_files.with_checksum(data))
-        distribution(
+        holds(
             read_values(file).astype("<i8").tobytes() == data, "values are written in another way"
         )
 
@@ -342,12 +324,12 @@ def _prepare_values(home: Path) -> FuzzDrill:
 
 
 TARGETS = [
-    Target("packed list", "peer", (WireError,), _lists, share=4),
-    Target("coded piece", "peer", (WireError,), _coded, share=4),
-    Target("column stream", "peer", (WireError,), partial(_prepare_files, False), share=4),
-    Target("column file of a bundle", "peer", (PeerError,), partial(_prepare_files, True), share=2),
-    Target("points", "peer", (WireError,), _prepare_points, most=20_000),
-    Target("common rows", "user", (WireError, DataError), _prepare_common, share=2),
-    Target("split values against a query", "peer", (PeerError,), _prepare_answer, share=2),
-    Target("values beside a stream", "user", (DataError,), _prepare_values),
+    Target("packed list", (WireError,), _lists, share=4),
+    Target("coded piece", (WireError,), _coded, share=4),
+    Target("column stream", (WireError,), partial(_prepare_files, False), share=4),
+    Target("column file of a bundle", (PeerError,), partial(_prepare_files, True), share=2),
+    Target("points", (WireError,), _prepare_points, most=20_000),
+    Target("common rows", (WireError, DataError), _prepare_common, share=2),
+    Target("split values against a query", (PeerError,), _prepare_answer, share=2),
+    Target("values beside a stream", (DataError,), _prepare_values),
 ]

@@ -24,27 +24,8 @@ from opboost.files.desensitize_table import desensitize
 from opboost.files.read_tables import column_names, table_files
 from opboost.files.whole_table import label_of, read_table
 from robustness.fuzz.mutate import number, plain, spoilt, text
-from robustness.fuzz.target import MEMORY, FuzzDrill, Target
+from robustness.fuzz.target import MEMORY, FuzzDrill, Target, sample
 
-PLAN = """
-[mechanism]
-epsilon = 0.64
-[columns.age]
-bounds = [17, 90]
-[columns.pay]
-bounds = [0, 1000]
-missing = "flag"
-eps_missing = 1.0
-missing_constant = 5
-[columns.city]
-categories = ["north", "south", "east"]
-[columns.size]
-categories = [1, 2, 3]
-ordered = true
-[table]
-public = ["ok"]
-drop = ["id"]
-"""
 GOOD: dict[str, Any] = {
     "id": ["a1", "b2", "c3", "d4"],
     "age": [23, 71, 40, 18],
@@ -62,21 +43,9 @@ CSV = (
     b"a;b\n1;2\n",
 )
 CSV_WORDS = (
-    *(
-        b",",
-        b"\n",
-        b'"',
-        b'""',
-        b"\r\n",
-        b"\x00",
-        b"\xff",
-        b"NA",
-        b"nan",
-        b"inf",
-        b"-inf",
-        b"1e999",
-    ),
-    *(b"0x10", b"9" * 30, b" ", b"true", b"north", b"\xef\xbb\xbf", b";", b"\t", b"'", b"#", b"-0"),
+    *(b",", b"\n", b'"', b'""', b"\r\n", b"\x00", b"\xff", b"NA", b"nan", b"inf", b"-inf"),
+    *(b"1e999", b"0x10", b"9" * 30, b" ", b"true", b"north", b"\xef\xbb\xbf", b";", b"\t"),
+    *(b"'", b"#", b"-0"),
 )
 
 
@@ -189,7 +158,7 @@ def _desensitize(file: Path, plan: Plan) -> None:
 
 
 def _prepare(kind: str, use: Use, home: Path) -> FuzzDrill:
-    plan = parse(PLAN, "b.toml")
+    plan = parse(sample("table-plan").decode(), "b.toml")
     odd = odd_columns()
     samples = _parquet_samples() if kind == "parquet" else list(CSV)
     file = home / f"table.{kind}"
@@ -218,19 +187,18 @@ def _one(rng: Random, samples: list[bytes]) -> bytes:
 PAGE = 2**31
 """What pyarrow sets aside for a page of Parquet because the page says so, before it reads it."""
 
+KINDS = {"csv": (20_000, MEMORY), "csv.gz": (5_000, MEMORY), "parquet": (20_000, PAGE)}
+"""The most cases, and the memory, of each kind of file."""
+
+USES = {"describe": _describe, "train": _train, "desensitize": _desensitize}
 TARGETS = [
     Target(
         f"{kind}: {what}",
-        "user",
         (DataError,),
         partial(_prepare, kind, use),
         most=most,
-        memory=memory,
+        memory=room,
     )
-    for kind, most, memory in (
-        ("csv", 20_000, MEMORY),
-        ("csv.gz", 5_000, MEMORY),
-        ("parquet", 20_000, PAGE),
-    )
-    for what, use in (("describe", _describe), ("train", _train), ("desensitize", _desensitize))
+    for kind, (most, room) in KINDS.items()
+    for what, use in USES.items()
 ]

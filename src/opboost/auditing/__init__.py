@@ -1,8 +1,8 @@
-"""Attacks on mechanisms through their public face: samples in, a lower bound on the loss out.
+"""Attacks on mechanisms through their public API: samples in, a lower bound on the loss out.
 
-Nothing here looks at a law: an attacker would not either.  Values are drawn with ``sample``, the
-outcomes that tell two values apart best are chosen on a first part of the samples, and an exact
-confidence bound is put on the rest.
+Like an attacker, this package never looks at a distribution.  It draws values with ``sample``,
+uses a first part of the samples to choose the outcomes that distinguish two values best, and
+computes an exact confidence bound from the rest.
 """
 
 from opboost.auditing.audit_report import Audit, IndependenceAudit, PairAudit

@@ -1,4 +1,4 @@
-"""Which pairs of values are attacked."""
+"""The choice of the pairs of values to attack."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SMALL = 32
 
 
 def chosen_pairs(target: AuditTarget, most: int, seed: int) -> list[tuple[Any, Any]]:
-    """At most so many pairs: all where they are few, else the telling ones and some at random."""
+    """Return at most ``most`` pairs: all if there are few, else revealing ones and random ones."""
     found: dict[tuple[Any, Any], None] = {}
     for pair in islice(_candidates(target, random.Random(seed)), 50 * most):
         found.setdefault(pair)
@@ -65,7 +65,7 @@ def _on_grid(mechanism: Mechanism, rng: random.Random) -> Iterator[tuple[int, in
 
 
 def _telling_distance(mechanism: Mechanism) -> int:
-    """A distance at which the promise is about two: near enough for samples to reach it."""
+    """Return a distance at which the promise is about two, which samples can still reach."""
     grid, guarantee = mechanism.domain, mechanism.guarantee()
     distance, bound = 1, guarantee.bound(grid.L, grid.L + 1)
     while bound < 2 and 2 * distance <= grid.span:

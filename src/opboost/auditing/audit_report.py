@@ -1,4 +1,4 @@
-"""What an audit found."""
+"""The report of an audit."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class PairAudit:
-    """Two values: what is promised of them, what the law says, and what the samples prove.
+    """Two values: the promised loss, the exact loss, and the loss that the samples prove.
 
-    ``lower`` is a lower bound on the loss, reached by the outcomes in ``event``, which speak for
-    ``x`` against ``y``.
+    ``lower`` is a lower bound on the loss, reached by the outcomes in ``event``, which favour ``x``
+    over ``y``.
     """
 
     x: Any
@@ -23,12 +23,12 @@ class PairAudit:
 
     @property
     def broken(self) -> bool:
-        """Whether the samples prove that the promise is not kept."""
+        """Whether the samples prove that the promise is broken."""
         return self.lower > self.promised
 
     @property
     def beyond_distribution(self) -> bool:
-        """Whether the samples prove that they do not come from the law that was certified."""
+        """Whether the samples prove that they do not come from the certified distribution."""
         return self.lower > self.exact
 
     @property
@@ -39,7 +39,7 @@ class PairAudit:
 
 @dataclass(frozen=True, slots=True)
 class IndependenceAudit:
-    """Two draws that must not know of each other, and how likely chance alone explains theirs."""
+    """A test that two draws are independent; ``chance`` is its p-value."""
 
     between: str
     chance: float
@@ -48,10 +48,10 @@ class IndependenceAudit:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What an audit of one mechanism found.
+    """The result of the audit of one mechanism.
 
-    ``samples`` were drawn for each value.  If the mechanism is sound, the probability that anything
-    here says otherwise is at most ``1 − confidence``, all pairs and checks together.
+    ``samples`` were drawn for each value.  If the mechanism is sound, any finding has a probability
+    of at most ``1 − confidence``, over all pairs and checks together.
     """
 
     mechanism: str
@@ -62,23 +62,23 @@ class Audit:
 
     @property
     def sound(self) -> bool:
-        """Whether nothing was found: no promise broken, no law left, no draws that know another."""
+        """Whether the audit found nothing: promise and distribution hold, draws are independent."""
         return not self.findings
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """What was found, in sentences; empty for a sound mechanism."""
+        """The findings, as sentences; empty for a sound mechanism."""
         found = []
         for p in self.pairs:
             if p.broken:
                 found.append(
                     f"The loss of {p.x} and {p.y} is at least {p.lower:.4g}; "
-                    f"promised are {p.promised:.4g}."
+                    f"the promise is {p.promised:.4g}."
                 )
             elif p.beyond_distribution:
                 found.append(
-                    f"The loss of {p.x} and {p.y} is at least {p.lower:.4g}; the certified law "
-                    f"has {p.exact:.4g}, so something else is sampled."
+                    f"The loss of {p.x} and {p.y} is at least {p.lower:.4g}; the certified "
+                    f"distribution has {p.exact:.4g}, so the samples come from another one."
                 )
         found += [
             f"Draws of {check.between} depend on each other."

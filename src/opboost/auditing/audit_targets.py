@@ -1,4 +1,4 @@
-"""What is attacked: how its values are drawn, and how outcomes become small numbers to count."""
+"""The targets of attacks: how to draw their values, and how to count outcomes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from opboost.promises import Joint
 from opboost.promises.composition import plus
 
 MAX_CODES = 4096
-"""Outcomes that are counted one by one; where there are more they are pooled in runs."""
+"""Up to this many outcomes are counted one by one; more are pooled in runs."""
 
 _PILOT = 4096
 _RUNS = 1024
@@ -25,19 +25,19 @@ _BITS = 8
 
 
 class Coding(Protocol):
-    """Outcomes as numbers from 0 to ``size − 1``: a function of the outcome alone."""
+    """A map from outcomes to numbers from 0 to ``size − 1``, which uses the outcome alone."""
 
     @property
     def size(self) -> int:
-        """How many numbers there are."""
+        """The number of codes."""
         ...
 
     def codes(self, outcome: Any) -> IntArray:
-        """The number of each outcome."""
+        """Return the code of each outcome."""
         ...
 
     def words(self, codes: IntArray) -> str:
-        """Outcomes in words."""
+        """Return outcomes in words."""
         ...
 
 
@@ -45,25 +45,25 @@ class AuditTarget(Protocol):
     """Something that can be attacked."""
 
     def draw(self, value: Any, count: int) -> Any:
-        """Outcomes of so many rows that all hold ``value``."""
+        """Return the outcomes of ``count`` rows that all hold ``value``."""
         ...
 
     def coding(self, x: Any, y: Any) -> Coding:
-        """How outcomes are counted when x and y are told apart."""
+        """Return how to count outcomes when distinguishing x from y."""
         ...
 
     def promised(self, x: Any, y: Any) -> float:
-        """The bound of the guarantee."""
+        """Return the bound of the guarantee."""
         ...
 
     def exact(self, x: Any, y: Any) -> float:
-        """The loss of the law."""
+        """Return the loss of the law."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """Integers in runs of ``2**shift`` from ``first`` on; beyond is one run more a side."""
+    """Integers in runs of ``2**shift`` from ``first`` on, with one more run beyond either end."""
 
     first: int
     shift: int
@@ -71,11 +71,11 @@ class Cells:
 
     @property
     def size(self) -> int:
-        """The runs and the two ends."""
+        """The number of runs, with the two ends."""
         return self.runs + 2
 
     def codes(self, outcome: Any) -> IntArray:
-        """Runs from 1 on."""
+        """Return the number of each outcome's run, from 1 on."""
         steps: IntArray = np.subtract(outcome, self.first, dtype=np.int64)
         if self.shift:
             steps >>= self.shift
@@ -83,7 +83,7 @@ class Cells:
         return np.clip(steps, 0, self.runs + 1, out=steps)
 
     def words(self, codes: IntArray) -> str:
-        """The integers from and to which the runs reach."""
+        """Return the ranges of integers that the runs cover."""
         found = []
         for piece in np.split(codes, np.flatnonzero(np.diff(codes) > 1) + 1):
             low = self.first + ((int(piece[0]) - 1) << self.shift)
@@ -95,16 +95,16 @@ class Cells:
 
 @dataclass(frozen=True, slots=True)
 class OnGrid:
-    """A mechanism by distance, on a grid or on all integers."""
+    """A mechanism on a grid or on all integers."""
 
     mechanism: Mechanism
 
     def draw(self, value: int, count: int) -> IntArray:
-        """A column that holds one value throughout."""
+        """Return a column that holds one value throughout."""
         return self.mechanism.sample(np.full(count, value, dtype=self.mechanism.domain.dtype()))
 
     def coding(self, x: int, y: int) -> Cells:
-        """Each output on its own; on wide grids, runs about the place where the outputs lie."""
+        """Return a code per output; on wide grids, runs around where the outputs lie."""
         outputs = self.mechanism.outputs
         if outputs.size <= MAX_CODES:
             return Cells(outputs.L, 0, outputs.size)
@@ -112,16 +112,16 @@ class OnGrid:
         low = min(int(p.min()) for p in pilot)
         high = max(int(p.max()) for p in pilot)
         shift = ((high - low) // _RUNS).bit_length()
-        border = min(x, y) + 1  # what lies below speaks for the smaller of the two
+        border = min(x, y) + 1  # outputs below it favour the smaller of the two
         before = -((low - border) >> shift)
         return Cells(border - (before << shift), shift, before + ((high - border) >> shift) + 1)
 
     def promised(self, x: int, y: int) -> float:
-        """The bound of the guarantee."""
+        """Return the bound of the guarantee."""
         return self.mechanism.guarantee().bound(x, y)
 
     def exact(self, x: int, y: int) -> float:
-        """The loss of the law."""
+        """Return the loss of the law."""
         return self.mechanism.loss(x, y)
 
 
@@ -133,16 +133,16 @@ class Pattern:
 
     @property
     def size(self) -> int:
-        """All patterns of these bits."""
+        """The number of patterns of these bits."""
         return 1 << len(self.places)
 
     def codes(self, outcome: Any) -> IntArray:
-        """The bits as binary digits, the first lowest."""
+        """Return the bits as one binary number, the first bit lowest."""
         packed = np.packbits(outcome[:, self.places], axis=1, bitorder="little")
         return np.asarray(packed[:, 0], dtype=np.int64)
 
     def words(self, codes: IntArray) -> str:
-        """The patterns, the first bit in front."""
+        """Return the patterns, with the first bit at the left."""
         width = len(self.places)
         found = [format(int(c), f"0{width}b")[::-1] for c in codes[:4]]
         return (
@@ -154,48 +154,48 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class InBits:
-    """Unary encoding: values are categories, outcomes rows of bits."""
+    """A mechanism for categories, whose outcomes are rows of bits."""
 
     mechanism: NominalMechanism
 
     def draw(self, value: Any, count: int) -> Any:
-        """A column that holds one category throughout."""
+        """Return a column that holds one category throughout."""
         position = self.mechanism.categories.index(value)
         return self.mechanism.sample_positions(np.full(count, position, dtype=np.int64))
 
     def coding(self, x: Any, y: Any) -> Pattern:
-        """The two categories' own bits, and some others in case they tell what they should not."""
+        """Return the two categories' own bits, and some others in case they leak something."""
         own = [self.mechanism.categories.index(v) for v in (x, y)]
         others = [i for i in range(len(self.mechanism.categories)) if i not in own]
         return Pattern(tuple(sorted({*own, *others[: _BITS - len(set(own))]})))
 
     def promised(self, x: Any, y: Any) -> float:
-        """The bound of the guarantee."""
+        """Return the bound of the guarantee."""
         return self.mechanism.guarantee().bound(x, y)
 
     def exact(self, x: Any, y: Any) -> float:
-        """The loss of the law."""
+        """Return the loss of the law."""
         return self.mechanism.loss(x, y)
 
 
 @dataclass(frozen=True, slots=True)
 class CellsOrMissing:
-    """A cell, reported present or missing: what a missing row carries is counted too."""
+    """A cell that is reported present or missing; the cell of a missing row is counted too."""
 
     cells: Cells
 
     @property
     def size(self) -> int:
-        """Twice as many as there are cells."""
+        """Twice the number of cells."""
         return 2 * self.cells.size
 
     def codes(self, outcome: Any) -> IntArray:
-        """The cell's number, moved up where the row is reported missing."""
+        """Return the cell's code, shifted up if the row is reported missing."""
         drawn, reported = outcome
         return np.asarray(self.cells.codes(drawn) + self.cells.size * reported, dtype=np.int64)
 
     def words(self, codes: IntArray) -> str:
-        """Cells, and the word missing."""
+        """Return the cells, and the word "missing"."""
         cells = codes[codes < self.cells.size]
         shown = [self.cells.words(cells)] if len(cells) else []
         return ", ".join([*shown, "missing"] if len(cells) < len(codes) else shown)
@@ -203,7 +203,7 @@ class CellsOrMissing:
 
 @dataclass(frozen=True, slots=True)
 class WithGaps:
-    """A mechanism with gaps; ``None`` is a missing value."""
+    """A mechanism for missing values, which are ``None``."""
 
     mechanism: GapMechanism
 
@@ -212,32 +212,32 @@ class WithGaps:
         return OnGrid(self.mechanism.mechanism)
 
     def draw(self, value: int | None, count: int) -> Any:
-        """A column that holds one value throughout, or none at all."""
+        """Return a column in which every row holds the value, or is missing."""
         inner, gone = self.mechanism, value is None
         cell = inner.mechanism.domain.L if value is None else value
         values = np.full(count, cell, dtype=inner.mechanism.domain.dtype())
         return inner.sample(values, np.full(count, gone))
 
     def coding(self, x: int | None, y: int | None) -> CellsOrMissing:
-        """Cells, and one number for the report that a value is missing."""
+        """Return a code per cell, and whether the value is reported missing."""
         known = [self.mechanism.stand_in if v is None else v for v in (x, y)]
         return CellsOrMissing(self._inner.coding(*known))
 
     def promised(self, x: int | None, y: int | None) -> float:
-        """The bound of the guarantee."""
+        """Return the bound of the guarantee."""
         return self.mechanism.guarantee().bound(x, y)
 
     def exact(self, x: int | None, y: int | None) -> float:
-        """The loss of the law."""
+        """Return the loss of the law."""
         return self.mechanism.loss(x, y)
 
 
 @dataclass(frozen=True)
 class Record:
-    """Several columns of one person, of which a budget may release only some.
+    """Several columns of one person; a budget may release only some of them.
 
-    ``columns`` are mechanisms by name, at the level that each column really has.  Values are tuples
-    of cells in the order of the columns.
+    ``columns`` are mechanisms by name, at the actual level of each column.  Values are tuples of
+    cells in the order of the columns.
 
     >>> import opboost as op
     >>> m = op.ClampMap(op.Domain(1, 4), epsilon=0.5)
@@ -261,7 +261,7 @@ class Record:
         return self.budget.columns_per_row or len(self.columns)
 
     def draw(self, value: tuple[int, ...], count: int) -> Any:
-        """The columns' draws, and which of them each row releases."""
+        """Return the columns' draws, and which of them each row releases."""
         chosen = self.budget.drawn(count, len(self.columns))
         drawn = [
             OnGrid(m).draw(v, count) for m, v in zip(self.columns.values(), value, strict=True)
@@ -269,7 +269,7 @@ class Record:
         return drawn, chosen
 
     def coding(self, x: tuple[int, ...], y: tuple[int, ...]) -> Joined:
-        """As many columns together as fit."""
+        """Return the joint codes of as many columns as fit."""
         parts: list[Cells] = []
         size = 1
         for m, a, b in zip(self.columns.values(), x, y, strict=True):
@@ -281,34 +281,34 @@ class Record:
         return Joined(tuple(parts))
 
     def promised(self, x: tuple[int, ...], y: tuple[int, ...]) -> float:
-        """The bound of the record's guarantee."""
+        """Return the bound of the record's guarantee."""
         joint = Joint({n: m.guarantee() for n, m in self.columns.items()}, self._shown)
         return joint.bound(
             dict(zip(self.columns, x, strict=True)), dict(zip(self.columns, y, strict=True))
         )
 
     def exact(self, x: tuple[int, ...], y: tuple[int, ...]) -> float:
-        """The largest losses of as many columns as a row releases."""
+        """Return the sum of the largest losses of as many columns as a row releases."""
         losses = [m.loss(a, b) for m, a, b in zip(self.columns.values(), x, y, strict=True)]
         return plus(*sorted(losses, reverse=True)[: self._shown])
 
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """The codes of several columns as the digits of one number; 0 is a column that is not shown."""
+    """The codes of several columns as the digits of one number; 0 is a column that is not sent."""
 
     parts: tuple[Cells, ...]
 
     @property
     def size(self) -> int:
-        """All combinations."""
+        """The number of combinations."""
         size = 1
         for part in self.parts:
             size *= part.size + 1
         return size
 
     def codes(self, outcome: Any) -> IntArray:
-        """One number a row."""
+        """Return one number per row."""
         drawn, chosen = outcome
         total = np.zeros(len(chosen), dtype=np.int64)
         for j, part in enumerate(self.parts):
@@ -317,12 +317,12 @@ class Joined:
         return total
 
     def words(self, codes: IntArray) -> str:
-        """How many combinations there are."""
+        """Return how many combinations there are."""
         return f"{len(codes)} combinations"
 
 
 def target_of(mechanism: object) -> AuditTarget:
-    """How the thing is attacked."""
+    """Return the target for a mechanism or record; anything else is refused."""
     if isinstance(mechanism, Mechanism):
         return OnGrid(mechanism)
     if isinstance(mechanism, NominalMechanism):

@@ -1,8 +1,8 @@
-"""Whether draws know of each other: noise that is used twice, by rows, calls, threads or forks.
+"""Tests that draws are independent: that rows, calls, threads and forks do not share noise.
 
-The bound on a loss rests on independent draws, and so does every promise about several rows.  Two
-columns of outcomes of one value are paired by how they came about, and a G-test asks whether one
-tells anything of the other.
+The bound on a loss assumes independent draws, and so does every promise about several rows.  Two
+columns of outcomes of one value are paired by how they were drawn, and a G-test checks whether one
+says anything about the other.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LAGS = (1, 8, 1024, 16_384, 32_768)
 def paired_draws(
     target: AuditTarget, value: Any, rows: int
 ) -> Iterator[tuple[str, Callable[[], Pair]]]:
-    """What is paired, and how the pair is drawn."""
+    """Yield what each pair compares, and a function that draws it."""
     coding = target.coding(value, value)
 
     def draw() -> IntArray:
@@ -47,7 +47,7 @@ def paired_draws(
 
 
 def chance_of_independence(pair: Pair) -> float:
-    """How likely draws that do not know of each other look this dependent, or more."""
+    """Return the p-value: the chance that independent draws look at least this dependent."""
     a, b = (_classes(codes) for codes in pair)
     rows, columns = int(a.max()) + 1, int(b.max()) + 1
     if min(rows, columns) < 2:
@@ -60,7 +60,7 @@ def chance_of_independence(pair: Pair) -> float:
 
 
 def _classes(codes: IntArray) -> IntArray:
-    """Outcomes that are frequent enough for every pair of them to be expected 50 times or more."""
+    """Return classes of outcomes so frequent that every pair of them is expected 50 times."""
     counts = np.bincount(codes)
     often = np.flatnonzero(counts >= np.sqrt(50 * len(codes)))
     place = np.full(len(counts), len(often), dtype=np.int64)
@@ -89,7 +89,7 @@ def _in_threads(draw: Callable[[], IntArray]) -> Pair:
 
 
 def _forked(draw: Callable[[], IntArray]) -> Pair:
-    draw()  # so that the parent has a stream that a child could inherit
+    draw()  # so that the parent has a stream for the child to inherit
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:  # pragma: no cover - in the child
@@ -109,7 +109,7 @@ def _forked(draw: Callable[[], IntArray]) -> Pair:
 
 
 def _columns(record: Record, value: Any, rows: int) -> Pair:
-    """Of rows that show both columns; those that show one would be told by the budget's rule."""
+    """Return the draws of rows that send both columns; the budget alone decides which do."""
     drawn, chosen = record.draw(value, rows)
     parts: tuple[Coding, ...] = record.coding(value, value).parts
     both = chosen[:, 0] & chosen[:, 1]

@@ -1,4 +1,4 @@
-"""What counts prove about a loss: the event that tells most, and its exact confidence bound."""
+"""Lower bounds on a loss from counts: the most revealing event, and its exact confidence bound."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from scipy.special import betainccinv, betaincinv
 from opboost._typing import BoolArray, FloatArray, IntArray
 
 Counts = tuple[IntArray, IntArray]
-"""How often each outcome came from x, and from y."""
+"""How often each outcome was drawn from x, and from y."""
 
 
 def proportion_below(count: int, n: int, risk: float) -> float:
-    """A chance that is not above the true one but with probability ``risk`` (Clopper-Pearson).
+    """Return a lower bound on a chance that fails with probability ``risk`` (Clopper-Pearson).
 
     >>> proportion_below(0, 100, 0.05), round(proportion_below(50, 100, 0.05), 4)
     (0.0, 0.4136)
@@ -23,7 +23,7 @@ def proportion_below(count: int, n: int, risk: float) -> float:
 
 
 def proportion_above(count: int, n: int, risk: float) -> float:
-    """A chance that is not below the true one but with probability ``risk`` (Clopper-Pearson).
+    """Return an upper bound on a chance that fails with probability ``risk`` (Clopper-Pearson).
 
     >>> proportion_above(100, 100, 0.05), round(proportion_above(0, 100, 0.05), 4)
     (1.0, 0.0295)
@@ -32,9 +32,9 @@ def proportion_above(count: int, n: int, risk: float) -> float:
 
 
 def loss_below(count_x: int, n_x: int, count_y: int, n_y: int, risk: float) -> float:
-    """``ln P[E | x] − ln P[E | y]`` is not below this but with probability ``risk``.
+    """Return a lower bound on ``ln P[E | x] − ln P[E | y]`` that fails with probability ``risk``.
 
-    Half of the risk goes to either proportion, so the two need not be independent.
+    Each proportion gets half of the risk, so the two need not be independent.
     """
     low = proportion_below(count_x, n_x, risk / 2)
     if low == 0.0:
@@ -43,11 +43,11 @@ def loss_below(count_x: int, n_x: int, count_y: int, n_y: int, risk: float) -> f
 
 
 def telling_event(ranking: Counts, choosing: Counts, grown: float, risk: float) -> BoolArray:
-    """The outcomes that speak most for x against y, by counts of a first part of the samples.
+    """Return the outcomes that favour x over y most, by counts of a first part of the samples.
 
-    Tried are single outcomes, everything up to and from an outcome, and the outcomes with the
-    largest ratios in ``ranking`` together; ``choosing`` decides, which chance has not put in order.
-    ``grown`` is how many times as many samples the bound will rest on.
+    The candidates are single outcomes, everything up to or from an outcome, and the outcomes with
+    the largest ratios in ``ranking`` together.  ``choosing``, which is independent of the ranking,
+    decides between them.  The bound will use ``grown`` times as many samples.
     """
     quantile = math.sqrt(2 * math.log(2 / risk))
     rising = np.arange(len(ranking[0]))
@@ -71,16 +71,16 @@ def telling_event(ranking: Counts, choosing: Counts, grown: float, risk: float) 
 
 
 def _by_ratio(counts: Counts, prior: float) -> IntArray:
-    """Outcomes by falling ratio; a prior keeps rare ones, whose ratios are chance, back."""
+    """Return outcomes by falling ratio; the prior moves rare ones, mere chance, to the back."""
     ratio = (counts[0] + prior) / (counts[1] + prior)
     return np.argsort(-ratio, kind="stable")
 
 
 def _score(a: FloatArray, b: FloatArray, quantile: float, grown: float) -> FloatArray:
-    """About what ``loss_below`` will say of counts like these.
+    """Return roughly the result of ``loss_below`` for counts like these.
 
-    Counts that have ``grown`` are estimates: a standard error of each is set against the event, so
-    that an outcome which happened to come often is not taken for a telling one.
+    Counts that have ``grown`` are estimates.  One standard error of each counts against the event,
+    so that an outcome that was frequent by chance does not look revealing.
     """
     low = np.maximum(a - quantile * np.sqrt(a) - np.sqrt(grown * a), 1e-300)
     high = b + quantile * np.sqrt(b) + quantile**2 / 2 + np.sqrt(grown * np.maximum(b, grown))

@@ -1,4 +1,4 @@
-"""The attack itself."""
+"""Run an audit."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from opboost.auditing.loss_bounds import loss_below, telling_event
 from opboost.errors import ParameterError
 
 CHUNK_SAMPLES = 1 << 20
-"""Rows drawn at a time: memory does not grow with the number of samples."""
+"""The rows drawn at a time, so that memory does not grow with the number of samples."""
 
 PILOT_SHARE = 0.1
-"""The share of the samples on which outcomes are ranked, and that on which events are chosen."""
+"""The fraction of the samples that ranks outcomes; another such fraction chooses events."""
 
 INDEPENDENCE_ROWS = 1 << 19
-"""Rows drawn for each check of independence, or all samples if they are fewer."""
+"""The rows drawn for each check of independence, or all samples if they are fewer."""
 
 SampleProgress = Callable[[int, int], None]
 
@@ -36,22 +36,22 @@ def audit(
     seed: int = 0,
     progress: SampleProgress | None = None,
 ) -> Audit:
-    """Attack a mechanism through ``sample`` alone: a lower bound on the loss of each pair.
+    """Attack a mechanism through ``sample`` alone and return a lower bound on each pair's loss.
 
-    A sound mechanism is found wanting with probability ``1 − confidence`` at most, all pairs and
-    checks together.  Half of that risk is shared by the pairs, each in both directions; the bounds
-    are Clopper and Pearson's, on samples that the choice of the event has not seen.  The other half
-    is shared by the checks that rows, calls, threads and forked children draw independently.
+    A sound mechanism fails with probability at most ``1 − confidence``, over all pairs and checks
+    together.  The pairs share half of that risk, each in both directions; the bounds are
+    Clopper-Pearson bounds, on samples that did not choose the event.  The other half is shared by
+    the checks that rows, calls, threads and forked children draw independently.
 
     Args:
-        mechanism: Any mechanism, also one with gaps or categories, or ``op.Record``.
-        samples: How many are drawn for each value.
-        pairs: Which pairs of values (``None`` is a missing one), or how many at most.
-        confidence: The probability that nothing is said against a sound mechanism.
+        mechanism: Any mechanism, also for missing values or categories, or an ``op.Record``.
+        samples: How many to draw for each value.
+        pairs: Pairs of values (``None`` is a missing one), or the largest number of pairs.
+        confidence: The probability that a sound mechanism passes.
         seed: Chooses pairs; noise is never seeded.
-        progress: Told how many samples of how many are drawn.
+        progress: Called with the samples drawn so far and their total.
 
-    Cost: O(samples) time for each distinct value, memory that does not grow with them.
+    Cost: O(samples) time for each distinct value; memory does not grow with the samples.
 
     >>> import opboost as op
     >>> found = op.audit(op.ClampMap(op.Domain(1, 4), epsilon=0.5), samples=50_000)
@@ -91,7 +91,7 @@ class _Attack:
         )
 
     def _counted(self, value: Any, coding: Coding) -> tuple[IntArray, IntArray, IntArray]:
-        """How often each outcome occurred: to rank them, to choose an event, and to bound it."""
+        """Return each outcome's counts: for the ranking, the choice of an event, and its bound."""
         first = int(PILOT_SHARE * self._samples)
         ranking, choosing = (self._count(value, coding, first) for _ in range(2))
         return ranking, choosing, self._count(value, coding, self._samples - 2 * first)

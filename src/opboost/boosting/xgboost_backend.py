@@ -23,6 +23,7 @@ from opboost.boosting.booster import (
     places_of,
 )
 from opboost.boosting.external_memory import ROWS_A_TREE, train_external
+from opboost.boosting.few_values import value_table
 from opboost.boosting.model_validation import check_tree, unsound
 from opboost.errors import DataError, ParameterError
 from opboost.scores.flat_trees import AdditiveModel, FlatTrees, Tree
@@ -47,7 +48,11 @@ class XGBoost:
     TAKES_GROUPS: ClassVar = True
 
     def train(self, problem: Problem) -> TrainedXGBoost:
-        """Train on a quantile matrix where the tree method bins, on plain rows where not."""
+        """Train on a quantile matrix where the tree method bins, on plain rows where not.
+
+        A feature of few values has a bin for each, so a matrix of the values gives the bins of all
+        rows: these are not sketched.
+        """
         params, rounds = settings(problem, self.params)
         if isinstance(problem.X, Blocks):
             booster = train_external(problem, problem.X, params, rounds)
@@ -76,9 +81,12 @@ class XGBoost:
         self, X: Matrix, y: Any, weight: FloatArray | None, params: Mapping[str, Any]
     ) -> xgb.DMatrix:
         bins = int(params.get("max_bin", 256))
-        if params.get("tree_method", "hist") in ("hist", "auto"):
-            return xgb.QuantileDMatrix(X, y, weight=weight, max_bin=bins)
-        return xgb.DMatrix(X, y, weight=weight)
+        if params.get("tree_method", "hist") not in ("hist", "auto"):
+            return xgb.DMatrix(X, y, weight=weight)
+        counted = X if weight is None or np.all(weight > 0) else X[weight > 0]
+        table = value_table(counted, bins)
+        known = None if table is None else xgb.QuantileDMatrix(table, max_bin=bins)
+        return xgb.QuantileDMatrix(X, y, weight=weight, max_bin=bins, ref=known)
 
 
 def settings(problem: Problem, params: Mapping[str, Any]) -> tuple[dict[str, Any], int]:

@@ -1,1 +1,1 @@
-"""What is spent on one person: budgets, certificates, and the releases of an estimator counted."""
+"""The privacy spent on one person: budgets, certificates, and counts of an estimator's releases."""

@@ -1,4 +1,4 @@
-"""What may be spent on one person's record, and how it is split over the columns."""
+"""Budgets: the most that is spent on one person's record, and its split over the columns."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from opboost.randomness.streams import Rng, default_rng
 Task = Literal["classify", "regress"]
 
 MIN_PILOT_ROWS = 1_000
-"""A pilot of fewer people tells next to nothing about columns."""
+"""A pilot of fewer people says next to nothing about columns."""
 
 CHOSEN_ROWS = 2**14
-"""Rows whose columns are chosen at a time, so that their order takes little memory."""
+"""The rows whose columns are chosen at a time, so that sorting takes little memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What one person's record may spend, or how a mechanism's level is split over the columns.
+    """The most that one person's record may spend, or the split of a level over the columns.
 
     * ``Budget.record(4)`` states the most that is revealed about one person; mechanisms, grids and
       the number of columns per row follow from it;
     * ``Budget.even()`` gives each of r columns 1/r of the level;
     * ``Budget.weighted({"age": 2, "income": 1})`` gives 2/3 and 1/3;
-    * ``Budget.sampled(k)`` releases k columns of each row, drawn at random without a look at the
+    * ``Budget.sampled(k)`` releases k columns of each row, drawn at random independently of the
       data, each at 1/k of the level; the other cells are missing downstream.
 
     >>> Budget.weighted({"age": 2, "income": 1}).shares(["age", "income"])
@@ -67,20 +67,20 @@ class Budget:
         task: Task | None = None,
         pilot: float = 0.0,
     ) -> RecordBudget:
-        """The most that is revealed about one person, over all columns, gaps included.
+        """Return a budget that caps what is revealed about one person, over all columns.
 
         Args:
             total: Whatever is sent is at most e**total times likelier under one record than under
-                another.
+                another, missing values included.
             radius: Values within this distance cost proportionally less: a share of each column's
                 declared range, or a dict by column in raw units.  None is plain LDP.
-            rows: How many people the table has, as declared; never counted.
-            columns_per_row: How many columns a person sends; chosen where it is not given.
+            rows: The declared number of people in the table; it is never counted.
+            columns_per_row: How many columns each person sends; chosen if not given.
             cells: The cells of columns of numbers, one number or a dict; chosen if not given.
             weights: How likely each column is to be among those that a person sends.
-            task: ``"classify"`` or ``"regress"``, where it is known.
-            pilot: The share of people who release first, so that the others send the columns that
-                tell most.
+            task: ``"classify"`` or ``"regress"``, if known.
+            pilot: The fraction of people who release first, so that the others send the most
+                informative columns.
 
         >>> Budget.record(4, radius={"age": 10}).total
         4.0
@@ -98,17 +98,17 @@ class Budget:
 
     @classmethod
     def even(cls) -> Budget:
-        """The same share for every column."""
+        """Return a budget with the same share for every column."""
         return cls()
 
     @classmethod
     def weighted(cls, weights: Mapping[Any, float]) -> Budget:
-        """Shares in proportion to ``weights``."""
+        """Return a budget with shares proportional to ``weights``."""
         return cls(weights=dict(weights))
 
     @classmethod
     def sampled(cls, columns_per_row: int) -> Budget:
-        """Few columns a row, each with a larger share."""
+        """Return a budget that sends few columns per row, each with a larger share."""
         return cls(columns_per_row=columns_per_row)
 
     def __hash__(self) -> int:
@@ -116,7 +116,7 @@ class Budget:
         return hash((weights, self.columns_per_row))
 
     def shares(self, columns: Sequence[Hashable]) -> dict[Hashable, float]:
-        """The share of each column's level; what one row releases adds up to one at most."""
+        """Return the share of each column's level; the shares that one row releases sum to one."""
         if self.columns_per_row is not None:
             if self.columns_per_row > len(columns):
                 raise ParameterError(
@@ -133,7 +133,7 @@ class Budget:
         return {name: self.weights[name] / total for name in columns}
 
     def drawn(self, rows: int, columns: int, rng: Rng | None = None) -> BoolArray:
-        """Which cells are released: some columns of each row, drawn without a look at the data."""
+        """Return which cells are released: random columns of each row, independent of the data."""
         sent = columns_sent(self, lambda: cell_words(rows, columns, rng))
         return np.ones((rows, columns), dtype=np.bool_) if sent is None else sent
 
@@ -142,8 +142,8 @@ class Budget:
 class RecordBudget(Budget):
     """The most that one party reveals about one person; made by :meth:`Budget.record`.
 
-    ``columns_per_row`` and ``cells`` are chosen by the plan where they are not given.  ``weights``
-    say how likely columns are to be among those that a person sends.
+    The plan chooses ``columns_per_row`` and ``cells`` if they are not given.  ``weights`` say how
+    likely columns are to be among those that a person sends.
     """
 
     total: float = math.nan
@@ -170,8 +170,8 @@ class RecordBudget(Budget):
             if not _is_count(cells) or cells < 2:
                 of = "" if name is None else f" of {name!r}"
                 raise ParameterError(
-                    f"cells{of} must be a whole number from 2; got {cells!r}. Leave it out to have "
-                    "it chosen."
+                    f"cells{of} must be a whole number from 2; got {cells!r}. Leave it out to let "
+                    "OpBoost choose it."
                 )
         for name, weight in (self.weights or {}).items():
             if not _is_positive(weight):
@@ -204,7 +204,7 @@ class RecordBudget(Budget):
             self.check_pilot_rows(self.rows)
 
     def check_pilot_rows(self, rows: int) -> None:
-        """Refuse a pilot of a table with so many people that would tell next to nothing."""
+        """Refuse a pilot that has too few of ``rows`` people to say anything."""
         if self.pilot and self.pilot * rows < MIN_PILOT_ROWS:
             raise ParameterError(
                 f"A pilot of {self.pilot:g} of {rows:,} people has "
@@ -222,13 +222,13 @@ class RecordBudget(Budget):
         return list(value.items()) if isinstance(value, Mapping) else [(None, value)]
 
     def check_names(self, columns: Sequence[Hashable]) -> None:
-        """Refuse settings about columns that are not there."""
+        """Refuse settings for columns that do not exist."""
         for setting in ("radius", "cells", "weights"):
             value = getattr(self, setting)
             for name in value if isinstance(value, Mapping) else ():
                 if name not in columns:
                     raise ParameterError(
-                        f"{setting} of the record budget speaks of {name!r}, which is no private "
+                        f"{setting} of the record budget names {name!r}, which is not a private "
                         "column."
                     )
         for name in columns:
@@ -239,11 +239,11 @@ class RecordBudget(Budget):
 
     @property
     def awaits_weights(self) -> bool:
-        """Whether a pilot is to release first, and has not told the weights of columns yet."""
+        """Whether a pilot has yet to release, so that the weights of columns are unknown."""
         return self.pilot > 0 and self.weights is None
 
     def shares(self, columns: Sequence[Hashable]) -> dict[Hashable, float]:
-        """A record budget has no shares of a mechanism's level: its plan chooses mechanisms."""
+        """Refuse: the plan of a record budget chooses mechanisms, so there are no shares."""
         raise ParameterError(
             "A record budget chooses the mechanisms itself. Leave the mechanism out, or use "
             "Budget.even() with it."
@@ -251,7 +251,7 @@ class RecordBudget(Budget):
 
 
 def checked_total(total: object) -> float:
-    """A record total: a positive, finite number."""
+    """Return a record total: a positive, finite number."""
     if isinstance(total, bool) or not isinstance(total, int | float) or not _is_positive(total):
         raise ParameterError(
             f"A record total must be a positive, finite number; got {total!r}. Totals of 1 to 8 "
@@ -274,11 +274,11 @@ def _is_count(value: Any) -> bool:
 
 
 def check_no_pilot(budget: object, why: str) -> None:
-    """Refuse a pilot where nobody tells weights; ``why`` goes on after "needs labels"."""
+    """Refuse a pilot if nobody can compute weights; ``why`` continues after "needs labels"."""
     if isinstance(budget, RecordBudget) and budget.awaits_weights:
         raise ParameterError(
             f"A pilot of {budget.pilot:g} needs labels, {why}. Leave pilot out, or give the "
-            "weights of columns that a pilot told."
+            "weights of columns from an earlier pilot."
         )
 
 
@@ -288,12 +288,12 @@ def columns_sent(
     columns: Sequence[Hashable] = (),
     pilot: Callable[[], BoolArray] | None = None,
 ) -> BoolArray | None:
-    """Return which columns of each row are sent; None where every row sends all of them.
+    """Return which columns each row sends; None if every row sends all of them.
 
-    ``words`` returns a uniform word for each cell.  The columns with the smallest words are sent:
-    a column that is added or left out changes as few choices as possible.  Weights of a record
+    ``words`` returns a uniform word for each cell.  Each row sends the columns with the smallest
+    words, so adding or dropping a column changes as few choices as possible.  Weights of a record
     budget, by the names of ``columns``, draw without replacement: a word u in (0, 1) becomes the
-    key -log(1 - u) / weight, and the smallest keys are sent.  A larger weight of one column
+    key -log(1 - u) / weight, and each row sends the smallest keys.  A larger weight of one column
     therefore only adds that column to rows.  Rows that ``pilot`` marks ignore the weights.
     """
     if budget is None or budget.columns_per_row is None:
@@ -315,7 +315,7 @@ def columns_sent(
 
 
 def _keys(words: Words, weights: FloatArray, pilot: BoolArray | None) -> FloatArray:
-    """Exponential variates with these rates; with rate one in the pilot's rows."""
+    """Return exponential variates with these rates, and rate one in the pilot's rows."""
     exponential: FloatArray = -np.log1p(-np.minimum((words + 0.5) / 2.0**64, 1 - 2.0**-53))
     keys = exponential / weights
     if pilot is not None:
@@ -324,7 +324,7 @@ def _keys(words: Words, weights: FloatArray, pilot: BoolArray | None) -> FloatAr
 
 
 def below_share(words: Words, share: float) -> BoolArray:
-    """Which uniform words are below ``share`` of their range: these people are the pilot."""
+    """Return which uniform words are below ``share`` of their range: the people of the pilot."""
     return np.asarray(words < np.uint64(min(int(share * 2**64), 2**64 - 1)))
 
 

@@ -1,8 +1,8 @@
 """A certificate as a file that others can check with integers alone.
 
-The checker, check_certificate.py in docs/files, shares no code with this package.  The file
-holds, per mechanism, the promise and the exact distribution that is sampled: the integer table, or
-the numbers of the closed form.  Levels are decimals as the configuration states them.
+The checker, check_certificate.py in docs/files, shares no code with this package.  For each
+mechanism, the file holds the promise and the exact distribution that is sampled: the integer table
+or the numbers of the closed form.  Levels are decimals, as the configuration states them.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ FORMAT = "opboost certificate 1"
 def exported_certificate(
     columns: Sequence[PrivateColumn], record: Joint, total: float | None = None
 ) -> dict[str, Any]:
-    """Return the certificate of these columns as JSON can hold it.
+    """Return the certificate of these columns as plain JSON data.
 
     ``record`` is the promise about all of them; its other parts, such as scores, are stated without
-    a distribution.  ``total`` is the stated record total; without one it is what the columns that a
-    row sends add up to.
+    a distribution.  ``total`` is the stated record total; without one, it is the sum over the
+    columns that a row sends.
 
     >>> import opboost as op
     >>> age = PrivateColumn("age", None, op.ClampMap(op.Domain(1, 10), 0.64))
@@ -96,7 +96,7 @@ def exported_certificate(
 
 
 def _most_revealed(column: PrivateColumn) -> Fraction | None:
-    """The largest bound of a column's promise, exactly as its decimals say; None if it has none."""
+    """Return the largest bound of a column's promise as an exact decimal; None if it has none."""
     domain = column.mechanism.domain if isinstance(column.mechanism, Mechanism) else Domain(0, 1)
     pairs: list[tuple[int | None, int]] = [(domain.L, domain.R)]
     if column.flagged() is not None:
@@ -107,7 +107,7 @@ def _most_revealed(column: PrivateColumn) -> Fraction | None:
 
 
 def _bound(promise: Guarantee, x: int | None, y: int) -> Fraction | None:
-    """The bound between a cell, or None for a gap, and another cell."""
+    """Return the bound between a cell, or None for a missing value, and another cell."""
     match promise:
         case Flagged(inner, eps_missing, constant):
             inside = _bound(inner, constant if x is None else x, y)
@@ -146,7 +146,7 @@ def _promise(column: PrivateColumn) -> dict[str, Any]:
 
 
 def _runs(partition: Partition) -> int | list[int]:
-    """The width of the runs, or their first cells after the first run, counted from 0."""
+    """Return the width of the runs, or their first cells after the first run, counted from 0."""
     if isinstance(partition.theta, int):
         return partition.theta
     assert partition.domain is not None
@@ -154,7 +154,7 @@ def _runs(partition: Partition) -> int | list[int]:
 
 
 def _channel(column: PrivateColumn) -> dict[str, Any]:
-    """The exact distribution of a column's mechanism."""
+    """Return the exact distribution of a column's mechanism."""
     mechanism = column.mechanism
     if isinstance(mechanism, NominalMechanism):
         return _of_categories(column, mechanism)
@@ -183,7 +183,7 @@ def _channel(column: PrivateColumn) -> dict[str, Any]:
 
 
 def _shifts(cells: int, weights: list[int], floor: int) -> dict[str, Any]:
-    """One row of weights that every cell moves to its place, with one floor elsewhere."""
+    """Return one row of weights that is shifted for every cell, with one floor elsewhere."""
     whole = sum(weights) + (cells - 1) * floor
     row = {"weights": list(map(hex, weights)), "floor": hex(floor), "sum": hex(whole)}
     return {"kind": "shifts", "cells": cells, **row}
@@ -204,7 +204,7 @@ def _of_categories(column: PrivateColumn, mechanism: NominalMechanism) -> dict[s
 
 
 def _gaps(column: PrivateColumn) -> dict[str, Any] | None:
-    """How a missing value is reported; None where gaps count as a cell or are refused."""
+    """Return how a missing value is reported; None if it counts as a cell or is refused."""
     match column.flagged():
         case WithMissing(mechanism, eps_missing, constant) as flagged:
             lie, bits = flagged.integer_flag()
@@ -230,7 +230,7 @@ def _factor(below_one: Fraction) -> list[str]:
 
 
 def _decimal(level: float) -> Fraction:
-    """A level as it is written: the shortest decimal of a float."""
+    """Return a level as the shortest decimal of its float."""
     return Fraction(repr(level))
 
 
@@ -239,7 +239,7 @@ def _level(level: float) -> str:
 
 
 def _text(level: Fraction) -> str:
-    """A fraction of tens as a decimal, all its digits shown."""
+    """Return a decimal fraction with all its digits."""
     digits = max(len(str(level.denominator)) * 4, 1)
     scaled = str(level.numerator * 10**digits // level.denominator).rjust(digits + 1, "0")
     return f"{scaled[:-digits]}.{scaled[-digits:]}".rstrip("0").rstrip(".")

@@ -1,4 +1,4 @@
-"""What a configuration promises, beside what its mechanisms do: for the person who signs it off."""
+"""What a configuration promises and what its mechanisms do, for the person who signs it off."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class ColumnCertificate:
-    """One column: what is promised, what was computed, and whether the one covers the other."""
+    """One column's promise, its computed loss, and whether the promise covers the loss."""
 
     name: Hashable
     mechanism: str
@@ -41,7 +41,7 @@ class ColumnCertificate:
 
 
 def certify(columns: Iterable[PrivateColumn]) -> Iterator[ColumnCertificate]:
-    """Return the certificate of each private column, one at a time."""
+    """Yield the certificate of each private column."""
     for column in columns:
         if isinstance(column.mechanism, NominalMechanism):
             yield _of_nominal(column, column.mechanism)
@@ -103,7 +103,7 @@ def _missing_covered(column: PrivateColumn, mechanism: Mechanism) -> bool:
 
 
 def draw(certificates: list[ColumnCertificate], path: Path) -> None:
-    """A picture: promised and exact loss, and the order kept, by distance; one row a mechanism."""
+    """Draw promised loss, exact loss and kept order by distance, one row per mechanism."""
     distinct = {c.mechanism: c for c in certificates if c.lines}
     chart = figure(rows=max(1, len(distinct)), columns=2, width=9.0, height=2.8)
     for axes, (name, certificate) in zip(chart.axes, distinct.items(), strict=False):

@@ -1,4 +1,4 @@
-"""How many people send each column: by the weights of a budget, or within a pilot's bounds."""
+"""How many people send each column: by a budget's weights, or within a pilot's bounds."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ MAX_WEIGHT_RATIO = 8
 """A pilot makes the likeliest column at most this many times likelier than the least likely."""
 
 SIMULATED_ROWS = 20_000
-"""People among whom the chances of weighted columns are counted."""
+"""The simulated people that give the chances of weighted columns."""
 
 
 def sending_people(
     budget: RecordBudget, columns: Sequence[Hashable]
 ) -> dict[Hashable, tuple[int, int]]:
-    """Return the least and the most of a thousand people who send each column.
+    """Return the fewest and the most of a thousand people who send each column.
 
-    Both are the same unless a pilot is still to tell the weights.
+    Both are the same unless the weights still await a pilot.
 
     >>> budget = RecordBudget(columns_per_row=1, total=4.0, pilot=0.1)
     >>> sending_people(budget, ["a", "b", "c"])["a"]
@@ -48,13 +48,15 @@ def sending_people(
 def checked_weights(
     weights: Mapping[Any, float], columns: Sequence[Hashable], source: str
 ) -> dict[Hashable, float]:
-    """Weights that a pilot told: one per column, within the bounds that the plan shows."""
+    """Return the weights that a pilot gave: one per column, within the plan's bounds."""
     for name in weights:
         if name not in columns:
-            raise ParameterError(f"{source} has a weight of {name!r}, which is no private column.")
+            raise ParameterError(
+                f"{source} has a weight for {name!r}, which is not a private column."
+            )
     for name in columns:
         if name not in weights:
-            raise ParameterError(f"{source} has no weight of column {name!r}.")
+            raise ParameterError(f"{source} has no weight for column {name!r}.")
     found = {name: float(weights[name]) for name in columns}
     if not all(0 < w < float("inf") for w in found.values()):
         raise ParameterError(f"{source} has a weight that is not above zero and finite.")
@@ -67,7 +69,7 @@ def checked_weights(
 
 
 def _one_against_equals(count: int, sent: int, weight: float) -> float:
-    """The chance that a column of this weight is sent, where all others have weight one."""
+    """Return the chance that a column of this weight is sent if all others have weight one."""
     left_out = 1.0
     for drawn in range(sent):
         others = count - 1 - drawn

@@ -1,4 +1,4 @@
-"""What a user declares about a column for which a record budget chooses the mechanism."""
+"""The declaration of a column whose mechanism a record budget chooses."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from opboost.mechanisms.window_width import smooth_width
 
 @dataclass(frozen=True, slots=True)
 class DeclaredColumn:
-    """One private column before its mechanism is chosen: bounds or categories, and wishes.
+    """One private column before its mechanism is chosen: bounds or categories, and settings.
 
-    ``grid`` is an explicit grid, which wins.  ``radius`` is in raw units; of ordered categories it
-    counts categories.  ``share`` is a radius as a share of the declared range.
+    ``grid`` is an explicit grid, which takes precedence.  ``radius`` is in raw units; for ordered
+    categories it counts categories.  ``share`` is a radius as a fraction of the declared range.
     """
 
     name: Hashable
@@ -44,22 +44,22 @@ class DeclaredColumn:
         if isinstance(self.missing, Flag):
             raise ColumnError(
                 self.name,
-                "flags its gaps at a level of their own, which a record budget does not have",
-                hint="Write missing='symbol': a gap is then one more value, at no extra cost.",
+                "flags missing values at a separate level, which a record budget does not have",
+                hint="Write missing='symbol': missing is then one more value, at no extra cost.",
             )
         if self.radius is None:
             return
         if self.categories is not None and not self.ordered:
             raise ColumnError(
                 self.name,
-                "has a radius, and categories without an order have no distance",
+                "has a radius, but categories without an order have no distance",
                 hint="Leave the radius out, or declare the order.",
             )
         if self.bounds is not None and self.scale != "linear":
             raise ColumnError(
                 self.name,
-                f"has a radius in raw units, and a {self._scale_name()} scale, on which equal "
-                "distances are not equal",
+                f"has a radius in raw units, but a {self._scale_name()} scale, on which equal "
+                "raw distances differ",
                 hint="Give the radius as a share of the range, or use a linear scale.",
             )
         if not 0 < self.radius <= self.range:
@@ -71,7 +71,7 @@ class DeclaredColumn:
 
     @classmethod
     def numeric(cls, name: Hashable, bounds: Any, **declared: Any) -> DeclaredColumn:
-        """A column of numbers or dates; ``op.Integers`` as bounds say that they are whole."""
+        """Return a column of numbers or dates; ``op.Integers`` bounds mean whole numbers."""
         try:
             if (found := dates_of(bounds)) is not None:
                 return cls._of_dates(name, found, declared)
@@ -82,7 +82,7 @@ class DeclaredColumn:
         if whole and not all(b.is_integer() for b in checked):
             raise ColumnError(
                 name,
-                "is declared as whole numbers, and its bounds are not",
+                "is declared as whole numbers, but its bounds are not",
                 detail=f"got {bounds!r}",
             )
         return cls(name, checked, integers=whole, **declared)
@@ -92,7 +92,7 @@ class DeclaredColumn:
         if declared.pop("integers", False):
             raise ColumnError(
                 name,
-                "has dates as bounds, which are no whole numbers",
+                "has dates as bounds, which are not whole numbers",
                 hint="Leave integers out: unit says how fine the grid is.",
             )
         grid = declared.get("grid") or Domain(1, 2)
@@ -106,7 +106,7 @@ class DeclaredColumn:
 
     @classmethod
     def of_categories(cls, name: Hashable, categories: Any, **declared: Any) -> DeclaredColumn:
-        """A column of categories; ``op.Ordered`` ones have an order."""
+        """Return a column of categories, ordered if they are ``op.Ordered``."""
         ordered = isinstance(categories, Ordered)
         try:
             listed = (categories if ordered else Ordered(categories)).categories
@@ -123,7 +123,7 @@ class DeclaredColumn:
 
     @property
     def values(self) -> float:
-        """How many different values the column may have; infinite where it is not whole."""
+        """How many distinct values the column may have; infinity unless they are whole numbers."""
         if self.unit is not None and self.bounds is not None:
             return NumericMapping(Domain(1, 2), self.bounds, unit=self.unit).units
         return self.range + 1 if self.integers else math.inf
@@ -132,11 +132,11 @@ class DeclaredColumn:
         return self.scale if isinstance(self.scale, str) else "broken"
 
     def column(self, level: float) -> PrivateColumn:
-        """The private column at the level that a row spends on it."""
+        """Return the private column at the level that a row spends on it."""
         if self.categories is not None and not self.ordered:
             categories = self.categories
             missing = self.missing
-            if isinstance(missing, str) and missing == "symbol":  # a gap is one more category
+            if isinstance(missing, str) and missing == "symbol":  # missing is one more category
                 missing = "raise"
                 categories = categories if None in categories else (*categories, None)
             return nominal_column(self.name, categories, level, missing)
@@ -161,23 +161,23 @@ class DeclaredColumn:
         return GRID_CELLS
 
     def window(self, grid: Domain, level: float) -> WindowMap:
-        """The mechanism on a grid: plain LDP, or less for values within the radius."""
+        """Return the mechanism on a grid: plain LDP, or lower bounds within the radius."""
         steps = self.radius_in_cells(grid)
         near = None if steps == 1 else level / steps
         width = smooth_width(grid.size, level, near or level)
         return WindowMap(grid, total=level, near=near, width=width, clipped=False)
 
     def radius_in_cells(self, grid: Domain) -> int:
-        """The distance from which a pair costs the whole level; 1 is plain LDP."""
+        """Return the distance from which a pair costs the whole level; 1 is plain LDP."""
         if self.radius is not None:
             cell = self.range / (grid.size if self.bounds is not None else grid.span)
             return max(1, round(self.radius / cell))
         return 1 if self.share is None else max(1, round(self.share * grid.size))
 
     def raw_radius(self, grid: Domain) -> float | None:
-        """The radius that the grid keeps, in raw units (or categories); None for plain LDP.
+        """Return the radius that the grid keeps, in raw units (or categories); None for plain LDP.
 
-        On a scale that is not linear no one distance in raw units stands for it.
+        It is also None on a scale that is not linear, where no one raw distance corresponds to it.
         """
         steps = self.radius_in_cells(grid)
         if steps == 1 or (self.bounds is not None and self.scale != "linear"):
@@ -185,14 +185,14 @@ class DeclaredColumn:
         return steps * self.range / (grid.size if self.bounds is not None else grid.span)
 
     def scale_radius(self, grid: Domain) -> float | None:
-        """The radius that the grid keeps as a share of the scale; None for plain LDP."""
+        """Return the radius that the grid keeps as a fraction of the scale; None for plain LDP."""
         steps = self.radius_in_cells(grid)
         return None if steps == 1 else steps / grid.size
 
     def with_wishes(
         self, cells: int | None, radius: float | None, share: float | None
     ) -> DeclaredColumn:
-        """The same with what the budget says about this column; its own wishes win."""
+        """Return the column with the budget's settings; its own settings take precedence."""
         grid = self.grid
         if grid is None and cells is not None and self.bounds is not None:
             if isinstance(self.scale, tuple) and cells != len(self.scale) + 1:

@@ -1,6 +1,6 @@
-"""How a record total is spent best: columns per row, cells per column, and nominal mechanisms.
+"""The rule for spending a record total: columns per row, cells per column, nominal mechanisms.
 
-Public facts alone go in.  Why the figures are these: docs/decisions/0023-record-budgets.md.
+It uses public facts only.  The reasons for the figures: docs/decisions/0023-record-budgets.md.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from opboost.mechanisms import Mechanism
 from opboost.mechanisms.best_nominal import best_nominal
 
 GRID_CELLS = 32
-"""Cells of a column of numbers."""
+"""The cells of a column of numbers."""
 
 MAX_INTEGER_CELLS = 32
-"""Columns of whole numbers with up to so many values have a cell for each."""
+"""A column of whole numbers with up to this many values has a cell for each."""
 
 
 def columns_per_row(total: float, columns: int, task: Task | None = None) -> int:
-    """How many columns a person sends.
+    """Return how many columns each person sends.
 
-    About as many as the level of each, so that both grow with the total: few columns at a level
-    that tells something, and pairs of columns from the rows that send both.  Below a total of 6
-    classes are told apart best one column at a time.
+    The number is about the level of each column, so that both grow with the total: few columns at
+    an informative level, and pairs of columns from the rows that send both.  Below a total of 6,
+    classification works best with one column per person.
 
     >>> [columns_per_row(total, 12) for total in (1, 2, 4, 8, 16)]
     [1, 1, 2, 3, 4]
@@ -41,14 +41,14 @@ def columns_per_row(total: float, columns: int, task: Task | None = None) -> int
 
 
 def few_values(count: float) -> bool:
-    """Whether each of so many whole numbers gets a cell of its own."""
+    """Return whether each of ``count`` whole numbers gets a cell of its own."""
     return count <= MAX_INTEGER_CELLS
 
 
 def nominal_column(
     name: Hashable, categories: tuple[Hashable, ...], level: float, missing: Any
 ) -> PrivateColumn:
-    """A column of categories without an order, by the mechanism with the smallest variance."""
+    """Return a column of unordered categories, with the mechanism of the smallest variance."""
     mechanism = best_nominal(categories, level)
     mapping = None
     if isinstance(mechanism, Mechanism):  # randomised response, on the numbers of the categories

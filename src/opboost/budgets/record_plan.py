@@ -1,4 +1,4 @@
-"""The plan that a record budget makes of public facts, as a privacy engineer signs it."""
+"""The plan that a record budget makes from public facts, for a privacy engineer to sign."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from opboost.promises import Joint
 from opboost.randomness.exact import float_below
 
 MIN_LEVEL = 1e-6
-"""Below this level a sent column tells nothing, whatever the number of people."""
+"""Below this level, a sent column says nothing, however many people there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +34,13 @@ class PlannedColumn:
     radius: float | None
     level: float
     sent_per_thousand: tuple[int, int]
-    """The least and the most of a thousand people who send it: a pilot decides between them."""
+    """The fewest and the most of a thousand people who send it; a pilot decides between them."""
     radius_share: float | None = None
-    """The radius as a share of the column's scale."""
+    """The radius as a fraction of the column's scale."""
 
     @property
     def within(self) -> str:
-        """The radius in words: raw units, or a share of a scale on which these differ."""
+        """The radius in words: in raw units, or as a percentage of a scale that is not linear."""
         if self.radius is not None:
             return f"{self.radius:.4g}"
         return "none" if self.radius_share is None else f"{self.radius_share:.0%} of the scale"
@@ -54,7 +54,7 @@ class PlannedColumn:
 
 @dataclass(frozen=True, slots=True)
 class RecordPlan:
-    """What is sent about a person: which columns, through what, and how much that reveals.
+    """What is sent about each person: which columns, by which mechanisms, and what they reveal.
 
     >>> import opboost as op
     >>> bounds = {"age": (17, 90), "pay": (0, 90_000), "hours": op.Integers(0, 23)}
@@ -82,7 +82,7 @@ class RecordPlan:
 
     @classmethod
     def made(cls, budget: RecordBudget, declared: Sequence[DeclaredColumn]) -> RecordPlan:
-        """Plan declared columns from public facts; bad wishes are refused."""
+        """Plan declared columns from public facts; bad settings are refused."""
         if not declared:
             raise ParameterError(
                 "No column is private: there is nothing to plan. Declare bounds={'age': (17, 90)}."
@@ -128,20 +128,20 @@ class RecordPlan:
 
     @property
     def columns_per_row(self) -> int:
-        """How many columns a person sends."""
+        """How many columns each person sends."""
         assert self.budget.columns_per_row is not None
         return self.budget.columns_per_row
 
     def guarantee(self) -> Joint:
-        """The promise about one person's record."""
+        """Return the promise about one person's record."""
         return Joint({c.name: c.guarantee() for c in self.columns}, self.columns_per_row)
 
     def meaning(self) -> str:
-        """What the total means, in words."""
+        """Return what the total means, in words."""
         return meaning_of(self.total)
 
     def choice(self) -> str:
-        """How many columns a person sends, in words."""
+        """Return how many columns each person sends, in words."""
         count = len(self.columns)
         chosen = f"{self.columns_per_row} of {count} columns"
         if self.columns_per_row == count:
@@ -149,7 +149,7 @@ class RecordPlan:
         elif self.columns_per_row == 1:
             chosen = f"1 of {count} columns"
         drawn = "" if self.columns_per_row == count else ", chosen at random and once"
-        told = f"Each person sends {chosen}{drawn}. A gap costs nothing extra."
+        told = f"Each person sends {chosen}{drawn}. Missing values cost nothing extra."
         if not self.budget.awaits_weights:
             return told
         return (
@@ -159,7 +159,7 @@ class RecordPlan:
         )
 
     def table(self) -> list[dict[str, str]]:
-        """The lines as texts under the titles of the table."""
+        """Return the lines as texts by column title."""
         return [
             {
                 "column": visible(line.name),
@@ -192,7 +192,7 @@ class RecordPlan:
 
 
 def stated_budget(budget: Budget | RecordPlan | None) -> Budget | None:
-    """The budget itself, or the one that a plan was made for."""
+    """Return the budget itself, or the one that a plan was made for."""
     return budget.budget if isinstance(budget, RecordPlan) else budget
 
 
@@ -212,9 +212,9 @@ def meaning_of(total: float) -> str:
 
 
 def level_of(total: float, sent: int) -> float:
-    """The level of each of ``sent`` columns: so many of them add up to the total at most.
+    """Return the level of each of ``sent`` columns, which sum to at most the total.
 
-    Also as the ledger counts, which is in billionths, rounded up.
+    The ledger counts in billionths, rounded up; this sum does not exceed the total either.
 
     >>> 3 * level_of(4.0, 3) <= 4.0, level_of(4.0, 2)
     (True, 2.0)
@@ -225,7 +225,7 @@ def level_of(total: float, sent: int) -> float:
 
 
 def _radius(column: PrivateColumn, kept: Callable[[Domain], float | None]) -> float | None:
-    """What the column's grid keeps of a radius; None where distance means nothing."""
+    """Return the radius that the column's grid keeps; None if distance means nothing."""
     return kept(column.mapping.domain) if column.has_order and column.mapping else None
 
 

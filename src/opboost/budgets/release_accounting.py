@@ -1,4 +1,4 @@
-"""What an estimator released, and what that adds up to."""
+"""The account of an estimator's releases, and their sum."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _MISSING = np.uint64(0x7FC00000)  # the bits of a 32-bit NaN
 
 
 class RowSums:
-    """Hashes of rows by the content of their private columns, built up column by column.
+    """Hashes of rows by the content of their private columns, built column by column.
 
-    A row hashes the same in a copy, a subset, another order of columns, under other names and as
-    32-bit floats.  Rows with equal content count as one, so equal records of two people are counted
-    too often rather than too rarely.
+    A row has the same hash in a copy, in a subset, with columns in another order or under other
+    names, and as 32-bit floats.  Rows with equal content count as one, so equal records of two
+    people are counted too often rather than too rarely.
     """
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class RowSums:
 
     @property
     def total(self) -> Words:
-        """The hashes, which no key protects yet."""
+        """The hashes, without a key so far."""
         assert self._total is not None
         return self._total
 
@@ -75,10 +75,10 @@ def _categories(column: PrivateColumn) -> tuple[Any, ...]:
 
 
 class Account:
-    """What a fitted transformer released, and what all releases of those rows add up to.
+    """The releases of a fitted transformer, and the sum of all releases of the same rows.
 
-    ``brought`` was released before it came into this process; ``note`` says how it came.  A pickle
-    holds the counts and no hash of a row.
+    ``brought`` counts releases from before it came into this process; ``note`` says how it came.  A
+    pickle holds the counts, but no hash of a row.
     """
 
     def __init__(self, terms: Terms, brought: Counted | None = None, note: str = "") -> None:
@@ -86,16 +86,16 @@ class Account:
         self._rows: list[Words] = []
 
     def add(self, sums: RowSums) -> None:
-        """Count one release, before it leaves."""
+        """Count one release, before it is returned."""
         self._rows.append(register().note(self.terms, sums.total))
 
     def add_earlier(self, counted: Counted) -> None:
-        """Count what was released for a model that is continued: a person may be in both."""
+        """Count the releases of a model that is trained further: a person may be in both."""
         for terms, times in counted.items():
             self._brought[terms] = self._brought.get(terms, 0) + times
 
     def counted(self) -> dict[Terms, int]:
-        """How often any of the rows was released under each terms, by now and by anyone."""
+        """Return how often any of the rows was released so far, by anyone, by terms."""
         counted = dict(self._brought) or {self.terms: 0}
         for terms, counts in register().counts(self._keys()).items():
             counted[terms] = counted.get(terms, 0) + int(counts.max())
@@ -103,12 +103,12 @@ class Account:
 
     @property
     def releases(self) -> int:
-        """How often any of the rows was released in all."""
+        """The largest number of releases of any of the rows."""
         local = sum(register().counts(self._keys()).values(), np.zeros(1, dtype=np.int64))
         return sum(self._brought.values()) + int(local.max())
 
     def guarantee(self) -> Joint | NoGuarantee:
-        """The promise of all releases of these rows, or of one where none was made yet."""
+        """Return the promise of all releases of these rows, or of one if there was none yet."""
         notes = [self._note] if self._note else []
         if self._rows or not self._brought:  # else nothing was released here
             notes += register().notes(self.terms)

@@ -1,13 +1,13 @@
-"""How often the same rows were released, in this process and in those that work for it.
+"""Counts of the releases of the same rows, in this process and in those that work for it.
 
-Promises about the same rows add up, whoever released them: a search that refits, a copy of a
-table, a worker of joblib or Dask.  Each process counts releases by a keyed hash of each row, in
-memory, and only to state the guarantee: no noise depends on it.
+Promises about the same rows add up, no matter who released them: a search that refits, a copy of a
+table, a worker of joblib or Dask.  Each process counts releases in memory, by a keyed hash of each
+row, only to state the guarantee: no noise depends on the counts.
 
-An estimator that is pickled carries the key and the name of its process's folder for reports.  A
-process that unpickles it on the same machine, or a forked child, writes what it counts into that
-folder.  Only the user may read the folder; it is removed when the process ends.  It holds hashes
-and not their key.
+A pickled estimator carries the key and the name of its process's folder for reports.  A process
+that unpickles it on the same machine, or a forked child, writes its counts into that folder.  Only
+the user can read the folder, which is removed when the process ends.  It holds the hashes, but not
+their key.
 """
 
 from __future__ import annotations
@@ -39,37 +39,37 @@ from opboost.errors import DataError
 from opboost.storage import atomic_files
 
 CHILD = (
-    "this process was started by another one, or got estimators from it: releases elsewhere are "
-    "not counted"
+    "another process started this one or sent it estimators: releases in other processes are not "
+    "counted"
 )
 SENT = (
-    "copies of estimators have left this process: their releases are counted only where they "
-    "report them back, on this machine"
+    "copies of estimators were sent to other processes: their releases are counted only if they "
+    "report back, on this machine"
 )
-LOST = "what other processes reported is lost: their releases are not counted"
+LOST = "the reports of other processes are lost: their releases are not counted"
 
 UNDESCRIBED = "in another process, by a mechanism that no file describes"
 
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """Where processes report what they released; ``secret`` keys the hashes of rows."""
+    """The place where processes report their releases; ``secret`` keys the hashes of rows."""
 
     token: str
     secret: bytes = field(repr=False)
 
     @classmethod
     def fresh(cls) -> Home:
-        """A home that no other process knows."""
+        """Return a home that no other process knows."""
         return cls(secrets.token_hex(16), secrets.token_bytes(32))
 
     @property
     def folder(self) -> Path:
-        """The folder for reports, which is there while reports are expected."""
+        """The folder for reports, which exists while reports are expected."""
         return Path(tempfile.gettempdir()) / f"opboost-releases-{self.token}"
 
     def is_open(self) -> bool:
-        """Whether the folder is there, on this machine and under this user."""
+        """Return whether the folder exists on this machine and belongs to this user."""
         try:
             info = self.folder.stat(follow_symlinks=False)
         except OSError:
@@ -78,7 +78,7 @@ class Home:
         return stat.S_ISDIR(info.st_mode) and ours
 
     def keys(self, sums: Words) -> Words:
-        """Keyed hashes of rows, each once and rising: AES of one block a row."""
+        """Return the distinct keyed hashes of rows, sorted: AES of one block per row."""
         blocks = np.zeros((len(sums), 2), dtype=np.uint64)
         blocks[:, 0] = sums
         cipher = Cipher(algorithms.AES256(self.secret), modes.ECB()).encryptor()
@@ -86,13 +86,13 @@ class Home:
 
 
 class Table(NamedTuple):
-    """How often each of some rows was released; the rows' hashes rise."""
+    """How often each of some rows was released; the rows' hashes are sorted."""
 
     keys: Words = np.zeros(0, dtype=np.uint64)
     counts: IntArray = np.zeros(0, dtype=np.int32)
 
     def plus(self, keys: Words) -> Table:
-        """The same with one more release of these rows."""
+        """Return the table with one more release of these rows."""
         place, found = self._find(keys)
         counts = self.counts.copy()
         counts[place[found]] += 1
@@ -100,7 +100,7 @@ class Table(NamedTuple):
         return Table(np.insert(self.keys, place, fresh), np.insert(counts, place, 1))
 
     def of(self, keys: Words) -> IntArray:
-        """How often each of these rows was released."""
+        """Return how often each of these rows was released."""
         place, found = self._find(keys)
         counts = np.zeros(len(keys), dtype=np.int64)
         counts[found] = self.counts[place[found]]
@@ -116,20 +116,20 @@ class Table(NamedTuple):
 
 @dataclass(slots=True)
 class Tally:
-    """What this process released, by terms, under the hashes of one home."""
+    """The releases of this process, by terms, under the hashes of one home."""
 
     home: Home
     tables: dict[Terms, Table] = field(default_factory=dict)
     parent: int | None = None  # the process id of a home that this process was forked from
 
     def add(self, terms: Terms, sums: Words) -> Words:
-        """Count one release; the hashes of its rows."""
+        """Count one release, and return the hashes of its rows."""
         keys = self.home.keys(sums)
         self.tables[terms] = self.tables.get(terms, Table()).plus(keys)
         return keys
 
     def report(self, terms: Terms, process: str) -> bool:
-        """Write what was counted under these terms into the home's folder, if it is there."""
+        """Write the counts under these terms into the home's folder, if it exists."""
         if self.parent is not None and _is_alive(self.parent):
             self.home.folder.mkdir(mode=0o700, exist_ok=True)
         if not self.home.is_open():
@@ -150,7 +150,7 @@ class Tally:
 
 
 class Register:
-    """What this process knows of releases."""
+    """What this process knows about releases."""
 
     def __init__(self, own: Tally | None = None, others: list[Tally] | None = None) -> None:
         self._own = own or Tally(Home.fresh())
@@ -161,10 +161,10 @@ class Register:
         self._is_child = bool(others)
 
     def note(self, terms: Terms, sums: Words) -> Words:
-        """Count a release, here and wherever this process reports to; the rows' hashes.
+        """Count a release, here and wherever this process reports to, and return the rows' hashes.
 
-        A release that cannot be reported to a home that is there is refused: it would be missing
-        from the count.
+        If a home exists but the release cannot be reported to it, the release is refused: it would
+        be missing from the count.
         """
         with self._lock:
             for token, tally in list(self._others.items()):
@@ -182,7 +182,7 @@ class Register:
             return self._own.add(terms, sums)
 
     def counts(self, keys: Words) -> dict[Terms, IntArray]:
-        """How often each of these rows was released under each terms, reports included."""
+        """Return how often each of these rows was released by terms, reports included."""
         with self._lock:
             tables = [*self._own.tables.items(), *self._reports()]
             found: dict[Terms, IntArray] = {}
@@ -193,7 +193,7 @@ class Register:
             return found
 
     def notes(self, terms: Terms) -> list[str]:
-        """What the counts cannot know, in words."""
+        """Return what the counts do not include, in words."""
         with self._lock:
             said = []
             if self._is_child or multiprocessing.current_process().name != "MainProcess":
@@ -207,12 +207,12 @@ class Register:
         if beside:
             names = ", ".join(map(repr, sorted(beside)))
             said.append(
-                f"also released beside other private columns, which is not counted: {names}"
+                f"also released next to other private columns, which is not counted: {names}"
             )
         return said
 
     def _reports(self) -> Iterator[tuple[Terms, Table]]:
-        """What other processes reported to this one."""
+        """Yield what other processes reported to this one."""
         for file in sorted(self._own.home.folder.glob("[!.]*.npz")):
             try:
                 with np.load(io.BytesIO(file.read_bytes()), allow_pickle=False) as arrays:
@@ -224,15 +224,15 @@ class Register:
             yield terms, table
 
     def leave(self) -> Home | None:
-        """Note that an estimator is copied out of this process; where the copy is to report.
+        """Note that an estimator leaves this process, and return where the copy is to report.
 
-        A worker sends its copies to report where it does.
+        Copies that a worker makes report to the same place as the worker.
         """
         with self._lock:
             if self._others and not self._sent:
                 return next(iter(self._others.values())).home
             self._sent = True
-            with suppress(OSError):  # a machine without a temporary folder pickles all the same
+            with suppress(OSError):  # a machine without a temporary folder can still pickle
                 if not self._opened:
                     self._own.home.folder.mkdir(mode=0o700, exist_ok=True)
                     self._opened = True
@@ -249,7 +249,7 @@ class Register:
                 self._others.setdefault(home.token, Tally(home))
 
     def forked(self, parent: int) -> Register:
-        """What a child knows: all that its parent did, to which it reports."""
+        """Return the register of a child: it knows what its parent knew, and reports to it."""
         own, inherited = self._own, [Tally(t.home, parent=t.parent) for t in self._others.values()]
         copy = Tally(Home(Home.fresh().token, own.home.secret), own.tables)
         return Register(copy, [*inherited, Tally(own.home, parent=parent)])
@@ -262,7 +262,7 @@ class Register:
 def _described(terms: Terms) -> bytes:
     try:
         return json.dumps(terms.to_dict(), default=str).encode()
-    except DataError:  # a mechanism of one's own
+    except DataError:  # a user's own mechanism
         return json.dumps(Terms((), lacking=UNDESCRIBED).to_dict()).encode()
 
 
@@ -280,15 +280,15 @@ _register, _pid = Register(), os.getpid()
 
 
 def register() -> Register:
-    """What this process knows of releases."""
+    """Return what this process knows about releases."""
     _forked()  # a fork that runs no hook
     return _register
 
 
 def begin_anew() -> None:
-    """Go on as a process that was just started: forget what was counted, and report to nobody.
+    """Continue like a newly started process: forget all counts, and report to nobody.
 
-    For tests, and for children that are forked only to start faster.
+    This is for tests, and for children that are forked only to start faster.
     """
     global _register, _pid
     register().close()
@@ -296,7 +296,7 @@ def begin_anew() -> None:
 
 
 def _forked() -> None:
-    """Begin a register of its own in a child that was forked."""
+    """Start a new register in a forked child."""
     global _register, _pid
     if os.getpid() != _pid:
         _register, _pid = _register.forked(_pid), os.getpid()
@@ -308,7 +308,7 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
 
 
 class Travels:
-    """An estimator whose pickle says where its copies are to report what they release."""
+    """An estimator whose pickle says where its copies report their releases."""
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
@@ -322,10 +322,10 @@ class Travels:
 
 
 def _stays() -> bool:
-    """Whether a pickle is made for a copy in this process, or for joblib to hash.
+    """Return whether a pickle is made for a copy in this process, or for joblib to hash.
 
-    A hash must not depend on the process: where ``joblib.Memory`` keeps a release on disk, another
-    run is to find it there rather than draw again.
+    A hash must not depend on the process: if ``joblib.Memory`` keeps a release on disk, another run
+    must find it there rather than draw again.
     """
     frame = sys._getframe(1)
     while frame is not None:

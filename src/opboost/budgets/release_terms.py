@@ -1,4 +1,4 @@
-"""What one release promises, as a value that can be compared, stored and added up."""
+"""The promise of one release, as a value that can be compared, stored and added up."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from opboost.errors import DataError
 from opboost.promises import Choice, Joint, NoGuarantee
 
 MAX_RELEASES = 10**6
-"""Releases of the same rows that a file may state."""
+"""The most releases of the same rows that a file may state."""
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What one release promises; ``lacking`` says why where that is nothing."""
+    """The promise of one release; if there is none, ``lacking`` says why."""
 
     columns: tuple[PrivateColumn, ...]
     columns_per_row: int | None = None
@@ -34,7 +34,7 @@ class Terms:
         return frozenset(str(c.name) for c in self.columns)
 
     def promise(self) -> Joint | NoGuarantee:
-        """The promise about one person's record."""
+        """Return the promise about one person's record."""
         if self.lacking:
             return NoGuarantee(self.lacking)
         return Joint(
@@ -45,7 +45,7 @@ class Terms:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The terms as JSON can hold them."""
+        """Return the terms as plain JSON data."""
         return {
             "columns": [column_to_dict(c) for c in self.columns],
             "columns_per_row": self.columns_per_row,
@@ -56,7 +56,7 @@ class Terms:
 
     @classmethod
     def from_dict(cls, spec: Mapping[str, Any]) -> Terms:
-        """The terms that a dict describes; bad ones are refused."""
+        """Return the terms that a dict describes; bad ones are refused."""
         per_row, lacking, caveats = spec["columns_per_row"], spec["lacking"], spec["caveats"]
         whole = per_row is None or (type(per_row) is int and per_row > 0)
         if not (whole and isinstance(lacking, str) and all(isinstance(c, str) for c in caveats)):
@@ -67,7 +67,7 @@ class Terms:
 
 
 def _choices(spec: Any, columns: tuple[PrivateColumn, ...]) -> tuple[Choice, ...]:
-    """The choices that a list describes: whole numbers of columns that are there, each in one."""
+    """Return the choices that a list describes; each names known columns, none of them twice."""
     left = {c.name for c in columns}
     found = []
     for count, names in spec:
@@ -79,30 +79,30 @@ def _choices(spec: Any, columns: tuple[PrivateColumn, ...]) -> tuple[Choice, ...
 
 
 Counted = Mapping[Terms, int]
-"""How often the same rows were released under each terms; an estimator's own terms come first."""
+"""How often the same rows were released, by terms; an estimator's own terms come first."""
 
 
 def counted_to_list(counted: Counted) -> list[dict[str, Any]]:
-    """Counted releases as JSON can hold them."""
+    """Return counted releases as plain JSON data."""
     return [{"times": times, **terms.to_dict()} for terms, times in counted.items()]
 
 
 def counted_from_list(specs: Iterable[Mapping[str, Any]]) -> dict[Terms, int]:
-    """The counted releases that a list describes; a bad one is refused."""
+    """Return the counted releases that a list describes; a bad one is refused."""
     counted: dict[Terms, int] = {}
     for spec in specs:
         if type(spec["times"]) is not int or not 0 < spec["times"] <= MAX_RELEASES:
             raise DataError(f"No estimator releases its rows {spec['times']!r} times")
         counted[Terms.from_dict(spec)] = spec["times"]
     if not counted:
-        raise DataError("An estimator states one release of its rows at least")
+        raise DataError("An estimator states at least one release of its rows")
     return counted
 
 
 def added_up(counted: Counted, notes: Iterable[str] = ()) -> Joint | NoGuarantee:
-    """The promise of all these releases of equal rows; ``notes`` say what is not counted.
+    """Return the promise of all these releases of equal rows; ``notes`` list what is not counted.
 
-    A release that promises nothing leaves nothing of what the others promise.
+    If one release promises nothing, all of them together promise nothing.
     """
     own = next(iter(counted))
     if own.lacking:
@@ -123,7 +123,7 @@ def added_up(counted: Counted, notes: Iterable[str] = ()) -> Joint | NoGuarantee
 
 
 def _times(promise: Any, times: int) -> Any:
-    """The promise of several equal releases."""
+    """Return the promise of ``times`` equal releases."""
     if times == 1:
         return promise
     half = _times(promise, times // 2)

@@ -29,7 +29,7 @@ from opboost.cli.doctor import doctor
 from opboost.cli.explore import explore
 from opboost.cli.init import init
 from opboost.cli.join import join
-from opboost.cli.lab_verbs import add_lab_verbs
+from opboost.cli.lab_verbs import VerbsAndLab
 from opboost.cli.ledger import ledger
 from opboost.cli.ledger_change import abort, forget, renew
 from opboost.cli.ledger_migrate import migrate
@@ -44,6 +44,7 @@ from opboost.errors import DataError, OpBoostError, PlatformWarning, exit_status
 
 app = typer.Typer(
     name="opboost",
+    cls=VerbsAndLab,
     help="Vertical federated gradient boosting by order-preserving desensitization.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -62,7 +63,6 @@ app.add_typer(bundle, name="bundle")
 app.add_typer(certs, name="certs")
 app.add_typer(ledger, name="ledger")
 ledger.command()(migrate)
-add_lab_verbs(app)
 
 
 def _version(asked: bool) -> None:

@@ -20,6 +20,8 @@ from opboost.cli.common import (
     steps_progress,
     warn_of_total,
 )
+from opboost.runtime.loading import loading
+from opboost.runtime.optional_packages import load_without_optional_packages
 
 
 def join(
@@ -41,8 +43,10 @@ def join(
       opboost join -c shop.toml
       opboost join -c shop.toml --leave --connect bank.example:8815
     """
-    from opboost.config.job_file import load_feature
-    from opboost.transport.feature.join_job import join as run
+    with loading:
+        load_without_optional_packages()
+        from opboost.config.job_file import load_feature
+        from opboost.transport.feature.join_job import join as run
 
     console = stderr()
     found = load_feature(config)

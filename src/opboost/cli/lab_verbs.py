@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.metadata import entry_points
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_group
 
 from opboost.errors import ParameterError
 
@@ -19,8 +21,34 @@ LAB_VERBS = {
 }
 
 
-def add_lab_verbs(app: typer.Typer) -> None:
+class VerbsAndLab(TyperGroup):
+    """The verbs of the product, and those of the lab.
+
+    The lab's are looked for when one of them, or a list of all, is asked for: that means to search
+    all installed distributions.
+    """
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return the verb of a name, or None."""
+        if cmd_name not in self.commands:
+            self._find_lab()
+        return super().get_command(ctx, cmd_name)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of all verbs."""
+        self._find_lab()
+        return super().list_commands(ctx)
+
+    def _find_lab(self) -> None:
+        lab = typer.Typer(rich_markup_mode=None)
+        _add_lab_verbs(lab)
+        self.commands.update(get_group(lab).commands)
+
+
+def _add_lab_verbs(app: typer.Typer) -> None:
     """Add the lab's verbs, or in their place commands that say how to install them."""
+    from importlib.metadata import entry_points  # and with it a parser of mail headers
+
     installed = {entry.name: entry for entry in entry_points(group=GROUP)}
     for name, purpose in LAB_VERBS.items():
         if name not in installed:

@@ -26,6 +26,7 @@ from opboost.cli.common import (
 )
 from opboost.cli.live_view import LiveView
 from opboost.errors import ConfigError
+from opboost.runtime.loading import loading
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -179,8 +180,9 @@ def _with_peers(
     console = stderr()
     with ExitStack() as stack:
         label_server = stack.enter_context(LabelServerProcess())  # it loads while this process does
-        from opboost.config.job_file import load_label
-        from opboost.transport.label.run_over_network import predict_with_peers
+        with loading:
+            from opboost.config.job_file import load_label
+            from opboost.transport.label.run_over_network import predict_with_peers
 
         found = replace(load_label(config), table=table)
         board = stack.enter_context(LiveView(console))

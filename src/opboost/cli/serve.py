@@ -22,6 +22,7 @@ from opboost.cli.common import (
 )
 from opboost.cli.live_view import LiveView, table_of
 from opboost.errors import ConfigError
+from opboost.runtime.loading import loading
 
 
 def serve(
@@ -52,12 +53,15 @@ def serve(
     console = stderr()
     with ExitStack() as stack:
         label_server = stack.enter_context(LabelServerProcess())  # it loads while this process does
-        from opboost.config.job_file import load_label
-        from opboost.transport.label.job_metrics import serving_metrics
-        from opboost.transport.label.run_over_network import serve as run
+        with loading:
+            from opboost.config.job_file import load_label
+            from opboost.transport.label.run_over_network import serve as run
 
         found = load_label(config)
-        stack.enter_context(serving_metrics(metrics, found.state))
+        if metrics is not None:
+            from opboost.transport.label.job_metrics import serving_metrics
+
+            stack.enter_context(serving_metrics(metrics, found.state))
         board = stack.enter_context(LiveView(console))
         manifest = run(
             found,

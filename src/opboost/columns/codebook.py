@@ -1,7 +1,7 @@
-"""Grid values to dense codes, and a cut between codes back to a value.
+"""Codebooks: grid values to dense codes, and a cut between codes back to a value.
 
-Trees need order alone, so a column travels as codes 0, 1, 2, ... of the values that occur in it.
-A tree parts rows at a cut; the value that stands for the cut parts them in the same way.
+Trees need only the order, so a party sends a column as codes 0, 1, 2, ... of the values that occur
+in it.  A tree splits rows at a cut between codes; the cut's value splits them in the same way.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from opboost.errors import DataError, PrivacyError
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Codebook:
-    """The distinct values of a column, rising: code k stands for ``values[k]``.
+    """The distinct values of a column in rising order: code k means ``values[k]``.
 
     >>> codes, book = encode([7, 3, 3, 9])
     >>> codes.tolist(), book.values.tolist()
@@ -31,7 +31,7 @@ class Codebook:
     def __post_init__(self) -> None:
         values = np.asarray(self.values)
         if values.ndim != 1 or not values.size or values.dtype.kind not in "iu":
-            raise DataError("A codebook holds the distinct integers of a column, one at least")
+            raise DataError("A codebook holds the distinct integers of a column, at least one")
         if (np.diff(values.astype(np.int64)) <= 0).any():
             raise DataError("The values of a codebook must rise")
         object.__setattr__(self, "values", values)
@@ -46,23 +46,25 @@ class Codebook:
         return hash(tuple(self.values.tolist()))
 
     def decode(self, codes: ArrayLike) -> IntArray:
-        """The values that codes stand for."""
+        """Return the values of codes."""
         index = np.asarray(codes)
         if index.size and (index.min() < 0 or index.max() >= len(self)):
             raise DataError(f"A code lies outside 0..{len(self) - 1}")
         return np.asarray(self.values[index])
 
     def places(self, values: ArrayLike) -> IntArray:
-        """Codes of values that may be new: a new one takes the code of its lower neighbour.
+        """Return the codes of values; a new value gets the code of its lower neighbour.
 
-        So ``code < cut`` iff ``value < value_of(cut)`` for them too, whatever the cut.
+        So ``code < cut`` iff ``value < value_of(cut)`` holds for new values too, whatever the cut.
         """
         return np.maximum(np.searchsorted(self.values, np.asarray(values), side="right") - 1, 0)
 
     def value_of(self, cut: float) -> float:
-        """The value that parts rows as the cut did: ``code < cut`` iff ``value < value_of(cut)``.
+        """Return the value that splits rows as the cut does.
 
-        A cut at or below the first code answers −inf, one above the last code +inf.
+        ``code < cut`` iff ``value < value_of(cut)``.
+
+        For a cut at or below the first code it is −inf, above the last code +inf.
 
         >>> book = Codebook(np.array([3, 7, 9]))
         >>> book.value_of(0.5), book.value_of(0), book.value_of(2.5)
@@ -74,7 +76,7 @@ class Codebook:
         return self._at(code) if code > 0 else -math.inf
 
     def last_of(self, cut: float) -> float:
-        """For trees that go left up to a cut: ``code <= cut`` iff ``value <= last_of(cut)``.
+        """Return the value for trees that send equality left: ``code <= cut`` iff ``value <= it``.
 
         >>> book = Codebook(np.array([3, 7, 9]))
         >>> book.last_of(0.5), book.last_of(-1), book.last_of(2)
@@ -91,9 +93,9 @@ class Codebook:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CodedColumn:
-    """A released column as codes, the way it travels; ``book`` is None where it is withheld.
+    """A released column as codes, as it is sent; ``book`` is None if it is withheld.
 
-    Rows that hold no value have any code and are marked in ``missing``.
+    Rows without a value have an arbitrary code and are marked in ``missing``.
     """
 
     codes: IntArray
@@ -108,12 +110,12 @@ class CodedColumn:
         return self.book.decode(self.codes)
 
     def where(self, rows: BoolArray | IntArray | slice) -> CodedColumn:
-        """Some of the rows."""
+        """Return some of the rows."""
         missing = None if self.missing is None else self.missing[rows]
         return CodedColumn(self.codes[rows], self.book, missing)
 
     def dense(self) -> CodedColumn:
-        """The same values, with a codebook of those that occur.
+        """Return the same column with a codebook of only the values that occur.
 
         >>> column = CodedColumn(np.array([3, 0, 3]), Codebook(np.array([2, 4, 6, 8])))
         >>> column.dense().codes.tolist(), column.dense().book.values.tolist()
@@ -129,11 +131,11 @@ class CodedColumn:
 
 
 PIECE_ROWS = 2**20
-"""Rows that are looked at at a time: what is needed beside a column stays small."""
+"""The rows that are processed at a time, which keeps temporary arrays small."""
 
 
 def encode(values: ArrayLike) -> tuple[IntArray, Codebook]:
-    """Dense codes of a column in the narrowest type, and their codebook.  Cost: O(n + range)."""
+    """Return a column's codes, in the narrowest type, and its codebook.  Cost: O(n + range)."""
     column = np.asarray(values)
     if column.dtype.kind not in "iu" or column.ndim != 1 or not column.size:
         raise DataError(f"encode takes a column of integers; got {column.dtype}, {column.shape}")
@@ -142,12 +144,12 @@ def encode(values: ArrayLike) -> tuple[IntArray, Codebook]:
 
 
 def distinct(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The different values of a column, rising, in its type."""
+    """Return the distinct values of a column in rising order, in the column's type."""
     return numbered(values)[0] if _is_narrow(values) else np.unique(values)
 
 
 def numbered(values: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], IntArray]:
-    """The different values of a column, rising, and the place of each row's among them.
+    """Return the distinct values of a column in rising order, and each row's position among them.
 
     Integers on a small range are counted, others sorted.
 

@@ -1,7 +1,7 @@
-"""Private columns as plain data (JSON) and back: what a saved estimator and a wire need.
+"""Private columns as plain data (JSON) and back, for saved estimators and messages.
 
-No pickle and no evaluation of text: a class is looked up in a list, its parameters are checked by
-its own constructor.
+There is no pickle and no evaluation of text: a class is looked up in a list, and its own
+constructor checks the parameters.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from opboost.mechanisms import registry
 
 
 def column_to_dict(column: PrivateColumn) -> dict[str, Any]:
-    """A private column as JSON can hold it."""
+    """Return a private column as plain JSON data."""
     return {
         "name": column.name,
         "mapping": _mapping_to_dict(column.mapping),
@@ -26,7 +26,7 @@ def column_to_dict(column: PrivateColumn) -> dict[str, Any]:
 
 
 def declared_difference(column: PrivateColumn, known: PrivateColumn) -> tuple[str, str, str] | None:
-    """What is declared otherwise about a column: the part, as it is here, and as it was known.
+    """Return the first declared part that differs: its name, its value here and the known value.
 
     >>> import opboost as op
     >>> grid = op.Domain(1, 10)
@@ -39,7 +39,7 @@ def declared_difference(column: PrivateColumn, known: PrivateColumn) -> tuple[st
     for part in ("mechanism", "mapping", "missing"):
         if part == "missing":
             differs = column.flagged() != known.flagged()
-        else:  # a gap's nan is not equal to itself
+        else:  # a NaN category is not equal to itself
             differs = here[part] != there[part] and _told(here[part]) != _told(there[part])
         if differs:
             return part, _told(here[part]), _told(there[part])
@@ -53,7 +53,7 @@ def _told(spec: Any) -> str:
 
 
 def column_from_dict(spec: dict[str, Any]) -> PrivateColumn:
-    """The private column that a dict describes; a bad one is refused."""
+    """Return the private column that a dict describes; a bad one is refused."""
     try:
         return PrivateColumn(
             spec["name"],

@@ -1,4 +1,4 @@
-"""The border to tables: pandas, polars, Arrow and numpy in, the same kind out."""
+"""Conversion of tables: pandas, polars, Arrow and numpy in, the same kind out."""
 
 from __future__ import annotations
 
@@ -16,20 +16,23 @@ from opboost.errors import ColumnError, DataError
 
 @dataclass(frozen=True, slots=True)
 class OutColumn:
-    """A column on its way out: values, and the rows that hold none."""
+    """An output column: its values, and the rows without one."""
 
     name: Hashable
     values: np.ndarray[Any, Any]
     missing: BoolArray | None = None
 
     def where(self, rows: BoolArray) -> OutColumn:
-        """Some of the rows."""
+        """Return some of the rows."""
         missing = None if self.missing is None else self.missing[rows]
         return OutColumn(self.name, self.values[rows], missing)
 
 
 def is_frame(table: object) -> bool:
-    """Whether this is a table with named columns (pandas, polars, Arrow, ...); not a lazy one."""
+    """Return whether this is a table with named columns (pandas, polars, Arrow, ...).
+
+    A polars LazyFrame is refused.
+    """
     if nw.dependencies.is_polars_lazyframe(table):
         raise DataError(
             "A polars LazyFrame holds no rows yet", hint="Give the table itself: X.collect()."
@@ -38,11 +41,11 @@ def is_frame(table: object) -> bool:
         return isinstance(nw.from_native(table, eager_only=True, pass_through=True), nw.DataFrame)
     except nw.exceptions.DuplicateError as error:
         twice = " ".join(str(error).split())
-        raise DataError(f"A column name stands twice in the table: {twice}") from None
+        raise DataError(f"A column name occurs twice in the table: {twice}") from None
 
 
 def has_index(table: Any) -> bool:
-    """Whether a table's rows have labels of their own, other than 0, 1, 2, ..."""
+    """Return whether a table's rows have labels of their own, other than 0, 1, 2, ..."""
     if not is_frame(table):
         return False
     if not nw.from_native(table, eager_only=True).implementation.is_pandas_like():
@@ -51,12 +54,12 @@ def has_index(table: Any) -> bool:
 
 
 def column_names(table: Any) -> list[Hashable]:
-    """The names of a table's columns; a numpy array's are 0, 1, 2, ..."""
+    """Return the names of a table's columns; a numpy array's are 0, 1, 2, ..."""
     if is_frame(table):
         names: list[Hashable] = list(nw.from_native(table, eager_only=True).columns)
         if any(isinstance(name, tuple) for name in names):
             raise DataError(
-                "A table with several rows of column names cannot be used",
+                "Tables with several rows of column names are not supported",
                 hint="Flatten them first: table.columns = ['_'.join(c) for c in table.columns].",
             )
         return names
@@ -69,7 +72,7 @@ def _series(table: Any, name: Any) -> nw.Series[Any]:
 
 
 def column(table: Any, name: Hashable) -> np.ndarray[Any, Any]:
-    """One column as a numpy array, missing values as NaN (numbers) or None (anything else)."""
+    """Return one column as a numpy array; missing values are NaN (numbers) or None (otherwise)."""
     if not is_frame(table):
         position = operator.index(name)  # type: ignore[arg-type]
         return np.asarray(np.take(np.asarray(table), position, axis=1))
@@ -84,7 +87,7 @@ def column(table: Any, name: Hashable) -> np.ndarray[Any, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """A column of categories: each row's position in ``values``, −1 where it is missing."""
+    """A column of categories: each row's position in ``values``, −1 if missing."""
 
     codes: IntArray
     values: list[Any]
@@ -94,13 +97,13 @@ class Encoded:
 
 
 def arrow_column(table: Any, name: Hashable) -> Any:
-    """One column of a table with named columns as an Arrow array."""
+    """Return one column of a table with named columns as an Arrow array."""
     arrow = _series(table, name).to_arrow()
     return arrow.combine_chunks() if hasattr(arrow, "combine_chunks") else arrow
 
 
 def categories(table: Any, name: Hashable) -> Encoded:
-    """One column as categories: each distinct value once, and which of them a row holds."""
+    """Return one column as categories: its distinct values, and each row's position in them."""
     if not is_frame(table):
         return encode(np.asarray(column(table, name), dtype=object))
     arrow = arrow_column(table, name)
@@ -108,14 +111,14 @@ def categories(table: Any, name: Hashable) -> Encoded:
         encoded = arrow if hasattr(arrow, "dictionary") else arrow.dictionary_encode()
     except NotImplementedError:
         raise ColumnError(
-            name, f"holds {arrow.type}, which are no categories", hint="Convert or drop it."
+            name, f"holds {arrow.type}, which cannot be categories", hint="Convert or drop it."
         ) from None
     codes = encoded.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
     return Encoded(codes.astype(np.int64), encoded.dictionary.to_pylist())
 
 
 def encode(values: np.ndarray[Any, Any]) -> Encoded:
-    """Distinct Python values in the order in which they first occur; NaN and NA are missing."""
+    """Return distinct Python values in order of first occurrence; NaN and NA are missing."""
     seen: dict[Any, int] = {}
     codes = np.empty(len(values), dtype=np.int64)
     for i, value in enumerate(values):
@@ -137,7 +140,7 @@ def _plain(value: Any) -> Any:
 def as_numbers(
     name: Hashable, values: np.ndarray[Any, Any], first_row: int = 0
 ) -> np.ndarray[Any, Any]:
-    """The column as integers or floats; text, dates and complex numbers are refused."""
+    """Return the column as integers or floats; text, dates and complex numbers are refused."""
     if values.dtype.kind in "iuf":
         return values
     if values.dtype.kind == "b":
@@ -172,8 +175,9 @@ def _not_a_number(name: Hashable, row: int, value: object) -> ColumnError:
 
 
 def rebuild(table: Any, columns: Sequence[OutColumn | Hashable]) -> Any:
-    """A table of the kind of ``table``, rows numbered from 0; a bare name is a column left as it
-    is.
+    """Return a table of the same kind as ``table``, with rows numbered from 0.
+
+    A column that is given by name alone is kept unchanged.
     """
     if not is_frame(table):
         return stack(table, columns)
@@ -199,14 +203,14 @@ def rebuild(table: Any, columns: Sequence[OutColumn | Hashable]) -> Any:
 
 
 def _without_masked(series: Any) -> Any:
-    """A pandas column, rows numbered from 0, with nothing left below the mask of its nulls."""
+    """Return a pandas column, rows numbered from 0, without the values that its mask hides."""
     if isinstance(series.dtype, np.dtype) or not series.isna().any():
         return series
     return series.dropna().reindex(series.index)
 
 
 def _without_hidden(values: Any) -> Any:
-    """An Arrow column with nothing left in the slots of its nulls."""
+    """Return an Arrow column without the values that its null slots hide."""
     if not values.null_count:
         return values
     import pyarrow as pa
@@ -216,7 +220,7 @@ def _without_hidden(values: Any) -> Any:
 
 
 def table_like(table: Any, columns: dict[str, np.ndarray[Any, Any]]) -> Any:
-    """A table of new columns, of the kind of ``table``; pandas for an array.
+    """Return a table of new columns, of the same kind as ``table``; pandas for an array.
 
     >>> import pandas as pd
     >>> people = pd.DataFrame({"age": [23, 71]}, index=["ann", "bob"])
@@ -243,9 +247,9 @@ def with_column(table: Any, name: str, values: np.ndarray[Any, Any]) -> Any:
 
 
 def rows_of(table: Any, rows: slice | IntArray) -> Any:
-    """Return some rows of a table, in the order given, as the same kind of table.
+    """Return some rows of a table in the given order, as the same kind of table.
 
-    A slice is not copied where the table's kind allows that.
+    A slice is not copied if the kind of table allows that.
     """
     if not is_frame(table):
         return np.asarray(table)[rows]
@@ -257,14 +261,14 @@ def _name(column: OutColumn | Hashable) -> Any:
 
 
 def stack(table: Any, columns: Sequence[OutColumn | Hashable]) -> np.ndarray[Any, Any]:
-    """The columns side by side in one array; missing values make it floating point."""
+    """Return the columns side by side in one array; missing values make it floating point."""
     return np.column_stack(
         [_with_nan(c) if isinstance(c, OutColumn) else column(table, c) for c in columns]
     )
 
 
 def in_pandas(values: np.ndarray[Any, Any]) -> Any:
-    """An array as a pandas table, rows and columns numbered."""
+    """Return an array as a pandas table with numbered rows and columns."""
     return nw.from_numpy(values, backend="pandas").to_native()
 
 
@@ -275,14 +279,14 @@ def _with_nan(column: OutColumn) -> np.ndarray[Any, Any]:
 
 
 def hidden(out: OutColumn, gone: BoolArray) -> OutColumn:
-    """The column with more rows missing; every missing row holds zero, whatever was drawn."""
+    """Return the column with more rows missing; missing rows hold zero, not what was drawn."""
     missing = gone if out.missing is None else out.missing | gone
     return OutColumn(out.name, np.where(missing, out.values.dtype.type(0), out.values), missing)
 
 
 def only_sent(columns: list[OutColumn], sent: BoolArray | None, place: int) -> list[OutColumn]:
-    """Return what the private column at ``place`` releases, without the rows that do not send it.
+    """Return the released columns of private column ``place``, without rows that do not send it.
 
-    ``sent`` says which columns of each row are sent; None, that all are.
+    ``sent`` says which columns each row sends; None means all.
     """
     return columns if sent is None else [hidden(c, ~sent[:, place]) for c in columns]

@@ -1,7 +1,7 @@
-"""A column of dates or times as days since 1970-01-01, in UTC, from any kind of table.
+"""Columns of dates or times as days since 1970-01-01, in UTC, from any kind of table.
 
-ISO 8601 text, dates and times of Python, numpy, pandas, polars and Arrow.  A value with a time zone
-is converted to UTC; one without is taken for UTC.
+Accepted are ISO 8601 text and the dates and times of Python, numpy, pandas, polars and Arrow.  A
+value with a time zone is converted to UTC; one without counts as UTC.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from opboost.errors import ColumnError, ParameterError
 from opboost.grid.dates import MICROSECONDS_A_DAY, day_number
 
 NO_DATE = ("NA", "N/A", "#N/A", "NULL", "null", "None", "NaN", "nan", "-nan", "NaT", "")
-"""How text spells a gap."""
+"""The texts that mean a missing value."""
 
 _TIME = pa.timestamp("us")
 _ZONE = r"[T ].*(Z|[+-]\d\d(:?\d\d)?)$"
 
 
 def as_days(table: Any, name: Hashable, first_row: int = 0) -> FloatArray:
-    """Return a column as days since 1970-01-01, gaps as NaN; what is no date is refused.
+    """Return a column as days since 1970-01-01, missing values as NaN; other values are refused.
 
     >>> as_days(pa.table({"day": ["1970-01-02", None, "1970-01-01T12:00+12:00"]}), "day").tolist()
     [1.0, nan, 0.0]
@@ -43,7 +43,7 @@ def as_days(table: Any, name: Hashable, first_row: int = 0) -> FloatArray:
 
 
 def holds_dates(table: Any, name: Hashable) -> bool:
-    """Whether a column has a type of dates or times."""
+    """Return whether a column has a type of dates or times."""
     if not is_frame(table):
         return bool(column(table, name).dtype.kind == "M")
     try:
@@ -54,7 +54,7 @@ def holds_dates(table: Any, name: Hashable) -> bool:
 
 
 def times(text: pa.Array) -> pa.Array:
-    """Return ISO 8601 texts as times in UTC; ``ArrowInvalid`` where one is no date."""
+    """Return ISO 8601 texts as times in UTC; raise ``ArrowInvalid`` if one is not a date."""
     gaps = pc.is_in(text, value_set=pa.array(NO_DATE, text.type))
     text = pc.if_else(gaps, pa.scalar(None, text.type), text)
     zoned = pc.fill_null(pc.match_substring_regex(text, _ZONE), False)
@@ -111,11 +111,11 @@ def _first_bad(texts: pa.Array) -> int:
 
 
 def _no_date(name: Hashable, row: int) -> ColumnError:
-    """Name the row and never the value, which no bound is known to cover."""
+    """Return an error that names the row, but never the value, which no bound may cover."""
     return ColumnError(
         name,
         "has dates as bounds, so it must hold dates",
-        detail=f"row {row} holds none",
-        hint="Write 2024-05-31 or 2024-05-31T18:00+02:00, or leave a gap.",
+        detail=f"row {row} does not",
+        hint="Write 2024-05-31 or 2024-05-31T18:00+02:00, or leave it empty.",
         row=row,
     )

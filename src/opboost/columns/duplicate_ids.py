@@ -1,4 +1,4 @@
-"""Whether a name stands twice among more names than memory holds."""
+"""A check for duplicates among more names than fit in memory."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import numpy as np
 from opboost._typing import IntArray, Words
 
 BUCKETS = 256
-"""Names are compared within a bucket, so a 256th of them is in memory at a time."""
+"""Names are compared within a bucket, so only a 256th of them is in memory at a time."""
 
 MAX_BYTES_IN_MEMORY = 1 << 23
-"""Bytes that are kept in memory before a file is made."""
+"""The bytes that are kept in memory before a file is made."""
 
 _NAME = 16
 
 
 class DuplicateIds:
-    """Names of 128 pseudo-random bits, put aside as they come and compared in the end.
+    """Names of 128 pseudo-random bits, which are collected first and compared at the end.
 
-    Law: ``repeats()`` is how many of the names added so far equal one that was added before;
-    ``repeated()`` is how many names stand more than once, and how often all of them together.
-    Cost: 16 bytes of disk a name; memory for a 256th of them.
+    ``repeats()`` is the number of added names that equal an earlier one.  ``repeated()`` is the
+    number of names that occur more than once, and the number of their occurrences.
+    Cost: 16 bytes of disk per name; memory for a 256th of them.
 
     >>> import numpy as np
     >>> with DuplicateIds() as names:
@@ -40,7 +40,7 @@ class DuplicateIds:
         self._size = 0
 
     def add(self, names: Words) -> None:
-        """Put aside some names, two words each."""
+        """Add some names, two words each."""
         bucket = (names[:, 0] >> np.uint64(56)).astype(np.uint8)
         ordered = names[np.argsort(bucket, kind="stable")]
         borders = np.cumsum(np.r_[0, np.bincount(bucket, minlength=BUCKETS)])
@@ -49,12 +49,12 @@ class DuplicateIds:
         self._size += len(ordered)
 
     def repeats(self) -> int:
-        """How many names repeat an earlier one."""
+        """Return how many names repeat an earlier one."""
         names, rows = self.repeated()
         return rows - names
 
     def repeated(self) -> tuple[int, int]:
-        """How many names stand more than once, and in how many rows."""
+        """Return how many names occur more than once, and in how many rows."""
         found = np.zeros(2, dtype=np.int64)
         for bucket in range(BUCKETS):
             names = np.concatenate(
@@ -74,7 +74,7 @@ class DuplicateIds:
         return np.frombuffer(self._file.read((last - first) * _NAME), dtype="<u8").reshape(-1, 2)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._file.close()
 
     def __enter__(self) -> DuplicateIds:

@@ -1,7 +1,7 @@
-"""One private column: how raw values get onto the grid, through which mechanism, and what of gaps.
+"""One private column: its mapping to the grid, its mechanism, and its policy for missing values.
 
-This is the step that all users share: the transformer, the command line and the feature party hand
-a column in and get released columns out.
+All callers share this step: the transformer, the command line and the feature party pass a column
+in and get released columns back.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from opboost.promises import Guarantee, checked_epsilon
 from opboost.randomness.streams import KeyedRng, Rng, SeededRng, row_keys
 
 MAX_FLOAT32_INTEGER = 2**24
-"""Boosters compare 32-bit floats, which tell integers up to this apart."""
+"""Boosters compare 32-bit floats, which distinguish integers up to this one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """Policy for gaps: whether a value is missing goes through randomised response.
+    """A policy for missing values: whether a value is missing goes through randomised response.
 
-    ``constant`` is a public value in raw units (or a category); a missing row that is reported
-    present draws as if it held the constant.
+    ``constant`` is a public value in raw units (or a category).  A missing row that is reported
+    present gets a draw as if it held the constant.
     """
 
     eps_missing: float
@@ -55,7 +55,7 @@ class Flag:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A column on the grid (or as positions of categories), before any noise; it never leaves."""
+    """A column on the grid (or as positions of categories) without noise, which is never sent."""
 
     cells: IntArray
     missing: BoolArray
@@ -63,16 +63,16 @@ class Prepared:
     raw: FloatArray | IntArray
 
     def where(self, rows: BoolArray) -> Prepared:
-        """Some of the rows."""
+        """Return some of the rows."""
         return replace(self, cells=self.cells[rows], missing=self.missing[rows], raw=self.raw[rows])
 
 
 @dataclass(frozen=True, slots=True)
 class PrivateColumn:
-    """What is declared about one private column.
+    """The declaration of one private column.
 
-    ``missing`` is ``"raise"``, a public constant that stands in for gaps, a :class:`Flag`, or
-    ``"symbol"``: a gap is one more symbol of a Window-map, at no extra cost.
+    ``missing`` is ``"raise"``, a public constant that replaces missing values, a :class:`Flag`, or
+    ``"symbol"``: a missing value is one more symbol of a Window-map, at no extra cost.
     """
 
     name: Hashable
@@ -92,25 +92,25 @@ class PrivateColumn:
         if reports_gaps and isinstance(self.mechanism, NominalMechanism):
             raise ColumnError(
                 self.name,
-                "is nominal, where a gap is a category of its own",
+                "is nominal, where missing values are a category of their own",
                 hint="Declare a category for it instead of a flag or symbol: None, in TOML nan.",
             )
         if self._is_symbol and not isinstance(self.mechanism, WindowMap):
             raise ColumnError(
                 self.name,
-                "has missing='symbol', which only a Window-map knows",
+                "has missing='symbol', which only a Window-map supports",
                 detail=f"its mechanism is {type(self.mechanism).__name__}",
                 hint='Use op.WindowMap(...), in TOML mechanism = { kind = "window-map", '
                 "total = 4.0 }, or missing=op.Flag(eps_missing=..., constant=...).",
             )
-        self._constant()  # refuse a constant that has no cell now, not with the first gap
+        self._constant()  # refuse a constant without a cell now, not at the first missing value
 
     @property
     def _is_symbol(self) -> bool:
         return isinstance(self.missing, str) and self.missing == "symbol"
 
     def release_names(self) -> list[Hashable]:
-        """The columns that come out: one, or one a category for unary encoding."""
+        """Return the names of the released columns: one, or one per category for unary encoding."""
         if isinstance(self.mechanism, NominalMechanism):
             return [f"{self.name}={category}" for category in self.mechanism.categories]
         return [self.name]
@@ -124,27 +124,27 @@ class PrivateColumn:
         return numeric or not isinstance(self.mechanism, RandomizedResponse)
 
     def feature_names(self) -> list[str]:
-        """The features that a booster sees: one, or one a category where there is no order."""
+        """Return the booster's features: one, or one per category without an order."""
         if self.has_order or isinstance(self.mapping, NumericMapping) or self.mapping is None:
             return [str(name) for name in self.release_names()]
         return [f"{self.name}={c}" for c in self.mapping.order.categories]
 
     def guarantee(self) -> Guarantee:
-        """The promise about this column."""
+        """Return the promise about this column."""
         flagged = self.flagged()
         return (flagged or self.mechanism).guarantee()
 
     def scaled(self, share: float) -> PrivateColumn:
-        """The same column at a share of its level."""
+        """Return the same column with its levels multiplied by ``share``."""
         missing = self.missing
         if isinstance(missing, Flag):
             missing = replace(missing, eps_missing=missing.eps_missing * share)
         return replace(self, mechanism=self.mechanism.scaled(share), missing=missing)
 
     def prepare(self, table: Any, first_row: int = 0) -> Prepared:
-        """This column of a table, raw values to cells; bad ones are refused with its name.
+        """Return this column of a table as cells; an error about a bad value names the column.
 
-        ``first_row`` is the number of the table's first row in a larger whole, for messages.
+        ``first_row`` is the number of the table's first row in a larger table, for messages.
         """
         if not isinstance(self.mapping, NumericMapping):
             values: Encoded | FloatArray = categories(table, self.name)
@@ -156,7 +156,7 @@ class PrivateColumn:
         return self.prepare_values(values, first_row)
 
     def prepare_values(self, values: Encoded | FloatArray, first_row: int = 0) -> Prepared:
-        """The same for values that were read already: 64-bit floats (NaN for a gap), or categories.
+        """Return values that are read already as cells: floats (NaN if missing) or categories.
 
         >>> import opboost as op
         >>> grid = op.Domain(1, 10)
@@ -175,14 +175,14 @@ class PrivateColumn:
             raise ColumnError.of(self.name, error) from None
 
     def states(self, prepared: Prepared) -> IntArray:
-        """A number for what a row's draw depends on: its cell, or that it is missing."""
+        """Return a number for the input of each row's draw: its cell, or that it is missing."""
         states = prepared.cells.astype(np.int64) << 1
         if self.flagged() is not None:
             states = np.where(prepared.missing, 1, states)
         return states
 
     def release(self, prepared: Prepared, rng: Rng | None = None) -> list[OutColumn]:
-        """Desensitise once; a seeded generator gives a row noise by its value, not by its place."""
+        """Draw noise once; seeded noise depends on a row's value, not on its position."""
         if isinstance(rng, SeededRng):
             rng = KeyedRng(rng.child(self.name), row_keys(prepared.raw))
         if isinstance(self.mechanism, NominalMechanism):
@@ -230,7 +230,7 @@ class PrivateColumn:
         missing = rows.codes < 0
         values, codes = rows.values, rows.codes
         if missing.any():
-            # A gap is a category of its own where None is declared; else it is filled in.
+            # If None is declared, missing values are a category of their own; else they are filled.
             filling = None if None in declared else self._filling(missing, first_row)
             values, codes = [*values, filling], np.where(missing, len(values), codes)
             if filling is None:
@@ -243,7 +243,7 @@ class PrivateColumn:
 
     @property
     def categories(self) -> tuple[Hashable, ...]:
-        """The declared categories, None for a gap among them; a column of numbers has none."""
+        """The declared categories, with None for missing values; a column of numbers has none."""
         if isinstance(self.mapping, OrdinalMapping):
             return self.mapping.order.categories
         assert isinstance(self.mechanism, NominalMechanism)
@@ -251,13 +251,13 @@ class PrivateColumn:
 
     @property
     def takes_gaps(self) -> bool:
-        """Whether a row may have no value here: a policy for gaps, or a category for them."""
+        """Whether values may be missing: there is a policy or a category for them."""
         if not (isinstance(self.missing, str) and self.missing == "raise"):
             return True
         return not isinstance(self.mapping, NumericMapping) and None in self.categories
 
     def _filling(self, missing: BoolArray, first_row: int) -> Any:
-        """What stands in for a gap; refused where the policy is to raise."""
+        """Return what replaces a missing value; refuse it if the policy is to raise."""
         if isinstance(self.missing, str) and self.missing == "raise":
             raise ColumnError(
                 self.name,
@@ -274,26 +274,26 @@ class PrivateColumn:
         return self.missing.constant if isinstance(self.missing, Flag) else self.missing
 
     def _gap_advice(self) -> str:
-        """What to declare about gaps; first what costs nothing extra."""
+        """Return what to declare about missing values, with what costs nothing extra first."""
         symbol = 'Write missing = "symbol" in TOML, missing="symbol" in Python'
         if isinstance(self.mechanism, WindowMap):
             return (
-                f"{symbol}: a gap is then one more value, at no extra cost. Or fill them, or "
+                f"{symbol}: missing is then one more value, at no extra cost. Or fill them in, or "
                 "choose a public constant (missing=...)."
             )
         if not self.has_order:
             return (
-                f"{symbol}, under a record budget. Without one declare a category for gaps (nan in "
-                "TOML, None in Python), fill them, or choose a declared category (missing=...)."
+                f"{symbol}, under a record budget. Otherwise, declare a category for them (nan in "
+                "TOML, None in Python), fill them in, or choose a declared category (missing=...)."
             )
         return (
-            "Fill them, or choose a public constant (missing=...) or a flag: "
+            "Fill them in, or choose a public constant (missing=...) or a flag: "
             'missing=op.Flag(eps_missing=..., constant=...), in TOML missing = "flag" with '
             "eps_missing and missing_constant."
         )
 
     def _constant(self) -> int | None:
-        """The cell of the public constant, where the policy has one."""
+        """Return the cell of the public constant if the policy has one, else None."""
         if self._is_symbol or (isinstance(self.missing, str) and self.missing == "raise"):
             return None
         constant = self.missing.constant if isinstance(self.missing, Flag) else self.missing
@@ -318,11 +318,11 @@ class PrivateColumn:
         )
 
     def cell_of_gaps(self) -> int | None:
-        """The cell that a missing value counts as; None where gaps are refused or reported."""
+        """Return the cell that missing values count as; None if they are refused or reported."""
         return None if self.flagged() is not None else self._constant()
 
     def flagged(self) -> GapMechanism | None:
-        """The mechanism that reports gaps, where the policy is a flag or a symbol."""
+        """Return the mechanism that reports missing values: for a flag or a symbol, else None."""
         if self._is_symbol:
             assert isinstance(self.mechanism, WindowMap)
             return WindowWithMissing(self.mechanism)
@@ -334,7 +334,7 @@ class PrivateColumn:
 
 
 def _share(marked: int, size: int, first_row: int) -> str:
-    """How many rows; of a piece of a larger whole, which piece."""
+    """Return how many rows are marked and, for a piece of a larger table, which piece."""
     whole = f"{marked} of {size} rows"
     return f"{whole} from row {first_row} on" if first_row else whole
 
@@ -344,12 +344,12 @@ def _is_finite(value: object) -> bool:
         return False
     try:
         return math.isfinite(value)
-    except OverflowError:  # a whole number that no float holds
+    except OverflowError:  # a whole number too large for a float
         return False
 
 
 def check_release_names(columns: Iterable[PrivateColumn], others: Iterable[Hashable]) -> None:
-    """Refuse two released columns of one name: the one would replace the other."""
+    """Refuse two released columns with the same name: one would replace the other."""
     seen = set(map(str, others))
     for private in columns:
         for name in map(str, private.release_names()):

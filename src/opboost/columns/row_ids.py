@@ -14,17 +14,18 @@ from opboost.errors import DataError
 from opboost.storage.framing import framed
 
 NO_ID = frozenset({"na", "n/a", "#n/a", "null", "none", "nan", "-nan"})
-"""How tables spell a gap, in small letters; two parties' gaps would be one person."""
+"""Words for a missing value, in lower case; as IDs they would all be one person."""
 
 
 Spelling = Literal["canonical", "exact"]
-"""Whether spellings of an ID that differ in case, width or surrounding spaces are one person."""
+"""Whether spellings of an ID that differ in case, width or surrounding spaces mean one person."""
 
 
 def canonical(text: str) -> str:
-    """The form in which an ID is compared: NFKC, case-folded, trimmed; that of itself is itself.
+    """Return the form in which an ID is compared: NFKC, case-folded and trimmed.
 
-    This is the compatibility caseless match of the Unicode standard (section 3.13, D146).
+    This is the compatibility caseless match of the Unicode standard (section 3.13, D146), and
+    ``canonical(canonical(text)) == canonical(text)``.
 
     >>> canonical("  Ａnn-００1 ") == canonical("ANN-001")
     True
@@ -39,9 +40,9 @@ def id_bytes(
     first: int = 0,
     spelling: Spelling = "exact",
 ) -> list[bytes]:
-    """Each row's ID as bytes: whole numbers and text alike by their text, parts kept apart.
+    """Return each row's ID as the bytes of its text; an ID of several columns keeps them apart.
 
-    ``first`` is the number of the first row, by which errors name one.
+    ``first`` is the number of the first row, for error messages.
 
     >>> id_bytes([["Ann", 7]], ["id"], spelling="canonical")
     [b'ann', b'7']
@@ -58,7 +59,7 @@ def id_bytes(
 def id_array(
     table: Any, names: Sequence[str], first: int = 0, spelling: Spelling = "exact"
 ) -> pa.LargeBinaryArray:
-    """The IDs of an Arrow table, the same bytes as :func:`id_bytes` gives, without Python's loops.
+    """Return the IDs of an Arrow table as the bytes of :func:`id_bytes`, without a Python loop.
 
     >>> id_array(pa.table({"id": [7, 80]}), ["id"]).to_pylist()
     [b'7', b'80']
@@ -70,7 +71,7 @@ def id_array(
 
 
 def plain_ids(column: pa.ChunkedArray, spelling: Spelling = "exact") -> pa.LargeBinaryArray | None:
-    """IDs that are such beyond doubt, without a look at each; None where one is needed."""
+    """Return a column's IDs if all are plainly valid; None if each must be checked."""
     column = column.combine_chunks()
     if pa.types.is_integer(column.type) and not column.null_count:
         return column.cast(pa.large_string()).cast(pa.large_binary())
@@ -81,7 +82,7 @@ def plain_ids(column: pa.ChunkedArray, spelling: Spelling = "exact") -> pa.Large
 
 
 def _plain_text(column: pa.Array) -> bool:
-    """Whether all are IDs beyond doubt: printable ASCII, no space at an end, no word for a gap."""
+    """Return whether all are plainly valid: printable ASCII, trimmed, no word for "missing"."""
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return False
     if column.null_count or not len(column):

@@ -1,7 +1,7 @@
-"""Configuration: TOML files, keyed by column and party name, validated with words of help.
+"""Configuration: TOML files, keyed by column and party name, with helpful error messages.
 
-``columns_file.py`` is what a party declares about its columns, ``job_file.py`` who takes part in a
-job, where, and under which limits.
+``columns_file.py`` holds what a party declares about its columns; ``job_file.py`` says who takes
+part in a job, where, and under which limits.
 """
 
 from opboost.config.columns_file import load, parse

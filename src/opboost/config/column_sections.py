@@ -1,4 +1,4 @@
-"""The sections of a file that are about columns: grids, mechanisms, columns, the budget."""
+"""The sections of a file about columns: grids, mechanisms, columns, the budget."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class GridSection(Section):
     upper: int = 10
 
     def domain(self) -> Domain:
-        """The grid."""
+        """Return the grid."""
         return Domain(self.lower, self.upper)
 
 
@@ -42,11 +42,11 @@ _MechanismFields: Any = create_model(  # type: ignore[call-overload]
 
 
 class MechanismSection(_MechanismFields):  # type: ignore[misc]
-    """``[mechanism]``: how a column is desensitised; its fields are those of all kinds."""
+    """``[mechanism]``: a column's mechanism; its fields are the parameters of all kinds."""
 
     @property
     def entry(self) -> registry.MechanismEntry:
-        """What is known about its kind."""
+        """The registry's entry for its kind."""
         return registry.BY_KIND[self.kind]
 
     @model_validator(mode="after")
@@ -57,11 +57,11 @@ class MechanismSection(_MechanismFields):  # type: ignore[misc]
         return self
 
     def on(self, domain: Domain) -> Mechanism:
-        """The mechanism on a grid."""
+        """Return the mechanism on a grid."""
         return registry.build(self.kind, domain, **self._given(self.entry))
 
     def over(self, categories: Sequence[Any]) -> NominalMechanism:
-        """The mechanism over categories without an order; the default where its kind has a grid."""
+        """Return the mechanism over unordered categories; the default if its kind needs a grid."""
         entry = self.entry
         if entry.takes == "grid":
             entry = registry.BY_KIND[registry.DEFAULT_NOMINAL_KIND]
@@ -72,7 +72,7 @@ class MechanismSection(_MechanismFields):  # type: ignore[misc]
 
 
 def _limits(bounds: Any) -> Any:
-    """Leave dates as they are: pydantic would take a pair of them for numbers."""
+    """Return dates unchanged: pydantic would read a pair of them as numbers."""
     try:
         found = dates_of(bounds)
         quoted = isinstance(bounds, list) and any(isinstance(b, str) for b in bounds)
@@ -128,20 +128,20 @@ class ColumnSection(Section):
         return self
 
     def limits(self) -> tuple[float, float] | Dates:
-        """The bounds; dates with the unit that the section states."""
+        """Return the bounds; dates get the unit that the section states."""
         assert self.bounds is not None
         if self.unit is None or not isinstance(self.bounds, Dates):
             return self.bounds
         return self.bounds._replace(unit=self.unit)
 
     def domain(self) -> Domain | None:
-        """The grid of this column, where it names one."""
+        """Return the grid of this column if it names one, else None."""
         if self.cells is not None:
             return Domain(1, self.cells)
         return None if self.grid is None else self.grid.domain()
 
     def policy(self) -> Any:
-        """What to do with missing values."""
+        """Return the policy for missing values."""
         if self.missing != "flag":
             return self.missing
         if self.eps_missing is None or self.missing_constant is None:
@@ -154,8 +154,8 @@ class ColumnSection(Section):
 class BudgetSection(Section):
     """``[budget]``: the record total, or how a mechanism's level is split over the columns.
 
-    ``score`` is a budget of its own, which adds to it: the level of a score that predictions may
-    ask for in place of columns, of ``score_models`` models a period.
+    ``score`` is a separate budget, which adds to it: the level of a score that predictions may
+    request instead of columns, for ``score_models`` models per period.
     """
 
     record: float | None = None
@@ -189,13 +189,13 @@ class BudgetSection(Section):
         return self
 
     def score_budget(self) -> ScoreBudget | None:
-        """What scores may reveal, if they may be released."""
+        """Return the budget for scores if they may be released, else None."""
         if self.score is None:
             return None
         return ScoreBudget(self.score, self.score_models, self.score_despite_radius)
 
     def budget(self) -> Budget | None:
-        """The record budget or the split, if there is one."""
+        """Return the record budget or the split, or None."""
         if self.record is not None:
             return Budget.record(
                 self.record,
@@ -212,7 +212,7 @@ class BudgetSection(Section):
             return Budget.even()
         if self.split == "weighted":
             if self.weights is None:
-                raise ConfigError('split = "weighted" needs [budget.weights], a weight a column.')
+                raise ConfigError('split = "weighted" needs [budget.weights], one per column.')
             return Budget.weighted(self.weights)
         if self.columns_per_row is None:
             raise ConfigError('split = "sampled" needs columns_per_row = 3.')

@@ -10,12 +10,12 @@ bounds = [17, 90]      # declared, public; never computed from the data
 [columns.city]
 categories = ["north", "south", "east"]
 
-[table]                # what is no private column
-public = ["region"]    # leaves as it is
-drop = ["name"]        # does not leave
+[table]                # columns that are not private
+public = ["region"]    # released without noise
+drop = ["name"]        # never released
 ```
 
-In place of a record budget, ``[mechanism]`` (and ``[columns.NAME.mechanism]``) name a mechanism
+Instead of a record budget, ``[mechanism]`` (and ``[columns.NAME.mechanism]``) can name a mechanism
 with its level, and ``[grid]`` its cells.
 """
 
@@ -88,7 +88,7 @@ def load(path: Path) -> Plan:
 
 
 def parse(text: str, source: str) -> Plan:
-    """The plan that a configuration's text describes; ``source`` is its name in messages."""
+    """Return the plan that a configuration's text describes; ``source`` is its name in messages."""
     config = validated(text, source)
     plan = planned(config, source)
     if config.ledger is not None:
@@ -97,7 +97,7 @@ def parse(text: str, source: str) -> Plan:
 
 
 def validated(text: str, source: str) -> ColumnsConfig:
-    """The file's sections, each checked by itself."""
+    """Return the file's sections, each checked on its own."""
     plain = toml(text, source)
     refuse_todo(plain, source)
     try:
@@ -108,18 +108,18 @@ def validated(text: str, source: str) -> ColumnsConfig:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredTable:
-    """What a file declares for a record budget to plan; ``budget`` is None if it states none."""
+    """A file's declarations for a record budget to plan; ``budget`` is None if it has none."""
 
     source: str
     columns: tuple[DeclaredColumn, ...]
     budget: RecordBudget | None
     text: str = ""
-    """The file as it stands, so that a changed key can be put into it."""
+    """The text of the file, so that a key can be changed in it."""
     has_ledger: bool = False
 
 
 def load_declared(path: Path) -> DeclaredTable:
-    """Read what a file declares about its columns, whatever mechanism it chooses for them."""
+    """Read what a file declares about its columns, whatever mechanisms it names."""
     text = read(path)
     config = validated(text, path.name)
     if not config.columns:
@@ -136,11 +136,11 @@ def load_declared(path: Path) -> DeclaredTable:
 
 
 def planned(config: ColumnsConfig, source: str) -> Plan:
-    """What the sections say about a table, whatever the caps of ``[ledger]`` say to it."""
+    """Return the plan that the sections describe, without checking the caps of ``[ledger]``."""
     if not config.columns and config.label is not None:
         raise ConfigError(
-            f"{source} is the file of a label party, whose columns stay with it: it sends nothing "
-            "that could be planned. Give the file of a feature party."
+            f"{source} is the file of a label party, whose columns stay with it: it sends nothing, "
+            "so there is nothing to plan. Give the file of a feature party."
         )
     if not config.columns:
         raise _no_column(source)
@@ -170,12 +170,12 @@ def _no_column(source: str) -> ConfigError:
 
 
 def _budget(config: ColumnsConfig, source: str) -> Budget | None:
-    """The record budget or the split that ``[budget]`` states."""
+    """Return the record budget or the split that ``[budget]`` states."""
     try:
         budget = config.budget.budget()
         for name in config.budget.weights or {}:
             if name not in config.columns:
-                raise ConfigError(f"{name!r} has a weight but is no column.")
+                raise ConfigError(f"{name!r} has a weight but is not a column.")
     except OpBoostError as error:
         raise ConfigError(f"{source}, [budget]: {error}") from None
     return budget
@@ -184,7 +184,7 @@ def _budget(config: ColumnsConfig, source: str) -> Budget | None:
 def _columns(
     config: ColumnsConfig, source: str
 ) -> tuple[Sequence[PrivateColumn], Budget | None, RecordPlan | None]:
-    """The private columns, how their level is split, and the plan of a record budget."""
+    """Return the private columns, the split of their level, and the plan of a record budget."""
     budget = _budget(config, source)
     if isinstance(budget, RecordBudget):
         plan = _record_plan(budget, config, source)
@@ -200,12 +200,12 @@ def _columns(
 
 
 def _record_plan(budget: RecordBudget, config: ColumnsConfig, source: str) -> RecordPlan:
-    """What a record budget makes of the columns; a mechanism beside it is refused."""
+    """Return the plan of a record budget; refuse a mechanism next to it."""
     named = [name for name, section in config.columns.items() if section.mechanism is not None]
     if "mechanism" in config.model_fields_set or named:
         where = f"[columns.{named[0]}.mechanism]" if named else "[mechanism]"
         raise ConfigError(
-            f"{source}: {where} and [budget] record are both given, and a record budget chooses "
+            f"{source}: {where} and [budget] record are both given, but a record budget chooses "
             "mechanisms itself. Leave one of them out."
         )
     declared = [_declared(name, s, config, source) for name, s in config.columns.items()]
@@ -218,16 +218,16 @@ def _record_plan(budget: RecordBudget, config: ColumnsConfig, source: str) -> Re
 def _declared(
     name: str, section: ColumnSection, config: ColumnsConfig, source: str
 ) -> DeclaredColumn:
-    """What a section says about a column whose mechanism a record budget chooses."""
+    """Return the declaration of a column whose mechanism a record budget chooses."""
     missing = section.missing
     nominal = section.categories is not None and not section.ordered
     if missing == "flag" and nominal and section.eps_missing is None:
-        missing = "symbol"  # either way a gap is one more category
+        missing = "symbol"  # either way, missing is one more category
     if missing == "flag":
         raise ConfigError(
-            f'{source}, [columns.{name}]: missing = "flag" costs a level of its own, which a '
-            'record budget does not have. Write missing = "symbol": a gap is then one more value, '
-            "at no extra cost."
+            f'{source}, [columns.{name}]: missing = "flag" costs a separate level, which a record '
+            'budget does not have. Write missing = "symbol": missing is then one more value, at no '
+            "extra cost."
         )
     try:
         if section.categories is not None:
@@ -282,13 +282,14 @@ def _of_categories(name: str, section: ColumnSection, mechanism: MechanismSectio
     own = section.mechanism is not None and "kind" in section.mechanism.model_fields_set
     if section.ordered and mechanism.entry.takes == "categories":
         raise ConfigError(
-            f"ordered = true needs a mechanism by distance; {mechanism.kind} forgets the order. "
+            f"ordered = true needs a mechanism that uses distances; {mechanism.kind} ignores the "
+            "order. "
             'Drop one of them, or add mechanism = { kind = "clamp-map", epsilon = 0.64 }.'
         )
     by_distance = mechanism.entry.by_distance
     if not section.ordered and by_distance and (own or mechanism.epsilon is None):
         raise ConfigError(
-            f"its categories have no order, and {mechanism.kind} protects by distance. Add "
+            f"its categories have no order, but {mechanism.kind} protects by distance. Add "
             'ordered = true, or mechanism = { kind = "unary-encoding", epsilon = 1.0 }.'
         )
     if section.ordered or (mechanism.entry.takes == "grid" and not by_distance):
@@ -296,12 +297,12 @@ def _of_categories(name: str, section: ColumnSection, mechanism: MechanismSectio
         return PrivateColumn(
             name, OrdinalMapping(grid, order), mechanism.on(grid), section.outside, section.policy()
         )
-    # A column without an order: distance means nothing, so every pair is protected alike.
+    # Without an order, distance means nothing, so every pair is protected alike.
     listed, missing = order.categories, section.missing
     if missing in ("flag", "symbol"):
         if section.eps_missing is not None or section.missing_constant is not None:
             raise ConfigError(
-                "its categories have no order, so a gap is one more category at no extra cost. "
+                "its categories have no order, so missing is one more category at no extra cost. "
                 "Leave eps_missing and missing_constant out."
             )
         missing = "raise"
@@ -323,7 +324,7 @@ def _all_names(config: ColumnsConfig) -> Iterable[str]:
 
 
 def _ids_that_stay(config: ColumnsConfig) -> list[str]:
-    """IDs that come into no output; whoever names one as public wants it beside its rows."""
+    """Return the IDs that are never released: those that are not also named as public."""
     return [name for name in config.align.ids() if name not in config.table.public]
 
 

@@ -1,4 +1,4 @@
-"""How CSV files of a table are written: separator, encoding, decimal mark."""
+"""The format of a table's CSV files: separator, encoding, decimal mark."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _NAMES = {"tab": "\t", "\\t": "\t"}
 class CsvFormat:
     """The separator, encoding and decimal mark of CSV files.
 
-    ``separator`` is None where nobody said one: commas, and a file that seems to have another is
-    refused.
+    ``separator`` is None if none was given: then it is a comma, and a file that seems to have
+    another one is refused.
 
     >>> CsvFormat(separator="tab", encoding="latin-1", decimal=",").separator
     '\\t'
@@ -55,7 +55,7 @@ class CsvFormat:
         return codecs.lookup(self.encoding).name in ("utf-8", "utf-8-sig")
 
     def settings(self) -> dict[str, str]:
-        """Return what differs from the usual way, as ``[data]`` states it."""
+        """Return what differs from the defaults, as ``[data]`` states it."""
         usual = CsvFormat()
         names = ("separator", "encoding", "decimal")
         return {n: getattr(self, n) for n in names if getattr(self, n) != getattr(usual, n)}

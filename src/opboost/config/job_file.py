@@ -1,4 +1,4 @@
-"""The two kinds of file with which parties take part in a job, and the job file they agree on."""
+"""The files of feature and label parties, and the job file that they agree on."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from opboost.psi.row_keys import Normalisation
 from opboost.sources.table_address import TableAddress, table_address
 
 Purpose = Literal["train", "predict"]
-"""What a job makes of the columns that come: a model, or predictions by one that is there."""
+"""What a job produces from the received columns: a model, or predictions by an existing one."""
 
 
 class _Job(Section):
@@ -52,7 +52,7 @@ class _JobFile(Section):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What all parties agree on; ``hash`` is that of the file, byte by byte."""
+    """What all parties agree on; ``hash`` is the hash of the file's bytes."""
 
     name: str
     label_party: str
@@ -62,34 +62,34 @@ class Job:
     normalisation: Normalisation
     purpose: Purpose
     record: float | None = None
-    """The most that all feature parties together reveal about one person; None: no limit."""
+    """The most that all feature parties together reveal about one person; None for no limit."""
     rows: RowChoice = "common"
-    """Whose rows the job is about: those common to all parties, or all of the label party's."""
+    """The rows of the job: those common to all parties, or all of the label party's."""
 
     def alignment(self, section: AlignSection) -> AlignRules | Literal["given"]:
-        """How rows are matched, within one party's limits."""
+        """Return how rows are matched, within one party's limits."""
         return "given" if self.align == "given" else section.rules(self.normalisation)
 
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """PEM files: the authority, one's own certificate and key, and what bundles need besides."""
+    """The PEM files of a party: the authority, its certificate and key, and keys for bundles."""
 
     ca: Path
     cert: Path
     key: Path
     encryption: Path
     public: dict[str, Path]
-    """Where the public keys of peers lie; those of others beside the kit, as ``NAME.public``."""
+    """The public key files of some peers; all others are next to the kit, as ``NAME.public``."""
 
     def public_of(self, party: str) -> Path:
-        """Where a party's public key lies."""
+        """Return the path of a party's public key."""
         return self.public.get(party, self.key.resolve().parent.parent / f"{party}.public")
 
 
 @dataclass(frozen=True, slots=True)
 class FeatureConfig:
-    """All that a feature party's file says."""
+    """Everything that a feature party's file says."""
 
     plan: Plan
     job: Job
@@ -99,23 +99,23 @@ class FeatureConfig:
     tls: Tls | None
     align: AlignSection
     ledger: LedgerSection
-    """Its paths start where the file lies."""
+    """Its paths are relative to the file's folder."""
     limits: LimitsSection
 
 
 @dataclass(frozen=True, slots=True)
 class LabelConfig:
-    """All that the label party's file says."""
+    """Everything that the label party's file says."""
 
     job: Job
     party: PartySection
     label: LabelSection
-    """Without a column in a job that predicts, whose file need not have the section."""
+    """It has no column in a prediction job, whose file does not need the section."""
     table: TableAddress
     state: Path
     model: Path
     continue_from: Path | None
-    """A model to which trees are added."""
+    """A model to add trees to."""
     tls: Tls | None
     align: AlignSection
     booster: BoosterSection
@@ -127,7 +127,7 @@ class LabelConfig:
 
 
 def load_job(path: Path) -> Job:
-    """The agreed job file."""
+    """Return the agreed job file."""
     text = read(path)
     try:
         whole = _JobFile.model_validate(toml(text, path.name))
@@ -139,7 +139,7 @@ def load_job(path: Path) -> Job:
     for name in names:
         if not PARTY_NAME.fullmatch(name):
             raise ConfigError(
-                f"{path.name}: a party's name is made of a-z, 0-9 and '-' (at most 63); "
+                f"{path.name}: a party's name consists of a-z, 0-9 and '-' (at most 63); "
                 f"got {name!r}."
             )
     if len(set(names)) < len(names):
@@ -163,18 +163,18 @@ def load_job(path: Path) -> Job:
 
 
 def state_folder(party: PartySection, base: Path) -> Path:
-    """Where a party keeps its side of jobs; ``base`` is where its file lies."""
+    """Return the folder of a party's job state; ``base`` is the folder of its file."""
     return base / (party.state or f"state-{party.name}")
 
 
 def is_label_party(path: Path) -> bool:
-    """Whether a file is that of its job's label party."""
+    """Return whether a file belongs to its job's label party."""
     party, job = _party(validated(read(path), path.name), path)
     return party.name == job.label_party
 
 
 def load_feature(path: Path) -> FeatureConfig:
-    """A feature party's file, with paths taken from where it lies."""
+    """Return the content of a feature party's file, with paths relative to its folder."""
     config = validated(read(path), path.name)
     _check_role(config, path, label=False)
     _check_sections(config, path, "a feature party", ("label", "booster", "train"))
@@ -182,18 +182,18 @@ def load_feature(path: Path) -> FeatureConfig:
     party, job = _party(config, path)
     if party.name not in job.feature_parties:
         raise ConfigError(
-            f"{path.name}: party {party.name!r} is no feature party of job {job.name!r}; "
+            f"{path.name}: party {party.name!r} is not a feature party of job {job.name!r}; "
             f"those are {', '.join(job.feature_parties)}."
         )
     if job.purpose == "predict" and party.codebook == "cuts":
         raise ConfigError(
-            f'{path.name}: codebook = "cuts" sends codes without values, and job {job.name!r} is '
-            'a prediction, which needs them. Write codebook = "full" under [party]: it says '
+            f'{path.name}: codebook = "cuts" sends codes without values, but job {job.name!r} is '
+            'a prediction, which needs them. Write codebook = "full" under [party]: it reveals '
             "nothing that the noise does not cover."
         )
     if config.ledger is None:
         raise ConfigError(
-            f"{path.name} has no [ledger]: what leaves the house is recorded. Add [ledger] with "
+            f"{path.name} has no [ledger], which records every release. Add [ledger] with "
             'folder = "ledger" and key = "keys/ledger.key".'
         )
     for name, peer in config.peers.items():
@@ -205,9 +205,9 @@ def load_feature(path: Path) -> FeatureConfig:
     plan = planned(config, path.name)
     check_job_record(plan, job.record, party.name)
     ids = config.align.ids()
-    if public := [name for name in plan.public if name not in ids]:  # IDs stay here all the same
+    if public := [name for name in plan.public if name not in ids]:  # IDs are not sent anyway
         raise ConfigError(
-            f"{path.name}: a feature party sends desensitised columns only; "
+            f"{path.name}: a feature party sends only desensitised columns; "
             f"{', '.join(public)} cannot be public. Declare them, or drop them."
         )
     return FeatureConfig(
@@ -224,7 +224,7 @@ def load_feature(path: Path) -> FeatureConfig:
 
 
 def load_label(path: Path) -> LabelConfig:
-    """The label party's file, with paths taken from where it lies."""
+    """Return the content of the label party's file, with paths relative to its folder."""
     config = validated(read(path), path.name)
     foreign = ("ledger", "grid", "mechanism", "budget")
     _check_role(config, path, label=True)
@@ -244,7 +244,7 @@ def load_label(path: Path) -> LabelConfig:
         )
     for name in config.peers:
         if name not in job.feature_parties:
-            raise ConfigError(f"{path.name}: [peers.{name}] is no feature party of the job.")
+            raise ConfigError(f"{path.name}: [peers.{name}] is not a feature party of the job.")
     label = config.label or LabelSection()
     return LabelConfig(
         job,
@@ -266,7 +266,7 @@ def load_label(path: Path) -> LabelConfig:
 
 
 def _check_role(config: ColumnsConfig, path: Path, *, label: bool) -> None:
-    """Refuse the file of a party in the other role, with the verb that it is for."""
+    """Refuse the file of a party in the other role, and name the verb for it."""
     if config.party is None:
         return
     name, job = config.party.name, load_job(path.parent / config.party.job)
@@ -279,7 +279,7 @@ def _check_role(config: ColumnsConfig, path: Path, *, label: bool) -> None:
         verb = "serve" if job.purpose == "train" else "predict MODEL TABLE --with-peers"
         raise ConfigError(
             f"{path.name} is the file of {name!r}, the label party of job {job.name!r}. Run: "
-            f"opboost {verb} -c {path.name}. Those who join: {', '.join(job.feature_parties)}."
+            f"opboost {verb} -c {path.name}. Parties that join: {', '.join(job.feature_parties)}."
         )
 
 
@@ -296,8 +296,7 @@ def _party(config: ColumnsConfig, path: Path) -> tuple[PartySection, Job]:
         )
     if not config.align.ids():
         raise ConfigError(
-            f'{path.name} has no row ID. Add [align] with id = "customer_id": rows are matched '
-            "by it."
+            f'{path.name} has no row ID. Add [align] with id = "customer_id", which matches rows.'
         )
     job = load_job(path.parent / config.party.job)
     if job.align == "psi" or job.normalisation.parts:

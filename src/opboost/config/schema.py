@@ -1,4 +1,4 @@
-"""What a library's user may hand in as a schema."""
+"""The forms in which a user of the library may give a schema."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from opboost.errors import ParameterError
 
 
 def plan_of(schema: Plan | str | Path | Sequence[PrivateColumn]) -> Plan:
-    """The plan that a schema stands for: itself, a TOML file's, or that of private columns."""
+    """Return the plan of a schema: a plan itself, a TOML file, or private columns."""
     if isinstance(schema, Plan):
         return schema
     if isinstance(schema, str | Path):

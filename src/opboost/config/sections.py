@@ -1,4 +1,4 @@
-"""The sections of a file that are about parties rather than columns."""
+"""The sections of a file about parties rather than columns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from opboost.psi.row_keys import Normalisation
 
 
 class Section(BaseModel):
-    """A table of a TOML file: unknown settings are refused."""
+    """A table of a TOML file; unknown settings are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -28,7 +28,7 @@ class TableSection(Section):
 
 
 class DataSection(Section):
-    """``[data]``: how CSV files of the table are written."""
+    """``[data]``: the format of the table's CSV files."""
 
     separator: str | None = None
     encoding: str = "utf-8"
@@ -45,11 +45,11 @@ class DataSection(Section):
 
 
 Memory = Literal["internal", "external"]
-"""Where rows are while a model is trained: in memory, or in files that are read in blocks."""
+"""Where the rows are during training: in memory, or in files that are read in blocks."""
 
 
 def unfit_for(memory: Memory, booster: object) -> str | None:
-    """Why a booster cannot train from disk; None if it can, or need not."""
+    """Return why a booster cannot train from disk; None if it can, or does not have to."""
     if memory == "internal":
         return None
     if memory != "external":
@@ -60,7 +60,7 @@ def unfit_for(memory: Memory, booster: object) -> str | None:
 
 
 ClusterEngine = Literal["dask", "spark"]
-"""Clusters that train."""
+"""The clusters that can train."""
 
 _ADDRESSES = {
     "dask": (re.compile(r"(tcp|tls)://[^/\s]+:\d+"), '"tcp://scheduler:8786"'),
@@ -72,11 +72,11 @@ _ADDRESSES = {
 
 
 class BoosterSection(Section):
-    """``[booster]``: which library trains, its own parameters, and where rows are meanwhile.
+    """``[booster]``: the library that trains, its parameters, and where the rows are meanwhile.
 
-    ``structure = "by-party"`` keeps each tree to the columns of one party.
-    ``engine`` is who trains: this machine, or the cluster at ``address``.  Executors of Spark read
-    rows from ``folder``; ``workers`` of its tasks train together.
+    ``structure = "by-party"`` restricts each tree to the columns of one party.  ``engine`` is where
+    training runs: on this machine, or on the cluster at ``address``.  Spark's executors read rows
+    from ``folder``; ``workers`` of its tasks train together.
     """
 
     kind: Literal["xgboost", "lightgbm", "gbdt", "hist-gbdt"] = "xgboost"
@@ -97,12 +97,12 @@ class BoosterSection(Section):
         if self.structure == "by-party" and self.kind == "gbdt":
             raise ValueError(
                 "structure = 'by-party' needs kind 'xgboost', 'lightgbm' or 'hist-gbdt'; 'gbdt' "
-                "cannot keep a tree to the columns of one party"
+                "cannot restrict a tree to the columns of one party"
             )
         return self
 
     def _unfit_cluster(self) -> str | None:
-        """Why these settings name no cluster that trains; None if they do, or need not."""
+        """Return why these settings name no cluster that can train; None if nothing is wrong."""
         engine, address = self.engine, self.address
         if engine == "local":
             given = [n for n in ("address", "folder", "workers") if getattr(self, n) is not None]
@@ -132,17 +132,17 @@ class BoosterSection(Section):
 
 
 DEFAULT_HELD_OUT = 0.2
-"""The share of rows that a training holds out for its score."""
+"""The fraction of rows that training holds out for its score."""
 
 MAX_HELD_OUT = 0.5
-"""Holding out more would score a model of few rows."""
+"""Holding out more would score a model that was trained on few rows."""
 
 
 class TrainSection(Section):
-    """``[train]``: the share of rows that are held out to score a training; 0 for no score.
+    """``[train]``: the fraction of rows held out to score a training; 0 for no score.
 
-    With ``early_stopping`` as many rows watch the training, which ends when so many rounds have
-    not made it better on them.
+    With ``early_stopping``, training sets aside as many rows again, and stops after this many
+    rounds without an improvement on them.
     """
 
     held_out: float = Field(default=DEFAULT_HELD_OUT, ge=0, le=MAX_HELD_OUT, allow_inf_nan=False)
@@ -150,7 +150,7 @@ class TrainSection(Section):
 
 
 MAX_PURPOSE_LETTERS = 2000
-"""A longer purpose would not fit on a card's page."""
+"""A longer purpose would not fit on the card's page."""
 
 
 class CardSection(Section):
@@ -160,10 +160,10 @@ class CardSection(Section):
 
 
 class PartySection(Section):
-    """``[party]``: who this is, what it brings, and where it keeps its side of a job.
+    """``[party]``: the party's name, its table, and where it keeps its job state.
 
     The label party ``listen``s, a feature party ``connect``s.  ``units``, ``names`` and
-    ``codebook`` are a feature party's choice of what the label party learns.
+    ``codebook`` are a feature party's choices of what the label party learns.
     """
 
     name: str
@@ -180,7 +180,7 @@ class PartySection(Section):
     @classmethod
     def _plain(cls, name: str) -> str:
         if not PARTY_NAME.fullmatch(name):
-            raise ValueError("a party's name is made of a-z, 0-9 and '-' (at most 63)")
+            raise ValueError("a party's name consists of a-z, 0-9 and '-' (at most 63)")
         return name
 
     @field_validator("listen", "connect")
@@ -196,16 +196,16 @@ class PartySection(Section):
 class LabelSection(Section):
     """``[label]``: what the label party predicts, and where its model goes.
 
-    ``ask`` says which values a split query asks for: ``"all"`` of a party's, which reveals nothing
-    about labels, those that the model ``"used"``, or those only ``"if-needed"``: no query to a
-    party whose release already tells everything.  ``"auto"`` is ``"all"`` where a release tells its
-    values and has at most 256 per column, else ``"used"``; ``"always"`` means ``"used"``.
-    ``share_weights = false`` tells no party which columns its pilot found useful, and
-    ``weights_epsilon`` redraws each label by randomised response at this level before that.
-    ``presence = true`` makes it a column of the model whether a feature party knows the person; it
-    needs ``rows = "mine"`` in the job file.
+    ``ask`` says which values a split query asks for: ``"all"`` values of a party, which reveals
+    nothing about labels; those that the model ``"used"``; or those ``"if-needed"``, which sends no
+    query to a party whose release already contains everything.  ``"auto"`` is ``"all"`` if a
+    release contains its values and has at most 256 per column, else ``"used"``; ``"always"`` means
+    ``"used"``.  ``share_weights = false`` does not tell a party which columns its pilot found
+    useful; ``weights_epsilon`` applies randomised response at this level to each label before
+    weights are computed.  ``presence = true`` adds a column to the model that says whether a
+    feature party knows the person; it needs ``rows = "mine"`` in the job file.
     ``share_trees = true`` shows a feature party its own trees in predictions by score, with leaves
-    of ``smallest_leaf`` people at least.
+    of at least ``smallest_leaf`` people.
     """
 
     column: str = ""
@@ -223,7 +223,7 @@ class LabelSection(Section):
 class TlsSection(Section):
     """``[tls]``: a kit's folder (``opboost certs new``), or three files.
 
-    ``encryption`` is the key that opens bundles; by default it lies beside the certificate's key.
+    ``encryption`` is the key that opens bundles; by default it is next to the certificate's key.
     """
 
     kit: str | None = None
@@ -241,7 +241,7 @@ class TlsSection(Section):
 
 
 class AlignSection(Section):
-    """``[align]``: a party's IDs, and its limits when rows are matched privately."""
+    """``[align]``: a party's IDs, and its limits for private set intersection."""
 
     id: str | list[str] | None = None
     minimum_rows: int = Field(default=100, ge=1)
@@ -249,20 +249,20 @@ class AlignSection(Section):
     repeats: int = Field(default=20, ge=1)
 
     def ids(self) -> list[str]:
-        """The columns that make up a row's ID."""
+        """Return the columns that form a row's ID."""
         if self.id is None:
             return []
         return [self.id] if isinstance(self.id, str) else list(self.id)
 
     def rules(self, normalisation: Normalisation) -> AlignRules:
-        """The limits, with the normalisation that the job's parties agreed on."""
+        """Return the limits, with the normalisation that the job's parties agreed on."""
         return AlignRules(normalisation, self.minimum_rows, self.most_rows, self.repeats)
 
 
 class SpellingSection(Section):
-    """``[align]`` of the job file: what two spellings of an ID may differ in, and its parts.
+    """``[align]`` of the job file: how spellings of an ID may differ, and the parts of an ID.
 
-    ``rows = "mine"`` is about all rows of the label party, ``"common"`` about those of all parties.
+    ``rows = "mine"`` uses all rows of the label party, ``"common"`` those that all parties have.
     """
 
     trim: bool = True
@@ -289,13 +289,13 @@ class LedgerSection(Section):
     changed: Literal["keep", "redraw"] | None = None
 
     def based(self, base: Path) -> LedgerSection:
-        """The same with paths that start at ``base``."""
+        """Return the same with paths that start at ``base``."""
         paths = {"folder": str(base / self.folder), "key": str(base / self.key)}
         return self.model_copy(update=paths)
 
 
 class LimitsSection(Section):
-    """``[limits]``: what a party lets its peers use up."""
+    """``[limits]``: the resources that a party lets its peers use."""
 
     memory_mb: int = Field(default=1024, ge=256)
     columns: int = Field(default=4096, ge=1)
@@ -305,10 +305,10 @@ class LimitsSection(Section):
 
 
 class PeerSection(Section):
-    """``[peers.NAME]``: what a party says of another.
+    """``[peers.NAME]``: what a party says about another.
 
-    ``public`` is where the peer's public key for bundles lies; ``revoked`` is the label party's
-    word for a feature party that is turned away.
+    ``public`` is the file of the peer's public key for bundles.  ``revoked`` means that the label
+    party no longer admits a feature party.
     """
 
     revoked: bool = False

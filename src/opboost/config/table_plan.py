@@ -1,4 +1,4 @@
-"""What a party declares about a table: its private columns, and what becomes of the others."""
+"""A party's declarations about a table: its private columns, and the use of the others."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from opboost.scores.score_budget import ScoreBudget
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a configuration says about a table: private columns, and the others."""
+    """A configuration's declarations about a table: private columns, and the others."""
 
     source: str
     private: tuple[PrivateColumn, ...]
@@ -33,12 +33,12 @@ class Plan:
     """The plan of a record budget."""
     train: TrainSection = field(default_factory=TrainSection)
     data: CsvFormat = PLAIN_CSV
-    """How CSV files of the table are written."""
+    """The format of the table's CSV files."""
     score: ScoreBudget | None = None
-    """What scores may reveal besides; None where none is released."""
+    """The additional budget for scores; None if none is released."""
 
     def guarantee(self) -> Joint:
-        """The promise about one person's record, scores included."""
+        """Return the promise about one person's record, scores included."""
         columns = self.columns_guarantee()
         if self.score is None:
             return columns
@@ -48,7 +48,7 @@ class Plan:
         return Joint(parts, None, columns.caveats, choices)
 
     def columns_guarantee(self) -> Joint:
-        """The promise about the columns of one person's record."""
+        """Return the promise about the columns of one person's record."""
         caveats = [f"released as they are: {', '.join(self.public)}"] if self.public else []
         return Joint(
             {c.name: c.guarantee() for c in self.private},
@@ -58,7 +58,7 @@ class Plan:
 
     @property
     def record_total(self) -> float | None:
-        """The record total that the columns of one person share; None where none is stated."""
+        """The record total that the columns of one person share; None if none is stated."""
         return self.budget.total if isinstance(self.budget, RecordBudget) else None
 
     @property
@@ -69,19 +69,19 @@ class Plan:
         return columns + (0.0 if self.score is None else self.score.total)
 
     def weighted(self, weights: Mapping[Any, float], source: str) -> Plan:
-        """The same plan where people choose columns by the weights that a pilot told."""
+        """Return the same plan with columns chosen by the weights from a pilot."""
         if not isinstance(self.budget, RecordBudget):
             raise ConfigError(
-                f"{source} has weights of columns, and {self.source} states no record total, whose "
-                "columns people choose. Add [budget] record = 4.0."
+                f"{source} has weights of columns, but {self.source} states no record total, which "
+                "weights need. Add [budget] record = 4.0."
             )
         found = checked_weights(weights, [c.name for c in self.private], source)
         return replace(self, budget=replace(self.budget, weights=found))
 
     def check_names(self, names: Sequence[str], *, own: bool = False) -> None:
-        """Refuse a table whose columns are not those that were declared.
+        """Refuse a table whose columns are not the declared ones.
 
-        With ``own`` undeclared columns are the label party's own.
+        With ``own``, undeclared columns are the label party's own.
         """
         declared = [*(str(c.name) for c in self.private), *self.public, *self.drop]
         for name in declared:
@@ -95,11 +95,11 @@ class Plan:
 
 
 def undeclared(name: str, source: str) -> ColumnError:
-    """The refusal of a column about which a configuration says nothing."""
+    """Return the error for a column that the configuration does not mention."""
     key = name if name.replace("-", "").replace("_", "").isalnum() else f'"{name}"'
     return ColumnError(
         name,
         "has no bounds: taking them from the data would reveal its extremes",
         hint=f"Add [columns.{key}] bounds = [lower, upper] to {source}, "
-        "name it under [table] public or drop, or, if it tells people apart, as id under [align].",
+        "name it under [table] public or drop, or, if it identifies people, as id under [align].",
     )

@@ -1,4 +1,4 @@
-"""The mark that ``opboost init`` leaves where only the owner of a table knows what to write."""
+"""The TODO mark of ``opboost init``, for what only the owner of a table knows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WANTED = {
 
 
 def refuse_todo(plain: dict[str, Any], source: str) -> None:
-    """Refuse a file in which a mark is left, and name the column that it is about.
+    """Refuse a file that still has a mark, and name its column.
 
     >>> refuse_todo({"columns": {"age": {"bounds": "TODO"}}}, "shop.toml")
     Traceback (most recent call last):
@@ -40,7 +40,7 @@ def todo_marks(plain: dict[str, Any]) -> Iterator[tuple[str, str]]:
         for setting in _WANTED if isinstance(section, dict) else ():
             value = section.get(setting)
             half = setting == "bounds" and isinstance(value, list) and TODO in value
-            # One category is none: a list of more may hold a category of this name.
+            # A single category is never valid, but a longer list may hold a category of this name.
             if value in (TODO, [TODO]) or half:
                 yield column, setting
     for name, section in plain.items():

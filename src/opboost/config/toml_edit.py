@@ -1,4 +1,4 @@
-"""Change keys of a TOML text, and keep every other byte: tables, keys, comments and order."""
+"""Change keys of a TOML text and keep every other byte: tables, keys, comments and order."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ _STRING = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """A header or a key with its value, by its place in the text; ``end`` is behind its line."""
+    """The position of a header, or of a key with its value; ``end`` is after its line."""
 
     start: int
     end: int
     table: KeyPath
     path: KeyPath
     value: tuple[int, int] | None
-    """Where the value stands; None for a header."""
+    """The position of the value; None for a header."""
 
 
 def changed(text: str, values: Mapping[KeyPath, Any], source: str = "the file") -> str:
     """Return the text with these keys set; a key or a table whose value is None is commented out.
 
-    A key that has the value already is left as it was written.
+    A key that already has the value stays as it was written.
 
     >>> text = "# ours\\n[budget]\\nrecord = 4  # signed\\nradius = 0.1\\n[tls]\\nkit = 'certs'\\n"
     >>> values = {("budget", "record"): 2.0, ("budget", "radius"): None, ("grid", "upper"): 20}
@@ -67,8 +67,7 @@ def changed(text: str, values: Mapping[KeyPath, Any], source: str = "the file") 
     if not kept:
         listed = ", ".join(".".join(path) for path in values)
         raise ConfigError(
-            f"{source} is written in a way in which {listed} cannot be changed alone. Change it "
-            "by hand."
+            f"{source} is written so that {listed} cannot be changed on its own. Change it by hand."
         )
     return text
 
@@ -122,7 +121,7 @@ def _one_changed(text: str, path: KeyPath, value: Any) -> str:
 
 
 def _inserted(text: str, found: list[_Statement], path: KeyPath, value: str) -> str:
-    """Add a key: after the last one of its table, under its header, or in a new table."""
+    """Return the text with a new key: after its table's last key, or in a new table."""
     table, newline = path[:-1], "\r\n" if "\r\n" in text else "\n"
     beside = [
         s
@@ -147,7 +146,7 @@ def _dotted(path: KeyPath) -> str:
 
 
 def _with(plain: dict[str, Any], path: KeyPath, value: Any) -> dict[str, Any]:
-    """Return the values with one of them set, or taken away."""
+    """Return the values with one of them set or removed."""
     made = copy.copy(plain)
     if len(path) > 1:
         inner = made.get(path[0], {})
@@ -161,7 +160,7 @@ def _with(plain: dict[str, Any], path: KeyPath, value: Any) -> dict[str, Any]:
 
 
 def _without_empty(value: Any) -> Any:
-    """Return the values without empty tables: a table whose keys are comments is one."""
+    """Return the values without empty tables, such as one whose keys are commented out."""
     if not isinstance(value, dict):
         return value
     kept = {name: _without_empty(inner) for name, inner in value.items()}
@@ -169,7 +168,7 @@ def _without_empty(value: Any) -> Any:
 
 
 def _statements(text: str) -> Iterator[_Statement]:
-    """Return the headers and keys of a valid TOML text in their order."""
+    """Yield the headers and keys of a valid TOML text in order."""
     place, table, elements = 0, KeyPath(), 0
     while place < len(text):
         start = place
@@ -181,7 +180,7 @@ def _statements(text: str) -> Iterator[_Statement]:
         elif text[place] == "[":
             many = text.startswith("[[", place)
             table, place = _key(text, place + 1 + many)
-            if many:  # each element is a table of its own, which no key path names
+            if many:  # each element is a separate table, which no key path names
                 elements += 1
                 table = (*table, f"[{elements}]")
             place = _line_end(text, place)
@@ -195,7 +194,7 @@ def _statements(text: str) -> Iterator[_Statement]:
 
 
 def _key(text: str, place: int) -> tuple[KeyPath, int]:
-    """Return the parts of a dotted key, and the place behind it."""
+    """Return the parts of a dotted key, and the position after it."""
     parts = []
     while True:
         match = _KEY.match(text, place)
@@ -208,7 +207,7 @@ def _key(text: str, place: int) -> tuple[KeyPath, int]:
 
 
 def _value_end(text: str, place: int) -> int:
-    """Return the place behind a value, without the blanks that follow it."""
+    """Return the position after a value, without trailing blanks."""
     depth = end = 0
     while place < len(text):
         if string := _STRING.match(text, place):
@@ -235,6 +234,6 @@ def _skipped(text: str, place: int) -> int:
 
 
 def _line_end(text: str, place: int) -> int:
-    """Return the place behind the end of the line."""
+    """Return the position after the end of the line."""
     found = text.find("\n", place)
     return len(text) if found < 0 else found + 1

@@ -1,4 +1,4 @@
-"""The text of a TOML file, and what is wrong with it in words of help."""
+"""Read TOML files, and explain what is wrong with them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from opboost.errors import ConfigError, in_words, shown
 
 
 def read(path: Path) -> str:
-    """The text of a configuration file."""
+    """Return the text of a configuration file."""
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
@@ -28,7 +28,7 @@ def read(path: Path) -> str:
 
 
 def read_weights(path: Path) -> dict[str, float]:
-    """The weights of columns in a JSON file: ``{"age": 1.0, "pay": 0.125}``."""
+    """Return the weights of columns in a JSON file: ``{"age": 1.0, "pay": 0.125}``."""
     try:
         plain = json.loads(read(path))
     except (ValueError, RecursionError):
@@ -44,7 +44,7 @@ def read_weights(path: Path) -> dict[str, float]:
 
 
 def toml(text: str, source: str) -> dict[str, Any]:
-    """The file's plain values."""
+    """Return the file's plain values."""
     try:
         plain = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
@@ -68,7 +68,7 @@ def first_problem(
     whole: type[Section],
     sections: Mapping[str, type[Section]],
 ) -> str:
-    """The first thing that is wrong with a file, in words of help."""
+    """Return a helpful message about the first problem in a file."""
     problem = error.errors()[0]
     parts = [
         shown(p, 60)

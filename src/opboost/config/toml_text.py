@@ -1,4 +1,4 @@
-"""Names and texts as TOML writes them."""
+"""Names and texts in TOML syntax."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def toml_key(name: str) -> str:
-    """Return a name as a TOML key, quoted where it must be."""
+    """Return a name as a TOML key, quoted if necessary."""
     return name if _BARE.fullmatch(name) else toml_text(name)
 
 
 def toml_text(text: str) -> str:
-    """Return a text as a TOML string, with unseen characters spelt out.
+    """Return a text as a TOML string, with invisible characters escaped.
 
     >>> print(toml_text('say "hi"\\n'))
     "say \\"hi\\"\\u000a"

@@ -80,7 +80,7 @@ def draw(stops: list[Stop], epsilon: float, grid: Domain, path: Path) -> None:
     """Write a picture: what comes out for one value, and where the whole column goes."""
     raw, name = column()
     cells = NumericMapping(grid, BOUNDS).to_grid(raw)
-    title = f"{name} on {grid.size} cells, ε = {epsilon:g} a cell"
+    title = f"{name} on {grid.size} cells, ε = {epsilon:g} per cell"
     rows = -(-len(stops) // _ACROSS)
     parts = [
         f'<svg viewBox="0 0 {_ACROSS * _WIDTH} {_TOP + rows * _HEIGHT}" role="img" class="chart">'

@@ -8,7 +8,7 @@ smooth a column is, before groups are looked at.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -57,42 +57,53 @@ def column_smoothings(space: Space, folds: Sequence[Table]) -> tuple[float, ...]
     return tuple(found)
 
 
-def blank(
-    space: Space, counts: Table, near: Table, lanes: int = 1, smooth: Sequence[float] = ()
-) -> Mixture:
-    """The start: every pmf that of its whole column, deconvolved from the rows of all groups.
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnStart:
+    """Where every fit begins: each whole column's pmf, deconvolved from the rows of all groups.
 
-    ``smooth`` is the smoothing of each column; none where it is left out.
+    ``constant`` is by what the chances of outputs are divided.
     """
-    index, groups = space.index(), len(counts)
-    smooth = smooth or (0.0,) * (len(index.starts) - 1)
-    kinds = sorted({0.0, *smooth})
-    whole = counts.sum(axis=0)
-    start = _uniform(space, whole, np.array(kinds, dtype=np.float32))
-    many = np.repeat(whole[None, :, None], len(kinds), axis=2)
-    start = start.fitted(many, start.pi, COLUMN_STEPS, bits=False)
-    column, output = start.P[0, :, 0].copy(), start.Q[0, :, 0].copy()
-    top = int(index.bases[0]) if len(index.bases) else index.height
-    ends = [*map(int, index.offsets), top]
-    for j, value in enumerate(smooth):
-        lane = kinds.index(value)
-        states, seen = slice(index.starts[j], index.starts[j + 1]), slice(ends[j], ends[j + 1])
-        column[states], output[seen] = start.P[0, states, lane], start.Q[0, seen, lane]
-    constant = np.ones(index.height, dtype=np.float32)
-    constant[:top] = np.maximum(output[:top], FLOOR)
-    parent = np.repeat(column[None], groups, axis=0)
-    return replace(
-        start,
-        constant=constant,
-        models=np.array([0, lanes]),
-        near=(near,),
-        near_pi=near,
-        parent=parent,
-        smooth=np.zeros(lanes, dtype=np.float32),
-        pi=np.full((groups, lanes), 1 / lanes, dtype=np.float32),
-        P=np.ascontiguousarray(np.repeat(parent[:, :, None], lanes, axis=2)),
-        Q=np.zeros((groups, index.height, lanes), dtype=np.float32),
-    )
+
+    fitted: Mixture
+    column: Table
+    constant: Table
+
+    @classmethod
+    def of(cls, space: Space, counts: Table, smooth: Sequence[float] = ()) -> ColumnStart:
+        """Fit the columns; ``smooth`` is the smoothing of each, none where it is left out."""
+        index = space.index()
+        smooth = smooth or (0.0,) * (len(index.starts) - 1)
+        kinds = sorted({0.0, *smooth})
+        whole = counts.sum(axis=0)
+        start = _uniform(space, whole, np.array(kinds, dtype=np.float32))
+        many = np.repeat(whole[None, :, None], len(kinds), axis=2)
+        start = start.fitted(many, start.pi, COLUMN_STEPS, bits=False)
+        column, output = start.P[0, :, 0].copy(), start.Q[0, :, 0].copy()
+        top = int(index.bases[0]) if len(index.bases) else index.height
+        ends = [*map(int, index.offsets), top]
+        for j, value in enumerate(smooth):
+            lane = kinds.index(value)
+            states, seen = slice(index.starts[j], index.starts[j + 1]), slice(ends[j], ends[j + 1])
+            column[states], output[seen] = start.P[0, states, lane], start.Q[0, seen, lane]
+        constant = np.ones(index.height, dtype=np.float32)
+        constant[:top] = np.maximum(output[:top], FLOOR)
+        return cls(start, column, constant)
+
+    def blank(self, groups: int, near: Table, lanes: int = 1) -> Mixture:
+        """The start of each group and lane: every pmf that of its whole column."""
+        parent = np.repeat(self.column[None], groups, axis=0)
+        return replace(
+            self.fitted,
+            constant=self.constant,
+            models=np.array([0, lanes]),
+            near=(near,),
+            near_pi=near,
+            parent=parent,
+            smooth=np.zeros(lanes, dtype=np.float32),
+            pi=np.full((groups, lanes), 1 / lanes, dtype=np.float32),
+            P=np.ascontiguousarray(np.repeat(parent[:, :, None], lanes, axis=2)),
+            Q=np.zeros((groups, len(self.constant), lanes), dtype=np.float32),
+        )
 
 
 def _uniform(space: Space, counts: Table, smooth: Table) -> Mixture:

@@ -17,6 +17,9 @@ from opboost.runtime.threads import most_threads, threads_for
 
 UNIT_ROWS = 8192
 
+CLASSES_PER_CELL = 8
+"""To weigh a cell under so many classes takes as long as other work on it."""
+
 WAVE_CELLS = 2**22
 """Cells of the sums that units have of their own, before they are added up."""
 
@@ -188,10 +191,16 @@ class EncodedRows:
         units[:, 0] = g
         return replace(self, units=units)
 
-    def each(self, work: Callable[[int, int], None], units: int | None = None) -> None:
-        """Do work on ranges of (so many) units, in threads where there is much of it."""
+    def each(
+        self, work: Callable[[int, int], None], units: int | None = None, classes: int = 1
+    ) -> None:
+        """Do work on ranges of (so many) units, in threads where there is much of it.
+
+        Every cell is weighed under so many classes.
+        """
         count = len(self.units) if units is None else units
-        threads = threads_for(self.codes.size + self.bits.size)
+        cells = self.codes.size + self.bits.size
+        threads = threads_for(cells * max(1, classes // CLASSES_PER_CELL))
         in_threads(work, count, min(threads, count))
 
     def waves(self, cells: int) -> Iterator[IntArray]:

@@ -20,6 +20,9 @@ MAX_FACTORS = 5
 MAX_EXPLAINED = 0.9
 """The largest share of a column's variance that factors may explain."""
 
+MIN_EXPLAINED = 1e-4
+"""Classes do not differ in a column of whose variance factors explain less."""
+
 MAX_SHIFT = 2.0
 """A class lies at most so many standard deviations from its group's mean."""
 
@@ -115,25 +118,29 @@ class Factors:
         A class's pmf is the group's, weighed by a normal curve around the class's mean, so that all
         classes together have about the group's pmf again.
         """
-        classes = P.shape[2]
-        width = self.loadings.shape[2]
-        points = _points(classes, width, rng)
-        for g in range(len(pmfs)):
-            if g and not self.is_shared:
-                points = _points(classes, width, rng)
-            for j, score in enumerate(self.scores):
-                load = self.loadings[g, j, : points.shape[1]]
-                explained = float(load @ load)
-                if explained < 1e-4 or not score.told.any():
-                    continue
-                first, last = index.starts[j], index.starts[j + 1]
-                pmf = pmfs[g, first:last].astype(np.float64)
-                place = (score.states - pmf @ score.states) / np.sqrt(self.spread[g, j])
-                shift = np.clip(points @ load, -MAX_SHIFT, MAX_SHIFT) / explained
-                curve = -explained * (place[:, None] - shift) ** 2 / (2 * (1 - explained))
-                made = pmf[:, None] * np.exp(np.clip(curve - curve.max(axis=0), -30, 0))
-                made /= np.maximum(made.sum(axis=0), 1e-30)
-                P[g, first:last] = 0.95 * made + 0.05 * pmf[:, None]
+        classes, width = P.shape[2], self.loadings.shape[2]
+        drawn = [_points(classes, width, rng) for _ in range(1 if self.is_shared else len(pmfs))]
+        points = np.broadcast_to(np.stack(drawn), (len(pmfs), *drawn[0].shape))
+        load = self.loadings[:, :, : points.shape[2]]
+        explained = (load**2).sum(axis=2)
+        shifts = np.clip(points @ load.transpose(0, 2, 1), -MAX_SHIFT, MAX_SHIFT)
+        for j, score in enumerate(self.scores):
+            own = np.flatnonzero(explained[:, j] >= MIN_EXPLAINED)
+            if not len(own) or not score.told.any():
+                continue
+            column = slice(index.starts[j], index.starts[j + 1])
+            pmf = pmfs[own, column].astype(np.float64)
+            part = explained[own, j, None]
+            place = (score.states - pmf @ score.states[:, None]) / np.sqrt(
+                self.spread[own, j, None]
+            )
+            gap = place[:, :, None] - (shifts[own, :, j] / part)[:, None, :]
+            curve = -(part / (2 * (1 - part)))[:, :, None] * gap**2
+            made = pmf[:, :, None] * np.exp(
+                np.maximum(curve - curve.max(axis=1, keepdims=True), -30)
+            )
+            made /= np.maximum(made.sum(axis=1, keepdims=True), 1e-30)
+            P[own, column] = 0.95 * made + 0.05 * pmf[:, :, None]
 
 
 def _spread(pmfs: Table, index: Index, scores: tuple[ColumnScores, ...]) -> FloatArray:

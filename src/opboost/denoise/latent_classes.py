@@ -20,6 +20,9 @@ from opboost.denoise import mixture_kernel as loops
 from opboost.denoise.encoded_rows import EncodedRows, Index, Table, in_threads
 from opboost.runtime.threads import threads_for
 
+MAX_LANES = 128
+"""Pmfs of one column that are fitted side by side: their tables stay near the processor."""
+
 FLOOR = 1e-3
 """Outputs rarer than this are weighed as if they were this common, so that products stay finite."""
 
@@ -90,39 +93,37 @@ class Mixture:
             index, constant, lanes, (alone,), alone, parent, 0.0, smooth, pi, P, Q
         ).refreshed()
 
-    def stepped(self, rows: EncodedRows, inner: int = 2) -> tuple[Mixture, FloatArray]:
-        """One step of EM, and each model's log-likelihood before it."""
-        counts, sizes, score = self.expected(rows)
-        return self.fitted(counts, sizes, inner), score
+    def stepped(self, rows: EncodedRows, inner: int = 2) -> Mixture:
+        """One step of EM."""
+        return self.fitted(*self.expected(rows), inner)
 
-    def expected(self, rows: EncodedRows) -> tuple[Table, Table, FloatArray]:
-        """The E-step: each group's counts of outputs, sizes of classes, and log-likelihoods.
+    def expected(self, rows: EncodedRows) -> tuple[Table, Table]:
+        """The E-step: each group's counts of outputs, and sizes of classes.
 
-        All three are sums over rows, so those of several blocks of rows add up.
+        Both are sums over rows, so those of several blocks of rows add up.
         """
         i = self.index
         whole = np.zeros((len(self.pi), i.height, self.classes), dtype=np.float32)
         share = np.zeros_like(self.pi)
-        likely = np.zeros(len(self.near))
         for units in rows.waves(i.height * self.classes):
-            counts, sizes, score = self._unit_sums(rows, units)
-            for u, g in enumerate(units[:, 0]):
+            counts, sizes = self._unit_sums(rows, units)
+            for u, g in enumerate(units[:, 0].tolist()):
                 whole[g] += counts[u]
                 share[g] += sizes[u]
-            likely += score.sum(axis=0)
-        return whole, share, likely
+        return whole, share
 
-    def _unit_sums(self, rows: EncodedRows, units: IntArray) -> tuple[Table, Table, FloatArray]:
+    def _unit_sums(self, rows: EncodedRows, units: IntArray) -> tuple[Table, Table]:
         i = self.index
         counts = np.zeros((len(units), i.height, self.classes), dtype=np.float32)
         sizes = np.zeros((len(units), self.classes), dtype=np.float32)
-        score = np.zeros((len(units), len(self.near)))
         head = (rows.codes, rows.bits, rows.weight, units)
         tail = (i.offsets, i.unsent, i.bases, i.firsts, self.Q, self.pi, self.models)
         rows.each(
-            lambda lo, hi: loops.expect(*head, lo, hi, *tail, counts, sizes, score), len(units)
+            lambda lo, hi: loops.expect(*head, lo, hi, *tail, counts, sizes),
+            len(units),
+            self.classes,
         )
-        return counts, sizes, score
+        return counts, sizes
 
     def fitted(self, counts: Table, sizes: Table, inner: int, bits: bool = True) -> Mixture:
         """The M-step: from each group's counts of outputs and sizes of classes.
@@ -134,45 +135,40 @@ class Mixture:
         for k in range(len(self.near)):
             lanes = slice(self.models[k], self.models[k + 1])
             pi[:, lanes] /= pi[:, lanes].sum(axis=1, keepdims=True)
-        P, Q = self.P.copy(), self.Q.copy()
-        i, kappa = self.index, np.float32(self.kappa)
-
         near = np.stack(self.near)
-
-        def work(lo: int, hi: int) -> None:
-            maximisation_kernel.spread(lo, hi, near, self.models, counts, spread)
-            maximisation_kernel.maximise(
-                lo, hi, spread, i.offsets, i.starts, i.matrix, i.places, self.constant,
-                i.exact, i.lines, self.smooth, P, Q, self.parent, kappa, inner,
-            )  # fmt: skip
-            maximisation_kernel.maximise_bits(
-                lo, hi, spread, i.bases, i.bit_starts, i.odds, P, Q, self.parent, kappa, bits
-            )
-
-        in_threads(work, len(P), min(2, threads_for(P.size * inner), len(P)))
-        return replace(self, pi=pi.astype(np.float32), P=P, Q=Q)
+        threads = threads_for(self.P.size * inner)
+        in_threads(
+            lambda lo, hi: maximisation_kernel.spread(lo, hi, near, self.models, counts, spread),
+            len(pi),
+            min(threads, len(pi)),
+        )
+        made = self._maximised(spread, self.kappa, inner, threads, bits)
+        return replace(made, pi=pi.astype(np.float32))
 
     def refreshed(self) -> Mixture:
         """The same pmfs, with the chances of outputs that belong to them."""
-        P, Q = self.P.copy(), np.empty_like(self.Q)
-        i = self.index
-        maximisation_kernel.maximise(
-            0, len(P), self.Q, i.offsets, i.starts, i.matrix, i.places, self.constant,
-            i.exact, i.lines, self.smooth, P, Q, self.parent, np.float32(0), 0,
-        )  # fmt: skip
-        maximisation_kernel.maximise_bits(
-            0,
-            len(P),
-            self.Q,
-            i.bases,
-            i.bit_starts,
-            i.odds,
-            P,
-            Q,
-            self.parent,
-            np.float32(0),
-            False,
-        )
+        return self._maximised(self.Q, 0.0, 0, 1, False)
+
+    def _maximised(
+        self, counts: Table, kappa: float, inner: int, threads: int, bits: bool
+    ) -> Mixture:
+        """Fit the pmfs to counts that are spread over groups."""
+        i, P, Q = self.index, self.P.copy(), self.Q.copy()
+        lanes, rows = len(P) * self.classes, np.float32(kappa)
+        width = min(MAX_LANES, -(-lanes // 8) * 8)
+
+        def columns(lo: int, hi: int) -> None:
+            maximisation_kernel.maximise(
+                lo, hi, width, counts, i.offsets, i.starts, i.matrix, i.places, self.constant,
+                i.exact, i.lines, self.smooth, P, Q, self.parent, rows, inner,
+            )  # fmt: skip
+
+        blocks = -(-lanes // width)
+        in_threads(columns, blocks, min(threads, blocks))
+        if len(i.bases):
+            maximisation_kernel.maximise_bits(
+                0, len(P), counts, i.bases, i.bit_starts, i.odds, P, Q, self.parent, rows, bits
+            )
         return replace(self, P=P, Q=Q)
 
     def likelihoods(self, rows: EncodedRows) -> FloatArray:
@@ -181,7 +177,7 @@ class Mixture:
         i = self.index
         head = (rows.codes, rows.bits, rows.units)
         tail = (i.offsets, i.unsent, i.bases, i.firsts, self.Q, self.pi, self.models, out)
-        rows.each(lambda lo, hi: loops.likelihoods(*head, lo, hi, *tail))
+        rows.each(lambda lo, hi: loops.likelihoods(*head, lo, hi, *tail), classes=self.classes)
         return out
 
     def draw(

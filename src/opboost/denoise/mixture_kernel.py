@@ -16,6 +16,12 @@ each begins.  A pass costs little more for many models than for one.
 Rows are sorted by group and cut into units ``(group, begin, end)``; each unit has sums of its own,
 so the result does not depend on the number of threads.
 
+Rows are weighed a few at a time: to hand arrays to an inlined function costs more than the work on
+one row.
+
+Divisions are numpy's, without a check for zero, which would keep a loop from working on several
+classes at once.
+
 Functions that other functions here call are inlined.  numba may otherwise link one copy of them in
 the process that compiles and another in a process that reads the cache; under ``fastmath`` the two
 round differently, and the first fit on a machine would not be that of all others.
@@ -32,56 +38,85 @@ UNSENT = 2
 """The first bit of a unary column that a row did not send."""
 
 _TINY = np.float32(1e-30)
+_ONE = np.float32(1.0)
+_ROWS = 32  # rows that are weighed at a time
 
 
-@njit(cache=True, nogil=True, fastmath=True, inline="always")
-def _rescaled(p, models, score):  # type: ignore[no-untyped-def]
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy", inline="always")
+def _rescaled(p, r, models, score, scored):  # type: ignore[no-untyped-def]
     """Let each model's shares add up to one; the logarithms of their sums go to ``score``."""
     for k in range(models.shape[0] - 1):
         whole = _TINY
         for c in range(models[k], models[k + 1]):
-            whole += p[c]
-        score[k] += np.log(whole)
+            whole += p[r, c]
+        if scored:
+            score[r, k] += np.log(whole)
         whole = np.float32(1.0) / whole
         for c in range(models[k], models[k + 1]):
-            p[c] *= whole
+            p[r, c] *= whole
 
 
-@njit(cache=True, nogil=True, fastmath=True, inline="always")
-def _weigh(codes, bits, i, offsets, unsent, bases, firsts, Q, pi, models, p, s, score):  # type: ignore[no-untyped-def]
-    """Write the classes' shares of row i to ``p``, the bits' factors to ``s``, and add the
-    logarithm of its likelihood under each model to ``score``.
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy", inline="always")
+def _weigh(  # type: ignore[no-untyped-def]
+    codes,
+    bits,
+    begin,
+    end,
+    offsets,
+    unsent,
+    bases,
+    firsts,
+    Q,
+    pi,
+    models,
+    lines,
+    sent,
+    p,
+    s,
+    score,
+    scored,
+):
+    """Weigh rows begin..end of one group: for row begin + r, write the lines of the ``sent[r]``
+    outputs that it sent to ``lines[r]``, the classes' shares to ``p[r]`` and the bits' factors to
+    ``s[r]``.
+
+    ``scored`` adds the logarithms of its likelihoods to ``score[r]``.  They take as long as all the
+    rest.
     """
     classes = pi.shape[0]
-    for c in range(classes):
-        p[c] = pi[c]
-    told = 0
-    for j in range(codes.shape[1]):
-        if np.int64(codes[i, j]) == unsent[j]:
-            continue
-        t = offsets[j] + np.int64(codes[i, j])
+    for i in range(begin, end):
+        r = i - begin
+        told = 0
+        for j in range(codes.shape[1]):
+            code = np.int64(codes[i, j])
+            lines[r, told] = offsets[j] + code
+            told += code != unsent[j]
+        sent[r] = told
         for c in range(classes):
-            p[c] *= Q[t, c]
-        told += 1
-        if told % 8 == 0:
-            _rescaled(p, models, score)
-    for b in range(bases.shape[0]):
-        if bits[i, firsts[b]] == UNSENT:
-            continue
-        for c in range(classes):
-            s[b, c] = Q[bases[b], c]
-        for a in range(firsts[b + 1] - firsts[b]):
-            if bits[i, firsts[b] + a]:
-                for c in range(classes):
-                    s[b, c] += Q[bases[b] + 1 + a, c]
-        for c in range(classes):
-            p[c] *= s[b, c]
-        if b % 8 == 7:
-            _rescaled(p, models, score)
-    _rescaled(p, models, score)
+            p[r, c] = pi[c]
+        for k in range(told):
+            t = lines[r, k]
+            for c in range(classes):
+                p[r, c] *= Q[t, c]
+            if k % 8 == 7:
+                _rescaled(p, r, models, score, scored)
+        for b in range(bases.shape[0]):
+            if bits[i, firsts[b]] == UNSENT:
+                continue
+            for c in range(classes):
+                s[r, b, c] = Q[bases[b], c]
+            for a in range(firsts[b + 1] - firsts[b]):
+                if bits[i, firsts[b] + a]:
+                    for c in range(classes):
+                        s[r, b, c] += Q[bases[b] + 1 + a, c]
+            for c in range(classes):
+                p[r, c] *= s[r, b, c]
+            if b % 8 == 7:
+                _rescaled(p, r, models, score, scored)
+        _rescaled(p, r, models, score, scored)
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
 def expect(  # type: ignore[no-untyped-def]
     codes,
     bits,
@@ -98,78 +133,66 @@ def expect(  # type: ignore[no-untyped-def]
     models,
     counts,
     sizes,
-    score,
 ):
-    """Add a row's shares to its unit's ``counts`` and ``sizes``, its likelihoods to ``score``.
+    """Add a row's shares to its unit's ``counts`` and ``sizes``.
 
     A row counts as often as its weight says; without weights, once.
     """
     classes = pi.shape[1]
-    p = np.empty(classes, np.float32)
-    s = np.empty((bases.shape[0], classes), np.float32)
-    alone = np.empty(models.shape[0] - 1)
+    lines, sent = np.empty((_ROWS, codes.shape[1]), np.int64), np.empty(_ROWS, np.int64)
+    p = np.empty((_ROWS, classes), np.float32)
+    s = np.empty((_ROWS, bases.shape[0], classes), np.float32)
+    score = np.empty((0, 0))
     for u in range(lo, hi):
         g = units[u, 0]
-        table, prior, sums, line = Q[g], pi[g], counts[u], score[u]
-        for i in range(units[u, 1], units[u, 2]):
-            if weight.shape[0] == 0:
-                _weigh(
-                    codes, bits, i, offsets, unsent, bases, firsts, table, prior, models, p, s, line
-                )
-            else:
-                alone[:] = 0.0
-                _weigh(
-                    codes,
-                    bits,
-                    i,
-                    offsets,
-                    unsent,
-                    bases,
-                    firsts,
-                    table,
-                    prior,
-                    models,
-                    p,
-                    s,
-                    alone,
-                )
+        table, prior, sums, size = Q[g], pi[g], counts[u], sizes[u]
+        for begin in range(units[u, 1], units[u, 2], _ROWS):
+            end = min(begin + _ROWS, units[u, 2])
+            _weigh(
+                codes, bits, begin, end, offsets, unsent, bases, firsts, table, prior, models,
+                lines, sent, p, s, score, False,
+            )  # fmt: skip
+            for r in range(end - begin):
+                i = begin + r
+                if weight.shape[0]:
+                    for c in range(classes):
+                        p[r, c] *= weight[i]
                 for c in range(classes):
-                    p[c] *= weight[i]
-                for k in range(models.shape[0] - 1):
-                    line[k] += weight[i] * alone[k]
-            for c in range(classes):
-                sizes[u, c] += p[c]
-            for j in range(codes.shape[1]):
-                if np.int64(codes[i, j]) == unsent[j]:
-                    continue
-                t = offsets[j] + np.int64(codes[i, j])
-                for c in range(classes):
-                    sums[t, c] += p[c]
-            for b in range(bases.shape[0]):
-                if bits[i, firsts[b]] == UNSENT:
-                    continue
-                for c in range(classes):
-                    s[b, c] = p[c] / s[b, c]
-                    sums[bases[b], c] += s[b, c]
-                for a in range(firsts[b + 1] - firsts[b]):
-                    if bits[i, firsts[b] + a]:
-                        for c in range(classes):
-                            sums[bases[b] + 1 + a, c] += s[b, c]
+                    size[c] += p[r, c]
+                for k in range(sent[r]):
+                    t = lines[r, k]
+                    for c in range(classes):
+                        sums[t, c] += p[r, c]
+                for b in range(bases.shape[0]):
+                    if bits[i, firsts[b]] == UNSENT:
+                        continue
+                    for c in range(classes):
+                        s[r, b, c] = p[r, c] / s[r, b, c]
+                        sums[bases[b], c] += s[r, b, c]
+                    for a in range(firsts[b + 1] - firsts[b]):
+                        if bits[i, firsts[b] + a]:
+                            for c in range(classes):
+                                sums[bases[b] + 1 + a, c] += s[r, b, c]
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
 def likelihoods(codes, bits, units, lo, hi, offsets, unsent, bases, firsts, Q, pi, models, out):  # type: ignore[no-untyped-def]
     """``out[row, model]``: log-likelihoods, up to a constant that depends on outputs alone."""
-    p = np.empty(pi.shape[1], np.float32)
-    s = np.empty((bases.shape[0], pi.shape[1]), np.float32)
+    classes = pi.shape[1]
+    lines, sent = np.empty((_ROWS, codes.shape[1]), np.int64), np.empty(_ROWS, np.int64)
+    p = np.empty((_ROWS, classes), np.float32)
+    s = np.empty((_ROWS, bases.shape[0], classes), np.float32)
     for u in range(lo, hi):
         table, prior = Q[units[u, 0]], pi[units[u, 0]]
-        for i in range(units[u, 1], units[u, 2]):
-            line = out[i]
-            _weigh(codes, bits, i, offsets, unsent, bases, firsts, table, prior, models, p, s, line)
+        for begin in range(units[u, 1], units[u, 2], _ROWS):
+            end = min(begin + _ROWS, units[u, 2])
+            _weigh(
+                codes, bits, begin, end, offsets, unsent, bases, firsts, table, prior, models,
+                lines, sent, p, s, out[begin:end], True,
+            )  # fmt: skip
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def draw(  # type: ignore[no-untyped-def]
     codes,
     bits,
@@ -200,55 +223,61 @@ def draw(  # type: ignore[no-untyped-def]
     Row i writes to ``out[rows[i]]``; its randomness depends on ``key`` and ``tokens[rows[i]]``.
     """
     classes = pi.shape[1]
-    p = np.empty(classes, np.float32)
-    s = np.empty((bases.shape[0], classes), np.float32)
+    lines, sent = np.empty((_ROWS, codes.shape[1]), np.int64), np.empty(_ROWS, np.int64)
+    p = np.empty((_ROWS, classes), np.float32)
+    s = np.empty((_ROWS, bases.shape[0], classes), np.float32)
     models = np.array([0, classes])
-    score = np.zeros(1)
+    score = np.empty((0, 0))
+    outputs, most = np.empty(drawn, np.int64), 0
+    for j in range(drawn):
+        outputs[j] = (places[j + 1] - places[j]) // (starts[j + 1] - starts[j])
+        most = max(most, starts[j + 1] - starts[j])
+    ladder = np.empty(most, np.float32)
     unit = 1.0 / 18446744073709551616.0
     for w in range(lo, hi):
         g = units[w, 0]
-        table, prior = Q[g], pi[g]
-        for i in range(units[w, 1], units[w, 2]):
+        table, prior, pmfs = Q[g], pi[g], P[g]
+        for begin in range(units[w, 1], units[w, 2], _ROWS):
+            end = min(begin + _ROWS, units[w, 2])
             _weigh(
-                codes, bits, i, offsets, unsent, bases, firsts, table, prior, models, p, s, score
-            )
-            state = splitmix64_compiled(key ^ splitmix64_compiled(tokens[rows[i]]))
-            want = np.float32(state * unit)
-            pick = 0
-            reached = p[0]
-            while reached < want and pick < classes - 1:
-                pick += 1
-                reached += p[pick]
-            for j in range(drawn):
-                state = splitmix64_compiled(state)
-                first, K = starts[j], starts[j + 1] - starts[j]
-                L = (places[j + 1] - places[j]) // K
-                at = places[j] + np.int64(codes[i, j])
-                whole = np.float32(0.0)
-                for x in range(K):
-                    whole += P[g, first + x, pick] * matrix[at + x * L]
-                want = np.float32(state * unit) * whole
-                reached = np.float32(0.0)
-                x = 0
-                while x < K - 1:
-                    reached += P[g, first + x, pick] * matrix[at + x * L]
-                    if reached > want:
-                        break
-                    x += 1
-                out[rows[i], j] = x
-            for b in range(bases.shape[0]):
-                state = splitmix64_compiled(state)
-                first, K = bit_starts[b], bit_starts[b + 1] - bit_starts[b]
-                sent = bits[i, firsts[b]] != UNSENT
-                want = np.float32(state * unit) * (s[b, pick] if sent else np.float32(1.0))
-                reached = np.float32(0.0)
-                a = 0
-                while a < K - 1:
-                    factor = np.float32(1.0)
-                    if sent:
-                        factor = odds[b, 1] if bits[i, firsts[b] + a] else odds[b, 0]
-                    reached += P[g, first + a, pick] * factor
-                    if reached > want:
-                        break
-                    a += 1
-                out_bits[rows[i], b] = a
+                codes, bits, begin, end, offsets, unsent, bases, firsts, table, prior, models,
+                lines, sent, p, s, score, False,
+            )  # fmt: skip
+            for i in range(begin, end):
+                r = i - begin
+                state = splitmix64_compiled(key ^ splitmix64_compiled(tokens[rows[i]]))
+                want = np.float32(state * unit)
+                pick = 0
+                reached = p[r, 0]
+                while reached < want and pick < classes - 1:
+                    pick += 1
+                    reached += p[r, pick]
+                for j in range(drawn):
+                    state = splitmix64_compiled(state)
+                    first, K, L = starts[j], starts[j + 1] - starts[j], outputs[j]
+                    at = places[j] + np.int64(codes[i, j])
+                    whole = np.float32(0.0)
+                    for x in range(K):
+                        whole += pmfs[first + x, pick] * matrix[at + x * L]
+                        ladder[x] = whole
+                    want = np.float32(state * unit) * whole
+                    x = 0
+                    for k in range(K - 1):
+                        x += ladder[k] <= want
+                    out[rows[i], j] = x
+                for b in range(bases.shape[0]):
+                    state = splitmix64_compiled(state)
+                    first, K = bit_starts[b], bit_starts[b + 1] - bit_starts[b]
+                    is_sent = bits[i, firsts[b]] != UNSENT
+                    want = np.float32(state * unit) * (s[r, b, pick] if is_sent else _ONE)
+                    reached = np.float32(0.0)
+                    a = 0
+                    while a < K - 1:
+                        factor = _ONE
+                        if is_sent:
+                            factor = odds[b, 1] if bits[i, firsts[b] + a] else odds[b, 0]
+                        reached += pmfs[first + a, pick] * factor
+                        if reached > want:
+                            break
+                        a += 1
+                    out_bits[rows[i], b] = a

@@ -10,7 +10,7 @@ import numpy as np
 
 from opboost._typing import FloatArray, IntArray
 from opboost.denoise.category_shares import BitTally
-from opboost.denoise.column_pmfs import SLACK_ERRORS, blank, column_smoothings
+from opboost.denoise.column_pmfs import SLACK_ERRORS, ColumnStart, column_smoothings
 from opboost.denoise.encoded_rows import EncodedRows, Index, Space, Table
 from opboost.denoise.factor_start import Factors
 from opboost.denoise.label_groups import Groups
@@ -131,10 +131,11 @@ def best_base(space: Space, groups: Groups, folds: Sequence[Table]) -> Base:
     do not speak against.
     """
     whole = column_smoothings(space, folds)
+    start = ColumnStart.of(space, sum(folds[1:], folds[0]), whole)
     tried = [(near, 0.0) for near in range(len(kernels(groups)))]
-    widths = _looks(space, groups, folds, tried, whole)
+    widths = _looks(start, groups, folds, tried)
     near = int(np.argmax(widths.score.max(axis=0).sum(axis=1)))
-    ways = _looks(space, groups, folds, [(near, smooth) for smooth in SMOOTHINGS], whole)
+    ways = _looks(start, groups, folds, [(near, smooth) for smooth in SMOOTHINGS])
     chosen = [ways.smoothest(j, folds) for j in range(ways.score.shape[2])]
     steps = tuple(ways.steps[look] for look, _ in chosen)
     return Base(near, steps, tuple(SMOOTHINGS[way] for _, way in chosen), whole)
@@ -188,11 +189,10 @@ class _Looks:
 
 
 def _looks(
-    space: Space,
+    start: ColumnStart,
     groups: Groups,
     folds: Sequence[Table],
     tried: Sequence[tuple[int, float]],
-    smooth_columns: Sequence[float],
 ) -> _Looks:
     """All ways and folds side by side, as if they were classes: their counts differ, not the code.
 
@@ -202,19 +202,20 @@ def _looks(
     ways, whole = kernels(groups), sum(folds[1:], folds[0])
     spread = np.stack([ways[near] @ (whole - held) for near, _ in tried for held in folds], axis=2)
     count, lanes = len(folds), len(folds) * len(tried)
-    state = blank(space, whole, np.eye(groups.count, dtype=np.float32), lanes, smooth_columns)
+    state = start.blank(groups.count, np.eye(groups.count, dtype=np.float32), lanes)
     smooth = np.repeat([smooth for _, smooth in tried], count).astype(np.float32)
     state, spread = replace(state, smooth=smooth), spread.astype(np.float32)
     index = state.index
     top = int(index.bases[0]) if len(index.bases) else index.height
     edges = [*map(int, index.offsets), top]
-    seen = np.tile(np.stack(folds, axis=2)[:, :top], (1, 1, len(tried))).astype(np.float64)
+    seen = np.stack(folds, axis=2)[:, :top].astype(np.float64)
     found = _Looks(list(pairwise(edges)), [], np.empty((0, len(tried), len(edges) - 1)), [])
     steps, before = 0, -np.inf
     for more in PATH:
         state, steps = state.fitted(spread, np.ones_like(state.pi), more, bits=False), steps + more
         chance = np.log(state.Q[:, :top])
-        by_output = (seen * chance).sum(axis=0)
+        told = chance.reshape(*seen.shape[:2], len(tried), count)
+        by_output = np.einsum("gtf,gtwf->twf", seen, told).reshape(top, lanes)
         by_column = np.add.reduceat(by_output, edges[:-1], axis=0) if len(edges) > 1 else by_output
         score = by_column.T.reshape(len(tried), count, -1).sum(axis=1)
         found = replace(
@@ -234,10 +235,11 @@ def one_class(space: Space, counts: Table, base: Base, groups: Groups) -> Mixtur
     """The model with one class a group, fitted to counts."""
     near = kernels(groups)[base.near]
     smooths = sorted({*base.smooth, base.usual_smooth})
-    state = blank(space, counts, near, len(smooths), base.whole)
+    start = ColumnStart.of(space, counts, base.whole)
+    state = start.blank(len(counts), near, len(smooths))
     state = replace(state, smooth=np.array(smooths, dtype=np.float32))
     lanes = np.repeat(counts[:, :, None], len(smooths), axis=2)
-    made = blank(space, counts, near, smooth=base.whole)
+    made = start.blank(len(counts), near)
     index, P, done = made.index, made.P.copy(), 0
     for steps in sorted(set(base.steps)):
         state = state.fitted(lanes, np.ones_like(state.pi), steps - done, bits=False)
@@ -343,7 +345,7 @@ def best_mixture(
     steps = 0
     for until, stay in CHECKS:
         for _ in range(until - steps):
-            bank, _ = bank.stepped(train)
+            bank = bank.stepped(train)
         steps = until
         gains = judge(bank, held) - before
         score, error = gains.mean(axis=0), gains.std(axis=0) / np.sqrt(max(len(held), 1))

@@ -212,7 +212,7 @@ def stepped(bank: Mixture, blocks: RowBlocks, inner: int) -> Mixture:
         else:
             sums = tuple(a.astype(np.float64) + b for a, b in zip(sums, found, strict=True))
     assert sums is not None
-    counts, sizes = (np.asarray(s, dtype=np.float32) for s in sums[:2])
+    counts, sizes = (np.asarray(s, dtype=np.float32) for s in sums)
     return bank.fitted(counts, sizes, inner)
 
 

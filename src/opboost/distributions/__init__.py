@@ -1,12 +1,12 @@
-"""Exact laws: what a mechanism's output looks like, and nothing about why.
+"""The exact distributions of mechanisms' outputs; the promises are made elsewhere.
 
-A law is one object that is published, sampled and certified. Small grids have an integer table
-(``integer_table.py``); any larger grid has a closed form in an exactly known decay:
+One object is published, sampled and certified.  Small grids have an integer table
+(``integer_table.py``); any larger grid has a closed form with an exactly known decay:
 ``clamped_laplace.py`` (clamped two-sided geometric), ``truncated_geometric.py`` (truncated
-two-sided geometric), ``cell_runs.py`` (a run of cells first, a cell inside it then),
+two-sided geometric), ``cell_runs.py`` (first a run of cells, then a cell inside it),
 ``keep_or_redraw.py`` (keep or redraw) and ``piecewise_density.py`` (a window of higher density).
-``distribution.py`` says what all of them answer; ``lazy_uniform.py`` decides the rare draws that 64
-bits leave open.
+``distribution.py`` is the protocol that they share; ``lazy_uniform.py`` decides the rare draws that
+64 bits leave open.
 """
 
 from opboost.distributions.cell_runs import CellRuns

@@ -1,4 +1,4 @@
-"""One output a value from a table of integer weights, by Walker's alias method."""
+"""Draw one output per value from a table of integer weights, by Walker's alias method."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from opboost.runtime.compiling import njit
 
 THRESHOLD_BITS = 48
-"""Bits of a threshold that the fast path compares; an entry is threshold << 16 | alias."""
+"""Threshold bits that the fast path compares; an entry is threshold << 16 | alias."""
 
 _TAKEN = np.uint64(64 - THRESHOLD_BITS)
 _ALIAS = np.uint64(0xFFFF)
@@ -15,11 +15,11 @@ _ALIAS = np.uint64(0xFFFF)
 
 @njit(cache=True, nogil=True)
 def draw_alias(x, lower, first, packed, column_bits, words, out):  # type: ignore[no-untyped-def]
-    """Fill ``out`` with draws for the grid values ``x``; returns how many rows need resolving.
+    """Fill ``out`` with draws for the grid values ``x``; return how many rows stay undecided.
 
-    ``packed`` holds ``2**column_bits`` entries a row of the table.  The top bits of a word choose
-    the entry, the next 48 are compared with its threshold: below keeps the entry's own output,
-    above takes its alias, equal is left to the caller.
+    ``packed`` holds ``2**column_bits`` entries per row of the table.  The top bits of a word choose
+    the entry, and the next 48 are compared with its threshold.  A word below it keeps the entry's
+    own output, a word above it takes the alias, and an equal word is left to the caller.
     """
     shift = np.uint64(64 - column_bits)
     stride = np.int64(1) << np.int64(column_bits)
@@ -39,7 +39,7 @@ def draw_alias(x, lower, first, packed, column_bits, words, out):  # type: ignor
 
 @njit(cache=True, nogil=True)
 def flagged_rows(x, lower, packed, column_bits, words):  # type: ignore[no-untyped-def]
-    """The rows of ``x`` whose coin equals its threshold."""
+    """Return the rows of ``x`` whose coin equals its threshold."""
     shift = np.uint64(64 - column_bits)
     stride = np.int64(1) << np.int64(column_bits)
     up = np.uint64(column_bits)

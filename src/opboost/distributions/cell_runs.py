@@ -1,4 +1,4 @@
-"""A run of cells first, then a cell inside it: Adj-map and Local-map on any grid."""
+"""First a run of cells, then a cell inside it: Adj-map and Local-map on any grid."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from opboost.randomness.streams import Source
 class CellRuns:
     """``P[y | x] = P[run of y | run of x] · P[y in its run | x clamped to that run]``.
 
-    The run follows the truncated two-sided law with decay ``outer`` (two-sided noise without
-    truncation where the partition has no end), or stays where ``outer`` is None.  Inside a run
+    The run follows the truncated two-sided geometric distribution with decay ``outer``, without
+    truncation if the partition has no end.  It stays the same if ``outer`` is None.  Inside a run,
     ``q**|x−y|`` depends on x only through x clamped to the run: the rest cancels.
     """
 
@@ -32,7 +32,7 @@ class CellRuns:
     outputs: Domain
 
     def draw(self, x: IntArray, source: Source, start: int) -> IntArray:
-        """One output a value: the run's words come first, the cell's after them."""
+        """Return one output per value; the words for the run come before those for the cell."""
         index: IntArray = self.partition.indices(x)
         if self.outer is not None:
             if self.partition.domain is None:
@@ -49,7 +49,7 @@ class CellRuns:
         return drawn
 
     def mass(self, x: int) -> FloatArray:
-        """The product of the two stages, run by run."""
+        """Return the product of the two stages, run by run."""
         here = self.partition.index(x)
         runs = self.partition.runs()
         if self.outer is None:
@@ -67,7 +67,10 @@ class CellRuns:
         return np.asarray(np.repeat(outer / sums, widths) * weights)
 
     def gain(self, x: int, y: int) -> float:
-        """The worst over the runs that can be worst: those of the two values and next to them."""
+        """Return the worst over the runs of both values and the runs next to them.
+
+        No other run can be worse, except in an uneven partition, where all runs between count.
+        """
         here, there = self.partition.index(x), self.partition.index(y)
         if self.outer is None and here != there:
             return math.inf
@@ -81,7 +84,7 @@ class CellRuns:
         return float_above(max(self._log_ratio(run, x, y) for run in runs))
 
     def _log_ratio(self, run: int, x: int, y: int) -> Fraction:
-        """The worst log-ratio of ``x`` over ``y`` among the outputs in ``run``, rounded up."""
+        """Return the worst log-ratio of ``x`` over ``y`` for outputs in ``run``, rounded up."""
         ends = self.partition.run(run)
         a, b = (min(max(v, ends[0]), ends[1]) for v in (x, y))
         inside = self.inner.log() * abs(a - b) + sum_log_ratio(self.inner, ends, b, a)
@@ -89,14 +92,14 @@ class CellRuns:
             return inside
         m, n = self.partition.index(x), self.partition.index(y)
         steps = abs(n - run) - abs(m - run)
-        # ln(1/q) is rounded up; where it enters with a minus sign it must be rounded down.
+        # ln(1/q) is rounded up; with a minus sign it must be rounded down.
         between = self.outer.log() * steps if steps >= 0 else -(self.outer.log_below() * -steps)
         if self.partition.domain is None:
             return inside + between
         return inside + between + sum_log_ratio(self.outer, (0, self.partition.count - 1), n, m)
 
     def step_loss(self) -> float:
-        """The worst over neighbours inside a run of each width, and over neighbours at a border."""
+        """Return the worst over neighbours inside a run of each width and across a border."""
         if self.outer is None and self.partition.domain is not None and self.partition.count > 1:
             return math.inf
         losses = [0.0]

@@ -17,13 +17,13 @@ from opboost.randomness.streams import Bits, Source
 
 @dataclass(frozen=True, slots=True)
 class ClampedLaplace:
-    """``P[y | x] = (1−q)/(1+q) · q**|x−y|`` inside the range; each end takes the mass beyond it."""
+    """``P[y | x] = (1−q)/(1+q) · q**|x−y|`` inside the range; each end gets the mass beyond it."""
 
     outputs: Domain
     decay: Decay
 
     def draw(self, x: IntArray, source: Source, start: int) -> IntArray:
-        """A side, then a geometric distance along it; clamped."""
+        """Return one output per value: draw a side, then a geometric distance, then clamp."""
         distribution = geometric_of(self.decay)
         n = len(x)
         words = source.words(1 + distribution.levels, start, start + n)
@@ -47,19 +47,19 @@ class ClampedLaplace:
         return out
 
     def exact(self, x: int, words: list[int], source: Bits) -> int:
-        """The draw that these words begin, decided with as many more bits as it takes."""
+        """Return the draw that starts with these words, taking as many more bits as it needs."""
         on_right = LazyUniform(words[0], source).below(self._right)
         distance = geometric_of(self.decay).exact(words[1:], source)
         return self.outputs.clamp(x + distance if on_right else x - 1 - distance)
 
     def _right(self, bits: int) -> tuple[int, int]:
-        """P[noise >= 0] = 1 / (1 + q)."""
+        """Return bounds on P[noise >= 0] = 1 / (1 + q)."""
         one = 1 << bits
         low, high = self.decay.power(1, bits)
         return quotient_bounds((one, one), (one + low, one + high), bits)
 
     def mass(self, x: int) -> FloatArray:
-        """Two geometric flanks, and what lies beyond on the two ends."""
+        """Return two geometric flanks; each end also has the mass beyond it."""
         rate = float(self.decay.log())
         y = np.arange(self.outputs.L, self.outputs.R + 1, dtype=np.int64)
         mass: FloatArray = -np.expm1(-rate) / (1 + np.exp(-rate)) * np.exp(-rate * np.abs(y - x))
@@ -68,9 +68,9 @@ class ClampedLaplace:
         return mass
 
     def gain(self, x: int, y: int) -> float:
-        """``|x − y| · ln(1/q)``: reached at the end of the range on the side of x."""
+        """Return ``|x − y| · ln(1/q)``, which is reached at the end of the range on x's side."""
         return float_above(self.decay.log() * abs(x - y))
 
     def step_loss(self) -> float:
-        """``ln(1/q)``."""
+        """Return ``ln(1/q)``."""
         return float_above(self.decay.log())

@@ -1,4 +1,4 @@
-"""What every law answers."""
+"""The protocol that all distributions share."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ class Distribution(Protocol):
 
     @property
     def outputs(self) -> Domain:
-        """Every output lies here."""
+        """The range that holds every output."""
         ...
 
     def draw(self, x: IntArray, source: Source, start: int) -> IntArray:
-        """One output for each grid value; the rows are ``start..start + len(x)`` of a whole."""
+        """Return one output per grid value; these are rows ``start..start + len(x)`` of a table."""
         ...
 
     def mass(self, x: int) -> FloatArray:
-        """The probabilities of all outputs from ``x``, each rounded to a float."""
+        """Return the probabilities of all outputs from ``x``, each rounded to a float."""
         ...
 
     def gain(self, x: int, y: int) -> float:
-        """The largest ``ln P[out | x] − ln P[out | y]`` over all outputs, rounded up."""
+        """Return the largest ``ln P[out | x] − ln P[out | y]`` over all outputs, rounded up."""
         ...
 
     def step_loss(self) -> float:
-        """The largest gain between two neighbouring inputs, either way, rounded up."""
+        """Return the largest gain between two neighbouring inputs, either way, rounded up."""
         ...
 
 
 def loss(distribution: Distribution, x: int, y: int) -> float:
-    """The worst log-ratio of the pair, either way, rounded up."""
+    """Return the worst log-ratio of the pair, either way, rounded up."""
     return max(distribution.gain(x, y), distribution.gain(y, x))

@@ -12,7 +12,7 @@ _LOW = np.uint64(0xFFFFFFFF)
 
 @njit(cache=True, nogil=True, inline="always")
 def mulhi(a, b):  # type: ignore[no-untyped-def]
-    """The upper 64 bits of the 128-bit product of two unsigned words."""
+    """Return the upper 64 bits of the 128-bit product of two unsigned words."""
     a0, a1 = a & _LOW, a >> _HALF
     b0, b1 = b & _LOW, b >> _HALF
     middle = a1 * b0 + ((a0 * b0) >> _HALF)

@@ -1,9 +1,9 @@
 """A geometric variable with an exactly known decay, by independent digits.
 
-If ``P[G = g]`` falls by q from one g to the next, digit ``level`` of G in base 2048 is a truncated
-geometric variable with decay ``q**(2048**level)``, independent of all other digits.  The tables
-here hold the first 64 bits of the digits' cumulative probabilities; :meth:`Geometric.exact` decides
-from the exact decay whatever those bits leave open.
+If ``P[G = g]`` falls by a factor q from one g to the next, digit ``level`` of G in base 2048 is a
+truncated geometric variable with decay ``q**(2048**level)``, independent of all other digits.  The
+tables here hold the first 64 bits of the digits' cumulative probabilities.
+:meth:`Geometric.exact` uses the exact decay to decide what those bits leave open.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class Geometric:
 
     @property
     def levels(self) -> int:
-        """How many digits a draw takes; all higher ones are zero but for a chance below 2**-64."""
+        """The digits that a draw takes; a higher one is nonzero with a chance below 2**-64."""
         return int(self.thresholds.shape[0])
 
     def digit_cumulative(self, level: int, d: int, bits: int) -> tuple[int, int]:
-        """Bounds on P[digit <= d]; the last level holds all that is left of the variable."""
+        """Return bounds on P[digit <= d]; the last level holds the rest of the variable."""
         step = BASE**level
         one = 1 << bits
         low, high = self.decay.power((d + 1) * step, bits)
@@ -45,7 +45,7 @@ class Geometric:
         return quotient_bounds((one - high, one - low), (one - whole_high, one - whole_low), bits)
 
     def exact(self, words: list[int], source: Bits) -> int:
-        """The draw that these words begin, decided with as many more bits as it takes."""
+        """Return the draw that starts with these words, taking as many more bits as it needs."""
         total = 0
         for level, word in enumerate(words):
             uniform = LazyUniform(word, source)
@@ -62,7 +62,7 @@ class Geometric:
 
 @lru_cache(maxsize=64)
 def geometric_of(decay: Decay) -> Geometric:
-    """The sampler of a decay.  Cost: about 2,048 products of 128 bits a level, made once."""
+    """Return the sampler of a decay.  Cost: once, about 2,048 products of 128 bits per level."""
     levels = 1
     while decay.power(BASE**levels, 64)[1] > 1:
         levels += 1
@@ -91,7 +91,7 @@ def _fill_level(distribution: Geometric, level: int) -> None:
             distribution.decay.power(d * BASE**level, 64)[0], 2**64 - 1
         )
     starts = np.arange(BASE, dtype=np.uint64) << np.uint64(64 - DIGIT_BITS)
-    # A word reaches as many digits as there are thresholds at or below it; the scan begins there.
+    # A word's digit is the number of thresholds at or below it; the scan starts there.
     distribution.guides[level] = np.searchsorted(
         distribution.thresholds[level, :count], starts, side="right"
     )

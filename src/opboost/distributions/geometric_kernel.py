@@ -1,8 +1,8 @@
 """Geometric noise on grids of any size, digit by digit.
 
 The digits of a geometric variable in any base are independent, so a variable with any spread takes
-a fixed number of words: one a digit.  A digit is looked up among rounded-down cumulative
-thresholds; a word that equals one of them flags its row.
+a fixed number of words, one per digit.  A digit is looked up among cumulative thresholds that are
+rounded down; a word that equals one of them flags its row.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from opboost.distributions.fixed_point import mulhi
 from opboost.runtime.compiling import njit
 
 DIGIT_BITS = 11
-"""Digits are base 2048: thresholds of one digit fill 16 KiB, half of a first-level cache."""
+"""Digits have base 2048: the thresholds of one digit fill 16 KiB, half a first-level cache."""
 
 BASE = 1 << DIGIT_BITS
 
 GUARD = 64
-"""Units of 2**-63 by which a computed side probability may be off; closer rows are flagged."""
+"""The error bound of a side's probability, in units of 2**-63; closer rows are flagged."""
 
 _GUIDE_SHIFT = np.uint64(64 - DIGIT_BITS)
 _ONE = np.uint64(1) << np.uint64(63)
@@ -26,10 +26,11 @@ _ONE = np.uint64(1) << np.uint64(63)
 
 @njit(cache=True, nogil=True, inline="always")
 def geometric(words, i, first, thresholds, guides):  # type: ignore[no-untyped-def]
-    """A geometric variable from the words of row ``i``, one a digit from draw ``first`` on.
+    """Return a geometric variable from the words of row ``i``, one per digit from ``first`` on.
 
-    A digit is how many thresholds its word reaches; the guide says where the search begins.  Also
-    returned: whether a word equals a threshold or lies beyond the last, and so decides nothing.
+    A digit is the number of thresholds that its word reaches; the guide says where the search
+    starts.  Also return whether a word equals a threshold or lies beyond the last one: such a
+    row is undecided.
     """
     total = np.int64(0)
     undecided = np.int64(0)
@@ -46,9 +47,12 @@ def geometric(words, i, first, thresholds, guides):  # type: ignore[no-untyped-d
 
 @njit(cache=True, nogil=True, inline="always")
 def power(n, powers):  # type: ignore[no-untyped-def]
-    """``q**n`` in units of 2**-64, at most 16 too small, from a table of ``q**(d·2048**level)``."""
+    """Return ``q**n`` in units of 2**-64, at most 16 too small.
+
+    ``powers[level, d]`` holds ``q**(d·2048**level)``.
+    """
     result = np.uint64(0xFFFFFFFFFFFFFFFF)
-    for level in range(powers.shape[0]):  # every digit, so that time does not tell which are zero
+    for level in range(powers.shape[0]):  # all digits, so that time does not reveal which are zero
         result = mulhi(result, powers[level, n & np.int64(BASE - 1)])
         n >>= np.int64(DIGIT_BITS)
     return result * np.uint64(n == 0)
@@ -56,10 +60,10 @@ def power(n, powers):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def draw_laplace(x, lower, upper, words, right, thresholds, guides, out, undecided):  # type: ignore[no-untyped-def]
-    """``x`` plus two-sided geometric noise, clamped to ``lower..upper``; returns the flagged count.
+    """Write ``x`` plus two-sided geometric noise, clamped to ``lower..upper``, to ``out``.
 
-    Draw 0 chooses the side (``right`` is the rounded-down threshold of "not below x"), the other
-    draws are the digits of the distance.
+    Draw 0 chooses the side (``right`` is the rounded-down threshold of "not below x"); the other
+    draws are the digits of the distance.  Return how many rows are flagged as undecided.
     """
     flagged = np.int64(0)
     for i in range(x.shape[0]):
@@ -76,11 +80,12 @@ def draw_laplace(x, lower, upper, words, right, thresholds, guides, out, undecid
 
 @njit(cache=True, nogil=True)
 def draw_two_sided(x, lower, upper, words, powers, thresholds, guides, out, undecided):  # type: ignore[no-untyped-def]
-    """A draw with weights ``q**|x − y|`` on ``lower[i]..upper[i]``; returns the flagged count.
+    """Write draws with weights ``q**|x − y|`` on ``lower[i]..upper[i]`` to ``out``.
 
-    Draw 0 chooses the side, left (``y <= x``) having weight ``1 − q**(a+1)`` and right
-    ``q − q**(b+1)`` for a cells to the left and b to the right.  The distance along the side is a
-    geometric variable modulo the number of cells there, which is exactly the truncated law.
+    Draw 0 chooses the side: left (``y <= x``) has weight ``1 − q**(a+1)`` and right has
+    ``q − q**(b+1)``, for a cells to the left and b to the right.  The distance along the side is a
+    geometric variable modulo the number of cells there, which is exactly the truncated
+    distribution.  Return how many rows are flagged as undecided.
     """
     q = power(np.int64(1), powers) >> np.uint64(1)
     guard = np.uint64(GUARD)

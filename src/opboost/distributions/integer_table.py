@@ -1,8 +1,8 @@
-"""Laws on small grids: a table of integers whose rows sum to a power of two.
+"""Distributions on small grids: a table of integers whose rows sum to a power of two.
 
-The table is the law: what is published, sampled and certified.  It is wide enough for the smallest
-cell to keep more than a hundred significant bits; 64-bit tables would give zero cells and thus
-infinite losses (Mironov 2012 for the attack, docs/proofs/table.md for the width).
+The table itself is published, sampled and certified.  It is wide enough that the smallest entry
+keeps more than a hundred significant bits; 64-bit tables would have zero entries and thus infinite
+losses (Mironov 2012 for the attack, docs/proofs/table.md for the width).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from opboost.randomness.streams import Bits, Source
 def rounded_rows(
     rows: Sequence[Sequence[int]], guard: int, at_least: int = 0
 ) -> tuple[tuple[tuple[int, ...], ...], int]:
-    """Integer rows in proportion to ``rows``, each summing to ``2**bits``, and ``bits``.
+    """Return integer rows proportional to ``rows``, each summing to ``2**bits``, and ``bits``.
 
-    ``bits`` is the smallest multiple of 64 that leaves every positive weight ``guard`` bits, and
-    is not below ``at_least``.  A weight is rounded down, and what is left of a row (less than one
-    unit a cell) goes to its largest weight: a weight moves by a factor within ``1 ± 2**(1−guard)``
+    ``bits`` is the smallest multiple of 64 that leaves every positive weight ``guard`` bits and
+    is not below ``at_least``.  Weights are rounded down, and the rest of a row (less than one unit
+    per cell) goes to its largest weight: a weight moves by a factor within ``1 ± 2**(1−guard)``
     times the number of cells, and zeros stay zero.
     """
     smallest = max(
@@ -63,7 +63,7 @@ class IntegerTable:
         object.__setattr__(self, "_logs", np.array(logs))
 
     def draw(self, x: IntArray, source: Source, start: int) -> IntArray:
-        """One word a value; the few that land on a threshold take as many bits as the table has."""
+        """Return one output per value from one word; a tie with a threshold takes more bits."""
         words = source.words(1, start, start + len(x))[0]
         out = np.empty(len(x), dtype=self.outputs.dtype())
         alias = self.alias
@@ -74,7 +74,7 @@ class IntegerTable:
         return out
 
     def exact(self, x: int, word: int, source: Bits) -> int:
-        """The draw that this word begins, decided by all bits of the table."""
+        """Return the draw that starts with this word, decided with all bits of the table."""
         alias = self.alias
         column = word >> (64 - alias.column_bits)
         coin = (word >> (64 - alias.column_bits - THRESHOLD_BITS)) & ((1 << THRESHOLD_BITS) - 1)
@@ -85,7 +85,7 @@ class IntegerTable:
         return self.outputs.L + (column if keep else alias.aliases[row][column])
 
     def draw_inverse(self, x: IntArray, source: Source, start: int) -> IntArray:
-        """The textbook way: a uniform integer of all bits, looked up in the cumulative weights."""
+        """Return draws made the textbook way: a uniform integer among the cumulative weights."""
         cumulative = [list(accumulate(row)) for row in self.weights]
         draws = (
             bisect_right(
@@ -97,19 +97,19 @@ class IntegerTable:
         return np.asarray(self.outputs.L + offsets, dtype=self.outputs.dtype())
 
     def mass(self, x: int) -> FloatArray:
-        """The row of ``x``, each weight rounded to the nearest float."""
+        """Return the row of ``x``, each weight rounded to the nearest float."""
         total = 1 << self.bits
         return np.array([w / total for w in self.weights[x - self.inputs.L]])
 
     def gain(self, x: int, y: int) -> float:
-        """The worst over all outputs; infinite where only x can give one."""
+        """Return the worst over all outputs; infinity if only x can give one of them."""
         i, j = x - self.inputs.L, y - self.inputs.L
         with np.errstate(invalid="ignore"):
             gaps = self._logs[i] - self._logs[j]
-        top = np.nanmax(gaps)  # not a number: impossible from both
+        top = np.nanmax(gaps)  # NaN: neither input can give this output
         if math.isinf(top):
             return math.inf
-        # Floats narrow the outputs down; integers find the worst of the rest.
+        # Floats narrow down the outputs; integers find the worst of those left.
         high, low = 0, 1
         for k in np.flatnonzero(gaps >= top - 1e-6):
             a, b = self.weights[i][k], self.weights[j][k]
@@ -118,7 +118,7 @@ class IntegerTable:
         return float_above(log_ratio(high, low))
 
     def step_loss(self) -> float:
-        """The worst over all neighbours."""
+        """Return the worst over all neighbours."""
         return max(loss(self, x, x + 1) for x in range(self.inputs.L, self.inputs.R))
 
 
@@ -126,8 +126,8 @@ class IntegerTable:
 class _AliasTable:
     """Walker's table for every row, in exact integers and packed for the compiled loop.
 
-    Each of ``2**column_bits`` columns holds an equal share of the row: its first ``thresholds``
-    units belong to the output of that number, the others to ``aliases``.
+    Each of ``2**column_bits`` columns holds an equal share of the row.  Its first ``thresholds``
+    units belong to the output with the column's number, the others to ``aliases``.
     """
 
     column_bits: int

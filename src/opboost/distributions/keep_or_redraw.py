@@ -17,9 +17,10 @@ from opboost.randomness.streams import Bits, Source
 
 @dataclass(frozen=True, slots=True)
 class KeepOrRedraw:
-    """The value itself is ``ratio`` times as likely as any other cell.
+    """A distribution in which the value itself is ``ratio`` times as likely as any other cell.
 
-    Drawn as: keep with probability ``(ratio − 1) / (ratio + k − 1)``, else uniform on all k cells.
+    A draw keeps the value with probability ``(ratio − 1) / (ratio + k − 1)``, else it is uniform on
+    all k cells.
     """
 
     outputs: Domain
@@ -34,7 +35,7 @@ class KeepOrRedraw:
         return int(scaled), -int(-scaled // 1)
 
     def draw(self, x: IntArray, source: Source, start: int) -> IntArray:
-        """One output a value, from two words."""
+        """Return one output per value, from two words."""
         n = len(x)
         words = source.words(2, start, start + n)
         out = np.empty(n, dtype=np.int64)
@@ -47,24 +48,24 @@ class KeepOrRedraw:
         return out
 
     def exact(self, x: int, words: list[int], source: Bits) -> int:
-        """The draw that these words begin, decided with as many more bits as it takes."""
+        """Return the draw that starts with these words, taking as many more bits as it needs."""
         if LazyUniform(words[0], source).below(self._keep_bounds):
             return x
         return self.outputs.L + LazyUniform(words[1], source).index(self.outputs.size)
 
     def mass(self, x: int) -> FloatArray:
-        """One high cell, all others alike."""
+        """Return the probabilities: one cell is high, all others are equal."""
         other = 1 / (self.ratio + self.outputs.span)
         mass = np.full(self.outputs.size, float(other))
         mass[x - self.outputs.L] = float(self.ratio * other)
         return mass
 
     def gain(self, x: int, y: int) -> float:
-        """``ln(ratio)`` for different values."""
+        """Return ``ln(ratio)`` for different values, zero for equal ones."""
         if x == y:
             return 0.0
         return float_above(log_ratio(self.ratio.numerator, self.ratio.denominator))
 
     def step_loss(self) -> float:
-        """``ln(ratio)``."""
+        """Return ``ln(ratio)``."""
         return self.gain(self.outputs.L, self.outputs.L + 1)

@@ -1,4 +1,4 @@
-"""Uniform reals with as many digits as it takes to decide."""
+"""Uniform reals that draw as many bits as a decision needs."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Callable
 from opboost.randomness.streams import Bits
 
 Bounds = Callable[[int], tuple[int, int]]
-"""A real number r by bounds: ``low <= r * 2**bits <= high`` for any ``bits``."""
+"""A real number r, given by bounds ``low <= r * 2**bits <= high`` for any ``bits``."""
 
 
 def word_floor(real: Bounds) -> int:
-    """The first 64 bits of a real in [0, 1]: the threshold at which a fast path must stop."""
+    """Return the first 64 bits of a real in [0, 1]: a fast path leaves words equal to it open."""
     top, bits = 2**64 - 1, 96
     while True:
         low, high = real(bits)
@@ -22,13 +22,13 @@ def word_floor(real: Bounds) -> int:
 
 
 class LazyUniform:
-    """A uniform real in [0, 1): its first 64 bits are given, further ones drawn when needed."""
+    """A uniform real in [0, 1) whose first 64 bits are given; more are drawn when needed."""
 
     def __init__(self, word: int, source: Bits) -> None:
         self._value, self._bits, self._source = int(word), 64, source
 
     def to(self, bits: int) -> int:
-        """The first ``bits`` binary digits, at least those known already."""
+        """Return the first ``bits`` binary digits, at least those known already."""
         if bits > self._bits:
             more = bits - self._bits
             self._value = (self._value << more) | self._source.bits(more)
@@ -36,7 +36,7 @@ class LazyUniform:
         return self._value >> (self._bits - bits)
 
     def below(self, threshold: Bounds) -> bool:
-        """Whether this real is below ``threshold``: exact, with probability one."""
+        """Return whether this real is below ``threshold``, exactly (with probability one)."""
         bits = self._bits
         while True:
             value = self.to(bits)
@@ -48,7 +48,7 @@ class LazyUniform:
             bits *= 2
 
     def index(self, count: int) -> int:
-        """``floor(self * count)``: uniform on 0..count−1."""
+        """Return ``floor(self * count)``, which is uniform on 0..count−1."""
         bits = self._bits
         while True:
             value = self.to(bits)
@@ -58,7 +58,7 @@ class LazyUniform:
             bits *= 2
 
     def rank(self, cumulative: Callable[[int, int], tuple[int, int]], count: int) -> int:
-        """The first d below ``count`` with ``self < cumulative(d)``, or ``count`` if none is."""
+        """Return the first d below ``count`` with ``self < cumulative(d)``, else ``count``."""
         low, high = 0, count
         while low < high:
             middle = (low + high) // 2

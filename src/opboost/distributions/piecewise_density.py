@@ -1,7 +1,7 @@
 """A window of higher density on a line, rounded to cells: the piecewise mechanism on any grid.
 
-With ``s = e**(eps/2)`` the window of x has density ``s**2`` times that of the rest.  Here s is an
-exact fraction, so every mass is one too, and ``s**2 <= e**eps`` is the whole promise.
+With ``s = e**(eps/2)``, the window of x has ``s**2`` times the density of the rest.  Here s is an
+exact fraction, so every mass is one too, and the promise is exactly ``s**2 <= e**eps``.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _HALF = Fraction(1, 2)
 class PiecewiseDensity:
     """The piecewise mechanism of Wang et al. (ICDE 2019) on a grid.
 
-    In cells from L on, the line reaches from ``−w`` to ``span + w`` with ``w = span / (s−1)``; the
-    window of x begins at ``x · s/(s−1) − w`` and is w wide.  A point is in the window with
-    probability ``s / (s+1)``, uniform there, else uniform on the rest; it is rounded to the nearest
-    cell, and (where ``clipped``) moved to the nearest end of the grid.
+    Counted in cells from L, the line reaches from ``−w`` to ``span + w`` with ``w = span / (s−1)``;
+    the window of x begins at ``x · s/(s−1) − w`` and is w wide.  A point is uniform on the window
+    with probability ``s / (s+1)``, else uniform on the rest.  It is rounded to the nearest cell
+    and, if ``clipped``, moved to the nearest end of the grid.
     """
 
     domain: Domain
@@ -57,7 +57,7 @@ class PiecewiseDensity:
         return self.s / (self.s - 1)
 
     def draw(self, x: IntArray, source: Source, start: int) -> IntArray:
-        """One output a value, from two words: in the window or not, and where."""
+        """Return one output per value from two words: whether in the window, and where."""
         n = len(x)
         words = source.words(2, start, start + n)
         out = np.empty(n, dtype=np.int64)
@@ -77,12 +77,12 @@ class PiecewiseDensity:
         return np.clip(out, self.domain.L, self.domain.R) if self.clipped else out
 
     def exact(self, x: int, words: list[int], source: Bits) -> int:
-        """The draw that these words begin, decided with as many more bits as it takes."""
+        """Return the draw that starts with these words, taking as many more bits as it needs."""
         y = self.domain.L + self._offset(x, words, source)
         return self.domain.clamp(y) if self.clipped else y
 
     def _offset(self, x: int, words: list[int], source: Bits) -> int:
-        """The cell in which the point falls, counted from L and not clipped."""
+        """Return the cell into which the point falls, counted from L and not clipped."""
         before = (x - self.domain.L) * self.stretch
         in_window = LazyUniform(words[0], source).below(self._centre)
         uniform = LazyUniform(words[1], source)
@@ -108,7 +108,7 @@ class PiecewiseDensity:
         return floor(scaled), floor(scaled) + 1
 
     def exact_mass(self, x: int, y: int) -> Fraction:
-        """``P[y | x]``, exactly."""
+        """Return ``P[y | x]``, exactly."""
         outputs = self.outputs
         low = 1 / ((self.s + 1) * self.window * self.s)
         high = low * self.s**2
@@ -121,13 +121,13 @@ class PiecewiseDensity:
         return low * (right - left) + (high - low) * covered
 
     def mass(self, x: int) -> FloatArray:
-        """The masses of all outputs, each rounded to the nearest float."""
+        """Return the masses of all outputs, each rounded to the nearest float."""
         return np.array([float(self.exact_mass(x, int(y))) for y in self.outputs.values()])
 
     def gain(self, x: int, y: int) -> float:
-        """The worst over the cells where either window begins or ends, and their neighbours.
+        """Return the worst over the cells where either window begins or ends, and their neighbours.
 
-        Between those the density is constant from both inputs, so no other cell can be worse.
+        Between those cells, both inputs have constant density, so no other cell can be worse.
         """
         worst = max(
             self.exact_mass(x, cell) / self.exact_mass(y, cell) for cell in self._corners(x, y)
@@ -144,10 +144,10 @@ class PiecewiseDensity:
                 yield from (outputs.clamp(cell + step) for step in (-1, 0, 1))
 
     def step_loss(self) -> float:
-        """The worst of all neighbours: at an end, in the middle, or next to either.
+        """Return the worst over all neighbours; on grids above 4,096 cells an upper bound.
 
-        Only where a window's end falls inside a cell differs between pairs, so larger grids are
-        bounded by the density ratio ``2 ln(s)``, which every pair respects.
+        Pairs differ only in where a window's end falls inside a cell, so larger grids use the
+        density ratio ``2 ln(s)``, which bounds every pair.
         """
         grid = self.domain
         if grid.size <= 4096:

@@ -14,13 +14,13 @@ _ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 @njit(cache=True, nogil=True, inline="always")
 def _scaled(n, whole, part):  # type: ignore[no-untyped-def]
-    """``n * (whole + part / 2**64)`` as (integer, fraction)."""
+    """Return ``n * (whole + part / 2**64)`` as (integer, fraction)."""
     return n * whole + mulhi(n, part), n * part
 
 
 @njit(cache=True, nogil=True, inline="always")
 def _share(word, whole, part):  # type: ignore[no-untyped-def]
-    """``word / 2**64 * (whole + part / 2**64)`` as (integer, fraction), rounded down."""
+    """Return ``word / 2**64 * (whole + part / 2**64)`` as (integer, fraction), rounded down."""
     fraction = word * whole
     total = fraction + mulhi(word, part)
     return mulhi(word, whole) + np.uint64(total < fraction), total
@@ -34,10 +34,11 @@ def _plus(a, a_part, b, b_part):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def draw_pieces(x, centre, line, guard, words, out, undecided):  # type: ignore[no-untyped-def]
-    """The cell (from 0, not clipped) of a point for each ``x``; returns the flagged count.
+    """Write the cell (from 0, not clipped) of a point for each ``x`` to ``out``.
 
     ``line`` holds stretch, window and rest as (integer, fraction) pairs.  Points are measured from
-    the line's left end, which lies one window and half a cell left of cell 0's middle.
+    the line's left end, which lies one window and half a cell to the left of cell 0's middle.
+    Return how many rows are flagged as undecided.
     """
     stretch, stretch_part, window, window_part, rest, rest_part = line
     flagged = 0

@@ -1,4 +1,4 @@
-"""The two-sided geometric law truncated to a range: the paper's Global-map on any grid."""
+"""The two-sided geometric distribution on a range: the paper's Global-map on any grid."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BITS = 256
 class TruncatedGeometric:
     """``P[y | x]`` proportional to ``q**|x−y|`` on the range.
 
-    Draws take a side, then a geometric distance modulo the number of cells on it: no draw is
+    A draw chooses a side, then a geometric distance modulo the number of cells on it.  No draw is
     ever rejected, so the number of words does not depend on the data.
     """
 
@@ -31,36 +31,36 @@ class TruncatedGeometric:
     decay: Decay
 
     def draw(self, x: IntArray, source: Source, start: int) -> IntArray:
-        """One output a value, on the whole range."""
+        """Return one output per value, on the whole range."""
         n = len(x)
         lower = np.full(n, self.outputs.L, dtype=np.int64)
         upper = np.full(n, self.outputs.R, dtype=np.int64)
         return draw_within(self.decay, x, lower, upper, source, start)
 
     def mass(self, x: int) -> FloatArray:
-        """Weights over their sum."""
+        """Return the weights divided by their sum."""
         rate = float(self.decay.log())
         y = np.arange(self.outputs.L, self.outputs.R + 1, dtype=np.int64)
         weights = np.exp(-rate * np.abs(y - x))
         return np.asarray(weights / weights.sum(), dtype=np.float64)
 
     def gain(self, x: int, y: int) -> float:
-        """``|x − y| · ln(1/q) + ln(S_y / S_x)`` with S the sum of the weights."""
+        """Return ``|x − y| · ln(1/q) + ln(S_y / S_x)``, where S is the sum of the weights."""
         ends = self.outputs.L, self.outputs.R
         return float_above(self.decay.log() * abs(x - y) + sum_log_ratio(self.decay, ends, y, x))
 
     def step_loss(self) -> float:
-        """The loss at an end of the range, where the sums differ most."""
+        """Return the loss at an end of the range, where the sums differ most."""
         return loss(self, self.outputs.L, self.outputs.L + 1)
 
 
 def sum_log_ratio(decay: Decay, ends: tuple[int, int], x: int, y: int) -> Fraction:
-    """``ln(S_x / S_y)``, rounded up; ``S_x`` is the sum of ``q**|x−z|`` from end to end."""
+    """Return ``ln(S_x / S_y)``, rounded up; ``S_x`` is the sum of ``q**|x−z|`` over the range."""
     return Fraction(0) if x == y else log_ratio(_sum(decay, ends, x)[1], _sum(decay, ends, y)[0])
 
 
 def _sum(decay: Decay, ends: tuple[int, int], x: int) -> tuple[int, int]:
-    """Bounds on ``(1−q) · S_x = 1 + q − q**(a+1) − q**(b+1)``, with a cells left and b right."""
+    """Return bounds on ``(1−q) · S_x = 1 + q − q**(a+1) − q**(b+1)``; a cells left, b right."""
     near = decay.power(1, _BITS)
     left, right = decay.power(x - ends[0] + 1, _BITS), decay.power(ends[1] - x + 1, _BITS)
     one = 1 << _BITS
@@ -70,7 +70,7 @@ def _sum(decay: Decay, ends: tuple[int, int], x: int) -> tuple[int, int]:
 def draw_within(
     decay: Decay, x: IntArray, lower: IntArray, upper: IntArray, source: Source, start: int
 ) -> IntArray:
-    """One two-sided draw a value on ``lower[i]..upper[i]``; x is clamped to that range first."""
+    """Return a two-sided draw per value on ``lower[i]..upper[i]``, where x is clamped first."""
     distribution = geometric_of(decay)
     n = len(x)
     words = source.words(1 + distribution.levels, start, start + n)
@@ -96,7 +96,7 @@ def draw_within(
 def exact_within(
     decay: Decay, x: int, lower: int, upper: int, words: list[int], source: Bits
 ) -> int:
-    """The draw that these words begin, decided with as many more bits as it takes."""
+    """Return the draw that starts with these words, taking as many more bits as it needs."""
     value = min(max(x, lower), upper)
     cells_left, cells_right = value - lower + 1, upper - value
 

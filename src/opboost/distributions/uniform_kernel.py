@@ -1,4 +1,4 @@
-"""Draws that are uniform on a set of cells, or along a line."""
+"""Uniform draws: cells, coins, unary codes and subsets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ZERO = np.uint64(0)
 
 @njit(cache=True, nogil=True)
 def draw_keep(x, lower, size, keep, words, out, undecided):  # type: ignore[no-untyped-def]
-    """Keep ``x`` if the first word is below ``keep``, else redraw; returns the flagged count."""
+    """Keep ``x`` if the first word is below ``keep``, else redraw; return the undecided count."""
     flagged = 0
     for i in range(x.shape[0]):
         coin, word = words[0, i], words[1, i]
@@ -27,9 +27,9 @@ def draw_keep(x, lower, size, keep, words, out, undecided):  # type: ignore[no-u
 
 @njit(cache=True, nogil=True)
 def draw_bits(position, width, on, off, words, out):  # type: ignore[no-untyped-def]
-    """Bits of a unary code: a word sets its bit below ``on`` at the position, ``off`` elsewhere.
+    """Draw a unary code: set a bit if its word is below ``on`` at the position, ``off`` elsewhere.
 
-    Returns how many bits equal their threshold; those are left to the caller.
+    Return how many words equal their threshold; those are left to the caller.
     """
     flagged = 0
     for i in range(position.shape[0]):
@@ -43,7 +43,7 @@ def draw_bits(position, width, on, off, words, out):  # type: ignore[no-untyped-
 
 @njit(cache=True, nogil=True)
 def draw_coins(threshold, words, out):  # type: ignore[no-untyped-def]
-    """Coins that fall below ``threshold``; returns how many equal it and are left to the caller."""
+    """Mark words below ``threshold``; return how many equal it, which are left to the caller."""
     flagged = 0
     for i in range(words.shape[0]):
         out[i] = words[i] < threshold
@@ -53,7 +53,7 @@ def draw_coins(threshold, words, out):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def draw_uniform(lower, size, words, out, undecided):  # type: ignore[no-untyped-def]
-    """Cells uniform on ``size`` from ``lower`` on; returns how many a word does not decide."""
+    """Draw cells uniformly on ``size`` cells from ``lower``; return how many stay undecided."""
     flagged = 0
     for i in range(words.shape[0]):
         out[i] = lower + np.int64(mulhi(words[i], size))
@@ -64,10 +64,10 @@ def draw_uniform(lower, size, words, out, undecided):  # type: ignore[no-untyped
 
 @njit(cache=True, nogil=True)
 def draw_subset(position, width, size, on, words, out, undecided):  # type: ignore[no-untyped-def]
-    """Sets of ``size`` categories as bits: the own one below ``on``, the others uniformly.
+    """Draw sets of ``size`` categories as bits: the own one below ``on``, the others uniformly.
 
-    Another category is taken with the chance ``needed / left``, so that all sets of the others are
-    alike.  Returns how many rows a word leaves undecided; those are left to the caller.
+    Another category is taken with probability ``needed / left``, so all sets of the others are
+    equally likely.  Return how many rows stay undecided; those are left to the caller.
     """
     flagged = 0
     for i in range(position.shape[0]):

@@ -1,8 +1,8 @@
 """A window around the value and a floor everywhere else, for grids without a table.
 
-A draw is uniform over all outputs with probability ``floor_share``, else the value plus an offset
-from one public row of integers.  Every input has the same row, moved along, so the law depends on
-the difference of value and output alone, and all of its masses are exact fractions.
+A draw is uniform over all outputs with the floor's probability, else the value plus an offset from
+one public row of integers.  Every input uses the same row, shifted, so the distribution depends
+only on the difference between value and output, and all of its masses are exact fractions.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from opboost.randomness.exact import float_above, log_ratio
 from opboost.randomness.streams import Bits, Source
 
 FLOOR_BITS = 192
-"""Bits of the probability with which a draw is uniform over all outputs."""
+"""The bits in the probability that a draw is uniform over all outputs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Window:
     """``P[o | x] = F/M + (1 − F) · offsets[o − x]``, with M outputs from ``L − reach`` on.
 
     ``floor_weight / 2**FLOOR_BITS`` is F.  ``offsets`` is a table of one row over
-    ``−reach..reach``.  With ``clipped`` an output beyond the grid moves to the nearest end.
+    ``−reach..reach``.  If ``clipped``, an output beyond the grid moves to the nearest end.
     """
 
     domain: Domain
@@ -45,16 +45,16 @@ class Window:
 
     @property
     def beyond(self) -> Domain:
-        """The grid and what the window reaches beyond it."""
+        """The grid, extended on both sides by the reach of the window."""
         return Domain(self.domain.L - self.reach, self.domain.R + self.reach)
 
     @property
     def outputs(self) -> Domain:
-        """The grid, or the wider range of outputs where they are not clipped."""
+        """The grid, or the wider range if outputs are not clipped."""
         return self.domain if self.clipped else self.beyond
 
     def draw(self, x: IntArray, source: Source, start: int) -> IntArray:
-        """One output per value, from two words: floor or window, and where."""
+        """Return one output per value from two words: floor or window, and where."""
         n = len(x)
         words = source.words(2, start, start + n)
         out = np.empty(n, dtype=np.int64)
@@ -69,7 +69,7 @@ class Window:
         return np.clip(out, self.domain.L, self.domain.R) if self.clipped else out
 
     def exact(self, x: int, words: list[int], source: Bits) -> int:
-        """The draw that these words begin, decided with as many more bits as it takes."""
+        """Return the draw that starts with these words, taking as many more bits as it needs."""
         y = self._wide(x, words, source)
         return self.domain.clamp(y) if self.clipped else y
 
@@ -86,7 +86,7 @@ class Window:
         return self.floor_weight >> shift, -(-self.floor_weight >> shift)
 
     def weight(self, difference: int) -> int:
-        """Return the mass at ``output − value``, times one number that is the same for all."""
+        """Return the mass at ``output − value``, times a common factor (:meth:`whole`)."""
         inside = 0
         if abs(difference) <= self.reach:
             inside = self.offsets.weights[0][difference + self.reach]
@@ -94,11 +94,11 @@ class Window:
         return floor + ((1 << FLOOR_BITS) - self.floor_weight) * self.beyond.size * inside
 
     def whole(self) -> int:
-        """Return the sum of the weights of all outputs: the same for every value."""
+        """Return the sum of the weights of all outputs, which is the same for every value."""
         return self.beyond.size << (FLOOR_BITS + self.offsets.bits)
 
     def mass(self, x: int) -> FloatArray:
-        """The masses of all outputs, each rounded to the nearest float."""
+        """Return the masses of all outputs, each rounded to the nearest float."""
         whole = self.whole()
         wide = [self.weight(o - x) for o in range(self.beyond.L, self.beyond.R + 1)]
         if not self.clipped:
@@ -108,9 +108,9 @@ class Window:
         return np.array([w / whole for w in kept])
 
     def gain(self, x: int, y: int) -> float:
-        """The worst over the outputs in either window, and the ends where outputs are clipped.
+        """Return the worst over the outputs in either window, and over the ends if clipped.
 
-        Elsewhere both inputs are at the floor.
+        Everywhere else, both inputs give the floor.
         """
         worst = (1, 1)
         for a, b in self._weights(x, y):
@@ -130,10 +130,10 @@ class Window:
                 yield sum(self.weight(o - x) for o in flank), sum(self.weight(o - y) for o in flank)
 
     def step_loss(self) -> float:
-        """The gain of two neighbours in the middle, or the worst of all where ends come near.
+        """Return the gain of two neighbours in the middle; if an end is near, the worst of all.
 
-        Clipping only lowers a gain, and no output of the middle pair's windows is clipped where
-        the window is narrower than half the grid.
+        Clipping only lowers a gain.  If the window is narrower than half the grid, no output in
+        the middle pair's windows is clipped.
         """
         middle = self.domain.L + self.domain.span // 2
         if not self.clipped or self.reach + 1 < self.domain.span // 2:

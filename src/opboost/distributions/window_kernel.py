@@ -1,4 +1,4 @@
-"""Draws from a floor over all outputs or from a window around the value."""
+"""Draw from a floor over all outputs or from a window around the value."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _ZERO = np.uint64(0)
 
 @njit(cache=True, nogil=True)
 def draw_window(x, place, floor, packed, column_bits, words, out, undecided):  # type: ignore[no-untyped-def]
-    """Fill ``out``; returns how many rows are left to the caller.
+    """Fill ``out`` with draws; return how many rows are left to the caller.
 
-    A first word below ``floor`` makes the second one a uniform output of ``place`` (first output,
-    number of outputs, reach); otherwise the second word draws an offset from the alias row.
+    If the first word is below ``floor``, the second one gives a uniform output of ``place`` (first
+    output, number of outputs, reach); otherwise it draws an offset from the alias row.
     """
     first, size, reach = place
     shift, up = np.uint64(64 - column_bits), np.uint64(column_bits)

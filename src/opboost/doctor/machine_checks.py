@@ -123,7 +123,7 @@ def compiled_loops() -> Finding:
     if not (1 <= values.min() <= values.max() <= 10):
         step = "Report this: see SECURITY.md. Release nothing from this machine."
         return Finding("compiled loops", State.wrong, "a draw left its grid", step)
-    if not draw_alias.stats.cache_path:
+    if not draw_alias.dispatcher().stats.cache_path:
         return Finding(
             "compiled loops",
             State.warning,

@@ -29,6 +29,7 @@ from opboost.promises import Joint, NoGuarantee
 from opboost.randomness.streams import Rng, SecureRng
 from opboost.training.column_origins import Origins
 from opboost.training.column_weights import column_weights
+from opboost.training.continued_model import check_same_columns, check_same_labels
 from opboost.training.denoised_rows import Choice
 from opboost.training.feature_matrix import OwnColumn, OwnTable
 from opboost.training.held_out_score import HeldOutScore, checked_share
@@ -102,6 +103,7 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
         continue_from: BoostedBase | None = None,
     ) -> None:
         share = checked_share(self.held_out)
+        earlier = None if continue_from is None else continue_from.trained_model_
         settings = TrainingSettings.of(
             self.booster,
             self.booster_params,
@@ -110,8 +112,10 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
             early_stopping=early_stopping_rounds,
             verbose=self.verbose,
             name=type(self).__name__,
-            continue_from=None if continue_from is None else continue_from.trained_model_,
+            continue_from=earlier,
         )
+        if earlier is not None:
+            check_same_labels(earlier, target.labels, target.task)
         if target.labels is None:
             check_label(self.booster_params, target.y)
         release = self._desensitizer()
@@ -123,7 +127,12 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
             pilot = from_sample(release.columns_, shown, release.sent)
             return column_weights(pilot, target.where(first))
 
-        table, released = release.fit_release(X, weigh)
+        def check(table: Any, private: Sequence[PrivateColumn]) -> None:
+            if earlier is not None:  # a refused table is not counted as released
+                own = OwnTable.of(table, without=[c.name for c in private])
+                check_same_columns(earlier, private, own)
+
+        table, released = release.fit_release(X, weigh, check)
         columns = from_sample(release.columns_, released, release.sent)
         _check_lengths(len(columns[0]), target.y)
         own = OwnTable.of(table, without=[c.name for c in release.columns_])

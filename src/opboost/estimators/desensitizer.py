@@ -50,6 +50,9 @@ from opboost.randomness.streams import Rng, SeededRng, default_rng
 Weigh = Callable[[Release, BoolArray], Mapping[Any, float]]
 """From what a pilot released, and which rows it is, to a weight for each column."""
 
+CheckColumns = Callable[[Any, tuple[PrivateColumn, ...]], None]
+"""Refuses a table with its private columns before anything is drawn."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
@@ -112,7 +115,7 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
     >>> released = d.fit_transform(people)
     >>> print(d.guarantee_)
     age: 4-LDP
-    1 columns a row are released, chosen at random
+    each row releases 1 of the columns, chosen at random
     one person's record: at most 4
     """
 
@@ -147,8 +150,16 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
         self._fit(X, lambda column, prepared: None)
         return self
 
-    def _fit(self, X: Any, look: Callable[[PrivateColumn, Prepared], None]) -> Any:
-        """Fit, showing each private column on the grid to ``look`` and then dropping it."""
+    def _fit(
+        self,
+        X: Any,
+        look: Callable[[PrivateColumn, Prepared], None],
+        check: CheckColumns = lambda table, columns: None,
+    ) -> Any:
+        """Fit, showing each private column on the grid to ``look`` and then dropping it.
+
+        ``check`` may refuse the table with its private columns before any is shown.
+        """
         table = self._validated(X, reset=True)
         settled = SettledColumns.of(self._declared(), table, self.remainder, self.budget)
         for name in settled.inferred:
@@ -159,6 +170,7 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
                 stacklevel=3,
             )
         settled.check_release_names()
+        check(table, settled.columns)
         outside = {}
         for c in settled.columns:
             prepared = c.prepare(table)
@@ -190,12 +202,17 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
             self.missing,
         )
 
-    def fit_release(self, X: Any, weigh: Weigh | None = None) -> tuple[Any, Release]:
+    def fit_release(
+        self,
+        X: Any,
+        weigh: Weigh | None = None,
+        check: CheckColumns = lambda table, columns: None,
+    ) -> tuple[Any, Release]:
         """Fit and release in one go, a column at a time; the release is remembered like any other.
 
         A release is made with the generator and budget that ``fit`` settles on, so nothing leaves
         if a later column turns out to be bad.  ``weigh`` is asked for the weights of columns where
-        the budget has a pilot.
+        the budget has a pilot.  ``check`` may refuse the columns before anything is drawn.
         """
         if weigh is None:
             check_no_pilot(stated_budget(self.budget), "which a Desensitizer does not see")
@@ -209,7 +226,7 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
             content.add(column, prepared)
             drawn[column.name] = column.release(prepared, rng)
 
-        table = self._fit(X, draw)
+        table = self._fit(X, draw, check)
         budget = self._plan.budget
         if weigh is not None and isinstance(budget, RecordBudget) and budget.awaits_weights:
             sent = self._sent_after_pilot(drawn, budget, len(sums.total), weigh)

@@ -1,4 +1,4 @@
-"""What is wrong with a file that should be CSV, in a sentence that holds no value of it."""
+"""Errors about files that should be CSV, as sentences that show none of their values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WIDTH = re.compile(r"Expected (\d+) columns, got (\d+)")
 
 
 def look(path: Path | S3File, form: CsvFormat) -> None:
-    """Refuse by its first bytes what is no CSV text in this format, and guess what it is."""
+    """Refuse a file whose first bytes are not CSV text in this format, and guess what it is."""
     with _stream(path) as stream:
         head = stream.read(_HEAD_BYTES)
     if not head:
@@ -51,13 +51,13 @@ def look(path: Path | S3File, form: CsvFormat) -> None:
         if guess in line:
             mark = _OTHERS[guess]
             raise DataError(
-                f"{path.name} looks as if separated by {mark}",
+                f"{path.name} looks as if it is separated by {mark}",
                 hint=f"Set separator = {mark} under [data], or --separator {mark}.",
             )
 
 
 def _utf16(head: bytes) -> str:
-    """Return the encoding of text in two bytes per character, or nothing."""
+    """Return the encoding of text with two bytes per character, or an empty string."""
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "utf-16"
     even, odd = head[0::2].count(0), head[1::2].count(0)
@@ -71,7 +71,7 @@ def _utf16(head: bytes) -> str:
 
 
 def fault(path: Path | S3File, error: Exception, form: CsvFormat) -> DataError:
-    """Return the refusal of a file that pyarrow could not read."""
+    """Return the error for a file that pyarrow could not read."""
     if "Empty CSV file" in str(error):
         return DataError(f"{path.name} has no header line")
     if isinstance(error, UnicodeDecodeError) or "invalid UTF8" in str(error):
@@ -86,14 +86,14 @@ def fault(path: Path | S3File, error: Exception, form: CsvFormat) -> DataError:
     if _WIDTH.search(str(error)) and (line := _ragged_line(path, form)):
         number, found, wanted = line
         return DataError(
-            f"Line {number} of {path.name} has {found} fields, and its header has {wanted}",
-            hint="Correct the line, or put a field that holds the separator into quotes.",
+            f"Line {number} of {path.name} has {found} fields, but its header has {wanted}",
+            hint="Correct the line, or put quotes around a field that contains the separator.",
         )
-    return DataError(f"{path.name} is not a CSV table that can be read")
+    return DataError(f"{path.name} is not a readable CSV table")
 
 
 def _ragged_line(path: Path | S3File, form: CsvFormat) -> tuple[int, int, int] | None:
-    """Find the first line whose number of fields is not the header's."""
+    """Return the first line whose number of fields differs from the header's, or None."""
     try:
         with (
             _stream(path) as stream,

@@ -1,4 +1,4 @@
-"""What columns a table has, and what is still to be declared about them."""
+"""Describe the columns of a table, and what is still to be declared about them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from opboost.files.read_tables import column_names, kind_of, pieces, table_files
 from opboost.sources.table_address import TableAddress
 
 MAX_LISTED_VALUES = MAX_INTEGER_CELLS
-"""A column with at most this many distinct values may be one of categories; whole numbers can then
-have a cell for each value."""
+"""A column with at most this many distinct values may hold categories; whole numbers can then
+have one cell per value."""
 
 ROWS_TOLD_APART = 100_000
-"""By this many rows a column is judged to be one of IDs."""
+"""The first rows that decide whether a column holds IDs."""
 
 
 _ID_NAME = re.compile(
@@ -35,7 +35,7 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]|$)")
 
 @dataclass(frozen=True, slots=True)
 class ColumnLook:
-    """One column; smallest and largest values are left out on purpose: bounds are declared."""
+    """One column.  Its extremes are left out on purpose: bounds are declared, never measured."""
 
     name: str
     kind: str
@@ -44,11 +44,11 @@ class ColumnLook:
     distinct: int | None
     declared: str
     tells_apart: bool = False
-    """Whether no value occurs twice, as in a column of IDs: by the first rows."""
+    """Whether no value occurs twice in the first rows, as in a column of IDs."""
 
     @property
     def next_step(self) -> str:
-        """What to write into the configuration, where nothing is declared yet."""
+        """What to add to the configuration if nothing is declared yet."""
         if self.declared:
             return ""
         if self.looks_like_id:
@@ -60,12 +60,12 @@ class ColumnLook:
 
     @property
     def looks_like_id(self) -> bool:
-        """Whether the column tells rows apart, and is text or has a name that says so."""
+        """Whether the column identifies rows, and is text or has the name of an ID."""
         return self.tells_apart and (self.kind == "text" or self.named_like_id)
 
     @property
     def named_like_id(self) -> bool:
-        """Whether the name is one that columns of IDs have."""
+        """Whether the name is typical of ID columns."""
         return _ID_NAME.search(self.name) is not None
 
     def _declaration(self) -> str:
@@ -81,7 +81,10 @@ class ColumnLook:
 def describe(
     source: TableAddress, roles: Mapping[str, str] | None = None, form: CsvFormat = PLAIN_CSV
 ) -> list[ColumnLook]:
-    """Look at a table once, in bounded memory; ``roles`` says what is declared of its columns."""
+    """Return a description of each column, from one pass in bounded memory.
+
+    ``roles`` says what is declared about the columns.
+    """
     looks: dict[str, _Look] = {}
     for file in table_files(source):
         written = form if kind_of(file) == "csv" else None
@@ -115,13 +118,13 @@ class _Look:
         if self.values is not None:
             try:
                 self.values |= set(pc.unique(column).to_pylist()) - {None}
-            except (OverflowError, ValueError):  # dates that no calendar of Python's has
+            except (OverflowError, ValueError):  # dates outside Python's calendar
                 self.values = None
         if self.values is not None and len(self.values) > MAX_LISTED_VALUES:
             self.values = None
 
     def _look_for_ids(self, column: pa.ChunkedArray) -> None:
-        """Remember the values while none occurs twice, up to a number of rows."""
+        """Remember the values of the first rows as long as none occurs twice."""
         if self.ids is None or self.rows >= ROWS_TOLD_APART:
             return
         kind = column.type
@@ -145,7 +148,7 @@ class _Look:
 
 
 def parsed(column: pa.ChunkedArray, form: CsvFormat = PLAIN_CSV) -> tuple[pa.ChunkedArray, str]:
-    """A CSV column as what it looks like."""
+    """Return a CSV column with the type that it seems to have, and the name of that type."""
     if column.null_count == len(column):
         return column, ""
     for kind, name in ((pa.int64(), "whole number"), (pa.float64(), "number")):
@@ -179,7 +182,7 @@ def _kind(kind: pa.DataType) -> str:
 
 
 def roles(plan: Plan) -> dict[str, str]:
-    """Return what a plan says of each column that it names."""
+    """Return what a plan says about each column that it names."""
     others = dict.fromkeys(plan.public, "public") | dict.fromkeys(plan.drop, "dropped")
     if plan.record is None:
         return others | {str(c.name): c.guarantee().brief for c in plan.private}
@@ -191,7 +194,7 @@ def roles(plan: Plan) -> dict[str, str]:
 
 
 def label_roles(config: ColumnsConfig, names: Iterable[str]) -> dict[str, str]:
-    """Return what a label party's file says of each column of its table."""
+    """Return what a label party's file says about each column of its table."""
     own = dict.fromkeys(names, "own, stays here")
     dropped = dict.fromkeys(config.table.drop, "dropped")
     label = {} if config.label is None else {config.label.column: "label"}

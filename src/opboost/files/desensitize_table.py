@@ -1,4 +1,4 @@
-"""A file in, a desensitised file out, in bounded memory."""
+"""Desensitise files in bounded memory."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from opboost.sources.table_address import TableAddress
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What was done; ``outside`` describes the data and stays local."""
+    """The result of a run; ``outside`` describes the data and stays local."""
 
     files: int
     rows: int
@@ -54,8 +54,8 @@ def desensitize(
 ) -> Summary:
     """Desensitise a table, or every file of a folder or pattern, into ``target``.
 
-    Columns of a piece are drawn in parallel.  The target appears when it is whole.  With a
-    ``drawing`` noise comes through the ledger, for the people that the columns ``ids`` name; the
+    Columns of a piece are drawn in parallel.  The target appears when it is complete.  With a
+    ``drawing``, noise comes through the ledger, for the people that the columns ``ids`` name; the
     release is committed there before the target appears.
     """
     check_no_pilot(plan.budget, "and a file has none")
@@ -97,11 +97,12 @@ def desensitize(
 
 
 Draw = Callable[[pa.Table, int], tuple[list[list[OutColumn]], list[int]]]
-"""A piece and the number of its first row to released columns, and how many values lay outside."""
+"""Takes a piece and its first row's number; returns released columns and counts of outside values.
+"""
 
 
 def _ledger_draw(plan: Plan, drawing: Drawing, ids: Sequence[str]) -> Draw:
-    """Each cell's noise is drawn once and remembered."""
+    """Return a draw that takes each cell's noise from the ledger, which draws it once."""
 
     def draw(piece: pa.Table, start: int) -> tuple[list[list[OutColumn]], list[int]]:
         prepared = [c.prepare(piece, start) for c in plan.private]
@@ -112,7 +113,7 @@ def _ledger_draw(plan: Plan, drawing: Drawing, ids: Sequence[str]) -> Draw:
 
 
 def _fresh_draw(plan: Plan, rng: Rng | None, pool: ThreadPoolExecutor) -> Draw:
-    """Noise that nothing remembers."""
+    """Return a draw of fresh noise that is not recorded."""
 
     def draw(piece: pa.Table, start: int) -> tuple[list[list[OutColumn]], list[int]]:
         own = rng.child(start) if isinstance(rng, SeededRng) else rng
@@ -134,7 +135,7 @@ def _fresh_draw(plan: Plan, rng: Rng | None, pool: ThreadPoolExecutor) -> Draw:
 def released(
     piece: pa.Table, plan: Plan, draw: Draw, start: int, counts: dict[str, int]
 ) -> pa.Table:
-    """The piece with its private columns desensitised and undeclared ones gone."""
+    """Return the piece with its private columns desensitised and undeclared ones removed."""
     columns, outside = draw(piece, start)
     out: dict[str, list[OutColumn]] = {}
     for column, released, beyond in zip(plan.private, columns, outside, strict=True):
@@ -150,7 +151,7 @@ def released(
 
 
 def _fixed_types(table: pa.Table, out: dict[str, list[OutColumn]]) -> pa.Table:
-    """Give every piece the same narrow types, whether or not it happens to hold gaps."""
+    """Return the piece with the narrow types of all pieces, even if it has no missing values."""
     for columns in out.values():
         for column in columns:
             kind = pa.from_numpy_dtype(column.values.dtype)

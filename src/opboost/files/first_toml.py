@@ -1,7 +1,7 @@
-"""The first TOML file of a table: names and kinds of its columns, and TODO for what is public.
+"""A first TOML file for a table: names and kinds of its columns, and TODO for public facts.
 
-Bounds and categories are public, so they come from what the owner knows.  Nothing here shows a
-value: a file that was written for one table fits every table with the same columns, kinds and gaps.
+Bounds and categories are public, so the owner must supply them.  The file shows no value: it fits
+every table with the same columns and kinds, and with missing values in the same columns.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _COMMENT_COLUMN = 33
 
 @dataclass(frozen=True, slots=True)
 class FirstToml:
-    """The text of a file, and the columns about which it leaves something open."""
+    """The text of a file, and the columns with something left to fill in."""
 
     text: str
     todo: tuple[str, ...]
     short: str
-    """The sections that are not commented out, without what is above and below them."""
+    """The sections that are not commented out."""
 
 
 def first_toml(
@@ -44,11 +44,11 @@ def first_toml(
 ) -> FirstToml:
     """Return a commented file for a table; ``name`` is the file's, ``table`` the path it states.
 
-    ``label`` is the column to predict.  ``data`` is how the table's CSV files are written, where
-    that is not the usual way.
+    ``label`` is the column to predict.  ``data`` is the format of the table's CSV files, if it is
+    not the usual one.
     """
     if label is not None and label not in {c.name for c in looks}:
-        raise ColumnError(label, "is to be the label but is not in the table")
+        raise ColumnError(label, "should be the label but is not in the table")
     found = _sorted(looks, label)
     party = re.sub(r"\.toml$", "", name)
     party = party if PARTY_NAME.fullmatch(party) else "bank" if role == "label" else "shop"
@@ -62,7 +62,7 @@ def first_toml(
 
 
 def left_to_declare(looks: Sequence[ColumnLook], *, record: bool, has_id: bool) -> str:
-    """Return what a file still has to say about these columns, for one with or without an ID."""
+    """Return what a file must still say about these columns; ``has_id`` if it names an ID."""
     found = _sorted(looks, None)
     if has_id and found.id is not None:
         dropped = [c for c in looks if c in found.dropped or c.name == found.id]
@@ -72,7 +72,7 @@ def left_to_declare(looks: Sequence[ColumnLook], *, record: bool, has_id: bool) 
 
 
 def declaration(look: ColumnLook, *, record: bool = True) -> list[str]:
-    """Return the section of one column, to be filled in, for a file with or without a record total.
+    """Return the section of one column to fill in, for a file with or without a record total.
 
     >>> print("\\n".join(declaration(ColumnLook("my age", "number", 9, 0, None, ""))))
     [columns."my age"]               # number
@@ -97,16 +97,16 @@ def declaration(look: ColumnLook, *, record: bool = True) -> list[str]:
         if look.kind == "whole number" and record:
             lines.append(_with_comment("integers = true", "one cell for each, up to 32"))
     if look.missing and not record:
-        lines.append(_with_comment('# missing = "flag"', "the column has gaps: flag or fill them"))
+        lines.append(_with_comment('# missing = "flag"', "has missing values: flag or fill them"))
     elif look.missing:
-        words = "the column has gaps: a gap is one more value, at no extra cost"
+        words = "has missing values: missing is one more value, at no extra cost"
         lines.append(_with_comment('missing = "symbol"', words))
     return lines
 
 
 @dataclass(frozen=True, slots=True)
 class _Sorted:
-    """Which role a column may have."""
+    """The columns by the role that they may have."""
 
     id: str | None
     declared: list[ColumnLook]
@@ -140,7 +140,7 @@ def _feature_file(
     budget = [
         "[budget]",
         _with_comment("record = 4.0", "the most revealed about one person, over all columns"),
-        _with_comment("# rows = 20_000", "about how many people, if that is no secret"),
+        _with_comment("# rows = 20_000", "about how many people, if that is not secret"),
         _with_comment('# task = "classify"', 'or "regress", if you know what is predicted'),
     ]
     job = [
@@ -189,11 +189,11 @@ def _label_file(
     ]
     align = _align(found) or [
         "[align]",
-        _with_comment(f'id = "{TODO}"', "the column that tells people apart"),
+        _with_comment(f'id = "{TODO}"', "the column that identifies people"),
     ]
-    own = ["# Own columns, which take part as they are:"]
+    own = ["# Own columns, used without noise:"]
     own += [
-        f"#   {toml_text(c.name)}: {c.kind}{', with gaps' if c.missing else ''}"
+        f"#   {toml_text(c.name)}: {c.kind}{', with missing values' if c.missing else ''}"
         for c in found.declared
     ]
     booster = ["[booster]", "# params = { num_boost_round = 80, max_depth = 3, eta = 0.1 }"]
@@ -203,7 +203,7 @@ def _label_file(
 def _align(found: _Sorted) -> list[str]:
     if found.id is None:
         return []
-    words = "tells people apart, and stays here"
+    words = "identifies people, and stays here"
     return ["[align]", _with_comment(f"id = {toml_text(found.id)}", words)]
 
 
@@ -211,7 +211,7 @@ def _table(found: _Sorted) -> list[str]:
     if not found.dropped:
         return []
     names = ", ".join(toml_text(c.name) for c in found.dropped)
-    words = "do not leave: text with many different values, or nothing in them"
+    words = "not sent: text with many distinct values, or empty"
     return ["[table]", _with_comment(f"drop = [{names}]", words)]
 
 

@@ -1,11 +1,11 @@
-"""The rows of forgotten people, removed from a stored release that the ledger goes on to accept.
+"""Remove forgotten people's rows from a stored release, which the ledger continues to accept.
 
-    stage    the parts without these rows, and a new manifest, in a folder beside the release
+    stage    write the parts without these rows, and a new manifest, to a folder beside the release
     entry    the ledger records the digest of the new parts (ledger/forget_person.py)
-    swap     old parts move out and new ones in, the manifest last; old ones are overwritten
+    swap     move old parts out and new ones in, the manifest last, and overwrite the old ones
 
-A stage whose entry was never written is thrown away by the next run; one whose entry was written is
-moved in.  So a kill at any point leaves what the same command finishes.
+The next run discards a stage whose entry was never written, and moves in one whose entry was
+written.  So after a kill at any point, the same command finishes the work.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from opboost.ledger import Ledger
 from opboost.storage import atomic_files
 
 Gone = Callable[[pa.Table], BoolArray]
-"""Given the ID columns of some rows: which rows are to be removed."""
+"""Returns which rows to remove, given the ID columns of some rows."""
 
 _OLD = ".old"
 
 
 @dataclass(frozen=True, slots=True)
 class StagedRelease:
-    """Parts that wait for the ledger's entry; ``rows`` is how many rows they lack."""
+    """Parts that wait for the ledger's entry; ``rows`` is how many rows were removed."""
 
     folder: Path
     manifest: Manifest
@@ -50,7 +50,7 @@ class StagedRelease:
 
 
 def known_releases(ledger: Ledger) -> dict[str, Path | None]:
-    """The stored releases that were charged, and where each was made, as far as that was noted."""
+    """Return the stored releases that were charged, with the folder of each if it was noted."""
     bodies = [e.body for e in ledger.entries("commit")]
     return {
         body["job"].removeprefix("release "): _folder(body.get("folder"), ledger)
@@ -64,7 +64,7 @@ def _folder(noted: object, ledger: Ledger) -> Path | None:
 
 
 def holds(folder: Path | None, release: str) -> bool:
-    """Whether a folder holds this release; one that is still being made is refused."""
+    """Return whether a folder holds this release; an unfinished one is refused."""
     if folder is None:
         return False
     if making(folder).exists():
@@ -76,7 +76,7 @@ def holds(folder: Path | None, release: str) -> bool:
 
 
 def has_ids(folder: Path, ids: Sequence[str]) -> bool:
-    """Whether the ID columns stand in the parts of a release."""
+    """Return whether the parts of a release contain the ID columns."""
     parts = [folder / name for name in read_manifest(folder).parts]
     return all(set(ids) <= set(column_names(part)) for part in parts)
 
@@ -84,8 +84,8 @@ def has_ids(folder: Path, ids: Sequence[str]) -> bool:
 def stage(folder: Path, ledger: Ledger, ids: Sequence[str], gone: Gone) -> StagedRelease | None:
     """Write the parts without some rows beside the release; None if it has no such row.
 
-    Refused where the parts are not those that were charged for: their new digest would make the
-    ledger accept them.
+    Parts other than those that were charged for are refused: their new digest would make the ledger
+    accept them.
     """
     manifest, place = read_manifest(folder), removing(folder)
     rows = {name: _count(folder / name, ids, gone) for name in manifest.parts}
@@ -113,7 +113,7 @@ def _count(part: Path, ids: Sequence[str], gone: Gone) -> int:
 
 
 def _without(part: Path, place: Path, ids: Sequence[str], gone: Gone) -> str:
-    """The digest of a part that is written without some rows."""
+    """Write a part without some rows, and return its digest."""
     path = place / part.name
     with atomic_files.placing(path) as partial, TableWriter(partial, part.name) as writer:
         for piece in pieces(part):
@@ -126,7 +126,7 @@ def _check_known(folder: Path, manifest: Manifest, ledger: Ledger) -> None:
     if wrong or manifest.output() not in outputs(manifest.release, ledger):
         raise DataError(
             f"The stored release in {folder} is not the one that people were charged for",
-            hint="Bring back the folder as it was made, or remove it; then run the command again.",
+            hint="Restore the original folder, or remove it; then run the command again.",
         )
 
 
@@ -136,7 +136,7 @@ def _digest(path: Path) -> str:
 
 
 def finish(folder: Path, ledger: Ledger) -> None:
-    """Move in what the ledger has recorded, and throw away what it has not; repeated, nothing."""
+    """Move in what the ledger has recorded, and discard what it has not; safe to repeat."""
     place = removing(folder)
     if not place.exists():
         return
@@ -158,7 +158,7 @@ def _swap(folder: Path, place: Path, manifest: Manifest) -> None:
 def _swaps(folder: Path, place: Path, manifest: Manifest) -> Iterator[tuple[Path, Path]]:
     for name in manifest.parts:
         part, new = folder / name, place / name
-        if new.exists():  # else it is the same as before, or was moved in before a kill
+        if new.exists():  # otherwise it is unchanged, or was moved in before a kill
             if part.exists():
                 yield part, place / f"{name}{_OLD}"
             yield new, part

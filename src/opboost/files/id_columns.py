@@ -1,4 +1,4 @@
-"""The ID columns of a table in files or a database: read whenever they are needed, never kept."""
+"""The ID columns of a table in files or a database, read when needed and never kept."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from opboost.sources.table_address import TableAddress
 
 @dataclass(frozen=True, slots=True)
 class IdColumns:
-    """Who the rows of a table are about; files that changed since are refused."""
+    """The people of a table's rows; files that changed in the meantime are refused."""
 
     table: TableAddress
     names: tuple[str, ...]
@@ -34,11 +34,11 @@ class IdColumns:
 
     @classmethod
     def of(cls, table: TableAddress, names: list[str], form: CsvFormat = PLAIN_CSV) -> IdColumns:
-        """Those of a table as it is now."""
+        """Return the ID columns of a table in its current state."""
         return cls(table, tuple(names), form, fingerprint(table_files(table)))
 
     def keys(self, rule: Normalisation, aside: Path | None) -> Keys:
-        """Every row's key, none of which may stand twice; ``aside`` is a folder for the check."""
+        """Return every row's key; duplicates are refused.  ``aside`` is a folder for that check."""
         return Keys.counted(lambda: self._keys(rule), aside)
 
     def _keys(self, rule: Normalisation) -> Iterator[list[bytes]]:
@@ -48,7 +48,7 @@ class IdColumns:
             first += piece.num_rows
 
     def rows(self, wanted: IntArray) -> pa.Table:
-        """The IDs of some rows, as they stand in the files."""
+        """Return the IDs of some rows, as written in the files."""
         return pa.concat_tables(self._pieces()).take(pa.array(wanted))
 
     def _pieces(self) -> Iterator[pa.Table]:
@@ -56,7 +56,7 @@ class IdColumns:
         if fingerprint(files) != self.seen:
             raise DataError(
                 "The table changed while the job used it",
-                hint="Bring it back as it was and start again, or begin a new job with --again.",
+                hint="Restore it and start again, or start a new job with --again.",
             )
         for file in files:
             width = PIECE_CELLS // PIECE_ROWS

@@ -1,4 +1,4 @@
-"""Predictions for rows of which some feature parties know nothing, on one machine."""
+"""Predictions on one machine for rows that some feature parties do not know."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from opboost.training.absent_columns import absent_column, clear_column
 def check_left_out(
     model: OpBoostClassifier | OpBoostRegressor, without: Sequence[str], here: Sequence[str] = ()
 ) -> None:
-    """Refuse to leave out a party that the model does not have, or that takes part."""
+    """Refuse to leave out a party that the model does not have, or that takes part in the job."""
     known = sorted(set(model.origins_.parties.values()))
     for party in without:
         if party not in known:
@@ -33,17 +33,43 @@ def check_left_out(
             )
 
 
+def check_taking_part(
+    model: OpBoostClassifier | OpBoostRegressor, without: Sequence[str], here: Sequence[str]
+) -> None:
+    """Refuse a prediction of which parties of the model are neither part nor left out by name.
+
+    Nobody has released anything by then.  Where model and job have one party, it may be called
+    otherwise; of a model of one machine no parties are known.
+    """
+    known = sorted(set(model.origins_.parties.values()))
+    if not known or (len(known) == 1 and len(here) == 1):
+        return
+    for party in known:
+        if party not in here and party not in without:
+            raise ParameterError(
+                f"Party {party!r} holds columns of the model and takes no part in the job. Add it "
+                f"to feature_parties in the job file, or predict without it (--without {party})."
+            )
+    for party in here:
+        if party not in known:
+            raise ParameterError(
+                f"Party {party!r} takes part in the job and has no columns in the model; its "
+                f"parties: {', '.join(map(repr, known))}. Leave it out of feature_parties in the "
+                "job file."
+            )
+
+
 def columns_of(
     model: OpBoostClassifier | OpBoostRegressor, without: Sequence[str]
 ) -> tuple[str, ...]:
-    """The columns of the model that rows must have when these parties are left out."""
+    """Return the columns that rows must have if these parties are left out."""
     parties, added = model.origins_.parties, presence_columns(model)
     names = (str(name) for name in model.feature_names_in_)
     return tuple(n for n in names if parties.get(n) not in without and n not in added)
 
 
 def presence_name(party: str) -> str:
-    """The column that says whether a feature party knows the person.
+    """Return the column that says whether a feature party knows the person.
 
     >>> presence_name("shop")
     'known to shop'
@@ -52,7 +78,7 @@ def presence_name(party: str) -> str:
 
 
 def presence_columns(model: OpBoostClassifier | OpBoostRegressor) -> dict[str, str]:
-    """The parties whose presence is a column of the model, by that column's name."""
+    """Return the parties whose presence is a column of the model, by that column's name."""
     own = {c.name for c in model.own_columns_}
     found = {presence_name(party): party for party in model.origins_.parties.values()}
     return {name: party for name, party in found.items() if name in own}
@@ -61,11 +87,11 @@ def presence_columns(model: OpBoostClassifier | OpBoostRegressor) -> dict[str, s
 def predicted_without(
     model: OpBoostClassifier | OpBoostRegressor, table: pa.Table, without: Sequence[str]
 ) -> FloatArray:
-    """Predict rows without the columns of some parties; those of others are in the clear.
+    """Return predictions without the columns of some parties; other columns are in the clear.
 
-    A model that was trained with ``rows = "mine"`` predicts rows without any party by the trees of
-    own columns.  All other rows are predicted through the posterior: the mean over the values that
-    the lacking columns may have.
+    A model that was trained with ``rows = "mine"`` predicts rows without any party with the trees
+    of its own columns.  All other rows are predicted through the posterior: the mean over the
+    values that the missing columns may have.
     """
     parties, rows = model.origins_.parties, table.num_rows
     release, clear = [], []

@@ -1,4 +1,4 @@
-"""A table in pieces of bounded size, from files, an S3 store or a database."""
+"""Read a table in pieces of bounded size, from files, an S3 store or a database."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from opboost.sources.s3_table import fault as store_fault
 from opboost.sources.table_address import TableAddress, TableFile
 
 PIECE_CELLS = 2_000_000
-"""Cells in one piece, so that wide tables come in shorter pieces."""
+"""The cells in one piece, so that wide tables come in shorter pieces."""
 
 BLOCK_BYTES = 1024 * 1024
-"""Bytes of a CSV file that are parsed at a time."""
+"""The bytes of a CSV file that are parsed at a time."""
 
 _SUFFIXES = (".csv", ".csv.gz", ".parquet")
 _UNREADABLE = (pa.ArrowException, OSError, UnicodeError)
-"""What pyarrow makes of a damaged file."""
+"""What pyarrow raises for a damaged file."""
 
 
 def table_files(table: TableAddress) -> Sequence[TableFile]:
-    """The files of a table: one file, those of a folder, or those of a pattern such as 2024-*.csv.
+    """Return the files of a table: one, those of a folder, or those of a pattern like 2024-*.csv.
 
-    Files of a folder or pattern come in the order of their names.  A table of a database is its own
-    only file; an S3 store has files and folders.
+    Files of a folder or pattern are sorted by name.  A database table counts as one file; an S3
+    store has files and folders.
     """
     if isinstance(table, DatabaseTable):
         return [table]
@@ -51,14 +51,14 @@ def table_files(table: TableAddress) -> Sequence[TableFile]:
 
 
 def is_single(table: TableAddress) -> bool:
-    """Whether a table is one file, or one table of a database, and no folder or pattern."""
+    """Return whether a table is one file or one database table, not a folder or pattern."""
     if isinstance(table, Path):
         return table.is_file()
     return isinstance(table, DatabaseTable) or table.is_single()
 
 
 def local_files(path: Path) -> list[Path]:
-    """The files of a table on this machine: one, those of a folder, or those of a pattern."""
+    """Return the files of a local table: one, those of a folder, or those of a pattern."""
     if path.is_file():
         kind_of(path)
         return [path]
@@ -72,18 +72,16 @@ def local_files(path: Path) -> list[Path]:
     files = [Path(name) for name in sorted(glob(str(path), recursive=True))]
     files = [f for f in files if f.name.endswith(_SUFFIXES) and f.is_file()]
     if not files:
-        raise DataError(
-            f"No CSV or Parquet file is called like {path}", hint="Correct the pattern."
-        )
+        raise DataError(f"No CSV or Parquet file matches {path}", hint="Correct the pattern.")
     return files
 
 
 Fingerprint = list[tuple[str, int, int | str]]
-"""What tells the files of a table from changed ones."""
+"""What reveals a change of a table's files."""
 
 
 def fingerprint(files: Sequence[TableFile]) -> Fingerprint:
-    """Names and sizes with times of change; for a store with ETags, for a database with digests."""
+    """Return names and sizes with modification times, ETags (a store) or digests (a database)."""
     return [
         (str(f), f.stat().st_size, f.stat().st_mtime_ns) if isinstance(f, Path) else f.fingerprint()
         for f in files
@@ -91,14 +89,14 @@ def fingerprint(files: Sequence[TableFile]) -> Fingerprint:
 
 
 def size_of(file: TableFile) -> int:
-    """Bytes of a file, or rows of a database's table once they are known: the end of progress."""
+    """Return the end of progress: a file's bytes, or a database table's rows once known."""
     if isinstance(file, Path):
         return file.stat().st_size
     return file.rows if isinstance(file, DatabaseTable) else file.size
 
 
 def kind_of(path: TableFile) -> str:
-    """``"csv"`` or ``"parquet"``, by the name, or ``"database"``."""
+    """Return ``"csv"`` or ``"parquet"``, by the name, or ``"database"``."""
     if isinstance(path, DatabaseTable):
         return "database"
     if path.name.endswith((".csv", ".csv.gz")):
@@ -112,7 +110,7 @@ def kind_of(path: TableFile) -> str:
 
 
 def column_names(path: TableFile, form: CsvFormat = PLAIN_CSV) -> list[str]:
-    """The names in a file's header; ``form`` is how CSV files are written."""
+    """Return the names in a file's header; ``form`` is the format of CSV files."""
     if isinstance(path, DatabaseTable):
         return path.column_names()
     if kind_of(path) == "parquet":
@@ -130,13 +128,13 @@ def pieces(
     columns: Sequence[str] | None = None,
     form: CsvFormat = PLAIN_CSV,
 ) -> Iterator[pa.Table]:
-    """The rows of a file, a piece at a time.
+    """Yield the rows of a file, one piece at a time.
 
-    ``types`` are the types of a CSV file's columns (others have their own); all others are text.
-    ``progress`` is told how many bytes of the file, or rows of a database, have been used up.
-    ``width`` is how many columns will be made of a piece: more columns, shorter pieces.  ``groups``
-    are the row groups of a Parquet file that are wanted, ``columns`` the columns of a file.
-    ``form`` is how CSV files are written.
+    ``types`` are the types of some columns of a CSV file; its other columns are text.  ``progress``
+    is called with the bytes of the file, or rows of a database, that were read so far.  ``width``
+    is how many columns a piece will become: more columns give shorter pieces.  ``groups`` are the
+    wanted row groups of a Parquet file, ``columns`` the wanted columns.  ``form`` is the format of
+    CSV files.
     """
     if isinstance(path, DatabaseTable):
         whole = _database_pieces(path, progress, columns)
@@ -165,7 +163,7 @@ def _database_pieces(
 
 
 def _store_fault(path: Path | S3File, error: Exception) -> DataError | None:
-    """Return the refusal for an error that is the store's and not the file's."""
+    """Return the error if the store failed; None if the fault is the file's."""
     if isinstance(path, S3File) and "AWS Error" in str(error):
         return store_fault(path.uri, path.key, error)
     return None
@@ -178,7 +176,7 @@ def _parquet(path: Path | S3File) -> pa.parquet.ParquetFile:
         names = list(file.schema_arrow.names)
     except _UNREADABLE as error:
         raise _store_fault(path, error) or DataError(
-            f"{path.name} is not a Parquet file that can be read: {in_words(error)}"
+            f"{path.name} is not a readable Parquet file: {in_words(error)}"
         ) from None
     _refuse_twice(names, path)
     return file
@@ -197,7 +195,7 @@ def _parquet_pieces(
         size, total, done = size_of(path), max(1, file.metadata.num_rows), 0
         try:
             for batch in file.iter_batches(batch_size=rows, row_groups=groups, columns=names):
-                batch.validate(full=True)  # Parquet's text need not be text
+                batch.validate(full=True)  # text in Parquet may be invalid
                 yield pa.Table.from_batches([batch])
                 done += batch.num_rows
                 if progress:
@@ -209,13 +207,13 @@ def _parquet_pieces(
 
 
 def groups(path: Path | S3File) -> list[int]:
-    """How many rows each row group of a Parquet file has."""
+    """Return the number of rows in each row group of a Parquet file."""
     with _parquet(path) as file:
         return [file.metadata.row_group(g).num_rows for g in range(file.num_row_groups)]
 
 
 def _csv_reader(path: Path | S3File, form: CsvFormat) -> pa.csv.CSVStreamingReader:
-    """All columns as text: what is missing and what is a number is decided afterwards."""
+    """Return a reader of all columns as text; missing values and numbers are recognised later."""
     try:
         return pa.csv.open_csv(
             path.stream() if isinstance(path, S3File) else path,
@@ -260,7 +258,7 @@ def _header(path: Path | S3File, form: CsvFormat) -> list[str]:
 def _refuse_twice(names: list[str], path: Path | S3File) -> None:
     if len(set(names)) < len(names):
         twice = next(n for n in names if names.count(n) > 1)
-        raise DataError(f"Column {twice!r} stands twice in {path.name}", hint="Rename one.")
+        raise DataError(f"Column {twice!r} occurs twice in {path.name}", hint="Rename one.")
 
 
 def _csv_pieces(
@@ -288,10 +286,11 @@ _NOT_A_NUMBER = pa.array(["NA", "N/A", "#N/A", "NULL", "null", "None", "NaN", "n
 def _typed(
     piece: pa.Table, types: Mapping[str, pa.DataType], file: str, first_row: int, form: CsvFormat
 ) -> pa.Table:
-    """The piece with its declared columns as numbers or truth values.
+    """Return the piece with its declared columns as numbers or truth values.
 
-    Numbers: the usual words for "not there" are missing.  Categories that are no text: what cannot
-    be converted stays text, so that the column itself complains about an undeclared category.
+    In columns of numbers, the usual words for missing values count as missing.  In columns of
+    categories that are not text, a value that cannot be converted stays text, so that the column
+    itself reports an undeclared category.
     """
     for name, kind in types.items():
         if name not in piece.column_names or kind == pa.string():
@@ -314,7 +313,7 @@ def _typed(
 
 
 def with_points(text: pa.ChunkedArray, form: CsvFormat) -> pa.ChunkedArray:
-    """Return texts of numbers with decimal points; a point in a column of commas is none.
+    """Return texts of numbers with decimal points; a point in a column of commas is not one.
 
     >>> with_points(pa.chunked_array([["1,5", "1.500"]]), CsvFormat(decimal=",")).to_pylist()
     ['1.5', '1#500']
@@ -359,7 +358,7 @@ def _reads_as_number(text: str | None) -> bool:
 
 
 def csv_types(private: Iterable[PrivateColumn]) -> dict[str, pa.DataType]:
-    """How a CSV file's columns are to be read."""
+    """Return the types as which to read a CSV file's columns."""
     types: dict[str, pa.DataType] = {}
     for column in private:
         if isinstance(column.mapping, NumericMapping):

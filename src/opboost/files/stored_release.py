@@ -1,4 +1,4 @@
-"""A release that stands on disk: what it says of itself, and whether it is what was charged for."""
+"""A release stored on disk: its manifest, and the check that it is what was charged for."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from opboost.mechanisms import registry
 from opboost.storage import atomic_files
 
 MANIFEST = "_manifest.json"
-"""Begins as it does so that whoever reads the folder as Parquet passes it over."""
+"""It begins with an underscore, so that readers of the folder as Parquet skip it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a release is, beside its parts; says nothing about the raw values."""
+    """The description of a release and its parts; it says nothing about raw values."""
 
     release: str
     rows: int
@@ -36,17 +36,17 @@ class Manifest:
     total: float
     parts: dict[str, str]
     noise: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """How each private column was noised; empty in releases of version 0.1."""
+    """The noise of each private column; empty in releases of version 0.1."""
     columns_per_row: int | None = None
-    """How many private columns each row sends; None where it sends all."""
+    """How many private columns each row sends; None if it sends all."""
 
     def output(self) -> str:
-        """A digest of all parts, which the ledger holds."""
+        """Return a digest of all parts, which the ledger records."""
         return hashlib.sha256(json.dumps(self.parts, sort_keys=True).encode()).hexdigest()
 
 
 def noise_of(column: PrivateColumn) -> dict[str, Any]:
-    """How a column is noised, as a manifest records it: nothing about its raw units.
+    """Return a column's noise as a manifest records it, with nothing about its raw units.
 
     >>> import opboost as op
     >>> grid = op.Domain(1, 10)
@@ -62,12 +62,12 @@ def noise_of(column: PrivateColumn) -> dict[str, Any]:
 
 
 _NEW_RELEASE = (
-    "Bring back a copy of it, or make another release, which the ledger charges for again."
+    "Restore it from a backup, or make another release, which the ledger charges for again."
 )
 
 
 def read_manifest(target: Path) -> Manifest:
-    """What a stored release says of itself."""
+    """Return the manifest of a stored release."""
     found: Manifest = atomic_files.read_json(
         target / MANIFEST, Manifest, _NEW_RELEASE, checksum=True
     )
@@ -75,22 +75,22 @@ def read_manifest(target: Path) -> Manifest:
 
 
 def job_of(release: str) -> str:
-    """What the ledger calls a release."""
+    """Return the ledger's name for the job of a release."""
     return f"release {release}"
 
 
 def making(target: Path) -> Path:
-    """The folder in which a release is made until it is whole and takes the target's name."""
+    """Return the folder of an unfinished release, which gets the target's name when complete."""
     return target.with_name(f".{target.name}.release")
 
 
 def removing(folder: Path) -> Path:
-    """The folder in which parts without a forgotten person's row wait for the ledger's entry."""
+    """Return the folder of parts without a forgotten person's row, before the ledger's entry."""
     return folder.with_name(f".{folder.name}.forget")
 
 
 def noted(target: Path, ledger: Ledger) -> str:
-    """A release's folder as the ledger notes it: seen from the ledger's own, so both may move."""
+    """Return a release's folder relative to the ledger's, so that both can move together."""
     try:
         return Path(os.path.relpath(target.resolve(), ledger.folder.resolve())).as_posix()
     except ValueError:  # another drive
@@ -98,13 +98,13 @@ def noted(target: Path, ledger: Ledger) -> str:
 
 
 def charged(manifest: Manifest, ledger: Ledger) -> Entry | None:
-    """The entry with which a release was charged, if it was."""
+    """Return the entry that charged a release, or None."""
     entries = ledger.entries("commit")
     return next((e for e in entries if e.body["job"] == job_of(manifest.release)), None)
 
 
 def outputs(release: str, ledger: Ledger) -> list[str]:
-    """The digests of a release's parts that the ledger holds, the newest last.
+    """Return the digests of a release's parts that the ledger has recorded, the newest last.
 
     Each removal of a forgotten person's row adds one.
     """
@@ -117,7 +117,7 @@ def outputs(release: str, ledger: Ledger) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class StoredRelease:
-    """A stored release whose people were charged for it, about to be sent as it is."""
+    """A stored release that was charged for, about to be sent unchanged."""
 
     folder: Path
     manifest: Manifest
@@ -129,30 +129,30 @@ class StoredRelease:
     def of(
         cls, folder: Path, private: Sequence[PrivateColumn], ledger: Ledger, *, gaps: bool
     ) -> StoredRelease:
-        """The release in a folder; refused unless the ledger knows it, with these columns."""
+        """Return the release in a folder; refused unless the ledger knows it with these columns."""
         manifest = read_manifest(folder)
         entry, known = charged(manifest, ledger), outputs(manifest.release, ledger)
         if entry is None or manifest.output() not in known[-1:]:
             if (removing(folder) / MANIFEST).exists():
                 raise PrivacyError(
-                    f"The removal of a person's row from {folder} was cut short. Run the same "
+                    f"The removal of a person's row from {folder} was interrupted. Run the same "
                     "opboost ledger forget again."
                 )
             raise PrivacyError(
                 f"The ledger does not know the stored release in {folder}: nobody was charged for "
-                "it. Desensitise the table again with this ledger, or bring back the ledger that "
-                "it was charged to."
+                "it. Desensitise the table again with this ledger, or restore the ledger that it "
+                "was charged to."
             )
         _check_declared(ledger, entry, private)
         return cls(folder, manifest, tuple(private), gaps)
 
     def check_parts(self) -> None:
-        """Refuse parts that are not those which were charged for."""
+        """Refuse parts other than those that were charged for."""
         there = {f.name for f in self.folder.iterdir()} - {MANIFEST}
         for name in sorted(there | set(self.manifest.parts)):
             path = self.folder / name
             if name not in self.manifest.parts or not path.is_file():
-                wrong = "is missing" if name in self.manifest.parts else "is no part of it"
+                wrong = "is missing" if name in self.manifest.parts else "does not belong"
             else:
                 with path.open("rb") as file:
                     found = hashlib.file_digest(file, "sha256").hexdigest()
@@ -160,11 +160,11 @@ class StoredRelease:
             if wrong:
                 raise DataError(
                     f"{name} {wrong} in the stored release {self.folder}",
-                    hint="Bring back the folder as it was made.",
+                    hint="Restore the original folder.",
                 )
 
     def columns(self, table: pa.Table) -> list[OutColumn]:
-        """The released columns of some rows, as they are stored."""
+        """Return the released columns of some rows, as they are stored."""
         return [
             self._column(table, column, str(name))
             for column in self.private
@@ -176,14 +176,14 @@ class StoredRelease:
         if not stored.null_count:
             return OutColumn(name, stored.to_numpy(zero_copy_only=False))
         if not self.gaps and declared.flagged() is None:
-            raise ColumnError(name, "of the stored release has gaps, which nothing declares")
+            raise ColumnError(name, "of the stored release has undeclared missing values")
         missing = np.asarray(stored.is_null().to_numpy(zero_copy_only=False))
         filled = stored.fill_null(pa.scalar(0, stored.type))
         return OutColumn(name, filled.to_numpy(zero_copy_only=False), missing)
 
 
 def _check_declared(ledger: Ledger, entry: Entry, private: Sequence[PrivateColumn]) -> None:
-    """Refuse columns that are declared otherwise than when they were released."""
+    """Refuse columns whose declaration has changed since they were released."""
     reserved = ledger.entry(entry.body["reservation"])
     if reserved is None:
         raise entry.damaged()
@@ -191,12 +191,12 @@ def _check_declared(ledger: Ledger, entry: Entry, private: Sequence[PrivateColum
     now = [{k: v for k, v in column_to_dict(c).items() if k != "name"} for c in private]
     if len(then) != len(now):
         raise PrivacyError(
-            f"The stored release has {len(then)} private columns, and {len(now)} are declared. "
+            f"The stored release has {len(then)} private columns, but {len(now)} are declared. "
             "Declare them as they were when it was made."
         )
     for column, before, declared in zip(private, then, now, strict=True):
         if json.loads(json.dumps(declared)) != before:
             raise PrivacyError(
-                f"Column {column.name!r} was released under another declaration than it has now. "
+                f"Column {column.name!r} was released under a different declaration. "
                 "Declare it as it was, or desensitise the table again."
             )

@@ -26,7 +26,7 @@ from opboost.sources.table_address import TableAddress
 from opboost.training.task_metric import METRICS, metric
 
 MIN_ROWS = 20
-"""Fewer rows than this are refused: a model of them would tell about them alone."""
+"""Fewer rows than this are refused: a model of them would describe only them."""
 
 
 def train(
@@ -40,8 +40,8 @@ def train(
 ) -> OpBoostClassifier | OpBoostRegressor:
     """Fit the plan's booster on a file; private columns are desensitised on the way.
 
-    With ``continue_from`` trees are added to that model on these new rows.
-    ``booster`` is one on the cluster that the plan names.
+    With ``continue_from``, the fit adds trees to that model on these new rows.  ``booster`` is one
+    on the cluster that the plan names.
     """
     if plan.booster.memory == "external":
         raise ConfigError(
@@ -50,7 +50,7 @@ def train(
         )
     names = column_names(table_files(source)[0], plan.data)
     if label not in names:
-        raise ColumnError(label, "is to be the label but is not in the table")
+        raise ColumnError(label, "should be the label but is not in the table")
     if label in {str(c.name) for c in plan.private} | set(plan.drop):
         raise ColumnError(label, f"is the label and has another role in {plan.source} too")
     plan.check_names([n for n in names if n != label], own=True)
@@ -89,7 +89,7 @@ def train(
 
 
 def _watching(y: np.ndarray[Any, Any], share: float, seed: int | None) -> tuple[IntArray, IntArray]:
-    """Rows to learn from, and rows that watch the training, at random."""
+    """Return random rows for training, and random rows for early stopping."""
     order = np.random.default_rng(seed).permutation(len(y))
     count = max(1, round(share * len(y)))
     return np.sort(order[count:]), np.sort(order[:count])
@@ -105,12 +105,11 @@ def predict(
     unknown: Callable[[dict[str, int]], None] | None = None,
     without: Sequence[str] = (),
 ) -> pa.Table:
-    """Predictions for the rows of a file, one column, or one more for each class.
+    """Return predictions for the rows of a file: one column, and one per class for a classifier.
 
-    Columns of ``keep`` stand before them, as they are in the file.  Undeclared categories of
-    private columns are refused; with ``unknown`` they are missing, and it is called with their
-    number per column.  The columns of parties ``without`` which rows are predicted need not be in
-    the file.
+    The columns of ``keep`` come first, unchanged.  Undeclared categories of private columns are
+    refused; with ``unknown`` they count as missing, and it is called with their number per column.
+    The columns of parties in ``without`` need not be in the file.
     """
     check_left_out(estimator, without)
     wanted = list(columns_of(estimator, without) if without else estimator.feature_names_in_)
@@ -120,12 +119,12 @@ def predict(
             raise ColumnError(
                 name,
                 "is needed by the model but is not in the table",
-                hint="Add it to the table; where another party holds it, predict --with-peers.",
+                hint="Add it to the table; if another party holds it, predict --with-peers.",
             )
     for name in keep:
         if name not in names:
             raise ColumnError(
-                name, "is to be kept but is not in the table", hint=f"It has {names}."
+                name, "should be kept but is not in the table", hint=f"It has {names}."
             )
     private = [c for c in estimator.desensitizer_.columns_ if c.name in wanted]
     whole = read_table(source, private, text=[n for n in keep if n not in wanted], form=form)
@@ -156,10 +155,10 @@ def _without(
 
 
 def _beside(kept: pa.Table, found: pa.Table) -> pa.Table:
-    """The kept columns, then the predictions; a name that both have is refused."""
+    """Return the kept columns, then the predictions; a shared name is refused."""
     for name in kept.column_names:
         if name in found.column_names:
-            raise ColumnError(name, "is to be kept, and a prediction has the same name")
+            raise ColumnError(name, "should be kept, but a prediction has the same name")
     columns = {t: table.column(t) for table in (kept, found) for t in table.column_names}
     return pa.table(columns)
 
@@ -170,7 +169,7 @@ def score_of(
     predictions: pa.Table,
     form: CsvFormat = PLAIN_CSV,
 ) -> str | None:
-    """Say how well the predictions of a file meet its label; None where it has none."""
+    """Return a sentence that scores predictions against a file's label; None without a label."""
     label, names = estimator.label_column_, column_names(table_files(source)[0], form)
     if label is None or label not in names:
         return None
@@ -181,7 +180,7 @@ def score_of(
 def score_line(
     estimator: OpBoostClassifier | OpBoostRegressor, rows: pa.Table | None, predictions: pa.Table
 ) -> str | None:
-    """Say how well predictions meet the label of the same rows; None where they have none."""
+    """Return a sentence that scores predictions against the rows' label; None without a label."""
     label = estimator.label_column_
     if rows is None or label is None or label not in rows.column_names:
         return None
@@ -210,7 +209,7 @@ def prediction_table(
     classes: np.ndarray[Any, Any] | None = None,
     chances: FloatArray | None = None,
 ) -> pa.Table:
-    """A column of predictions, and for a classifier one more for each class."""
+    """Return a column of predictions, and one per class for a classifier."""
     out: dict[str, Any] = {"prediction": prediction}
     if classes is not None and chances is not None:
         out |= {f"probability={c}": chances[:, j] for j, c in enumerate(classes)}

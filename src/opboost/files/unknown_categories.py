@@ -1,4 +1,4 @@
-"""Categories of a private column that its declaration does not list, treated as missing."""
+"""Treat undeclared categories of private columns as missing."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from opboost.grid import NumericMapping
 def unknown_as_missing(
     table: pa.Table, private: Iterable[PrivateColumn]
 ) -> tuple[pa.Table, dict[str, int]]:
-    """Return the table with gaps instead of undeclared categories, and their number per column.
+    """Return the table with undeclared categories missing, and their number per column.
 
-    A column that cannot have gaps is refused, without showing a value.
+    A column that cannot have missing values is refused; the error shows no value.
     """
     counts: dict[str, int] = {}
     for column in private:
@@ -28,18 +28,18 @@ def unknown_as_missing(
         name, declared = str(column.name), column.categories
         found = categories(table, name)
         strange = np.array([not isinstance(v, Hashable) or v not in declared for v in found.values])
-        unknown = np.append(strange, False)[found.codes]  # the last is a gap, code −1
+        unknown = np.append(strange, False)[found.codes]  # the last is missing, code −1
         count = int(unknown.sum())
         if not count:
             continue
         if not column.takes_gaps:
             raise ColumnError(
                 name,
-                "holds categories that are not declared, and cannot have gaps",
+                "holds undeclared categories, and cannot have missing values",
                 detail=f"{count} of {len(unknown)} rows",
                 hint="Before training, list them under categories of "
                 f'[columns.{name}], or write missing = "symbol" there (without a record budget: '
-                'nan as one more category, or missing = "flag" where they are ordered).',
+                'nan as one more category, or missing = "flag" if they are ordered).',
             )
         values = table.column(name)
         if pa.types.is_dictionary(values.type):

@@ -25,10 +25,10 @@ def read_table(
     skip: Sequence[str] = (),
     form: CsvFormat = PLAIN_CSV,
 ) -> pa.Table:
-    """A whole table in memory, CSV columns as what they look like; those of ``text`` as text.
+    """Return a whole table in memory; CSV columns get the types that they seem to have.
 
-    With ``most`` the first pieces are read, until there are so many rows; columns of ``skip`` are
-    left where they are.
+    Columns of ``text`` stay text, and those of ``skip`` are not read.  With ``most``, reading stops
+    after the piece that reaches this many rows.
     """
     tables: list[pa.Table] = []
     for file in table_files(source):
@@ -53,12 +53,12 @@ def read_table(
 
 
 def no_rows(file: TableFile) -> DataError:
-    """The refusal of a file that has a header and nothing below it."""
+    """Return the error for a file with a header and no rows."""
     return DataError(f"{file.name} has no rows", hint="Give a file with rows below its header.")
 
 
 def label_of(table: pa.Table, label: str) -> np.ndarray[Any, Any]:
-    """The label's column, without gaps."""
+    """Return the label's column; missing values are refused."""
     column = table.column(label)
     if column.null_count:
         raise ColumnError(

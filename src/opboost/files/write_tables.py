@@ -1,4 +1,4 @@
-"""A file that appears only when it is whole."""
+"""Write tables to files that appear only when they are complete."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from opboost.storage import atomic_files
 
 
 def check_new(target: Path, hint: str = "Give another name.") -> None:
-    """Refuse a name that is taken, or in no folder."""
+    """Refuse a name that exists already, or whose folder does not exist."""
     if target.exists():
         raise DataError(f"{target} exists already", hint=hint)
     if not target.parent.is_dir():
-        raise DataError(f"The folder {target.parent} does not exist", hint="Make it first.")
+        raise DataError(f"The folder {target.parent} does not exist", hint="Create it first.")
 
 
 @contextmanager
 def appearing(target: Path, *, folder: bool) -> Iterator[Path]:
-    """A name beside ``target`` to write under; it becomes ``target`` if nothing goes wrong.
+    """Yield a name beside ``target`` to write to; it becomes ``target`` if nothing fails.
 
-    Files are flushed to the disk before they are renamed; on an error nothing is left behind.
+    Files are flushed to disk before they are renamed; an error leaves nothing behind.
     """
     check_new(
         target,
@@ -41,7 +41,7 @@ def appearing(target: Path, *, folder: bool) -> Iterator[Path]:
 
 
 class TableWriter:
-    """Appends pieces of a table to a CSV or Parquet file; the kind follows ``name``."""
+    """A writer that appends pieces of a table to a CSV or Parquet file, by ``name``."""
 
     def __init__(self, path: Path, name: str) -> None:
         self._path, self._kind = path, kind_of(Path(name))
@@ -50,7 +50,7 @@ class TableWriter:
         self._compress = name.endswith(".gz")
 
     def write(self, piece: pa.Table) -> None:
-        """Append a piece; all pieces have the columns of the first."""
+        """Append a piece, which must have the columns of the first."""
         try:
             if self._writer is None:
                 self._writer = self._open(piece.schema)

@@ -11,10 +11,11 @@ from opboost.runtime.compiling import njit
 
 @njit(cache=True, nogil=True)
 def find_cells(raw, edges, logarithmic, right_closed, first, out):  # type: ignore[no-untyped-def]
-    """The cell of each value, guessed from its share of the range and settled by the edges.
+    """Write the cell of each value to ``out``: a guess from its share of the range, then the edges.
 
-    ``edges`` rise; cell k lies from edge k to edge k + 1, or (``right_closed``, the paper's) ends
-    at edge k.  Returns how many values are NaN (they get the first cell), infinite, and outside.
+    ``edges`` rise.  Cell k lies between edge k and edge k + 1, or ends at edge k (``right_closed``,
+    the paper's way).  Returns how many values are NaN (they get the first cell), infinite, and
+    outside.
     """
     count = edges.shape[0] - 1
     lower, upper = edges[0], edges[count]

@@ -20,8 +20,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class Dates(NamedTuple):
     """Declared bounds of a column of dates or times, both ends included.
 
-    It stands wherever bounds stand; two bare dates stand for days, two times for hours.  Values are
-    rounded down to their ``unit``, the finest step that the grid tells apart.
+    Accepted wherever bounds are; two plain dates mean days, two times mean hours.  Values are
+    rounded down to their ``unit``, the finest step that the grid distinguishes.
 
     >>> import opboost as op
     >>> from datetime import date
@@ -37,12 +37,12 @@ class Dates(NamedTuple):
 
 
 def is_date(value: object) -> TypeGuard[date | np.datetime64]:
-    """Whether a value is a date or a time of Python, numpy or pandas."""
+    """Return whether a value is a date or a time of Python, numpy or pandas."""
     return isinstance(value, date | np.datetime64)
 
 
 def dates_of(bounds: Any) -> Dates | None:
-    """Return bounds as dates, or None where they are none; half of a pair is refused."""
+    """Return bounds as dates, or None if they are not dates; a pair with one date is refused."""
     if isinstance(bounds, Dates):
         return bounds
     try:
@@ -64,7 +64,7 @@ def _has_time(value: Any) -> bool:
 
 
 def day_number(value: date | np.datetime64) -> float:
-    """Return the days since 1970-01-01 of a date or a time; one without a zone is UTC.
+    """Return the days between 1970-01-01 and a date or time; one without a time zone is UTC.
 
     >>> day_number(date(1970, 1, 2)), day_number(datetime(1970, 1, 1, 12))
     (1.0, 0.5)
@@ -92,13 +92,13 @@ def checked_unit(unit: object) -> Unit:
 
 
 def to_units(days: FloatArray, unit: Unit) -> IntArray:
-    """Return the hours, days or months since 1970-01-01 that are over; NaN is not allowed.
+    """Return the full hours, days or months since 1970-01-01; NaN is not allowed.
 
     >>> to_units(np.array([0.0, 31.5, -0.5]), "months").tolist()
     [0, 1, -1]
     """
     if unit == "hours":
-        # A microsecond is rounded: hours / 24 is no exact float.
+        # Allow for rounding below a microsecond: hours / 24 is not an exact float.
         return np.floor(days * 24 + 1e-9).astype(np.int64)
     whole = np.floor(days).astype(np.int64)
     if unit == "days":

@@ -11,11 +11,11 @@ from opboost._typing import ArrayLike, IntArray
 from opboost.errors import ParameterError
 
 MAX_GRID_VALUE = 2**61
-"""Grids stay within ±LARGEST, so that sums and differences of grid values fit 64 bits."""
+"""Grids stay within ± this value, so that sums and differences of grid values fit in 64 bits."""
 
 
 def checked_domain(value: object) -> Domain:
-    """The value, if it is a grid."""
+    """Return the value if it is a grid; anything else is refused."""
     if not isinstance(value, Domain):
         raise ParameterError(f"A grid must be a Domain; got {value!r}. Write op.Domain(1, 10).")
     return value
@@ -52,7 +52,7 @@ class Domain:
         if self.L < -MAX_GRID_VALUE or self.R > MAX_GRID_VALUE:
             raise ParameterError(
                 f"Domain must lie within ±2**61; got L={self.L}, R={self.R}. "
-                "Use a coarser grid: cells far below the noise carry nothing."
+                "Use a coarser grid: cells far finer than the noise carry no information."
             )
 
     @property
@@ -69,22 +69,22 @@ class Domain:
         return isinstance(value, int | np.integer) and self.L <= int(value) <= self.R
 
     def clamp(self, value: int) -> int:
-        """The cell nearest to ``value``."""
+        """Return the cell nearest to ``value``."""
         try:
             return min(max(operator.index(value), self.L), self.R)
         except TypeError:
             raise ParameterError(f"A grid value must be an integer; got {value!r}.") from None
 
     def steps(self, cells: ArrayLike) -> IntArray:
-        """How many cells lie below each of ``cells``; beyond the grid, as at its nearest end."""
+        """Return how many cells lie below each of ``cells``, clamped to the grid first."""
         return np.clip(np.asarray(cells, dtype=np.int64), self.L, self.R) - self.L
 
     def values(self) -> IntArray:
-        """All cells in order."""
+        """Return all cells in order."""
         return np.arange(self.L, self.R + 1)
 
     def dtype(self) -> np.dtype[np.integer]:
-        """The narrowest integer type that holds every cell."""
+        """Return the narrowest integer type that holds every cell."""
         kinds = (np.uint8, np.uint16, np.uint32) if self.L >= 0 else (np.int8, np.int16, np.int32)
         for kind in kinds:
             limits = np.iinfo(kind)

@@ -8,8 +8,8 @@ from typing import NamedTuple
 class Integers(NamedTuple):
     """Declared bounds of a column of whole numbers, both ends included.
 
-    It stands wherever bounds stand.  A record budget then gives each value a cell of its own where
-    there are few of them.
+    Accepted wherever bounds are.  If there are few values, a record budget gives each one a cell of
+    its own.
 
     >>> import opboost as op
     >>> hours = op.Integers(0, 23)

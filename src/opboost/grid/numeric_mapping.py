@@ -1,4 +1,4 @@
-"""Numbers to cells and back, by declared bounds.
+"""Map numbers to cells and back, by declared bounds.
 
 A mapping is a rising list of edges in raw units, one more than there are cells.  Bounds and
 breakpoints are public: they travel with every release.
@@ -22,22 +22,22 @@ from opboost.grid.domain import Domain, checked_domain
 Scale = Literal["linear", "log"] | tuple[float, ...]
 
 MAX_EDGES = 65_536
-"""Up to this many cells the edges are held in a table."""
+"""Up to this many cells, the edges are kept in a table."""
 
 
 @dataclass(frozen=True, slots=True)
 class NumericMapping:
-    """Raw numbers to the cells of a grid: ``to_grid(v) == g`` iff ``v`` lies in ``interval(g)``.
+    """A map from raw numbers to grid cells: ``to_grid(v) == g`` iff ``v`` lies in ``interval(g)``.
 
-    ``mapping="cells"`` cuts the bounds into true equal-width cells, half open ``[a, b)``, the last
+    ``mapping="cells"`` divides the range into cells of equal width, half open ``[a, b)``, the last
     one closed.  ``mapping="paper"`` is the ceiling of the paper's function B, half open ``(a, b]``,
     where cell L holds only the lower bound itself (kept for reproductions).
 
-    ``scale`` is where "equal width" is measured: ``"linear"``, ``"log"``, or a tuple of public
+    ``scale`` says on which scale widths are equal: ``"linear"``, ``"log"``, or a tuple of public
     breakpoints, one fewer than there are cells.
 
-    Dates as bounds (:class:`Dates`) make raw values days since 1970-01-01; ``unit`` is then the
-    hours, days or months on which every edge lies.
+    If the bounds are dates (:class:`Dates`), raw values are days since 1970-01-01, and every edge
+    lies on a whole ``unit``: an hour, a day or a month.
 
     >>> age = NumericMapping(Domain(1, 10), bounds=(20, 70))
     >>> age.to_grid([20, 24.9, 25, 70]).tolist()
@@ -108,7 +108,7 @@ class NumericMapping:
         return int(last - first + 1)
 
     def words(self, raw: float) -> str:
-        """Return a raw value as a person reads it: a date, where the bounds are dates."""
+        """Return a raw value as readable text: a date if the bounds are dates."""
         return f"{raw:g}" if self.unit is None else dates.date_words(raw, self.unit)
 
     def _check_named_scale(self, scale: str, lower: float) -> None:
@@ -159,11 +159,11 @@ class NumericMapping:
             )
 
     def _count(self) -> int:
-        """The number of steps between the bounds: one a cell, one fewer for the paper's B."""
+        """Return the steps between the bounds: one per cell, or one fewer for the paper's B."""
         return self.domain.size if self.mapping == "cells" else self.domain.span
 
     def _edge(self, index: IntArray) -> FloatArray:
-        """The raw value of edge ``index``, rising; 0 is the lower bound, the last the upper."""
+        """Return the raw value of edge ``index``; edge 0 is the lower bound, the last the upper."""
         lower, upper = self.bounds
         count = self._count()
         if isinstance(self.scale, tuple):
@@ -182,24 +182,24 @@ class NumericMapping:
         return np.where(index <= 0, lower, np.where(index >= count, upper, inner))
 
     def outside(self, values: ArrayLike) -> BoolArray:
-        """Which values lie outside the bounds."""
+        """Return which values lie outside the bounds."""
         raw = self._rounded(np.asarray(values, dtype=np.float64))
         return (raw < self.bounds[0]) | (raw > self.bounds[1])
 
     def to_grid(self, values: ArrayLike) -> IntArray:
-        """The cell of each value; a value outside the bounds takes the cell at that end."""
+        """Return the cell of each value; a value outside the bounds gets the cell at that end."""
         raw = np.asarray(values, dtype=np.float64)
         cells, missing, _, _ = self.scan(raw.reshape(-1))
         if missing:
             raise DataError(
                 "NaN has no cell",
                 detail=f"{missing} found",
-                hint="Fill the gaps, or choose a policy for missing values.",
+                hint="Fill in the missing values, or choose a policy for them.",
             )
         return cells.reshape(raw.shape)
 
     def scan(self, raw: FloatArray) -> tuple[IntArray, int, int, int]:
-        """The cells of a column, and how many values are NaN, infinite, and outside the bounds."""
+        """Return the cells, and how many values are NaN, infinite, and outside the bounds."""
         out = np.empty(len(raw), dtype=self.domain.dtype())
         closed = self.mapping == "paper"
         raw = self._rounded(raw)
@@ -224,7 +224,7 @@ class NumericMapping:
         return rounded
 
     def _step(self, raw: FloatArray) -> IntArray:
-        """How many cells lie below the one of ``raw``: for breakpoints and for very large grids."""
+        """Return how many cells lie below that of ``raw`` (breakpoints or very large grids)."""
         if isinstance(self.scale, tuple):
             return np.searchsorted(np.array(self.scale), raw, side="right")
         if self.unit is not None:
@@ -241,7 +241,7 @@ class NumericMapping:
         guess = np.ceil(share * count) if right_closed else np.floor(share * count)
         top = count if right_closed else count - 1
         step = np.clip(guess, 0, top).astype(np.int64)
-        # The guess may be off by one or two where rounding meets an edge; the edges decide.
+        # Near an edge, rounding may put the guess off by one or two; the edges decide.
         for _ in range(2):
             if right_closed:
                 step += (step < top) & (raw > self._edge(step))
@@ -252,7 +252,7 @@ class NumericMapping:
         return step
 
     def interval(self, cell: int) -> tuple[float, float]:
-        """The raw values that ``cell`` stands for, as (from, to)."""
+        """Return the range of raw values that ``cell`` covers, as (from, to)."""
         if cell not in self.domain:
             raise ParameterError(
                 f"Cell {cell} is outside the grid {self.domain.L}..{self.domain.R}."
@@ -263,9 +263,9 @@ class NumericMapping:
         return float(self._edge(np.maximum(index - 1, 0))[0]), float(self._edge(index)[0])
 
     def to_raw(self, cells: ArrayLike) -> FloatArray:
-        """One raw value a cell: the middle of its interval, or B's inverse for ``"paper"``.
+        """Return a raw value per cell: the middle of its interval, or B's inverse for ``"paper"``.
 
-        Cells outside the grid take the raw value at that end.
+        Cells outside the grid get the raw value at that end.
         """
         step = self.domain.steps(cells)
         if self.mapping == "paper":
@@ -277,7 +277,7 @@ class NumericMapping:
 
 
 def checked_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
-    """Two finite numbers, the lower one first."""
+    """Return the bounds as two finite numbers, the lower one first."""
     try:
         lower, upper = (float(b) for b in bounds)
     except (TypeError, ValueError, OverflowError):
@@ -291,11 +291,11 @@ def checked_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
         )
     if lower >= upper:
         step = (
-            "A column with one possible value carries nothing: leave it out."
+            "A column with one possible value carries no information: leave it out."
             if lower == upper
             else f"Did you mean ({upper!r}, {lower!r})?"
         )
         raise ParameterError(f"Bounds need lower < upper; got ({lower!r}, {upper!r}). {step}")
-    if not math.isfinite(upper - lower):  # both finite, their difference not
+    if not math.isfinite(upper - lower):  # both are finite, but their difference is not
         raise ParameterError(f"Bounds ({lower!r}, {upper!r}) are too far apart for 64-bit floats.")
     return lower, upper

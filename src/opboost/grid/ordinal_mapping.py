@@ -1,4 +1,4 @@
-"""Ordered categories to cells and back, by a declared order."""
+"""Map ordered categories to cells and back, by a declared order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from opboost.grid.domain import Domain
 
 
 def checked_categories(categories: Iterable[Hashable]) -> tuple[Hashable, ...]:
-    """The categories as a tuple: at least two, none twice."""
+    """Return the categories as a tuple of at least two, all different."""
     if isinstance(categories, str):
         raise ParameterError(
             f"Categories must be a list, not the text {categories!r}. Write ['low', 'high']."
@@ -40,7 +40,7 @@ def checked_categories(categories: Iterable[Hashable]) -> tuple[Hashable, ...]:
 
 
 def _checked_category(value: object) -> Hashable:
-    """A plain value; NaN is None, the category of missing values."""
+    """Return a plain Python value; NaN becomes None, the category of missing values."""
     plain = value.item() if isinstance(value, np.generic) else value
     if isinstance(plain, float) and plain != plain:
         return None
@@ -67,7 +67,7 @@ class Ordered:
 
 @dataclass(frozen=True, slots=True)
 class OrdinalMapping:
-    """Ordered categories to the cells of a grid, one cell a category.
+    """A map from ordered categories to the cells of a grid, one cell per category.
 
     >>> size = OrdinalMapping(Domain(1, 3), Ordered(["small", "medium", "large"]))
     >>> size.to_grid(["large", "small"]).tolist(), size.to_raw([2])
@@ -86,19 +86,19 @@ class OrdinalMapping:
             )
 
     def to_grid(self, values: Sequence[Any]) -> IntArray:
-        """The cell of each category."""
+        """Return the cell of each category."""
         steps = category_positions(self.order.categories, values)
         grid: IntArray = (self.domain.L + steps).astype(self.domain.dtype())
         return grid
 
     def to_raw(self, cells: Sequence[int] | IntArray) -> list[Hashable]:
-        """The category of each cell; cells outside the grid take the one at that end."""
+        """Return the category of each cell; cells outside the grid get the one at that end."""
         steps = self.domain.steps(cells)
         return [self.order.categories[step] for step in steps.tolist()]
 
 
 def category_positions(categories: tuple[Hashable, ...], values: Sequence[Any]) -> IntArray:
-    """Where in ``categories`` each value stands; an undeclared value is refused."""
+    """Return each value's position in ``categories``; an undeclared value is refused."""
     return code_positions(categories, np.arange(len(values)), values)
 
 
@@ -108,7 +108,7 @@ def code_positions(
     values: Sequence[Any],
     first_row: int = 0,
 ) -> IntArray:
-    """The same for rows that are given as positions in a list of distinct values."""
+    """Return each row's position in ``categories``; ``codes`` index the distinct ``values``."""
     position = {category: i for i, category in enumerate(categories)}
     known = np.array(
         [position.get(v, -1) if isinstance(v, Hashable) else -1 for v in values], dtype=np.int64
@@ -122,7 +122,7 @@ def code_positions(
             "a category occurs that was not declared",
             detail=f"{unknown.size} of {len(codes)} rows, "
             f"first: {values[int(codes[row])]!r} in row {row + first_row}",
-            hint=f"Declared are {shown}: declare it too, or map those rows to a declared one.",
+            hint=f"Declared are {shown}. Declare it too, or map those rows to a declared one.",
             row=row + first_row,
         )
     return steps

@@ -14,7 +14,7 @@ from opboost.errors import ParameterError
 from opboost.grid.domain import Domain, checked_domain
 
 MAX_RUN_CELLS = 2**60
-"""Widest run of a partition without a grid."""
+"""The widest run of a partition without a grid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Partition:
     """A grid cut into runs of cells; ``theta`` is their width, or the cells that start a new run.
 
     A width is counted from the lower end of the grid; the last run may be shorter.  Without a
-    domain the runs go on for ever in both directions from cell 0.
+    domain, the runs continue without end in both directions from cell 0.
 
     >>> Partition(Domain(1, 10), 4).runs()
     [(1, 4), (5, 8), (9, 10)]
@@ -70,7 +70,7 @@ class Partition:
         return len(self.theta) + 1
 
     def index(self, x: int) -> int:
-        """The run of a cell, counted from 0; a cell outside the grid counts as the nearest end."""
+        """Return the run of a cell, counted from 0; a cell outside the grid is clamped first."""
         if self.domain is None:
             assert isinstance(self.theta, int)
             return int(x) // self.theta
@@ -80,7 +80,7 @@ class Partition:
         return bisect_right(self.theta, cell)
 
     def run(self, index: int) -> tuple[int, int]:
-        """The first and last cell of run ``index``."""
+        """Return the first and last cell of run ``index``."""
         if self.domain is None:
             assert isinstance(self.theta, int)
             return index * self.theta, index * self.theta + self.theta - 1
@@ -91,11 +91,11 @@ class Partition:
         return edges[index], edges[index + 1] - 1
 
     def runs(self) -> list[tuple[int, int]]:
-        """Every run, in order."""
+        """Return every run, in order."""
         return [self.run(i) for i in range(self.count)]
 
     def indices(self, x: IntArray) -> IntArray:
-        """:meth:`index` of many cells."""
+        """Return the run of each cell, as :meth:`index` does for one."""
         if self.domain is None:
             return np.floor_divide(x, self.theta)
         cells = np.clip(x, self.domain.L, self.domain.R).astype(np.int64)
@@ -104,7 +104,7 @@ class Partition:
         return np.searchsorted(np.array(self.theta), cells, side="right")
 
     def ends(self, index: IntArray) -> tuple[IntArray, IntArray]:
-        """:meth:`run` of many indices: the first cells, and the last ones."""
+        """Return the first and the last cell of each run, as :meth:`run` does for one."""
         if isinstance(self.theta, int):
             first = index * self.theta + (0 if self.domain is None else self.domain.L)
             last = first + self.theta - 1
@@ -114,7 +114,7 @@ class Partition:
         return edges[index], edges[index + 1] - 1
 
     def some_borders(self) -> tuple[int, ...]:
-        """The first cells of the second and third run, and of the last two."""
+        """Return the first cells of the second and third run, and of the last two."""
         if self.domain is None:
             return ()
         chosen = {1, 2, self.count - 2, self.count - 1}

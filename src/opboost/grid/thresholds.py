@@ -1,4 +1,4 @@
-"""Cuts between cells as thresholds of raw values."""
+"""Turn cuts between cells into thresholds on raw values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from opboost.grid.numeric_mapping import NumericMapping
 
 @dataclass(frozen=True, slots=True)
 class RawUnits:
-    """A cut in grid values to one in raw units that parts raw values as it parts their cells.
+    """A map from cuts between cells to thresholds that split raw values as the cuts split cells.
 
     ``floats`` is the type in which a library compares raw values.
     """
@@ -22,7 +22,10 @@ class RawUnits:
     floats: type[np.floating[Any]] = np.float32
 
     def __call__(self, cut: float) -> float:
-        """``cell < cut`` iff ``raw < self(cut)``; with ``left_up_to`` both with ``<=``."""
+        """Return the threshold: ``cell < cut`` iff ``raw < self(cut)``, or both with ``<=``.
+
+        The comparison is ``<=`` if ``left_up_to``.
+        """
         if not np.isfinite(cut):
             return cut
         cell = int(np.ceil(cut)) + (1 if self.left_up_to and cut == int(cut) else 0)
@@ -33,7 +36,7 @@ class RawUnits:
             return np.inf
         left, right = self.mapping.interval(cell - 1)[1], self.mapping.interval(cell)[0]
         edge = left if self.mapping.mapping == "paper" else right
-        # A paper cell ends with its edge, a true cell begins with it: rows on the edge differ.
+        # A paper cell ends at its edge, a true cell begins there: rows on the edge differ.
         edge_goes_left = self.mapping.mapping == "paper"
         return _threshold(edge, edge_goes_left, self.left_up_to, self.floats)
 
@@ -41,7 +44,7 @@ class RawUnits:
 def rounded_cut(cut: float) -> float:
     """Return the cut that sends 64-bit values left iff ``cut`` sends their 32-bit roundings left.
 
-    Both cuts send a value left that equals them.
+    Both cuts send a value equal to them left.
 
     >>> cut = rounded_cut(0.25)
     >>> 0.25 < cut, np.float32(cut) <= 0.25, np.float32(np.nextafter(cut, 1)) <= 0.25
@@ -57,7 +60,7 @@ def rounded_cut(cut: float) -> float:
 
 
 def _neighbours(value: float, floats: type[np.floating[Any]]) -> tuple[Any, Any]:
-    """The floats next to a value, below and above; twice the value where it is one itself."""
+    """Return the nearest floats below and above a value; both are the value if it is a float."""
     with np.errstate(over="ignore"):
         near = floats(value)
     below = near if float(near) <= value else np.nextafter(near, floats(-np.inf))
@@ -68,7 +71,7 @@ def _neighbours(value: float, floats: type[np.floating[Any]]) -> tuple[Any, Any]
 def _threshold(
     edge: float, edge_goes_left: bool, left_up_to: bool, floats: type[np.floating[Any]]
 ) -> float:
-    """The threshold that sends floats left iff they lie below ``edge`` (or on it)."""
+    """Return the threshold that sends floats left iff they lie below ``edge`` (or on it)."""
     down, up = _neighbours(edge, floats)
     if left_up_to:
         if edge_goes_left or float(down) < edge:

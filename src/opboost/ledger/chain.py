@@ -1,9 +1,9 @@
-"""The chain: SQLite, append-only, every entry authenticated together with the one before.
+"""The chain of entries: an append-only SQLite file that authenticates each entry with the last.
 
 An entry's hash is ``HMAC(key, previous hash, number, time, kind, body)``; a body names the
-SHA-256 of each file that was written with it.  So one changed bit anywhere does not verify, and
-without the key nobody can make a chain that does.  Cutting off the end leaves a valid, shorter
-chain: witness.py and receipts.py are about that.
+SHA-256 of each file that was written with it.  So a single changed bit anywhere fails
+verification, and nobody without the key can make a chain that verifies.  Cutting off the end
+leaves a valid, shorter chain; chain_witness.py and receipts.py detect that.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Entry:
 
     @property
     def body(self) -> dict[str, Any]:
-        """What the entry says."""
+        """The content of the entry; a damaged one is refused."""
         try:
             found: dict[str, Any] = json.loads(self.text)
         except (ValueError, RecursionError):
@@ -46,7 +46,7 @@ class Entry:
         return found
 
     def damaged(self) -> DataError:
-        """The refusal of an entry that says what no entry of its kind does."""
+        """Return the error for an entry whose content does not fit its kind."""
         return damaged(f"Entry {self.number} of the ledger is damaged")
 
 
@@ -72,7 +72,7 @@ _SAYS: dict[str, dict[str, type]] = {
     "forget": {**_REWRITTEN, "outputs": dict},
     "migrate": {"runs": list, "history": list},
 }
-"""What the bodies of each kind say at least."""
+"""The fields that the body of each kind has at least, with their types."""
 
 
 def _says_all(body: dict[str, Any], needed: dict[str, type]) -> bool:
@@ -98,7 +98,7 @@ class Chain:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """All that is written inside lasts together, or not at all; one writer at a time."""
+        """Write everything inside in one transaction; there is one writer at a time."""
         self._run("BEGIN IMMEDIATE")
         self.added = None
         try:
@@ -112,7 +112,7 @@ class Chain:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """All that is read inside is of one moment, whatever others write meanwhile."""
+        """Read everything inside as of one moment, whatever others write meanwhile."""
         self._run("BEGIN")
         try:
             yield
@@ -122,11 +122,11 @@ class Chain:
 
     @property
     def is_busy(self) -> bool:
-        """Whether something is being read or written as a whole."""
+        """Whether a transaction is open."""
         return self._db.in_transaction
 
     def last_of(self, *kinds: str) -> int:
-        """The number of the last entry of some kinds as of now, also within :meth:`reading`."""
+        """Return the current last number of entries of some kinds, even within :meth:`reading`."""
         marks = ", ".join("?" * len(kinds))
         wanted = f"SELECT coalesce(max(number), -1) FROM entries WHERE kind IN ({marks})"
         try:
@@ -138,7 +138,7 @@ class Chain:
             ) from None
 
     def append(self, key: Key, kind: str, body: dict[str, Any], at: str | None = None) -> Entry:
-        """Chain a new entry, of now or of another time; only within :meth:`writing`."""
+        """Append a new entry, dated now or ``at``; only within :meth:`writing`."""
         last = self.head()
         number, previous = (last.number + 1, last.hash) if last else (0, bytes(32))
         at = at or datetime.now(UTC).isoformat(timespec="seconds")
@@ -150,28 +150,28 @@ class Chain:
         return self.added
 
     def head(self) -> Entry | None:
-        """The last entry."""
+        """Return the last entry."""
         return next(self._entries("ORDER BY number DESC LIMIT 1"), None)
 
     def entry(self, number: int) -> Entry | None:
-        """The entry of a number, if the chain is as long."""
+        """Return the entry with a number; None if the chain is shorter."""
         return next(self._entries("WHERE number = ?", number), None)
 
     def entries(self, *kinds: str) -> Iterator[Entry]:
-        """Entries from the first on, all or of some kinds."""
+        """Return all entries, or those of some kinds, from the first on."""
         return (e for e in self._entries("ORDER BY number") if not kinds or e.kind in kinds)
 
     def key_names(self) -> list[str]:
-        """The names of all keys under which entries were written."""
+        """Return the names of all keys under which entries were written."""
         return [name for (name,) in self.read("SELECT DISTINCT key FROM entries")]
 
     def has_table(self, name: str) -> bool:
-        """Whether the file has a table."""
+        """Return whether the file has a table."""
         found = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
         return next(self.read(found, name), None) is not None
 
     def sound(self) -> list[str]:
-        """What SQLite itself finds wrong with the file."""
+        """Return what SQLite itself finds wrong with the file."""
         return [line for (line,) in self.read("PRAGMA integrity_check") if line != "ok"]
 
     def _entries(self, rest: str, *values: Any) -> Iterator[Entry]:
@@ -183,9 +183,9 @@ class Chain:
             yield Entry(*row)
 
     def read(self, statement: str, *values: Any) -> Iterator[tuple[Any, ...]]:
-        """The rows that a query finds."""
+        """Yield the rows that a query finds."""
         try:
-            # Not "yield from" the cursor: that would close it after the file was closed.
+            # Do not "yield from" the cursor: that would close it after the file was closed.
             yield from iter(self._db.execute(statement, values).fetchone, None)
         except UNREADABLE as error:
             raise damaged(
@@ -204,6 +204,6 @@ class Chain:
 
 
 def entry_hash(key: Key, previous: bytes, number: int, at: str, kind: str, text: str) -> bytes:
-    """The link of the chain."""
+    """Return the hash that links an entry to the previous one."""
     words = json.dumps([previous.hex(), number, at, kind, text]).encode()
     return hmac.digest(key.derived("chain"), words, "sha256")

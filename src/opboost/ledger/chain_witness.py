@@ -1,11 +1,11 @@
-"""How far the chain has come, noted in two places: in the ledger's folder and beside its key.
+"""Notes of the chain's last entry in two places: in the ledger's folder and beside its key.
 
-SQLite takes a journal that was cut short for one whose last transactions never ended, and leaves
-them out without a word: released cells would be drawn anew.  The note in the folder catches that.
-The note beside the key catches a folder that is gone, or was put back from an old copy.
+SQLite treats a truncated journal like one whose last transactions never committed, and drops them
+silently: released cells would be drawn again.  The note in the folder catches that.  The note
+beside the key catches a folder that is gone or was restored from an old copy.
 
-A note has two slots that are written in turn, so one of them is whole at any moment, and no kill
-leaves anything half-written.  A slot that is damaged is passed over: it is only a witness.
+A note has two slots that are written in turn, so one of them is valid at any moment, even after a
+kill.  A damaged slot is ignored: it is only a witness.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ class ChainHead(NamedTuple):
 
 
 def beside(key: Path) -> Path:
-    """The note that is kept beside a key."""
+    """Return the path of the note beside a key."""
     return key.with_name(f"{key.name}.witness")
 
 
 def note(file: Path, head: ChainHead) -> None:
-    """Remember that the chain has come to an entry."""
+    """Write down the last entry of the chain."""
     text = atomic_files.with_checksum(f"{head.number} {head.hash.hex()}".encode()).ljust(
         _SLOT_BYTES, b"\n"
     )
@@ -51,7 +51,7 @@ def note(file: Path, head: ChainHead) -> None:
 
 
 def note_beside(key: Path, head: ChainHead) -> None:
-    """Like :func:`note`, beside a key; a key on a read-only volume has no witness."""
+    """Write the note beside a key, as :func:`note` does, unless the key's volume is read-only."""
     try:
         note(beside(key), head)
     except OSError as error:
@@ -60,7 +60,7 @@ def note_beside(key: Path, head: ChainHead) -> None:
 
 
 def noted(file: Path) -> ChainHead | None:
-    """How far the chain had come, if that was noted."""
+    """Return the last entry that was noted, or None."""
     data = file.read_bytes() if file.exists() else b""
     slots = (_read(data[start : start + _SLOT_BYTES]) for start in (0, _SLOT_BYTES))
     return max((slot for slot in slots if slot is not None), default=None)
@@ -75,18 +75,18 @@ def _read(slot: bytes) -> ChainHead | None:
 
 
 def missing(folder: Path, key: Path) -> PrivacyError:
-    """The refusal of a folder without a ledger whose key says that there was one."""
+    """Return the error for a folder without a ledger although its key exists."""
     return PrivacyError(
         f"There is no ledger in {folder}, but its key {key} exists: a ledger was kept here, and "
-        "without it everybody would be drawn and charged anew. Bring the folder back (is its "
-        "volume mounted?), or begin an empty ledger with --new-ledger."
+        "without it everybody would be drawn and charged again. Restore the folder (is its volume "
+        "mounted?), or start an empty ledger with --new-ledger."
     )
 
 
 def shorter(folder: Path, head: ChainHead) -> PrivacyError:
-    """The refusal of a ledger that lacks what it once held."""
+    """Return the error for a ledger that has lost entries."""
     return PrivacyError(
         f"The ledger in {folder} has lost entries: it does not hold entry {head.number} as it "
-        "was written. What they released would be drawn anew. Bring back a copy of the whole "
-        "folder, ledger.sqlite-wal included."
+        "was written. What they released would be drawn again. Restore the whole folder from a "
+        "backup, with ledger.sqlite-wal."
     )

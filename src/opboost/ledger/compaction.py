@@ -1,4 +1,4 @@
-"""Many small runs become one, so that a ledger of many releases stays as fast as one of few."""
+"""Merge many small runs into one, so that a ledger with many releases stays fast."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ MAX_ALIKE_RUNS = 8
 
 
 def merge_runs(ledger: Ledger, most: int = MAX_ALIKE_RUNS) -> None:
-    """Merge runs of the same columns and period, if there are many; only under the lock.
+    """Merge runs of the same columns and period if there are many; the caller holds the lock.
 
-    Who was in which release stays known.  Runs with two draws of one cell (values that are drawn
-    anew when they change) are left as they are.
+    The ledger still knows who was in which release.  Runs with two draws of one cell (values that
+    are redrawn when they change) are not merged.
     """
     change = Rewriting(ledger)
     merged = False

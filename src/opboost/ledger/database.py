@@ -1,4 +1,4 @@
-"""The SQLite file that holds the ledger's chain: how it is opened, and what its errors mean."""
+"""The SQLite file of the ledger's chain: opening it, and the meaning of its errors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from opboost.errors import DataError, in_words
 
 UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError, OverflowError)
-"""What SQLite makes of a damaged file; its own complaint may hold bytes that are no text."""
+"""The errors that a damaged file causes; SQLite's own message may contain invalid text."""
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS entries (
@@ -27,31 +27,31 @@ _PLACES = (
     *(sqlite3.SQLITE_PERM, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READONLY),
     *(sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN),
 )
-"""SQLite's complaints about the disk or the folder; the others are about the file's content."""
+"""SQLite's errors about the disk or the folder; all others are about the file's content."""
 
 
 def is_place(error: Exception) -> bool:
-    """Whether a complaint is about the disk or the folder."""
+    """Return whether an error is about the disk or the folder."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in _PLACES
 
 
 def unwritable(folder: Path, error: Exception) -> OSError:
-    """The disk or the folder does not let us write."""
+    """Return the error for a disk or folder that cannot be written."""
     return OSError(
-        f"The ledger in {folder} cannot be written: {error}. Make room, or give this user the "
-        "right to write there, and run the same command again."
+        f"The ledger in {folder} cannot be written: {error}. Make room, or give this user "
+        "permission to write there, and run the same command again."
     )
 
 
 def damaged(what: str) -> DataError:
-    """The file does not hold what a ledger writes."""
-    return DataError(what, hint="Bring back a copy of it.")
+    """Return the error for a file with content that no ledger writes."""
+    return DataError(what, hint="Restore it from a backup.")
 
 
 def is_read_only(file: Path) -> bool:
-    """Whether a whole ledger lies where nobody may write: on a read-only volume, say.
+    """Return whether a complete ledger lies where nobody can write, such as a read-only volume.
 
-    A ledger that is being written has a journal beside it; without that it is not whole.
+    A ledger that is being written has a journal beside it, and is incomplete without the journal.
     """
     journal = file.with_name(f"{file.name}-wal")
     whole = file.exists() and not (journal.exists() and journal.stat().st_size)
@@ -59,7 +59,7 @@ def is_read_only(file: Path) -> bool:
 
 
 def connected(file: Path) -> sqlite3.Connection:
-    """Open the file as it is; where nobody may write, to be read, and with nothing beside it."""
+    """Open the file as it is; if nobody can write there, open it read-only without a journal."""
     if is_read_only(file):
         place = f"{file.resolve().as_uri()}?mode=ro&immutable=1"
         return sqlite3.connect(place, isolation_level=None, check_same_thread=False, uri=True)
@@ -67,9 +67,9 @@ def connected(file: Path) -> sqlite3.Connection:
 
 
 def opened(file: Path) -> sqlite3.Connection:
-    """Open the file with its table, which only grows; made, readable by its owner only, if new.
+    """Open the file with its append-only table; a new file is readable by its owner only.
 
-    Where nobody may write it is opened to be read, and nothing is put beside it.
+    If nobody can write there, it is opened read-only without a journal.
     """
     try:
         if is_read_only(file):
@@ -83,7 +83,7 @@ def opened(file: Path) -> sqlite3.Connection:
         if is_place(error):
             raise unwritable(file.parent, error) from None
         raise DataError(
-            f"{file} is not a ledger that can be read: {in_words(error)}",
-            hint="Bring back a copy of it.",
+            f"{file} is not a readable ledger: {in_words(error)}",
+            hint="Restore it from a backup.",
         ) from None
     return db

@@ -1,9 +1,9 @@
-"""Noise that is drawn once: a release through the ledger.
+"""A release through the ledger, which draws noise only once.
 
-A draw belongs to a person, an attribute, a mechanism (with its grid and level) and a period.
-Whatever the value is now, whoever asks: a draw that was committed before is given again, and
-nothing is charged.  Everything else is drawn and charged.  Nothing may be sent before the release
-is committed, when :class:`Drawing` is left; a release that ends before leaves no trace but its
+A draw belongs to a person, an attribute, a mechanism (with its grid and level) and a period.  A
+draw that was committed before is repeated at no charge, no matter what the value is now and who
+receives it.  Everything else is drawn and charged.  Nothing may be sent before the release is
+committed, which happens on leaving :class:`Drawing`.  A release that ends earlier leaves only its
 reservation, and is drawn afresh when it is run again.
 """
 
@@ -48,11 +48,11 @@ from opboost.storage import atomic_files
 
 
 class Drawing:
-    """One release in progress: reserved when entered, committed when left, aborted by an error.
+    """One release in progress: reserved on entry, committed on exit, aborted by an error.
 
-    ``attributes`` are the declared identities of the columns; a rename of a column leaves them as
-    they are.  ``stored`` names a stored release whose outputs are kept there, and not here.
-    ``score`` says that the one column is the score of a model, and what it is charged to.
+    ``attributes`` are the declared identities of the columns, which stay when a column is renamed.
+    ``stored`` names a stored release that keeps the outputs, so the ledger does not.  ``score``
+    says that the only column is a model's score, and what it is charged to.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Drawing:
 
     def __enter__(self) -> Drawing:
         with ExitStack() as stack:
-            # Two drawings at once would not see each other's draws and noise a cell twice.
+            # Two drawings at once would not see each other's draws and would draw a cell twice.
             stack.enter_context(atomic_files.alone(self._ledger.folder))
             check_chain(self._ledger)
             self._ledger.clear()
@@ -100,7 +100,7 @@ class Drawing:
             merge_runs(self._ledger)
             self._reservation.open()
             self._frozen = self._reservation.check_plan()
-            # One score stands for a person, model and period, whatever the values are now.
+            # A person has one score per model and period, whatever the values are now.
             self._redraw = self._ledger.changed == "redraw" and self._score is None
             self._memory = Lookup(self._ledger, self._wanted)
             stored = [w.stored(tagged=self._redraw and not self._stored) for w in self._wanted]
@@ -110,16 +110,16 @@ class Drawing:
 
     @property
     def spelling(self) -> Spelling:
-        """How the IDs of people are to be spelt."""
+        """How IDs must be spelt."""
         return self._ledger.ids
 
     def check(self, pieces: Iterable[tuple[Any, BoolArray | None]] = ()) -> None:
-        """Refuse now what would be refused in the end, before anything is drawn or reserved.
+        """Refuse now what would be refused later, before anything is drawn or reserved.
 
-        That is a damaged ledger, an attribute that it does not know, another record plan than the
-        period's, and people whom :meth:`draw` or :meth:`charge` refuses.  ``pieces`` are IDs, and
-        chosen columns as :meth:`charge` takes them.  Where changed values are drawn anew, only
-        :meth:`draw` knows what is charged.
+        That is a damaged ledger, an unknown attribute, a record plan other than the period's, and
+        people whom :meth:`draw` or :meth:`charge` refuses.  ``pieces`` are IDs and chosen columns,
+        as :meth:`charge` takes them.  If changed values are redrawn, only :meth:`draw` knows what
+        is charged.
         """
         with atomic_files.alone(self._ledger.folder):
             check_chain(self._ledger)
@@ -133,10 +133,10 @@ class Drawing:
     def rehearse(
         self, pieces: Callable[[], Iterable[tuple[Any, None]]], *, all_people: bool
     ) -> None:
-        """Refuse what :meth:`check` refuses, without a lock and without a word in the ledger.
+        """Refuse what :meth:`check` refuses, without a lock and without writing to the ledger.
 
-        Unless ``all_people`` are released, only some of them will be: people are refused if none
-        of them could be released.
+        Without ``all_people``, only some of the people will be released, so it refuses only if
+        none of them could be.
         """
 
         def look() -> None:
@@ -167,7 +167,7 @@ class Drawing:
             raise refused
 
     def _nobody_left(self, people: Words, handles: Words, known: Known) -> bool:
-        """Whether each of these people is refused by the ledger."""
+        """Return whether the ledger refuses every one of these people."""
         chosen = self._sent(people)
         new = ~known.decided if chosen is None else ~known.decided & chosen
         refused = known.elsewhere.any(axis=1)
@@ -180,7 +180,7 @@ class Drawing:
         return bool(refused.all())
 
     def _recall(self) -> None:
-        """Read what the ledger remembers; refuse columns or a plan that it does not allow."""
+        """Read the ledger's memory; refuse columns or a plan that it does not allow."""
         self._reservation.check_attributes()
         self._frozen = self._reservation.check_plan()
         self._memory = Lookup(self._ledger, self._wanted)
@@ -191,10 +191,10 @@ class Drawing:
         return people, handles, self._memory.known(handles, None)
 
     def can_refuse_people(self) -> bool:
-        """Whether the ledger may refuse some people of the table; if not, IDs need no look before.
+        """Return whether the ledger could refuse some people; if not, IDs need no check beforehand.
 
-        It cannot while every release of the period was of just these columns and no cap is set:
-        of whom something was charged, everything is decided.
+        It cannot if every release of the period had exactly these columns and no cap is set: then
+        everything is decided for anyone who was charged.
         """
         ledger = self._ledger
         if ledger.caps != Caps():
@@ -208,7 +208,7 @@ class Drawing:
         return len(renewed) > 1 or any(run.stored for run in runs) or any(others)
 
     def draw(self, ids: Any, prepared: Sequence[Prepared]) -> list[list[OutColumn]]:
-        """The released columns of some rows, each row's ID beside it."""
+        """Return the released columns of some rows, given their IDs."""
         people = self._ledger.people(ids)
         handles = self._ledger.handles(people)
         tags = self._tags(people, prepared) if self._redraw else None
@@ -232,7 +232,7 @@ class Drawing:
         return out
 
     def _new_cells(self, people: Words, handles: Words, known: Known) -> BoolArray:
-        """Which cells are to be drawn and charged; refused where somebody may not be charged."""
+        """Return the cells to draw and charge; refuse if somebody may not be charged."""
         if known.elsewhere.any():
             raise self._kept_elsewhere(known.elsewhere)
         if known.decided.all():
@@ -243,7 +243,7 @@ class Drawing:
         return new
 
     def _check_charge(self, handles: Words, new: BoolArray) -> None:
-        """Refuse to charge these cells: by the frozen plan, the record total, or a cap."""
+        """Refuse cells that the frozen plan, the record total or a cap does not allow."""
         plan, memory = self._reservation.plan, self._memory
         if self._score is not None:
             check_score(self._score, self._ledger.caps, self._wanted, memory, handles, new)
@@ -255,7 +255,7 @@ class Drawing:
         check_caps(self._ledger.caps, self._wanted, memory, handles, new)
 
     def _repeated(self, handles: Words, known: Known) -> list[list[OutColumn]]:
-        """The released columns of people of whom everything stands: nothing is drawn or charged."""
+        """Return the released columns of people for whom nothing is new or charged."""
         self._run.see(handles[~known.recorded])
         self._count(len(handles), np.zeros_like(known.sent), known.sent)
         return [
@@ -264,11 +264,11 @@ class Drawing:
         ]
 
     def charge(self, ids: Any, chosen: BoolArray | None) -> None:
-        """Charge people for noise that is drawn elsewhere and kept in the stored release.
+        """Charge people for noise that is drawn elsewhere and kept in a stored release.
 
-        ``chosen`` says which columns of each row it holds; None, that it holds all.  People
-        of whom one of these cells was drawn before are refused: a second, independent draw would
-        tell more than was charged.
+        ``chosen`` says which columns of each row it holds; None means all.  If one of these cells
+        was drawn before, the person is refused: a second, independent draw would reveal more than
+        was charged.
         """
         handles, here, chosen, recorded = self._chargeable(ids, chosen)
         nothing = np.zeros((len(handles), 0), dtype=np.uint8)
@@ -279,7 +279,7 @@ class Drawing:
     def _chargeable(
         self, ids: Any, chosen: BoolArray | None
     ) -> tuple[Words, BoolArray, BoolArray, BoolArray]:
-        """Who is charged, who of them is not forgotten, for which columns, who has a record."""
+        """Return who is charged, who of them is not forgotten, which columns, who has a record."""
         handles = self._ledger.handles(self._ledger.people(ids))
         known = self._memory.known(handles, None)
         here = ~self._memory.forgotten(handles)
@@ -291,13 +291,13 @@ class Drawing:
         return handles, here, chosen, known.recorded
 
     def forgotten(self, ids: Any) -> BoolArray:
-        """Which rows are about people who are forgotten: nothing is sent about them."""
+        """Return which rows are about forgotten people, about whom nothing is sent."""
         return self._memory.forgotten(self._ledger.handles(self._ledger.people(ids)))
 
     def repeat(self, ids: Any, release: str) -> None:
-        """Count rows of a stored release, whose noise was drawn and charged for before.
+        """Count the rows of a stored release, whose noise was drawn and charged before.
 
-        It is sent as it is also after a renewal, so it is noted whose draws of then went out.
+        It is sent unchanged even after a renewal, so the ledger notes whose old draws were sent.
         """
         handles = self._ledger.handles(self._ledger.people(ids))
         sent = self._memory.stored(handles, release)
@@ -318,7 +318,7 @@ class Drawing:
 
     def _close(self, kind: type[BaseException] | None) -> None:
         if kind is not None and (not issubclass(kind, Exception) or issubclass(kind, OSError)):
-            return  # by force or for want of room, no refusal: the same command goes on
+            return  # killed or out of space, not refused: the same command resumes
         if kind is not None:
             self._reservation.abort(_reason(kind))
             return
@@ -347,7 +347,7 @@ class Drawing:
             )
 
     def _sent(self, people: Words) -> BoolArray | None:
-        """Which columns of each person are sent: fixed within a period, whatever the values."""
+        """Return which columns each person sends, fixed within a period, whatever the values."""
         attributes, names = list(self._attributes), [c.name for c in self._columns]
         return columns_sent(
             self._budget,
@@ -367,7 +367,7 @@ class Drawing:
     def _draw_new(
         self, j: int, prepared: Prepared, new: BoolArray, tags: Words | None, slot: Draws
     ) -> None:
-        """Put draws for the new cells of a column into their slot, behind each its tag."""
+        """Write the draws of a column's new cells to their slot, each followed by its tag."""
         column, width = self._columns[j], self._wanted[j].width
         if new.all():
             slot[:, :width] = to_bytes(column, column.release(prepared), width)
@@ -386,14 +386,14 @@ class Drawing:
         return PrivacyError(
             f"{int(cells.any(axis=1).sum()):,} people of the table were released before in parts "
             "(--engine), and their draws are kept in that stored release. Send the stored release, "
-            "or begin a new period with opboost ledger renew. Nothing was sent."
+            "or start a new period with opboost ledger renew. Nothing was sent."
         )
 
     def _drawn_before(self, decided: BoolArray) -> PrivacyError:
         return PrivacyError(
             f"{int(decided.any(axis=1).sum()):,} people of the table were released before, "
             "and a release in parts (--engine) would draw them a second time. Leave out --engine "
-            "to repeat what was drawn, send the stored release that holds it, or begin a new "
+            "to repeat what was drawn, send the stored release that holds it, or start a new "
             "period with opboost ledger renew. Nothing was sent."
         )
 
@@ -404,7 +404,7 @@ def _released(column: PrivateColumn, drawn: Draws, sent: BoolArray) -> list[OutC
 
 
 def _reason(kind: type[BaseException]) -> str:
-    """Why a release was taken back, for people who read the ledger."""
+    """Return why a release was aborted, for readers of the ledger."""
     if issubclass(kind, PrivacyError):
         return "refused: a cap or another privacy rule"
     return "refused: the table does not fit" if issubclass(kind, DataError) else "it failed"

@@ -1,7 +1,7 @@
-"""What the ledger remembers about one person, removed; a tombstone stays.
+"""Erase what the ledger remembers about one person, and leave a tombstone.
 
 A tombstone is the person's handle.  Later releases send nothing about that person and charge
-nothing, in every period and under every key: :class:`memory.Memory` says so.
+nothing, in every period and under every key (:class:`~opboost.ledger.lookup.Lookup`).
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ KEPT = "ledger-0.1.0.sqlite"
 
 @dataclass(frozen=True, slots=True)
 class Erased:
-    """How many records were removed, and the number of the entry, where one was needed."""
+    """How many records were removed, and the number of the entry, if one was needed."""
 
     records: int
     entry: int | None
 
 
 def erase(ledger: Ledger, person: bytes, outputs: Mapping[str, str] | None = None) -> Erased:
-    """Remove a person's records from all runs, and leave a tombstone; only under the lock.
+    """Remove a person's records from all runs and leave a tombstone; the caller holds the lock.
 
-    ``person`` is an ID as the ledger spells it; one that is not known gets a tombstone as well.
-    ``outputs`` are the new digests of stored releases from which a row was removed, by release.
-    Repeated, it finishes what was cut short, and adds no entry where nothing is left to do.
+    ``person`` is an ID as the ledger spells it; an unknown person gets a tombstone as well.
+    ``outputs`` are the new digests of stored releases from which a row was removed, by release.  A
+    second call finishes an interrupted one, and adds no entry if nothing is left to do.
     """
     ledger.clear(wipe=True)
     handle = ledger.handles(ledger.people([person]))
@@ -61,7 +61,7 @@ def erase(ledger: Ledger, person: bytes, outputs: Mapping[str, str] | None = Non
 def forgotten(
     ledger: Ledger, person: bytes | None = None
 ) -> Callable[[pa.LargeBinaryArray], BoolArray]:
-    """Tell which IDs are those of forgotten people; ``person`` is about to be forgotten as well."""
+    """Return a test for IDs of forgotten people; ``person`` is about to be forgotten as well."""
     stones = ledger.tombstones()
     if person is not None:
         stones = np.vstack([stones, ledger.handles(ledger.people([person]))])
@@ -72,14 +72,14 @@ def forgotten(
 
 
 def kept_files(ledger: Ledger) -> list[Path]:
-    """What a migration kept of a ledger of version 0.1.0, its journal included."""
+    """Return the files of a 0.1.0 ledger that a migration kept, with its journal."""
     return sorted(ledger.folder.glob(f"{KEPT}*"))
 
 
 def remove_kept(ledger: Ledger) -> int:
-    """Remove the kept ledger of version 0.1.0 as a whole; how many files that were.
+    """Remove the kept ledger of version 0.1.0 as a whole, and return how many files it had.
 
-    It names people by the spelling that their IDs had then, so one person cannot be found in it.
+    It names people by the spelling of their IDs at that time, so one person cannot be found in it.
     """
     files = kept_files(ledger)
     for path in files:

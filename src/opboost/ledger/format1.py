@@ -1,10 +1,10 @@
-"""Ledgers of version 0.1 (format 1), as the migration reads them.
+"""Ledgers of version 0.1 (format 1), which the migration reads.
 
-One SQLite file held everything: the chain of entries, ``charges`` (an amount and whom it was
-charged to) and ``noise`` (draws by cell).  A person was four words of HMAC-SHA256 of the ID, as the
-table spelt it, under every line of the key file.  Charges named the third word.  A cell was AES of
-the first two words, with the value folded into the first, under a key of attribute and mechanism:
-whoever has the key finds the second word again, but needs the IDs to know whose it is.
+One SQLite file held everything: the chain of entries, ``charges`` (an amount and the people who
+were charged) and ``noise`` (draws by cell).  A person was four words of HMAC-SHA256 of the ID, as
+spelt in the table, under every line of the key file.  Charges named the third word.  A cell was AES
+of the first two words, with the value folded into the first, under a key of attribute and
+mechanism.  The key reveals the second word again, but only the IDs say whose it is.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ _BLOCKS = {
     "charges": "reservation, key, attribute, amount, persons",
     "noise": "reservation, key, attribute, mechanism, width, cells, drawn",
 }
-"""What each table says of a block, in the order in which its digest was taken."""
+"""The columns of each table, in the order in which a block's digest covers them."""
 
 
 class Names(NamedTuple):
-    """What version 0.1 called some people under one key: in cells, and in charges."""
+    """The names of some people in version 0.1 under one key: in cells, and in charges."""
 
     in_cells: Words
     in_charges: Words
 
 
 def names_of(key: Key, ids: Sequence[bytes]) -> Names:
-    """Name people as version 0.1 did."""
+    """Return the names that version 0.1 gave people."""
     secret = key.derived("row id")
     digests = b"".join([hmac.digest(secret, i, "sha256") for i in ids])
     words = np.frombuffer(digests, dtype="<u8").reshape(-1, 4)
@@ -51,13 +51,13 @@ def names_of(key: Key, ids: Sequence[bytes]) -> Names:
 
 
 def key_name(key: Key) -> str:
-    """What version 0.1 called a key."""
+    """Return the name that version 0.1 gave a key."""
     return hashlib.sha256(b"opboost key name\n" + key.secret).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """What stands beside the people of a block: of charges an amount, of noise a mechanism.
+    """The header of a block of people: charges have an amount, noise has a mechanism.
 
     Noise without an attribute is a choice of columns; its ``mechanism`` names the plan.
     """
@@ -70,12 +70,12 @@ class Block:
 
     @property
     def table(self) -> str:
-        """Where it is kept."""
+        """The table that holds it."""
         return "noise" if self.mechanism else "charges"
 
     @property
     def is_choice(self) -> bool:
-        """Whether it says which columns of people are sent."""
+        """Whether it says which columns people send."""
         return not self.attribute
 
 
@@ -89,9 +89,9 @@ class Content(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What was drawn for some rows of a release, in one entry, without what an abort took back.
+    """What one entry drew for some rows of a release, without what an abort cancelled.
 
-    The draws of a ``stored`` piece are in a stored release; it has charges alone.
+    The draws of a ``stored`` piece are in a stored release; it has only charges.
     """
 
     reservation: int
@@ -100,7 +100,7 @@ class Piece:
 
 
 class Format1:
-    """A ledger of version 0.1 that is read."""
+    """A reader for a ledger of version 0.1."""
 
     def __init__(self, folder: Path, keys: KeyFile) -> None:
         self.folder = folder
@@ -118,7 +118,7 @@ class Format1:
         self.close()
 
     def is_format_1(self) -> bool:
-        """Whether version 0.1 wrote the file."""
+        """Return whether version 0.1 wrote the file."""
         return self._chain.has_table("noise")
 
     # The chain
@@ -129,25 +129,25 @@ class Format1:
         return self._keys
 
     def key_of(self, name: str) -> Key | None:
-        """The key of a name."""
+        """Return the key with a name."""
         return self._keys.get(name)
 
     def entries(self) -> Iterator[Entry]:
-        """All entries from the first on."""
+        """Return all entries from the first on."""
         return self._chain.entries()
 
     def open_reservations(self) -> list[Entry]:
-        """Releases that were neither committed nor aborted."""
+        """Return the reservations that were neither committed nor aborted."""
         entries = list(self.entries())
         closed = {said(e)["reservation"] for e in entries if e.kind in ("commit", "abort")}
         return [e for e in entries if e.kind == "reserve" and e.number not in closed]
 
     def sound(self) -> list[str]:
-        """What SQLite itself finds wrong with the file."""
+        """Return what SQLite itself finds wrong with the file."""
         return self._chain.sound()
 
     def check(self) -> None:
-        """Refuse a ledger that is not whole: entries, blocks, and the end of the chain."""
+        """Refuse a damaged ledger: entries, blocks, or the end of the chain."""
         before = chain_witness.noted(self.folder / chain_witness.FOLDER_NOTE)
         if before is not None:
             entry = self._chain.entry(before.number)
@@ -157,7 +157,7 @@ class Format1:
             if name not in self._keys:
                 raise PrivacyError(
                     f"The ledger in {self.folder} was written under key {name}, which the key file "
-                    "does not hold. Bring that line of it back."
+                    "does not hold. Restore that line of the key file."
                 )
         check_chain(self)
         self._check_blocks()
@@ -178,10 +178,10 @@ class Format1:
             words = f"block {number} of {table} is missing"
             raise not_whole(self.folder, LedgerFinding(None, words))
 
-    # What it holds
+    # Its content
 
     def pieces(self) -> list[Piece]:
-        """All that was drawn and counts as spent, in order."""
+        """Return everything that was drawn and counts as spent, in order."""
         entries = list(self.entries())
         taken_back = [said(e) for e in entries if e.kind == "abort"]
         there = self._headers()
@@ -204,7 +204,7 @@ class Format1:
         return {(block.table, block.number): block for block in blocks}
 
     def content(self, block: Block) -> Content:
-        """The people of a block, and their draws."""
+        """Return the people of a block, and their draws."""
         columns = "cells, drawn" if block.mechanism else "persons, x''"
         statement = f"SELECT key, {columns} FROM {block.table} WHERE id = ?"
         ((key, people, drawn),) = self._chain.read(statement, block.number)
@@ -215,13 +215,13 @@ class Format1:
 
 
 def said(entry: Entry) -> dict[str, Any]:
-    """What an entry of a chain that was checked says."""
+    """Return the content of an entry of a verified chain."""
     found: dict[str, Any] = json.loads(entry.text)
     return found
 
 
 def _blocks(body: dict[str, Any]) -> Iterator[tuple[str, int, str]]:
-    """The blocks that a draw names: table, number and digest."""
+    """Yield the blocks that a draw names: table, number and digest."""
     for block in body["blocks"]:
         table, name = ("charges", "charge") if "charge" in block else ("noise", "noise")
         yield table, block[name], block["sha256"]

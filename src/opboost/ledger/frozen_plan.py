@@ -1,9 +1,9 @@
 """The record plan of a period, which its first release fixes.
 
 A record budget promises a total per person.  If the plan could change within a period, each plan
-would keep its own promise and all of them together none.  So a release writes its plan into its
-reservation, and the first committed one in a period decides: a later release under another record
-plan is refused.
+would keep its own promise, but all of them together would keep none.  So a release writes its plan
+into its reservation, and the first committed release of a period decides: a later release under
+another record plan is refused.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ MAX_LISTED_CHANGES = 3
 class FrozenPlan:
     """What a reservation says about its record plan.
 
-    ``columns`` has by attribute what the reservation states of a column: the identity of its
-    mechanism, its declaration and its amount.  ``weights`` are by attribute as well; those of a
-    pilot follow from the pilot, and are no part of the plan.
+    ``columns`` holds, by attribute, what the reservation states about a column: the identity of its
+    mechanism, its declaration and its amount.  ``weights`` are by attribute as well.  The weights
+    of a pilot are not part of the plan.
     """
 
     total: float
@@ -43,7 +43,7 @@ class FrozenPlan:
 
     @classmethod
     def of_entry(cls, entry: Entry) -> FrozenPlan | None:
-        """The plan of a reservation; None where it was made without a record budget."""
+        """Return the plan of a reservation; None if it was made without a record budget."""
         plan = entry.body.get("plan")
         if plan is None:
             return None
@@ -55,22 +55,22 @@ class FrozenPlan:
             raise entry.damaged() from None
 
     def as_json(self) -> dict[str, Any]:
-        """What a reservation says beside its columns."""
+        """Return what a reservation states in addition to its columns."""
         return {**{name: getattr(self, name) for name in _FACTS}, "digest": self.digest}
 
     @property
     def digest(self) -> str:
-        """SHA-256 of everything that makes a plan another one; the order of columns does not."""
+        """SHA-256 of everything that distinguishes plans, which excludes the order of columns."""
         mechanisms = {name: c["mechanism"] for name, c in self.columns.items()}
         facts = [getattr(self, name) for name in _FACTS]
         return hashlib.sha256(json.dumps([facts, mechanisms], sort_keys=True).encode()).hexdigest()
 
     def leaves_out_columns_of(self, other: FrozenPlan) -> bool:
-        """Whether this is the other plan with fewer columns, and nothing else is different."""
+        """Return whether this plan differs from the other only by leaving out columns."""
         return set(self.columns) < set(other.columns) and not other.changes(self, left_out=False)
 
     def changes(self, new: FrozenPlan, *, left_out: bool = True) -> list[str]:
-        """What is different in another plan, in words; the old value stands first."""
+        """Return the differences to another plan, in words, with the old value first."""
         found = [
             f"{words} {_shown(before)} → {_shown(after)}"
             for words, before, after in (
@@ -101,7 +101,7 @@ def plan_to_freeze(
     columns: Sequence[PrivateColumn],
     described: Sequence[dict[str, Any]],
 ) -> FrozenPlan | None:
-    """The record plan of a release; ``described`` is what its reservation states of its columns."""
+    """Return the record plan of a release; ``described`` is its reservation's list of columns."""
     if not isinstance(budget, RecordBudget):
         return None
     by_name = {c.name: d["attribute"] for c, d in zip(columns, described, strict=True)}
@@ -116,9 +116,9 @@ def plan_to_freeze(
 
 
 def frozen_plan(ledger: Ledger) -> FrozenPlan | None:
-    """The record plan of the current period; None before a release has fixed one.
+    """Return the record plan of the current period; None before a release has fixed one.
 
-    A stored release of an earlier period that is sent again fixes nothing.
+    Sending a stored release of an earlier period again fixes no plan.
     """
     begun = ledger.renewed()[""]
     for commit in ledger.entries("commit"):
@@ -132,9 +132,9 @@ def frozen_plan(ledger: Ledger) -> FrozenPlan | None:
 
 
 def check_plan(frozen: FrozenPlan | None, plan: FrozenPlan | None) -> None:
-    """Refuse a release under another record plan than the one that the period began with.
+    """Refuse a release whose record plan differs from that of the period.
 
-    One that only leaves out columns may repeat what was drawn; see :func:`check_left_out`.
+    A plan that only leaves out columns may repeat draws; see :func:`check_left_out`.
     """
     if frozen is None or plan is None or plan.digest == frozen.digest:
         return
@@ -149,24 +149,22 @@ def check_plan(frozen: FrozenPlan | None, plan: FrozenPlan | None) -> None:
 
 
 def check_left_out(frozen: FrozenPlan | None, plan: FrozenPlan | None, new_people: int) -> None:
-    """Refuse people who would be drawn under a plan that leaves out columns of the period's."""
+    """Refuse new people under a plan that leaves out columns of the period's plan."""
     if not new_people or frozen is None or plan is None or plan.digest == frozen.digest:
         return
     listed = ", ".join(repr(name) for name in frozen.columns if name not in plan.columns)
     raise PrivacyError(
-        f"The plan leaves out {listed} of the record plan that this period began with, and "
-        f"{new_people:,} people would be charged under it, who would send other columns than the "
-        f"frozen plan chooses for them; {_NEXT}"
+        f"The plan leaves out {listed} of this period's record plan, and {new_people:,} people "
+        "would be charged under it, who would send other columns than the frozen plan chooses for "
+        f"them; {_NEXT}"
     )
 
 
-_NEXT = (
-    "bring the old file back, or begin a new period with opboost ledger renew. Nothing was sent."
-)
+_NEXT = "restore the old file, or start a new period with opboost ledger renew. Nothing was sent."
 
 
 def _by_attribute(described: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Columns by their attributes; a second column of one has a number."""
+    """Return columns by attribute; a second column of an attribute gets a number."""
     found: dict[str, dict[str, Any]] = {}
     for column in described:
         name = column["attribute"]
@@ -178,7 +176,7 @@ def _by_attribute(described: Sequence[dict[str, Any]]) -> dict[str, dict[str, An
 def _column_changes(
     name: str, before: Mapping[str, Any], after: Mapping[str, Any], *, levels: bool
 ) -> list[str]:
-    """What is different about a column whose mechanism has another identity."""
+    """Return what differs about a column whose mechanism has another identity."""
     old, new = _facts(before), _facts(after)
     if old["cells"] != new["cells"]:
         return [f"column {name!r} {old['cells']} → {new['cells']} cells"]
@@ -188,7 +186,7 @@ def _column_changes(
     if before.get("guarantee") != after.get("guarantee"):
         changed = f"column {name!r} {before.get('guarantee')} → {after.get('guarantee')}"
         return [changed] if levels else []
-    return [f"column {name!r} is mapped or noised in another way"]
+    return [f"column {name!r} has another mapping or other noise"]
 
 
 def _facts(column: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Sorted handles of people, and where wanted ones stand among them."""
+"""Sorted handles of people, and the positions of wanted ones among them."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from opboost._typing import IntArray, Words
 from opboost.ledger.search_kernel import find, index_handles
 
 GROUP = 32
-"""Handles that are expected in a group; the index holds where each group begins."""
+"""The expected number of handles in a group; the index holds where each group begins."""
 
 MOST_BITS = 20
-"""Of the first word, by which handles are grouped: an index of 8 MB."""
+"""The most bits of the first word that group handles: an index of 8 MB."""
 
 
 def rough_order(handles: Words) -> IntArray:
-    """An order in which handles with alike first bits are neighbours.
+    """Return an order in which handles with equal first bits are neighbours.
 
-    Two bytes are compared, which numpy sorts by counting: a tenth of the time of whole words.
+    Only two bytes are compared, which numpy sorts by counting, in a tenth of the time.
     """
     return np.argsort((handles[:, 0] >> np.uint64(48)).astype(np.uint16), kind="stable")
 
@@ -36,7 +36,7 @@ class Handles:
         index_handles(known, self._shift, self._starts)
 
     def places(self, wanted: Words, order: IntArray | None = None) -> IntArray:
-        """Where each handle stands; -1 for one that does not.  ``order`` is their rough order."""
+        """Return the position of each handle, or -1; ``order`` is their rough order."""
         places = np.empty(len(wanted), dtype=np.int64)
         order = rough_order(wanted) if order is None else order
         wanted = np.ascontiguousarray(wanted)

@@ -1,11 +1,11 @@
-"""The ledger's keys: who a person is, how that is stored, and which columns a person sends.
+"""The ledger's keys, which name people, encrypt the names, and choose the columns to send.
 
-A key file holds one key a line, in hex, newest first, outside the ledger's folder.
+A key file holds one key per line, in hex, newest first, outside the ledger's folder.
 
 * The **oldest** key names people (a keyed function of the ID) and samples their columns.  It never
   changes, so that a person stays the same person.
-* The **newest** key encrypts these names where they are stored, and authenticates new entries.  To
-  rotate, put a new line on top: the next release encrypts all stored names anew.
+* The **newest** key encrypts the stored names and authenticates new entries.  To rotate keys, add a
+  new line at the top: the next release re-encrypts all stored names.
 """
 
 from __future__ import annotations
@@ -32,45 +32,46 @@ HANDLE_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One secret, and the name under which entries speak of it."""
+    """One secret, and its name in entries."""
 
     secret: bytes
 
     @property
     def name(self) -> str:
-        """A public name: the first digits of a hash, other than what version 0.1 called it."""
+        """A public name, the first digits of a hash; it differs from the name in version 0.1."""
         return hashlib.sha256(b"opboost ledger 2 key name\n" + self.secret).hexdigest()[:16]
 
     def derived(self, *purpose: str) -> bytes:
-        """A key of its own for a purpose."""
+        """Return a separate key for each purpose."""
         return hmac.digest(self.secret, framed(p.encode() for p in purpose), "sha256")
 
     def people(self, ids: pa.LargeBinaryArray) -> Words:
-        """Name each person by two words: a keyed one-way function of the ID.
+        """Return each person's name: two words, a keyed one-way function of the ID.
 
-        An ID of up to 15 bytes is one block x, a longer one becomes 15 bytes of keyed BLAKE2b; then
-        AES[key](x) xor x, the compression function of Matyas, Meyer and Oseas: pseudo-random
-        without the key, and with it as hard to invert as the ID is to guess (decision 20).
+        An ID of up to 15 bytes is one block x; a longer one becomes 15 bytes of keyed BLAKE2b.  The
+        name is AES[key](x) xor x, the compression function of Matyas, Meyer and Oseas.  It is
+        pseudo-random without the key, and with it as hard to invert as the ID is to guess
+        (decision 20).
         """
         key = self.derived("person")
         blocks = row_names(key, ids)
         return np.asarray(_permuted(key, blocks) ^ blocks)
 
     def handles(self, people: Words) -> Words:
-        """The names of people as they are stored."""
+        """Return the encrypted names of people, as they are stored."""
         return _permuted(self.derived("handle"), people)
 
     def people_behind(self, handles: Words) -> Words:
-        """Invert :meth:`handles`."""
+        """Return the names of people from their handles: the inverse of :meth:`handles`."""
         return _permuted(self.derived("handle"), handles, back=True)
 
     def sampling_words(self, people: Words, attribute: str, period: int) -> Words:
-        """One uniform word for each person, attribute and period; it never depends on a value."""
+        """Return a uniform word per person for an attribute and period, independent of values."""
         key = self.derived("columns", attribute, str(period))
         return np.ascontiguousarray(_permuted(key, people)[:, 0])
 
     def tags(self, attribute: str, mechanism: str, people: Words, states: IntArray) -> Words:
-        """One word that tells the values of a person's cell apart (``changed = "redraw"`` only)."""
+        """Return a word per person that identifies a cell's value (``changed = "redraw"`` only)."""
         blocks = people.copy()
         blocks[:, 0] ^= states.astype(np.uint64)
         key = self.derived("cell", attribute, mechanism)
@@ -78,7 +79,7 @@ class Key:
 
 
 def _permuted(key: bytes, blocks: Words, *, back: bool = False) -> Words:
-    """AES-256 of each pair of words, or its inverse: a permutation of 128 bits."""
+    """Return each pair of words after AES-256 or its inverse, a permutation of 128 bits."""
     cipher = Cipher(algorithms.AES256(key), modes.ECB())
     context = cipher.decryptor() if back else cipher.encryptor()
     made = context.update(np.ascontiguousarray(blocks, dtype="<u8").tobytes())
@@ -103,26 +104,26 @@ class KeyFile:
         return self.keys[-1]
 
     def named(self, name: str) -> Key | None:
-        """The key of a name."""
+        """Return the key of a name."""
         return next((key for key in self.keys if key.name == name), None)
 
     @staticmethod
     def check_place(path: Path, folder: Path) -> None:
-        """Refuse a key that lies with what it protects."""
+        """Refuse a key inside the folder that it protects."""
         if path.resolve().is_relative_to(folder.resolve()):
             raise ConfigError(
                 f"The ledger's key {path} lies inside the ledger's folder {folder}. "
-                "Whoever copies the folder must not get the key: keep it elsewhere."
+                "A copy of the folder must not contain the key: keep it elsewhere."
             )
 
     @classmethod
     def read(cls, path: Path, folder: Path, *, new: bool) -> KeyFile:
-        """Read the keys of the ledger in ``folder``; with ``new`` a missing file is made."""
+        """Read the keys of the ledger in ``folder``; with ``new``, create a missing file."""
         if not path.exists():
             if not new:
                 raise ConfigError(
                     f"The ledger in {folder} exists, but its key {path} does not. Without it "
-                    "no one can be recognised. Bring the key back."
+                    "nobody can be recognised. Restore the key."
                 )
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             write_new(path, (secrets.token_hex(32) + "\n").encode(), mode=0o600)
@@ -131,8 +132,8 @@ class KeyFile:
         lines = path.read_bytes().decode(errors="replace").split()
         if not lines:
             raise ConfigError(
-                f"{path} is empty: it holds no key. Without it no one can be recognised. "
-                "Bring the key back."
+                f"{path} is empty: it holds no key. Without it nobody can be recognised. "
+                "Restore the key."
             )
         return cls(path, tuple(_key(line, path) for line in lines))
 
@@ -143,5 +144,5 @@ def _key(line: str, path: Path) -> Key:
     except ValueError:
         secret = b""
     if len(secret) != 32:
-        raise ConfigError(f"{path} is no key file: each line holds 64 hex digits.")
+        raise ConfigError(f"{path} is not a key file: each line must hold 64 hex digits.")
     return Key(secret)

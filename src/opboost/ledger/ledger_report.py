@@ -1,4 +1,4 @@
-"""A ledger on one page to print: for a privacy officer, without network and without scripts."""
+"""A ledger on one printable page for a privacy officer, without network access or scripts."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ Line = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What the page says.
+    """The content of the page.
 
-    ``found`` is the ledger's summary, ``findings`` what is wrong with the chain and its files.
+    ``found`` is the ledger's summary, ``findings`` are the faults of the chain and its files.
     """
 
     name: str
@@ -64,12 +64,12 @@ class Report:
 
     @property
     def redraw(self) -> bool:
-        """Whether changed values are, or were, drawn anew."""
+        """Whether changed values are, or were, redrawn."""
         redrawn = any(period["changed"] == "redraw" for period in self.found["periods"])
         return redrawn or bool(self.migrated)
 
     def page(self) -> str:
-        """The page; whatever names it holds are escaped."""
+        """Return the page, with all names escaped."""
         lines = self.found["releases"]
         sent = [line for line in lines if line["kind"] in ("commit", "align", "answer")]
         unfinished = [line for line in lines if line["kind"] == "reserve"]
@@ -91,7 +91,7 @@ class Report:
 
 
 def _most(report: Report) -> str:
-    """The first section: the most that was revealed about one person."""
+    """Return the first section: the most that was revealed about one person."""
     *attributes, total = report.found["spent"]
     most = level(total["most"])
     if total["cap"] is None:
@@ -109,11 +109,11 @@ def _most(report: Report) -> str:
             "The total is a sum of ε. Whatever a recipient believed before, all releases together "
             "change the odds between any two possible records of one person by a factor of at most "
             f"e<sup>{most}</sup> ≈&nbsp;{factor(total['most'])}. "
-            "With a total of 0 nothing could be learnt."
+            "With a total of 0, nothing could be learnt."
         )
     exceeded = ", ".join(escape(line["attribute"]) for line in attributes if line["exceeded"])
     over = f"The cap per attribute is exceeded for {exceeded}." if exceeded else ""
-    redrawn = "No bound over time: changed values are, or were, drawn anew here."
+    redrawn = "No bound over time: this ledger redraws, or has redrawn, changed values."
     warnings = [over, redrawn if report.redraw else ""]
     return f"""\
 <section id="most" aria-labelledby="most-title">
@@ -192,7 +192,7 @@ def _sent(lines: Sequence[Line], aborted: int) -> str:
   <p class="soft">A new cell is drawn and charged; a known cell repeats what was drawn before, and \
 costs nothing.</p>"""
     were = "release was" if aborted == 1 else "releases were"
-    taken_back = f"<p>{aborted:,} {were} taken back before anything was sent.</p>"
+    taken_back = f"<p>{aborted:,} {were} aborted before anything was sent.</p>"
     return f"""\
 <section aria-labelledby="sent-title">
   <h2 id="sent-title">Who received what, and when</h2>
@@ -244,8 +244,8 @@ def _periods(report: Report) -> str:
         for number, p in enumerate(report.found["periods"])
     ]
     items += [
-        f"<li><time>{escape(at)}</time>: taken over from version 0.1, which drew changed values "
-        "anew.</li>"
+        f"<li><time>{escape(at)}</time>: migrated from version 0.1, which redrew changed "
+        "values.</li>"
         for at in report.migrated
     ]
     were = "person was" if report.forgotten == 1 else "people were"
@@ -266,31 +266,31 @@ def _periods(report: Report) -> str:
 
 def _period(period: Line, *, first: bool) -> str:
     if first:
-        begun = "the ledger was begun"
+        begun = "the ledger was created"
     else:
         begun = f"a new period of {escape(period['attribute'] or 'all attributes')}"
-    return begun + ("; changed values are drawn anew" if period["changed"] == "redraw" else "")
+    return begun + ("; changed values are redrawn" if period["changed"] == "redraw" else "")
 
 
 def _bounds(redraw: bool) -> str:
     if redraw:
         over_time = (
             "It does not bound what a comparison of two releases shows while changed values are "
-            "drawn anew: a noisy value that differs proves that the person's value changed."
+            "redrawn: a noisy value that differs proves that the person's value changed."
         )
     else:
         over_time = (
-            "Within a period each noisy value is drawn once and repeated whatever the value is by "
-            "then, so comparing releases shows nothing more."
+            "Within a period, each noisy value is drawn once and repeated even if the value "
+            "changes, so comparing releases shows nothing more."
         )
     return f"""\
 <section aria-labelledby="bounds-title">
   <h2 id="bounds-title">What a cap bounds, and what it does not</h2>
   <p>A cap bounds what all releases of this ledger together reveal about one person's values, over
   all recipients and all periods. {over_time}
-  A cap does not bound that a person is in the table, what alignments reveal (who is known to both
-  sides), what left this party other than through this ledger, or what other organisations reveal
-  about the same people.</p>
+  A cap does not hide that a person is in the table, and does not bound what alignments reveal (who
+  is known to both sides), what left this party other than through this ledger, or what other
+  organisations reveal about the same people.</p>
 </section>
 """
 
@@ -299,7 +299,7 @@ def _record(report: Report) -> str:
     if report.findings:
         verdict = '<span class="bad">It does not verify</span> (see above).'
     else:
-        verdict = "Every entry and every file that the ledger names verifies."
+        verdict = "Every entry verifies, and every file that the ledger names."
     head = report.head
     return f"""\
 <section aria-labelledby="record-title">
@@ -307,7 +307,7 @@ def _record(report: Report) -> str:
   <p id="verified">{verdict} Last entry: number {head.number} of <time>{escape(head.at)}</time>, \
 hash</p>
   <p class="hash">{head.hash.hex()}</p>
-  <p class="soft">Keep this page elsewhere than the ledger: a later copy of the ledger must hold
+  <p class="soft">Keep this page apart from the ledger: a later copy of the ledger must contain
   this entry, or it was rolled back. Recipients' receipts show the same:
   <code style="white-space: nowrap">opboost ledger verify --receipts</code>.</p>
 </section>

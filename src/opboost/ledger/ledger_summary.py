@@ -1,4 +1,4 @@
-"""A ledger in a few figures: releases, and the most that was spent on one person."""
+"""A summary of a ledger: its releases, and the most that was spent on one person."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from opboost.ledger.person_totals import totals
 from opboost.ledger.store import UNBOUNDED, UNITS_PER_EPSILON, Ledger
 
 ALL = "all together"
-"""What the line about all attributes is called."""
+"""The name of the line about all attributes."""
 
 UNFINISHED = ", never finished"
 
@@ -21,10 +21,10 @@ UNFINISHED = ", never finished"
 def summary(
     ledger: Ledger, recipient: str | None = None, attribute: str | None = None
 ) -> dict[str, Any]:
-    """Alignments, releases and answers in their order, and what was spent by attribute.
+    """Return alignments, releases and answers in order, and what was spent by attribute.
 
-    ``recipient`` and ``attribute`` choose among the releases; ``attribute`` also among what was
-    spent.  One that no entry names is refused.
+    ``recipient`` and ``attribute`` filter the releases; ``attribute`` also filters what was spent.
+    A name that occurs in no entry is refused.
     """
     return ledger.consistently(lambda: _summary(ledger, recipient, attribute))
 
@@ -51,7 +51,7 @@ def _summary(ledger: Ledger, recipient: str | None, attribute: str | None) -> di
 
 
 def _record(ledger: Ledger) -> dict[str, Any] | None:
-    """The record plan that the period's first release fixed; None where there is none."""
+    """Return the record plan that the period's first release fixed, or None."""
     plan = frozen_plan(ledger)
     if plan is None:
         return None
@@ -65,7 +65,7 @@ def _record(ledger: Ledger) -> dict[str, Any] | None:
 
 
 def spent_line(attribute: str, people: int, most: int, cap: float | None) -> dict[str, Any]:
-    """What was spent, in billionths, beside its cap; a cap may be lower than what was spent."""
+    """Return what was spent, given in billionths, with its cap, which may be lower."""
     line = {"attribute": attribute, "people": people, "most": level(most), "cap": cap}
     if cap is None:
         return {**line, "left": None, "exceeded": False}
@@ -74,12 +74,12 @@ def spent_line(attribute: str, people: int, most: int, cap: float | None) -> dic
 
 
 def level(amount: int) -> float:
-    """Billionths as a level; infinite where something had no bound."""
+    """Return billionths as a level; infinity if something had no bound."""
     return inf if amount >= UNBOUNDED else amount / UNITS_PER_EPSILON
 
 
 def periods(ledger: Ledger) -> list[dict[str, Any]]:
-    """When periods began, of which attribute ('' for all), and what happens to changed values."""
+    """Return when each period began, its attribute ('' for all) and its rule for changed values."""
     found = []
     for entry in ledger.entries("open", "renew"):
         attribute, changed = entry.body.get("attribute", ""), entry.body.get("changed")
@@ -93,9 +93,9 @@ def periods(ledger: Ledger) -> list[dict[str, Any]]:
 def events(
     ledger: Ledger, recipient: str | None = None, attribute: str | None = None
 ) -> list[dict[str, Any]]:
-    """What left, or was about to, in its order: one line each, with the attributes concerned.
+    """Return what was sent, or about to be sent, in order, each with its attributes.
 
-    A release is ``closed`` by the entry that committed it or took it back; nothing left before.
+    A release is ``closed`` by the entry that committed or aborted it; nothing was sent before.
     """
     migrated = max((entry.number for entry in ledger.entries("migrate")), default=-1)
     found = _Events(migrated)
@@ -121,7 +121,7 @@ def _check_named(what: str, wanted: str | None, known: set[str]) -> None:
 class _Events:
     """Lines that later entries complete.
 
-    What was reserved and not finished before the entry ``migrated`` counts as spent.
+    Reservations that were not finished before the entry ``migrated`` count as spent.
     """
 
     def __init__(self, migrated: int) -> None:
@@ -176,19 +176,19 @@ class _Events:
         line = self._releases.get(body["reservation"])
         if line is None:
             raise entry.damaged()
-        what = "release" if entry.kind == "commit" else f"taken back ({body['reason']})"
+        what = "release" if entry.kind == "commit" else f"aborted ({body['reason']})"
         counts = {k: body.get(k) for k in ("rows", "new_cells", "old_cells")}
         line.update(counts, kind=entry.kind, what=what)
         line.update(closed=entry.number, closed_at=entry.at)
 
     def _asked(self, body: dict[str, Any]) -> list[str]:
-        """The attributes whose cuts a query named, by the places of their released columns."""
+        """Return the attributes whose cuts a query named, by the positions of released columns."""
         released = self._released.get(body["job"], {})
         return list(dict.fromkeys(released[p] for p in body["cuts"] if p in released))
 
 
 def _width(column: dict[str, Any]) -> int:
-    """How many columns a reserved one is released as."""
+    """Return how many columns a reserved one is released as."""
     declared = column.get("declared")
     mechanism = declared.get("mechanism") if isinstance(declared, dict) else None
     categories = mechanism.get("categories") if isinstance(mechanism, dict) else None

@@ -1,4 +1,4 @@
-"""What the ledger remembers of some people: which of their cells stand, and what was spent."""
+"""Look up what the ledger remembers about people: their decided cells, and what was spent."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from opboost.ledger.store import UNBOUNDED, Ledger
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A column of a release: what tells its draws from others, and how they are stored."""
+    """A column of a release: what identifies its draws, and how they are stored."""
 
     attribute: str
     mechanism: str
@@ -26,16 +26,16 @@ class Wanted:
     width: int
 
     def stored(self, *, tagged: bool) -> RunColumn:
-        """The column of a run that remembers it."""
+        """Return the run's column that stores it."""
         return RunColumn(self.attribute, self.mechanism, self.amount, self.width, tagged)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Known:
-    """What stands for some people: one row each, one column for each that is wanted.
+    """What is decided for some people: one row per person, one column per wanted column.
 
     ``elsewhere`` marks cells whose outputs a stored release holds, and not the ledger;
-    ``recorded`` marks people of whom a run that was asked has a record.
+    ``recorded`` marks people who have a record in one of the runs that were searched.
     """
 
     decided: BoolArray
@@ -46,10 +46,10 @@ class Known:
 
 
 class Lookup:
-    """Looks people up in all runs, for one release's columns.
+    """A search for people in all runs, for the columns of one release.
 
-    ``members`` collects whom of each run the release is about, ``repeats`` how many rows are about
-    a person with a record whom an earlier row is about.
+    ``members`` marks the people of each run that the release includes.  ``repeats`` counts rows
+    about a person with a record whom an earlier row was about.
     """
 
     def __init__(self, ledger: Ledger, wanted: Sequence[Wanted]) -> None:
@@ -74,21 +74,21 @@ class Lookup:
         self.repeats = 0
 
     def _match(self, run: Run, j: int, k: int) -> tuple[int, ...]:
-        """How a column of a run answers for one that is wanted, as the compiled loop takes it."""
+        """Return how a run's column serves a wanted one, as the compiled loop expects it."""
         column, slot = run.columns[k], run.slots()[k]
         tag = slot.start + column.width if column.tagged else -1
         width = column.width if column.width == self._wanted[j].width else 0
         return j, k, slot.start, int(self._ends[j]), width, tag
 
     def slot(self, j: int) -> slice:
-        """Where the draws of a wanted column lie in :attr:`Known.draws`."""
+        """Return the position of a wanted column's draws in :attr:`Known.draws`."""
         return slice(int(self._ends[j]), int(self._ends[j + 1]))
 
     def known(self, handles: Words, tags: Words | None) -> Known:
-        """The draws that stand: the earliest committed one of each cell of the period.
+        """Return the draws to repeat: the earliest committed one of each cell in the period.
 
-        ``tags`` tell values apart where changed ones are drawn anew; a cell that was decided to be
-        not sent stands whatever its value is.
+        ``tags`` identify values if changed ones are redrawn.  A decision not to send a cell holds
+        whatever its value is.
         """
         rows, width = len(handles), len(self._wanted)
         decided, sent, elsewhere = (np.zeros((rows, width), dtype=np.bool_) for _ in range(3))
@@ -112,7 +112,7 @@ class Lookup:
         return Known(decided, sent, draws, elsewhere, recorded)
 
     def stored(self, handles: Words, release: str) -> BoolArray:
-        """Which columns of each person a stored release holds, whatever the period is now."""
+        """Return which columns of each person a stored release holds, in any period."""
         sent = np.zeros((len(handles), len(self._wanted)), dtype=np.bool_)
         for file in self._files:
             if file.run.stored == release:
@@ -129,29 +129,29 @@ class Lookup:
         return self.members[run.file]
 
     def forgotten(self, handles: Words) -> BoolArray:
-        """Who has a tombstone."""
+        """Return who has a tombstone."""
         if not len(self._stones):
             return np.zeros(len(handles), dtype=np.bool_)
         return buried(self._stones, handles)
 
     def spent(self, handles: Words, attribute: str | None = None) -> IntArray:
-        """What was spent on each person over all periods, in billionths: on one attribute, or all.
+        """Return what was spent on each person in all periods, in billionths, by attribute or all.
 
-        ``UNBOUNDED`` stands for something without a bound.  A score counts in full for every
-        attribute that it reads.
+        ``UNBOUNDED`` means that something had no bound.  A score counts in full for every attribute
+        that it reads.
         """
         return spent(self._files, handles, attribute, self._reads)
 
     def spent_in_period(self, handles: Words) -> IntArray:
-        """What was spent on each person's columns since everything was renewed, in billionths.
+        """Return what was spent on each person's columns since the last full renewal.
 
-        Scores have a budget of their own.
+        The unit is billionths.  Scores are excluded: they have a separate budget.
         """
         files = [f for f in self._in_period() if not self._is_score(f)]
         return spent(files, handles, None, self._reads)
 
     def scored_in_period(self, handles: Words) -> IntArray:
-        """How many models were scored about each person since everything was renewed."""
+        """Return how many models scored each person since the last full renewal."""
         return scored(self._in_period(), self._reads, handles)
 
     def _in_period(self) -> list[RunFile]:
@@ -162,10 +162,10 @@ class Lookup:
 
 
 def whole_rows(run: Run, columns: IntArray) -> tuple[Draws, IntArray]:
-    """The bits of some columns of a run, and their draws in as few spans as possible.
+    """Return the bits of some columns of a run, and their draws in as few spans as possible.
 
-    No bits where records have to be read column by column: where a column has tags, by which each
-    draw is accepted or passed over, or where two columns of the run answer for one of the release.
+    The bits are empty if records must be read column by column.  That is so if a column has tags,
+    which accept or skip each draw, or if two columns of the run serve one column of the release.
     """
     spans = [[0, 0, 0]]
     for _, _, source, target, width, _ in columns.tolist():
@@ -181,7 +181,7 @@ def whole_rows(run: Run, columns: IntArray) -> tuple[Draws, IntArray]:
 
 
 def buried(stones: Words, handles: Words) -> BoolArray:
-    """Which handles are among tombstones, which are sorted by their first word."""
+    """Return which handles are among tombstones, which are sorted by their first word."""
     return np.asarray(Handles(stones).places(handles) >= 0)
 
 
@@ -191,7 +191,7 @@ def spent(
     attribute: str | None = None,
     reads: Reads | None = None,
 ) -> IntArray:
-    """What some runs charged to each person, in billionths; ``reads`` are those of scores."""
+    """Return what some runs charged each person, in billionths; ``reads`` are those of scores."""
     total = np.zeros(len(handles), dtype=np.int64)
     unbounded = np.zeros(len(handles), dtype=np.bool_)
     for file in files:
@@ -208,14 +208,14 @@ def spent(
 
 
 def charged_amounts(run: Run, attribute: str | None, reads: Reads) -> IntArray:
-    """What each column of a run costs whom it was sent about: of one attribute, or of all."""
+    """Return the charge per person for each column of a run: of one attribute, or of all."""
     counted = [attribute is None or is_about(c.attribute, attribute, reads) for c in run.columns]
     wanted = [c.amount if here else 0 for c, here in zip(run.columns, counted, strict=True)]
     return np.array(wanted, dtype=np.int64)
 
 
 def is_about(column: str, attribute: str, reads: Reads) -> bool:
-    """Whether a column is of an attribute, or a score that reads it."""
+    """Return whether a column belongs to an attribute, or is a score that reads it."""
     return column == attribute or attribute in reads.get(column, ())
 
 

@@ -1,4 +1,4 @@
-"""The runs that hold what the blocks of a ledger of version 0.1 do by migration.py's rules."""
+"""Runs with the content of a 0.1 ledger's blocks, by the rules of migration.py."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from opboost.ledger.run_files import Run, RunColumn, RunWriter
 from opboost.ledger.store import UNBOUNDED, UNITS_PER_EPSILON
 
 Ids = tuple[pa.LargeBinaryArray, pa.LargeBinaryArray]
-"""Some IDs as version 0.1 spelt them (as the table does, trimmed), and as the new ledger does."""
+"""IDs as version 0.1 spelt them (as in the table, trimmed), and as the new ledger does."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Index:
-    """Where each word stands in a list."""
+    """The position of each word in a list."""
 
     words: Words
     order: IntArray
@@ -40,7 +40,7 @@ class _Index:
         return cls(words[order], order)
 
     def find(self, wanted: Words) -> IntArray:
-        """The place of each wanted word; -1 where there is none."""
+        """Return the position of each wanted word, or -1."""
         if not len(self.words):
             return np.full(len(wanted), -1)
         place = np.minimum(np.searchsorted(self.words, wanted), len(self.words) - 1)
@@ -49,9 +49,9 @@ class _Index:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class People:
-    """People by their old names, of which each spelling of an ID has its own, and by the new one.
+    """People by their old names, one per spelling of an ID, and by their new name.
 
-    ``person`` says of each spelling whose it is; ``handles`` are those of each person.
+    ``person`` is the person of each spelling; ``handles`` are the handles of each person.
     """
 
     by_cell: dict[str, _Index]
@@ -61,7 +61,7 @@ class People:
 
     @classmethod
     def of(cls, ids: Iterable[Ids], keys: KeyFile) -> People:
-        """Read all IDs; a spelling that comes twice counts once."""
+        """Read all IDs; a repeated spelling counts once."""
         nobody: Words = np.empty(0, dtype=np.uint64)
         then = {key: [Names(nobody, nobody)] for key in keys.keys}
         now: list[Words] = [nobody.reshape(0, 2)]
@@ -92,12 +92,12 @@ class People:
 
 
 def _pairs(words: Words) -> Any:
-    """Pairs of words, each as one value that can be sorted."""
+    """Return pairs of words, each as one value that can be sorted."""
     return np.ascontiguousarray(words, dtype="<u8").view("V16").reshape(-1)
 
 
 class Choices:
-    """Which columns of each spelling's row were chosen, by plan (columns per row, attributes)."""
+    """The columns chosen for each spelling's row, by plan (columns per row, attributes)."""
 
     def __init__(self, people: People) -> None:
         self._people = people
@@ -105,7 +105,7 @@ class Choices:
         self._known: dict[str, BoolArray] = {}
 
     def add(self, plan: str, content: Content) -> None:
-        """Note a block of choices; the first one of a spelling stands."""
+        """Note a block of choices; the first choice of a spelling counts."""
         if plan not in self._packed:
             count, width = len(self._people), content.drawn.shape[1]
             self._packed[plan] = np.zeros((count, width), dtype=np.uint8)
@@ -117,12 +117,12 @@ class Choices:
         self._known[plan][found[new]] = True
 
     def plans(self, attributes: Sequence[str]) -> list[str]:
-        """The plans over some attributes that there are."""
+        """Return the existing plans over some attributes."""
         every = (_plan(count, attributes) for count in range(1, len(attributes) + 1))
         return [plan for plan in every if plan in self._packed]
 
     def left_out(self, plan: str, attributes: Sequence[str], spellings: IntArray) -> BoolArray:
-        """Which columns a plan left out of each row; none where it is not known."""
+        """Return which columns a plan left out of each row; none if that is unknown."""
         width = len(attributes)
         chosen = np.empty((len(spellings), width), dtype=np.bool_)
         packed = self._packed[plan][spellings]
@@ -131,13 +131,13 @@ class Choices:
 
 
 def _plan(columns_per_row: int, attributes: Sequence[str]) -> str:
-    """What version 0.1 called a choice of columns."""
+    """Return the name that version 0.1 gave a choice of columns."""
     plain = json.dumps([columns_per_row, *sorted(attributes)])
     return hashlib.sha256(plain.encode()).hexdigest()
 
 
 def survey(old: Format1, people: People, choices: Choices) -> int:
-    """Note all choices of columns; how many people were charged who are not known."""
+    """Note all choices of columns, and return how many unknown people were charged."""
     unknown: dict[str, list[Words]] = defaultdict(list)
     for block in (block for piece in old.pieces() for block in piece.blocks):
         if block.is_choice:
@@ -150,7 +150,7 @@ def survey(old: Format1, people: People, choices: Choices) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Records:
-    """What one piece of a release says, one row for each spelling that is known."""
+    """The content of one piece of a release, one row per known spelling."""
 
     spellings: IntArray
     sent: BoolArray
@@ -158,7 +158,7 @@ class _Records:
 
 
 class Runs:
-    """The runs that hold what an old ledger's blocks do."""
+    """A writer of runs with the content of an old ledger's blocks."""
 
     def __init__(self, old: Format1, people: People, choices: Choices, folder: Path) -> None:
         self._old, self._people, self._choices, self._folder = old, people, choices, folder
@@ -170,11 +170,11 @@ class Runs:
         self._remembered = np.zeros(len(people.handles), dtype=np.bool_)
 
     def people(self) -> int:
-        """How many people have a record in the runs that were written."""
+        """Return how many people have a record in the written runs."""
         return int(self._remembered.sum())
 
     def written(self) -> list[Run]:
-        """Write all runs, in the order in which their draws stand."""
+        """Write all runs, with the draws that count first."""
         found: dict[int, list[Piece]] = defaultdict(list)
         for piece in self._old.pieces():
             found[piece.reservation].append(piece)
@@ -184,11 +184,11 @@ class Runs:
         return runs
 
     def _committed_as(self, reservation: int) -> int:
-        """The entry that committed a release; of one that was never finished the migration's."""
+        """Return the entry that committed a release; the migration's if it was never finished."""
         return self._committed.get(reservation, self._last)
 
     def _release(self, reservation: int, pieces: list[Piece], before: int) -> list[Run]:
-        """One run for a release; another where somebody has two records in it."""
+        """Return one run for a release, and more if somebody has several records in it."""
         reserved = self._reserved[reservation]
         stored = reserved["job"].removeprefix("release ") if pieces[0].stored else ""
         columns = _columns(reserved, pieces)
@@ -218,10 +218,10 @@ class Runs:
             ]
 
     def _plan(self, columns: Sequence[RunColumn], pieces: list[Piece]) -> str | None:
-        """The choice of columns that a release followed, as far as the old ledger tells.
+        """Return the choice of columns that a release followed, as far as the old ledger knows it.
 
-        A release that drew no choice may have followed one that was drawn before: then it charged
-        for nothing that was left out.
+        A release that drew no choice may have followed an earlier one.  Then it charged for no
+        column that was left out.
         """
         attributes = [c.attribute for c in columns]
         plans = self._choices.plans(attributes)
@@ -239,7 +239,7 @@ class Runs:
         return None
 
     def _records(self, columns: Sequence[RunColumn], piece: Piece) -> _Records:
-        """What a piece says of spellings that are known."""
+        """Return the records of a piece for known spellings."""
         nobody: IntArray = np.empty(0, dtype=np.int64)
         nothing: Draws = np.empty((0, 0), dtype=np.uint8)
         charged, chosen = [nobody] * len(columns), [nobody]
@@ -261,7 +261,7 @@ class Runs:
         for j, (found, draws) in enumerate(drawn):
             sent[np.searchsorted(spellings, charged[j]), j] = True
             if not piece.stored and not np.array_equal(np.sort(found), np.sort(charged[j])):
-                raise damaged("The ledger charged for other cells than it drew")
+                raise damaged("The ledger charged for cells other than those it drew")
             if len(found):
                 out[j][np.searchsorted(spellings, found)] = draws
         return _Records(spellings, sent, np.hstack(out))
@@ -269,7 +269,7 @@ class Runs:
     def _decided(
         self, columns: Sequence[RunColumn], plan: str | None, piece: Piece, records: _Records
     ) -> BoolArray:
-        """What is settled for each spelling: all that was sent, and what was left out."""
+        """Return what is decided for each spelling: what was sent, and what was left out."""
         if piece.stored:
             return np.ones_like(records.sent)
         if plan is None:
@@ -280,7 +280,7 @@ class Runs:
 
 
 def _columns(reserved: dict[str, Any], pieces: list[Piece]) -> list[RunColumn]:
-    """The columns of a release; those of which it drew nothing take no room."""
+    """Return the columns of a release; a column without draws takes no space."""
     declared = [
         RunColumn(c["attribute"], c["mechanism"], _amount(c["amount"]), 0)
         for c in reserved["columns"]
@@ -293,9 +293,9 @@ def _columns(reserved: dict[str, Any], pieces: list[Piece]) -> list[RunColumn]:
 
 
 def _by_column(columns: Sequence[RunColumn], piece: Piece) -> list[tuple[int, Block]]:
-    """The blocks of a piece with the number of their column; of a choice that means nothing.
+    """Return the blocks of a piece with their column's number, which means nothing for a choice.
 
-    Columns stand in their order, and a column's charge stands before its noise.
+    Columns are in order, and a column's charge comes before its noise.
     """
     found, last = [], -1
     for block in piece.blocks:
@@ -312,7 +312,7 @@ def _amount(text: str) -> int:
 
 
 def _repeats(person: IntArray) -> IntArray:
-    """How often each value of a list stands before it in the list."""
+    """Return how often each value occurs earlier in the list."""
     order = np.argsort(person, kind="stable")
     ordered = person[order]
     first = np.searchsorted(ordered, ordered)

@@ -1,19 +1,19 @@
-"""Bring a ledger of version 0.1 into the format of now.
+"""Migrate a ledger of version 0.1 to the current format.
 
-Entries keep their numbers, times and contents, under new hashes; the entry ``migrate`` behind them
-names the old ones, for receipts.  The blocks of each release become runs, with the number of its
+Entries keep their numbers, times and contents, under new hashes; the entry ``migrate`` after them
+lists the old hashes, for receipts.  The blocks of each release become runs with the number of its
 commit:
 
-* A draw of version 0.1 is a draw now.  Of several for one cell (its value had changed) the one that
-  was committed first stands.
-* All are ``sent``, so whatever was charged to a person stays charged.  Where one release has two
-  records of a person (two spellings of an ID), the second goes into a run of its own.
+* A draw of version 0.1 stays a draw.  If one cell has several (its value had changed), the one that
+  was committed first counts.
+* All draws are ``sent``, so every charge to a person stays.  If one release has two records of a
+  person (two spellings of an ID), the second goes into a separate run.
 * What a choice of columns left out is decided and not sent.
-* A release in parts has its draws in the stored release; its run has charges alone.
-* What an unfinished release drew counted as spent, and may have been sent by another job.  It
-  stands behind all that was committed, and the reservation is closed.
+* A release in parts has its draws in the stored release; its run has only charges.
+* The draws of an unfinished release counted as spent, and another job may have sent them.  They
+  come after everything that was committed, and the reservation is closed.
 
-Version 0.1 kept no IDs, so whoever migrates must have the tables with the people of the ledger.
+Version 0.1 kept no IDs, so a migration needs the tables with the people of the ledger.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from opboost.ledger.store import CHAIN_FILE, FORMAT_VERSION, RUNS_FOLDER, Change
 from opboost.storage import atomic_files
 
 KEPT_FILE = "ledger-0.1.0.sqlite"
-"""What the old file is called afterwards."""
+"""The name of the old file after the migration."""
 
 _BUILT = ".migration.part"
-"""Where the new ledger is built; :func:`durable.alone` takes away what a kill left of it."""
+"""Where the new ledger is built; :func:`atomic_files.alone` removes what a kill left of it."""
 
 _UNFINISHED = "not finished in version 0.1: what it drew counts as spent"
 _REASONS = {
@@ -53,10 +53,10 @@ _REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class Migrated:
-    """What a migration did.
+    """The result of a migration.
 
-    ``people`` is how many the ledger remembers now, ``left_out`` how many of the old one it does
-    not, and ``kept`` the old file.
+    ``people`` is how many people the new ledger remembers, ``left_out`` how many it dropped, and
+    ``kept`` the old file.
     """
 
     people: int
@@ -74,13 +74,13 @@ def migrate(
     changed: Changed = "keep",
     leave_out_unknown: bool = False,
 ) -> Migrated:
-    """Put a ledger of the new format in the place of one of version 0.1, whose file is kept.
+    """Replace a ledger of version 0.1 by one of the new format; the old file is kept.
 
-    ``ids`` are those of all people in the ledger, and may be of others as well.  If people of the
-    ledger are not among them it is refused, or with ``leave_out_unknown`` they are left out.  A
-    kill leaves the old ledger or the new one.
+    ``ids`` are those of all people in the ledger, and possibly of others.  If people of the ledger
+    are not among them, the migration is refused, or leaves them out with ``leave_out_unknown``.  A
+    kill leaves either the old ledger or the new one.
 
-    Cost: memory for some hundred bytes a person; disk for the new ledger twice.
+    Cost: memory of a few hundred bytes per person; disk for the new ledger twice.
     """
     KeyFile.check_place(key, folder)
     if not (folder / CHAIN_FILE).exists():
@@ -123,21 +123,21 @@ def _check_first(old: Format1, key: Path) -> None:
     witness = chain_witness.beside(key)
     if chain_witness.noted(witness) is not None:
         raise PrivacyError(
-            f"The ledger in {old.folder} was migrated before, as {witness} says: this "
-            "is an older copy, and what was released since would be drawn anew. Bring back the "
-            "folder as it was last."
+            f"The ledger in {old.folder} was migrated before, as {witness} says: this is an older "
+            "copy, and what was released since would be drawn again. Restore the latest copy of "
+            "the folder."
         )
     kept = old.folder / KEPT_FILE
     if kept.exists() and not kept.samefile(old.folder / CHAIN_FILE):
         raise ConfigError(
-            f"{kept} exists, and the old file is to be kept under this name. Move it elsewhere."
+            f"{kept} exists, but the old file will be kept under this name. Move it elsewhere."
         )
 
 
 def _unknown(count: int) -> PrivacyError:
     return PrivacyError(
         f"{count:,} people of the ledger are in none of the tables. Version 0.1 kept no IDs, so "
-        "they would be drawn and charged anew. Add the tables of earlier releases, with IDs spelt "
+        "they would be drawn and charged again. Add the tables of earlier releases, with IDs spelt "
         "as they were then (--table, once for each), or leave these people out with "
         "--leave-out-unknown. Nothing was changed."
     )
@@ -146,7 +146,7 @@ def _unknown(count: int) -> PrivacyError:
 def _rechained(
     old: Format1, file: Path, keys: KeyFile, begun: dict[str, Any], last: dict[str, Any]
 ) -> Entry:
-    """Write the old entries into a new chain, and behind them one that says so."""
+    """Write the old entries to a new chain, followed by an entry about the migration."""
     chain, key = Chain(file), keys.newest
     try:
         with chain.writing():
@@ -166,7 +166,7 @@ def _rechained(
 
 
 def _carried(entry: Entry, begun: dict[str, Any]) -> dict[str, Any]:
-    """What an old entry says, with what entries of its kind say now."""
+    """Return the content of an old entry, with the fields that its kind has now."""
     body = said(entry)
     if entry.kind == "open":
         return {"format": FORMAT_VERSION, **begun}
@@ -178,9 +178,9 @@ def _carried(entry: Entry, begun: dict[str, Any]) -> dict[str, Any]:
 
 
 def _one_file(folder: Path) -> None:
-    """Bring all that SQLite put beside the old file into it; refused while another process reads.
+    """Merge SQLite's journal into the old file; refused while another process reads.
 
-    Otherwise SQLite would take what belongs to the old file for a part of the new one.
+    Otherwise SQLite would apply the old file's journal to the new file.
     """
     db = sqlite3.connect(folder / CHAIN_FILE, timeout=5)
     try:
@@ -194,9 +194,9 @@ def _one_file(folder: Path) -> None:
 
 
 def _swap(folder: Path, key: Path, head: Entry) -> None:
-    """Put the new ledger in the place of the old one: with one rename, prepared and noted."""
+    """Replace the old ledger by the new one, with a single rename."""
     built, file, kept = folder / _BUILT, folder / CHAIN_FILE, folder / KEPT_FILE
-    if (folder / RUNS_FOLDER).exists():  # of a migration that was killed: the old format has none
+    if (folder / RUNS_FOLDER).exists():  # from a migration that was killed: the old format has none
         shutil.rmtree(folder / RUNS_FOLDER)
     atomic_files.move([(built / RUNS_FOLDER, folder / RUNS_FOLDER)])
     folder.chmod(0o700)

@@ -1,4 +1,4 @@
-"""The run that a release adds to the ledger: records of people, each of whom may stand once."""
+"""The run that a release adds to the ledger: records of people, at most one per person."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from opboost.ledger.store import Ledger
 
 
 class NewRun:
-    """Collects records in files of its own until they are written as one run."""
+    """A collector of records, which are kept in temporary files and then written as one run."""
 
     def __init__(self, ledger: Ledger, columns: Sequence[RunColumn], stored: str) -> None:
         self.path = ledger.new_run_path()
@@ -39,20 +39,20 @@ class NewRun:
 
     @property
     def draw_bytes(self) -> int:
-        """Bytes of one person's draws."""
+        """The bytes of one person's draws."""
         return self._writer.run.draw_bytes
 
     def slots(self) -> list[slice]:
-        """Where the draw of each column lies in a person's draws."""
+        """Return the position of each column's draw in a person's draws."""
         return self._writer.run.slots()
 
     @property
     def next_path(self) -> Path:
-        """The file beside the run, for whom of earlier runs the release is about."""
+        """The file next to the run that lists the people of earlier runs in the release."""
         return self.path.with_name(f"{int(self.path.name) + 1:06d}")
 
     def see(self, handles: Words) -> None:
-        """Note people about whom the run has no record; they may not come again either."""
+        """Note people without a record in the run; they must not occur again either."""
         self._seen.add(handles)
 
     def add(
@@ -63,9 +63,9 @@ class NewRun:
         draws: Draws,
         recorded: BoolArray,
     ) -> None:
-        """Write records for people of whom something is decided now.
+        """Write records for people for whom something is newly decided.
 
-        Of all others, the look-up counts those twice who are ``recorded``; the rest is seen here.
+        Of all others, the look-up finds repeats among those ``recorded``; the rest are noted here.
         """
         some = decided.any(axis=1)
         if some.all():
@@ -76,12 +76,12 @@ class NewRun:
             self._writer.add(handles[some], decided[some], sent[some], draws[some])
 
     def check_seen(self, repeats: int) -> None:
-        """Refuse people who came twice; ``repeats`` are rows of those with an earlier record."""
+        """Refuse people who occur twice; ``repeats`` are rows of those with an earlier record."""
         if twice := self._seen.repeats() + repeats:
             raise repeated_ids(twice)
 
     def finish(self, number: int) -> Run | None:
-        """Write the run under the number of its entry; None where nobody has a record."""
+        """Write the run under the number of its entry; return None if it has no record."""
         if not self._writer.count:
             return None
         try:
@@ -95,9 +95,9 @@ class NewRun:
 
 
 def repeated_ids(rows: int) -> DataError:
-    """The refusal of rows whose ID stands in an earlier row."""
+    """Return the error for rows whose ID occurs in an earlier row."""
     return DataError(
         f"{rows:,} rows repeat an ID of an earlier row",
-        hint="An ID stands for one person, however it is spelt: keep one row of each. Where "
-        'IDs are case-sensitive, begin the ledger with ids = "exact" in [ledger].',
+        hint="An ID means one person, however it is spelt: keep one row of each. If IDs are "
+        'case-sensitive, create the ledger with ids = "exact" in [ledger].',
     )

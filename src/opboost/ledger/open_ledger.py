@@ -16,9 +16,10 @@ from opboost.ledger.store import CHAIN_FILE, Caps, Ledger
 
 
 def open_ledger(section: LedgerSection, *, new: bool = False) -> Ledger:
-    """Open the ledger of a ``[ledger]`` whose paths no longer depend on its file's folder.
+    """Open the ledger of a ``[ledger]`` section whose paths are resolved already.
 
-    It is made if neither it nor its key exist; ``new`` makes an empty one although the key does.
+    It is created if neither it nor its key exists; ``new`` creates an empty one although the key
+    exists.
     """
     return Ledger(
         Path(section.folder),
@@ -31,9 +32,9 @@ def open_ledger(section: LedgerSection, *, new: bool = False) -> Ledger:
 
 
 def declared_ledger(config: Path, *, renewing: bool = False) -> Ledger:
-    """Open the ledger of a feature party's file; one that is not there yet is not made.
+    """Open the ledger of a feature party's file, but never create one.
 
-    ``renewing`` passes over ``changed``, which a new period may change.
+    ``renewing`` ignores ``changed``, which a new period may change.
     """
     section = declared_section(config)
     if renewing:
@@ -47,7 +48,7 @@ def declared_ledger(config: Path, *, renewing: bool = False) -> Ledger:
 
 
 def declared_section(config: Path) -> LedgerSection:
-    """The ``[ledger]`` of a feature party's file, with paths that start at the file's folder."""
+    """Return the ``[ledger]`` of a feature party's file, with paths relative to the file."""
     section = validated(read(config), config.name).ledger
     if section is None:
         raise ConfigError(f"{config.name} has no [ledger].")
@@ -56,19 +57,19 @@ def declared_section(config: Path) -> LedgerSection:
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """A person as somebody named them: the parts of their ID by column, and its bytes."""
+    """A person by ID, as somebody typed it: its parts by column, and its bytes."""
 
     parts: dict[str, str]
     id: bytes
 
     @property
     def words(self) -> str:
-        """The ID for people to read."""
+        """The ID as readable text."""
         return ", ".join(f"{name} = {part}" for name, part in self.parts.items())
 
 
 def declared_person(config: Path, parts: Sequence[str], spelling: Spelling) -> Person:
-    """The person with an ID, whose columns a feature party's file names under ``[align] id``."""
+    """Return the person with an ID; the party's file names its columns under ``[align] id``."""
     names = validated(read(config), config.name).align.ids()
     if not names:
         raise ConfigError(
@@ -83,7 +84,7 @@ def declared_person(config: Path, parts: Sequence[str], spelling: Spelling) -> P
 
 
 def person_bytes(parts: Sequence[str], names: Sequence[str], spelling: Spelling) -> bytes:
-    """The ID of a person whom somebody named, as a ledger spells it."""
+    """Return the ID that somebody typed, as a ledger spells it."""
     try:
         (who,) = id_bytes([[part] for part in parts], names, spelling=spelling)
     except DataError:

@@ -1,7 +1,7 @@
-"""Draws as the ledger stores them: a few bytes each, in a form that needs no mechanism to read.
+"""Draws as the ledger stores them: a few bytes each, readable without the mechanism.
 
 A number is stored as its distance from the lowest output, plus one; zero is the output "missing".
-Outputs may lie beyond the grid.  A set of categories is stored as one bit each.
+Outputs may lie beyond the grid.  A set of categories is stored as one bit per category.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from opboost.columns.private_column import PrivateColumn
 from opboost.mechanisms import NominalMechanism
 
 Draws = np.ndarray[Any, np.dtype[np.uint8]]
-"""One row of bytes a draw."""
+"""One row of bytes per draw."""
 
 
 def width_of(column: PrivateColumn) -> int:
-    """Bytes of one draw."""
+    """Return the bytes of one draw."""
     if isinstance(column.mechanism, NominalMechanism):
         return -(-len(column.mechanism.categories) // 8)
     return -(-(column.mechanism.outputs.size + 1).bit_length() // 8)
 
 
 def to_bytes(column: PrivateColumn, out: list[OutColumn], width: int) -> Draws:
-    """Released columns as a row of bytes a draw."""
+    """Return released columns as one row of bytes per draw."""
     if isinstance(column.mechanism, NominalMechanism):
         bits = np.column_stack([c.values for c in out]).astype(np.bool_)
         return np.packbits(bits, axis=1)
@@ -46,7 +46,7 @@ def to_bytes(column: PrivateColumn, out: list[OutColumn], width: int) -> Draws:
 
 
 def from_bytes(column: PrivateColumn, drawn: Draws) -> list[OutColumn]:
-    """The released columns that rows of bytes stand for."""
+    """Return the released columns that rows of bytes encode."""
     if isinstance(column.mechanism, NominalMechanism):
         bits = np.unpackbits(drawn, axis=1, count=len(column.mechanism.categories))
         return [OutColumn(n, bits[:, k]) for k, n in enumerate(column.release_names())]
@@ -59,7 +59,7 @@ def from_bytes(column: PrivateColumn, drawn: Draws) -> list[OutColumn]:
         whole = np.zeros((len(drawn), 8), dtype=np.uint8)
         whole[:, : drawn.shape[1]] = drawn
         steps = whole.view("<i8").reshape(-1)
-    # No draw at all becomes the lowest output.
+    # A cell without a draw becomes the lowest output.
     if drawn.shape[1] == kind.itemsize == 1:  # modulo 256, which the result fits
         values = (np.maximum(steps, 1) + np.uint8((outputs.L - 1) % 256)).view(kind)
     else:

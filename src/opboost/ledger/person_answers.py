@@ -1,4 +1,4 @@
-"""What was revealed about one person: in which releases, to whom, when, under which promise.
+"""What was revealed about one person: in which releases, to whom, when, and with what promise.
 
 Nothing here writes to the ledger.
 """
@@ -28,11 +28,11 @@ from opboost.mechanisms import NominalMechanism
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One column of a release, as far as it is about the person.
+    """One column of a release, for one person.
 
-    ``amount`` is what the draw is charged with, ``charged`` what this release added to the person's
-    total: nothing where it repeated an earlier draw.  ``output`` is the noisy value by the name of
-    its released column, None where the ledger does not hold it; ``means`` says it in words.
+    ``amount`` is the charge for the draw; ``charged`` is what this release added to the person's
+    total, which is nothing if it repeated an earlier draw.  ``output`` is the noisy value by the
+    name of its released column, None if the ledger does not hold it; ``means`` says it in words.
     """
 
     attribute: str
@@ -57,12 +57,12 @@ class PersonRelease:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """All that a ledger knows to have been revealed about one person.
+    """Everything that a ledger knows was revealed about one person.
 
-    ``remembered`` is whether any release included them.  ``spent`` has a line for each attribute
+    ``remembered`` says whether any release included the person.  ``spent`` has a line per attribute
     and one for all together, over all recipients and periods.  ``forgotten`` is when the person was
-    erased, after which ``spent`` is empty: it is not known any more.  ``migrated`` is when the
-    ledger was taken over from version 0.1, which did not keep who was sent again.
+    erased; ``spent`` is then empty, because it is no longer known.  ``migrated`` is when the ledger
+    was migrated from version 0.1, which did not record who was sent again.
     """
 
     remembered: bool
@@ -78,8 +78,8 @@ def about_person(
 ) -> Answer:
     """Return what was revealed about a person, whose ID is spelt as ``ledger.ids`` says.
 
-    ``recipient`` and ``attribute`` choose among the releases; what was spent is over all of them.
-    A ledger whose chain does not verify is refused.
+    ``recipient`` and ``attribute`` filter the releases; what was spent covers all of them.  A
+    ledger whose chain does not verify is refused.
     """
     return ledger.consistently(lambda: _about(ledger, person, recipient, attribute))
 
@@ -112,7 +112,7 @@ def _only(release: PersonRelease, attribute: str | None) -> PersonRelease:
 
 
 def _forgotten(ledger: Ledger, people: Words) -> str | None:
-    """When the person's tombstone was set; it is stored under the key of its time."""
+    """Return when the person's tombstone was set; it is stored under the key of that time."""
     for entry in ledger.entries("forget"):
         key = ledger.key_of(entry.body["to"])
         if key is not None and key.handles(people).tobytes().hex() in entry.body["tombstones"]:
@@ -124,7 +124,7 @@ def _forgotten(ledger: Ledger, people: Words) -> str | None:
 class _Record:
     """The person's record in a run.
 
-    ``drawn`` is the release that wrote it, ``releases`` all that sent it, by their entries.
+    ``drawn`` is the entry of the release that wrote it, ``releases`` those of all that sent it.
     """
 
     run: Run
@@ -135,7 +135,7 @@ class _Record:
     draws: Draws
 
     def column(self, attribute: str, mechanism: str) -> int | None:
-        """The place of a column that the record decides."""
+        """Return the position of a column that the record decides, or None."""
         for k, column in enumerate(self.run.columns):
             if (column.attribute, column.mechanism) == (attribute, mechanism) and self.decided[k]:
                 return k
@@ -143,7 +143,7 @@ class _Record:
 
 
 class _History:
-    """All records of a person, and the releases that they were part of."""
+    """All records of a person, and the releases that sent them."""
 
     def __init__(self, ledger: Ledger, handle: Words) -> None:
         self._ledger, self._handle = ledger, handle
@@ -152,7 +152,7 @@ class _History:
         self._migrated = next((e.number for e in ledger.entries("migrate")), -1)
 
     def release(self, entry: Entry) -> PersonRelease | None:
-        """What a committed release was about the person; None if it was not about them."""
+        """Return what a committed release sent about the person; None if they were not in it."""
         if not any(entry.number in record.releases for record in self.records):
             return None
         body = entry.body
@@ -163,7 +163,7 @@ class _History:
         return PersonRelease(entry.number, entry.at, body["recipient"], body["job"], cells)
 
     def spent(self) -> tuple[dict[str, Any], ...]:
-        """What was spent on the person by attribute, and on all together."""
+        """Return what was spent on the person, by attribute and in all."""
         caps, files = self._ledger.caps, [self._ledger.run_file(r.run) for r in self.records]
         sent = {r.run.columns[k].attribute for r in self.records for k in np.flatnonzero(r.sent)}
         reads = self._ledger.score_reads()
@@ -180,7 +180,7 @@ class _History:
         number, stored = committed.number, committed.body.get("sent")
         if stored is None:
             standing = self._standing(attribute, mechanism, number)
-        else:  # a stored release, sent as it is whatever was drawn or renewed since
+        else:  # a stored release is sent unchanged, whatever was drawn or renewed since
             standing = self._columns(attribute, mechanism)
             standing = [(r, k) for r, k in standing if r.run.stored == stored]
         found = [(r, k) for r, k in standing if r.sent[k]]
@@ -201,11 +201,11 @@ class _History:
         return Cell(attribute, guarantee, True, amount, charged, output, words)
 
     def _standing(self, attribute: str, mechanism: str, number: int) -> list[tuple[_Record, int]]:
-        """What a release may have followed for a cell: its own records, or the period's earliest.
+        """Return the records that a release may have used for a cell: its own, or the earliest.
 
-        Where changed values were drawn anew it repeated any one of the earlier draws; a decision
-        not to send that stands before them holds whatever the value is.  A person whose ID
-        version 0.1 knew in two spellings may have two records of one release.
+        If changed values were redrawn, it repeated any one of the period's earlier draws; an
+        earlier decision not to send holds whatever the value is.  A person whose ID version 0.1
+        knew in two spellings may have two records of one release.
         """
         renewed = (n for n, a in self._renewals if n < number and a in ("", attribute))
         begun = max(renewed, default=-1)
@@ -218,13 +218,13 @@ class _History:
         return found if redrawn else found[:1]
 
     def _columns(self, attribute: str, mechanism: str) -> list[tuple[_Record, int]]:
-        """The records that decide a cell, whenever they were drawn, and its place in each."""
+        """Return all records that decide a cell, with the cell's position in each."""
         places = ((record, record.column(attribute, mechanism)) for record in self.records)
         return [(record, k) for record, k in places if k is not None]
 
 
 def _records(ledger: Ledger, handle: Words) -> list[_Record]:
-    """The person's records, in the order in which they were drawn."""
+    """Return the person's records, in the order of their drawing."""
     files = [ledger.run_file(run) for run in ledger.runs()]
     places = {f.run.file: p for f in files if (p := int(f.places(handle)[0])) >= 0}
     again: dict[str, set[int]] = {name: set() for name in places}
@@ -255,7 +255,7 @@ def _line(attribute: str, amount: int, cap: float | None) -> dict[str, Any]:
 def _output(
     reserved: Entry, column: dict[str, Any], record: _Record, k: int
 ) -> tuple[dict[str, Any], str]:
-    """The noisy value that a record holds, by released column, and what it stands for."""
+    """Return the noisy value that a record holds, by released column, and its meaning."""
     declared = column.get("declared")
     if not isinstance(declared, dict):
         raise reserved.damaged()

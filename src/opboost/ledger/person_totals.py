@@ -1,4 +1,4 @@
-"""What was spent on people over all runs: how many, and the most for one of them."""
+"""Totals over all runs: how many people were charged, and the most for one of them."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from opboost.ledger.store import UNBOUNDED, Ledger
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """How many people something was charged to, and the most for one of them, in billionths."""
+    """How many people were charged, and the most for one of them, in billionths."""
 
     people: int
     most: int
 
 
 def totals(ledger: Ledger) -> dict[str, Spent]:
-    """What was spent by attribute, over all periods; the key '' is for all attributes together.
+    """Return what was spent in all periods by attribute; the key '' is for all together.
 
     Cost: memory for a 256th of the people at a time.
     """
@@ -44,14 +44,14 @@ def totals(ledger: Ledger) -> dict[str, Spent]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Bucket:
-    """The records of some people in all runs; ``person`` numbers whom each row is about."""
+    """The records of some people in all runs; ``person`` numbers the person of each row."""
 
     parts: list[tuple[RunFile, BoolArray]]
     person: IntArray
     people: int
 
     def spent(self, attribute: str | None, reads: Reads) -> IntArray:
-        """What was spent on each person of whom something was sent."""
+        """Return what was spent on each person about whom something was sent."""
         total = np.zeros(self.people, dtype=np.int64)
         unbounded, sent = (np.zeros(self.people, dtype=np.bool_) for _ in range(2))
         start = 0

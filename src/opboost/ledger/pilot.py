@@ -1,4 +1,4 @@
-"""Who releases first: a random share of the people, fixed within a period."""
+"""The pilot: a random share of the people who release first, fixed within a period."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from opboost.budgets.budget import below_share
 from opboost.ledger.store import Ledger
 
 PILOT = "\0pilot"
-"""Stands where words of columns have an attribute; no attribute of a file has this character."""
+"""Takes the place of an attribute in sampling words; no real attribute has this character."""
 
 
 def in_pilot(ledger: Ledger, people: Words, share: float) -> BoolArray:

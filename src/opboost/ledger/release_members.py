@@ -1,8 +1,7 @@
-"""Who of the people that earlier runs remember was sent again, in a later release.
+"""The people of earlier runs whom a later release sent again.
 
-A release writes records only for people or columns that are new.  For all others it keeps one bit
-for each record of the run that holds them, so that the ledger can answer who received what about a
-person.
+A release writes records only for new people or columns.  For all others it keeps one bit per record
+of the run that holds them, so that the ledger can answer who received what about a person.
 """
 
 from __future__ import annotations
@@ -22,19 +21,19 @@ from opboost.storage import atomic_files
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """What the chain says of a file of bits: for each run how many, in the order of the list."""
+    """The chain's description of a file of bits: how many for each run, in order."""
 
     file: str
     sha256: str
     runs: tuple[tuple[str, int], ...]
 
     def as_json(self) -> dict[str, Any]:
-        """As an entry states it."""
+        """Return it as an entry states it."""
         return {"file": self.file, "sha256": self.sha256, "runs": [list(r) for r in self.runs]}
 
     @classmethod
     def of_json(cls, plain: Any) -> Members:
-        """What an entry states; ValueError if it states something else."""
+        """Return what an entry states; raise ValueError if it states something else."""
         if not isinstance(plain, dict) or set(plain) != {"file", "sha256", "runs"}:
             raise ValueError("no members")
         runs = plain["runs"]
@@ -48,7 +47,7 @@ class Members:
 
 
 def write(path: Path, members: Mapping[str, BoolArray]) -> Members:
-    """Keep a release's members on disk; ``members`` are by the file name of a run."""
+    """Write a release's members to disk; ``members`` are by the file name of a run."""
     data = b"".join(np.packbits(bits).tobytes() for bits in members.values())
     atomic_files.write(path, data, mode=0o600)
     listed = tuple((name, len(bits)) for name, bits in members.items())
@@ -56,7 +55,7 @@ def write(path: Path, members: Mapping[str, BoolArray]) -> Members:
 
 
 def read(folder: Path, members: Members) -> dict[str, BoolArray]:
-    """A release's members by run; a damaged file is refused."""
+    """Return a release's members by run; a damaged file is refused."""
     path = folder / members.file
     if not path.exists():
         raise damaged(path, "is gone")

@@ -14,22 +14,23 @@ from opboost.ledger.verify_ledger import check_chain
 from opboost.promises import Joint
 from opboost.storage import atomic_files
 
-NO_BOUND = "values that change are drawn anew, so repeated releases have no bound over time"
-"""What a guarantee does not cover where ``changed = "redraw"``."""
+NO_BOUND = "values that change are redrawn, so repeated releases have no bound over time"
+"""The caveat of a guarantee with ``changed = "redraw"``."""
 
 
 def over_time(promise: Joint, ledger: Ledger | None) -> Joint:
-    """The promise of a release through a ledger: with the caveat of one that draws values anew."""
+    """Return the promise of a release through a ledger, with a caveat if it redraws values."""
     if ledger is None or ledger.changed == "keep":
         return promise
     return replace(promise, caveats=(*promise.caveats, NO_BOUND))
 
 
 def renew(ledger: Ledger, attribute: str = "", *, changed: Changed | None = None) -> Entry:
-    """Begin a new period for one attribute, or for all of them and the choice of columns.
+    """Start a new period for one attribute, or for all of them and the choice of columns.
 
-    Whoever decides on it must not look at the data: what a renewal reveals is charged, that it
-    happened is not.  Caps run over all periods.  It is refused while a reservation is open.
+    The decision to renew must not depend on the data: what a renewal reveals is charged, but the
+    fact that it happened is not.  Caps cover all periods.  A renewal is refused while a reservation
+    is open.
     """
     with atomic_files.alone(ledger.folder):
         check_chain(ledger)
@@ -38,12 +39,12 @@ def renew(ledger: Ledger, attribute: str = "", *, changed: Changed | None = None
         if attribute and attribute not in known:
             listed = ", ".join(sorted(known)) or "none yet"
             raise ConfigError(
-                f"The ledger knows no attribute {attribute!r}, so there is nothing to renew. It "
-                f"knows: {listed}."
+                f"The ledger does not know attribute {attribute!r}, so there is nothing to renew. "
+                f"It knows: {listed}."
             )
         if attribute and changed not in (None, ledger.changed):
             raise ConfigError(
-                f'changed = "{changed}" holds for all attributes. Renew all of them: leave out '
+                f'changed = "{changed}" applies to all attributes. Renew all of them: leave out '
                 "--attribute."
             )
         with ledger.writing():
@@ -70,7 +71,7 @@ class Forecast:
 
 
 def forecast(ledger: Ledger, plan: Plan, attribute: str = "") -> Forecast:
-    """What a renewal, of one attribute or of all, means for the next release of a plan."""
+    """Return what renewing one attribute, or all, means for the next release of a plan."""
     found = ledger.consistently(lambda: totals(ledger))
     renewed = [
         (c, a) for c, a in zip(plan.private, plan.attributes, strict=True) if attribute in ("", a)
@@ -101,26 +102,26 @@ def _level(spent: Spent | None) -> float:
 
 
 def refuse_open(ledger: Ledger) -> None:
-    """Refuse a change of the whole ledger while a release is reserved and not finished."""
+    """Refuse to change the whole ledger while a release is reserved and not finished."""
     for entry in ledger.open_reservations():
         raise PrivacyError(
             f"Job {entry.body['job']!r} has reserved a release in entry {entry.number} and has "
-            "not finished it. Run it again to finish it, or take the reservation back: "
+            "not finished it. Run it again to finish it, or abort the reservation: "
             f"opboost ledger abort -c FILE {entry.number}"
         )
 
 
 def abort(ledger: Ledger, number: int) -> Entry:
-    """Take back an open reservation of a release that will not be finished; nothing was sent."""
+    """Abort an open reservation of a release that will not be finished; nothing was sent."""
     with atomic_files.alone(ledger.folder):
         check_chain(ledger)
         found = next((e for e in ledger.open_reservations() if e.number == number), None)
         if found is None:
             listed = ", ".join(str(e.number) for e in ledger.open_reservations()) or "none"
             raise ConfigError(
-                f"Entry {number} is no open reservation of the ledger. Open ones: {listed}."
+                f"Entry {number} is not an open reservation of the ledger. Open ones: {listed}."
             )
         about = {k: found.body[k] for k in ("job", "recipient")}
         with ledger.writing():
-            reason = "taken back by hand"
+            reason = "aborted by hand"
             return ledger.append("abort", {"reservation": number, **about, "reason": reason})

@@ -1,4 +1,4 @@
-"""A release's place in the chain: reserved before anything is drawn, then committed or aborted."""
+"""A release's entry in the chain: reserved before anything is drawn, then committed or aborted."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ def abort_open(ledger: Ledger, job: str, reason: str) -> None:
 
 
 def is_committed(ledger: Ledger, job: str) -> bool:
-    """Whether the ledger has a release of a job."""
+    """Return whether the ledger has a release of a job."""
     return any(entry.body["job"] == job for entry in ledger.entries("commit"))
 
 
 class Reservation:
-    """What a release is recorded under.
+    """The record of one release in the chain.
 
-    ``people`` is what the ledger calls the IDs; ``new_attributes`` may be ones it never saw.  With
-    a record budget the reservation also holds the plan, which has to be that of the period.
+    ``people`` is the ledger's name for the IDs; ``new_attributes`` may be unknown to it.  With a
+    record budget, the reservation also holds the plan, which must be that of the period.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Reservation:
         return self._ledger.append("commit", {"reservation": self._number, **self._about, **facts})
 
     def abort(self, reason: str) -> None:
-        """Take the reservation back."""
+        """Abort the reservation."""
         with self._ledger.writing():
             self._abort(self._number, reason)
 
@@ -78,7 +78,7 @@ class Reservation:
         self._ledger.append("abort", {"reservation": number, **self._about, "reason": reason})
 
     def _reserve(self) -> Entry:
-        """A new reservation, or the open one of this job; one with another plan is aborted."""
+        """Return this job's open reservation, or a new one; abort one with another plan."""
         caps = {"attribute": self._ledger.caps.attribute, "person": self._ledger.caps.person}
         about = {**self._about, "people": self._people}
         body: dict[str, Any] = {**about, "columns": self._described(), "caps": caps}
@@ -88,7 +88,7 @@ class Reservation:
             if entry.body == body:
                 return entry
             if entry.body["job"] == self._about["job"]:
-                self._abort(entry.number, "the job goes on with another plan")
+                self._abort(entry.number, "the job continues with another plan")
         return self._ledger.append("reserve", body)
 
     def _described(self) -> list[dict[str, Any]]:
@@ -107,22 +107,22 @@ class Reservation:
         ]
 
     def check_plan(self) -> FrozenPlan | None:
-        """Refuse another record plan than that of the period, which is returned if there is one."""
+        """Refuse a record plan other than the period's, and return the period's plan or None."""
         frozen = frozen_plan(self._ledger)
         check_plan(frozen, self.plan)
         return frozen
 
     def check_attributes(self) -> None:
-        """Refuse an attribute that the ledger has never seen: it may be an old one, renamed."""
+        """Refuse an attribute that the ledger has never seen: it may be a renamed one."""
         reserved = [e.body for e in self._ledger.entries("reserve")]
         reserved += [b for e in self._ledger.entries("migrate") for b in e.body["history"]]
         columns = [c for body in reserved for c in body.get("columns", [])]
-        known = {c["attribute"] for c in columns if "reads" not in c}  # a score is none
+        known = {c["attribute"] for c in columns if "reads" not in c}  # a score is not an attribute
         for body in reserved:
             if body.get("people", self._people) != self._people:
                 raise PrivacyError(
                     f"This ledger knows people by {body['people']!r}, the table by "
-                    f"{self._people!r}: everyone would be taken for a new person. If the IDs are "
+                    f"{self._people!r}: everyone would count as a new person. If the IDs are "
                     f'the same under a new name, add people = "{body["people"]}" to [ledger].'
                 )
         if self._score is not None:

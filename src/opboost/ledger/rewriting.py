@@ -1,6 +1,7 @@
-"""Runs that are written anew: under other handles, without some people, or several as one.
+"""Rewrite runs: with other handles, without some people, or several as one.
 
-All of it becomes true with one entry of the chain; files that no entry names any more are removed.
+One entry of the chain makes the whole change take effect; files that are no longer named are
+removed.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from opboost.ledger.run_files import Run, RunFile, RunWriter
 from opboost.ledger.store import Ledger
 
 _RECORDS = 1 << 16
-"""Records that are copied at a time."""
+"""The records copied at a time."""
 
 
 def _same(handles: Words) -> Words:
@@ -31,9 +32,9 @@ def _all(handles: Words) -> BoolArray:
 
 @dataclass
 class Rewriting:
-    """A change of all runs in the making.
+    """A change of runs in progress.
 
-    ``renamed`` gives the new handles of old ones, ``keep`` says who stays.
+    ``renamed`` maps old handles to new ones, ``keep`` says who stays.
     """
 
     ledger: Ledger
@@ -47,7 +48,7 @@ class Rewriting:
     def write(self, group: Sequence[Run]) -> None:
         """Write some runs of the same columns as one.
 
-        Raises :class:`runs.Repeated` if two of them are about the same person.
+        Raises :class:`Repeated` if two of them have a record of the same person.
         """
         path = self.ledger.new_run_path()
         writer = RunWriter(path.parent, group[0].columns, group[0].stored)
@@ -74,9 +75,9 @@ class Rewriting:
     def commit(
         self, kind: str, tombstones: Words, key: str, *, wipe: bool = False, **more: Any
     ) -> Entry:
-        """Say so in the chain, with ``more`` beside it, and remove what is gone.
+        """Append the entry, with ``more`` in it, and remove the old files.
 
-        With ``wipe`` the old files are overwritten before they are removed.
+        With ``wipe``, the old files are overwritten first.
         """
         ledger = self.ledger
         body = {
@@ -94,7 +95,7 @@ class Rewriting:
         return entry
 
     def _members(self) -> dict[int, release_members.Members]:
-        """Whom each release was about, in the terms of the new runs."""
+        """Return the people of each release, by their positions in the new runs."""
         told = self.ledger.members()
         found = {n: release_members.read(self.ledger.runs_folder, m) for n, m in told.items()}
         for run in self._own:

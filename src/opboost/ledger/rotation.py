@@ -1,4 +1,4 @@
-"""A new key: all stored names are encrypted anew, in one step of the chain."""
+"""Key rotation: re-encrypt all stored names, with one entry of the chain."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from opboost.ledger.store import Ledger
 
 
 def rotate(ledger: Ledger) -> None:
-    """Encrypt stored names under the key file's newest key, unless they are; only under the lock.
+    """Encrypt stored names with the newest key unless they are already; the caller holds the lock.
 
-    People stay who they are: the oldest key names them.
+    People keep their identity, because the oldest key names them.
     """
     old, new = ledger.storage_key, ledger.key
     if old.name == new.name:

@@ -1,13 +1,13 @@
-"""Runs: files of fixed-width records, one for each person of a release, sorted by handle.
+"""Runs: files of fixed-width records, one per person of a release, sorted by handle.
 
-    handles    16 bytes a person: who, encrypted (key_file.py)
-    decided    one bit a column: this record says whether the column was sent, and what
-    sent       one bit a column: it was sent, and is charged
-    draws      a few bytes a column: what was sent (packed_draws.py)
+    handles    16 bytes per person: who, encrypted (key_file.py)
+    decided    one bit per column: this record says whether the column was sent, and what
+    sent       one bit per column: it was sent, and is charged
+    draws      a few bytes per column: what was sent (packed_draws.py)
 
-Each of the four is stored for all people in a row, so that a look-up touches handles only.  Charges
-follow from ``sent`` and the amounts that the run's entry in the chain states; the entry also
-states the file's SHA-256.  Nothing here depends on a value that was not released.
+Each of the four is stored contiguously for all people, so that a look-up touches handles only.
+Charges follow from ``sent`` and the amounts in the run's entry in the chain; the entry also states
+the file's SHA-256.  Nothing here depends on a value that was not released.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from opboost.ledger.packed_draws import Draws
 from opboost.storage import atomic_files
 
 BUCKETS = 256
-"""Records are sorted within a bucket, so a 256th of them is in memory at a time."""
+"""Records are sorted within a bucket, so only a 256th of them is in memory at a time."""
 
 TAG_BYTES = 8
-"""Behind a draw, where changed values are drawn anew: what tells values apart."""
+"""The bytes after a draw that identify its value, if changed values are redrawn."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunColumn:
-    """One column of a run: which attribute, drawn by what, at which cost, in how many bytes.
+    """One column of a run: its attribute, mechanism, charge and bytes.
 
-    ``width`` is 0 where the outputs are kept elsewhere, in a stored release.
+    ``width`` is 0 if a stored release keeps the outputs.
     """
 
     attribute: str
@@ -52,17 +52,17 @@ class RunColumn:
 
     @property
     def slot(self) -> int:
-        """Bytes of a draw with its tag."""
+        """The bytes of a draw with its tag."""
         return self.width + TAG_BYTES * self.tagged
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What the chain says of a run.
+    """The chain's description of a run.
 
-    ``committed`` is the number of the entry with which its draws were committed first.  ``stored``
-    names the stored release that holds the outputs, where the run does not.  A ``merged`` run holds
-    draws of several releases; whom each was about is among its members (members.py).
+    ``committed`` is the number of the entry that first committed its draws.  ``stored`` names the
+    stored release that holds the outputs, if the run does not.  A ``merged`` run holds draws of
+    several releases; their members say whom each included (release_members.py).
     """
 
     file: str
@@ -75,26 +75,26 @@ class Run:
 
     @property
     def bitmap_bytes(self) -> int:
-        """Bytes of ``decided``, and of ``sent``, for one person."""
+        """The bytes of ``decided``, and of ``sent``, for one person."""
         return -(-len(self.columns) // 8)
 
     @property
     def draw_bytes(self) -> int:
-        """Bytes of one person's draws."""
+        """The bytes of one person's draws."""
         return sum(c.slot for c in self.columns)
 
     @property
     def record_bytes(self) -> int:
-        """Bytes that remember one person."""
+        """The bytes of one person's record."""
         return HANDLE_BYTES + 2 * self.bitmap_bytes + self.draw_bytes
 
     def slots(self) -> list[slice]:
-        """Where each column's draw lies among a person's draws."""
+        """Return the position of each column's draw in a person's draws."""
         ends = np.cumsum([c.slot for c in self.columns]).tolist()
         return [slice(end - c.slot, end) for c, end in zip(self.columns, ends, strict=True)]
 
     def as_json(self) -> dict[str, Any]:
-        """As an entry states it."""
+        """Return it as an entry states it."""
         columns = [[c.attribute, c.mechanism, c.amount, c.width, c.tagged] for c in self.columns]
         plain = {"file": self.file, "committed": self.committed, "count": self.count}
         return {**plain, "sha256": self.sha256, "columns": columns} | {
@@ -104,7 +104,7 @@ class Run:
 
     @classmethod
     def of_json(cls, plain: Any) -> Run:
-        """What an entry states; ValueError if it states something else."""
+        """Return what an entry states; raise ValueError if it states something else."""
         kinds = {"file": str, "committed": int, "count": int, "sha256": str}
         kinds |= {"stored": str, "merged": bool}
         if not isinstance(plain, dict) or set(plain) != {*kinds, "columns"}:
@@ -125,7 +125,7 @@ def _column(plain: Any) -> RunColumn:
 
 
 class RunFile:
-    """A run that is read: arrays on its file, which is not loaded as a whole."""
+    """A reader of a run: arrays that are mapped to its file and not loaded as a whole."""
 
     def __init__(self, run: Run, path: Path) -> None:
         self.run, self.path = run, path
@@ -143,7 +143,7 @@ class RunFile:
         self._index: Handles | None = None
 
     def places(self, handles: Words, order: IntArray | None = None) -> IntArray:
-        """Where each person stands in the run; -1 who does not.  ``order`` is a rough order."""
+        """Return each person's position in the run, or -1; ``order`` is a rough order."""
         if self._index is None:
             self._index = Handles(self.handles)
         return self._index.places(handles, order)
@@ -154,11 +154,11 @@ class RunFile:
         return self._decided, self._sent, self.draws
 
     def decided(self, places: IntArray | slice) -> BoolArray:
-        """Which columns the records at some places decide."""
+        """Return which columns the records at some positions decide."""
         return self._bits(self._decided, places)
 
     def sent(self, places: IntArray | slice) -> BoolArray:
-        """Which columns were sent, by the records at some places."""
+        """Return which columns were sent, by the records at some positions."""
         return self._bits(self._sent, places)
 
     def _bits(self, packed: Draws, places: IntArray | slice) -> BoolArray:
@@ -166,14 +166,14 @@ class RunFile:
         return np.unpackbits(packed[places], axis=1, count=count).astype(np.bool_)
 
     def check(self) -> None:
-        """Refuse a file that is not what its entry states."""
+        """Refuse a file whose SHA-256 is not the one that its entry states."""
         with self.path.open("rb") as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
         if found != self.run.sha256:
             raise damaged(self.path, "was changed")
 
     def pieces(self) -> Iterator[slice]:
-        """The records, a bucket of handles at a time; the same buckets in every run."""
+        """Yield the records' positions, one bucket of handles at a time, the same in every run."""
         tops = np.arange(1, BUCKETS, dtype=np.uint64) << np.uint64(56)
         inner = np.searchsorted(self.handles[:, 0], tops).tolist()
         for first, last in zip([0, *inner], [*inner, self.run.count], strict=True):
@@ -181,20 +181,20 @@ class RunFile:
 
 
 def damaged(path: Path, what: str) -> DataError:
-    """The refusal of a run that is not what was written."""
+    """Return the error for a damaged run."""
     return DataError(
         f"{path} {what}",
-        hint="It holds what was drawn for people, who would be drawn anew without it. Bring back "
-        "a copy of the ledger's folder.",
+        hint="It holds people's draws, which would be drawn again without it. Restore the ledger's "
+        "folder from a backup.",
     )
 
 
 class Repeated(Exception):
-    """Some records are about a person whom an earlier one is about; the argument is how many."""
+    """Raised if records repeat a person; the argument is how many."""
 
 
 class RunWriter:
-    """Records that are added in any order, and sorted into a run's file in the end.
+    """A writer that takes records in any order and finally sorts them into a run's file.
 
     Cost: memory for a 256th of the records; disk for all of them twice.
     """
@@ -221,7 +221,7 @@ class RunWriter:
         self.count += len(whole)
 
     def finish(self, path: Path, committed: int) -> Run:
-        """Write the sorted file, on the disk when this returns; the description for the chain.
+        """Write the sorted file durably, and return its description for the chain.
 
         Two records about one person raise :class:`Repeated`, and nothing is written.
         """
@@ -243,7 +243,7 @@ class RunWriter:
         return Run.of_json({**run.as_json(), "sha256": digest})
 
     def _buckets(self) -> Iterator[Draws]:
-        """The records in their order, bucket by bucket."""
+        """Yield the records in their order, bucket by bucket."""
         size = self.run.record_bytes
         for bucket in range(BUCKETS):
             found = [self._read(b, bucket, size) for b in self._borders]
@@ -262,12 +262,12 @@ class RunWriter:
         return np.frombuffer(read, dtype=np.uint8).reshape(-1, size)
 
     def close(self) -> None:
-        """Let go of what was added."""
+        """Discard the temporary file."""
         self._file.close()
 
 
 def _packed(bits: BoolArray) -> Draws:
-    """Bits in bytes; the same ones for all people are packed once."""
+    """Return bits packed in bytes; if all are set, one row is packed for all people."""
     if len(bits) and bits.all():
         return np.broadcast_to(np.packbits(bits[0]), (len(bits), -(-bits.shape[1] // 8)))
     return np.packbits(bits, axis=1)
@@ -279,9 +279,9 @@ def _repeats(records: Draws) -> int:
 
 
 def clear(folder: Path, keep: set[str], *, wipe: bool = False) -> None:
-    """Take away files that no entry of the chain names: what a kill left before its entry.
+    """Remove files that no entry of the chain names: what a kill left behind.
 
-    With ``wipe`` they are overwritten first.
+    With ``wipe``, they are overwritten first.
     """
     for path in folder.glob("[0-9]*"):
         if path.name not in keep:

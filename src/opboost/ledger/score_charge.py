@@ -1,4 +1,4 @@
-"""What a released score is charged: in full to the person, and to every attribute that it reads."""
+"""Charges for scores: in full to the person, and to every attribute that a score reads."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from opboost.ledger.chain import Chain, Entry
 from opboost.ledger.run_files import RunFile
 
 Reads = Mapping[str, frozenset[str]]
-"""By the attribute of a score: the attributes that its trees read."""
+"""The attributes that the trees of each score read, by the score's attribute."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreCharge:
-    """What the ledger is told of a score.
+    """What the ledger needs to know about a score.
 
     Attributes:
         reads: The attributes that the trees read.
-        models: How many models may be scored about one person in a period.
+        models: How many models may score one person in a period.
     """
 
     reads: tuple[str, ...]
@@ -30,12 +30,12 @@ class ScoreCharge:
 
 
 def score_attribute(digest: str) -> str:
-    """What the ledger calls the score of a model, by the digest of the model."""
+    """Return the ledger's attribute for a model's score, by the model's digest."""
     return f"score of model {digest[:32]}"
 
 
 def check_cap_person(cap: float | None) -> None:
-    """Refuse scores where nothing bounds what is spent on one person over time."""
+    """Refuse scores if nothing bounds what is spent on one person over time."""
     if cap is None:
         raise PrivacyError(
             "A score is released only under a cap: without one, a label party could change a leaf "
@@ -45,7 +45,7 @@ def check_cap_person(cap: float | None) -> None:
 
 
 def score_reads(chain: Chain) -> Reads:
-    """The scores that were ever reserved, and what each reads."""
+    """Return all scores that were ever reserved, and what each reads."""
     found: dict[str, frozenset[str]] = {}
     for entry in chain.entries("reserve"):
         for column in entry.body.get("columns", []):
@@ -61,7 +61,7 @@ def _listed(entry: Entry, names: object) -> list[str]:
 
 
 def scored(files: list[RunFile], reads: Reads, handles: Words) -> IntArray:
-    """How many models were scored about each person in some runs."""
+    """Return how many models scored each person in some runs."""
     total = np.zeros(len(handles), dtype=np.int64)
     for file in files:
         here = np.array([c.attribute in reads for c in file.run.columns])
@@ -73,12 +73,12 @@ def scored(files: list[RunFile], reads: Reads, handles: Words) -> IntArray:
 
 
 def check_models(most: int, before: IntArray, new: IntArray) -> None:
-    """Refuse a model more than may be scored about one person in a period."""
+    """Refuse more models per person and period than are allowed."""
     over = (new > 0) & (before + new > most)
     if over.any():
         raise PrivacyError(
-            f"{int(over.sum()):,} people were scored by another model in this period, and {most} "
-            "may be (score_models in [budget]). Another leaf, cut point or codebook makes another "
-            "model. Nothing was sent. Ask again with the model of before, or wait for the next "
-            "period."
+            f"{int(over.sum()):,} people were scored by another model in this period, and the "
+            f"limit is {most} (score_models in [budget]). Another leaf, cut or codebook makes "
+            "another model. Nothing was sent. Ask again with the earlier model, or wait for the "
+            "next period."
         )

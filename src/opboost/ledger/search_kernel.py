@@ -1,9 +1,9 @@
-"""Look-up of pseudo-random 128-bit handles in a sorted array, and of the records beside them.
+"""Look-up of pseudo-random 128-bit handles in a sorted array, and of their records.
 
-A look-up waits for memory more than it computes.  So both loops below read the first bytes of what
-a block of people needs before they work on the block: reads that do not depend on each other
-overlap in the processor.  They return the sum of these bytes as the last result, because a compiler
-leaves out a read whose result is not used; callers ignore it.
+A look-up waits for memory more than it computes.  So both loops below first read the first bytes of
+everything that a block of people needs: independent reads overlap in the processor.  The loops
+return the sum of these bytes as their last result, because a compiler drops a read whose result is
+not used; callers ignore it.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import numpy as np
 from opboost.runtime.compiling import njit
 
 _BLOCK = 64
-"""People whose memory is read ahead at a time."""
+"""The people whose memory is read ahead at a time."""
 
 
 @njit(cache=True, nogil=True)
 def index_handles(known, shift, starts):  # type: ignore[no-untyped-def]
-    """Put where each group of handles begins into ``starts``, and the count of all at its end.
+    """Write where each group of handles begins to ``starts``, and their count at its end.
 
-    ``known`` are pairs of words, sorted by the first; a group are those with the same first word
-    after a shift by ``shift`` bits to the right.
+    ``known`` are pairs of words, sorted by the first.  A group is those with the same first word
+    after a right shift by ``shift`` bits.
     """
     group = 0
     for i in range(known.shape[0]):
@@ -33,11 +33,11 @@ def index_handles(known, shift, starts):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def find(known, starts, shift, wanted, order, places):  # type: ignore[no-untyped-def]
-    """Put the place of each ``wanted`` pair of words among ``known`` pairs, or -1, into ``places``.
+    """Write the position of each ``wanted`` pair of words in ``known``, or -1, to ``places``.
 
-    ``starts`` is what :func:`index_handles` made of ``known``.  Handles are uniform, so the search
-    begins where a uniform handle is expected within its group, some steps from its place.
-    ``order`` sorts the wanted ones roughly, so that neighbours touch the same memory.
+    ``starts`` is the result of :func:`index_handles` for ``known``.  Handles are uniform, so the
+    search begins where a uniform handle is expected within its group, a few steps away.  ``order``
+    sorts the wanted ones roughly, so that neighbours touch the same memory.
     """
     below = (np.uint64(1) << shift) - np.uint64(1)
     share = 1.0 / (np.float64(below) + 1.0)
@@ -74,19 +74,19 @@ def find(known, starts, shift, wanted, order, places):  # type: ignore[no-untype
 def recall(  # type: ignore[no-untyped-def]
     order, places, records, columns, whole, tags, members, touched, decided, sent, draws
 ):
-    """Take over what records say of cells about which nothing was decided before.
+    """Copy what records say about cells that are not decided yet.
 
-    ``records`` are a run's bits (decided, sent) and draws.  A row of ``columns`` is a column of the
-    release, a column of the run, where its draw lies in the run and in ``draws``, its bytes, and
-    where its tag lies in the run (-1: it has none).  A draw whose tag differs is passed over.
+    ``records`` are a run's bits (decided, sent) and draws.  A row of ``columns`` holds a column of
+    the release, a column of the run, the position of its draw in the run and in ``draws``, its
+    bytes, and the position of its tag in the run (-1: none).  A draw with another tag is skipped.
 
-    ``whole`` is for people of whom all columns were sent, without tags: the bits of these columns,
-    and rows of where some draws begin in the run and in ``draws`` and how many bytes follow.  The
-    bits are empty where there are tags.
+    ``whole`` is for people whose columns were all sent, without tags.  It holds the bits of these
+    columns, and rows with the start of some draws in the run and in ``draws`` and their bytes.  The
+    bits are empty if there are tags.
 
     ``members`` marks the records that were used, ``touched`` the rows whose person has a record in
-    some run.  The first result is how many rows are about a person of an earlier row: the record
-    that answers for them first was used before.
+    some run.  The first result counts rows about a person of an earlier row, whose first record was
+    used before.
     """
     says, was_sent, drawn = records
     bits, spans = whole

@@ -1,4 +1,4 @@
-"""What may be spent on one person: a release that would go beyond a cap is refused."""
+"""Limits on what is spent on one person: a release that would exceed a cap is refused."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def check_caps(
 def beyond_caps(
     caps: Caps, wanted: Sequence[Wanted], memory: Lookup, handles: Words, new: BoolArray
 ) -> BoolArray:
-    """Return on whom a release would spend more than a cap allows."""
+    """Return the people on whom a release would spend more than a cap allows."""
     amounts = np.array([w.amount for w in wanted], dtype=np.int64)
     over = np.zeros(len(handles), dtype=bool)
     for cap, _, before, cells in _capped(caps, wanted, memory, handles, new):
@@ -40,7 +40,7 @@ def beyond_caps(
 def _capped(
     caps: Caps, wanted: Sequence[Wanted], memory: Lookup, handles: Words, new: BoolArray
 ) -> Iterator[tuple[float, str, IntArray, BoolArray]]:
-    """Each cap with what it is on, what was spent before, and the cells that would be charged."""
+    """Yield each cap, what it limits, what was spent before, and the cells to be charged."""
     if caps.attribute is not None:
         for attribute in dict.fromkeys(w.attribute for w in wanted):
             of = np.array([w.attribute == attribute for w in wanted])
@@ -53,10 +53,10 @@ def _capped(
 def check_record_total(
     total: float, wanted: Sequence[Wanted], memory: Lookup, handles: Words, new: BoolArray
 ) -> None:
-    """Refuse a release after which more than ``total`` would be spent on someone in this period.
+    """Refuse a release that would bring someone above ``total`` in this period.
 
-    Everything counts that the ledger charged since the period began, whatever the job or the plan;
-    a renewal of one attribute alone begins no such period.
+    Everything counts that the ledger charged since the period began, whatever the job or the plan.
+    A renewal of a single attribute does not start such a period.
     """
     before = memory.spent_in_period(handles)
     over, most = _beyond_total(total, wanted, before, new)
@@ -65,15 +65,15 @@ def check_record_total(
         raise PrivacyError(
             f"The release would spend {most} more on a person, and the record total allows "
             f"{total:g} per person and period, over all jobs and plans: {int(over.sum()):,} people "
-            f"would go beyond it, and one of them has {left:g} left. Nothing was sent. Leave them "
-            "out, or begin a new period with opboost ledger renew; caps still run over all periods."
+            f"would exceed it, and one of them has {left:g} left. Nothing was sent. Leave them "
+            "out, or start a new period with opboost ledger renew; caps still cover all periods."
         )
 
 
 def beyond_record_total(
     total: float, wanted: Sequence[Wanted], memory: Lookup, handles: Words, new: BoolArray
 ) -> BoolArray:
-    """Return on whom more than ``total`` would be spent in this period."""
+    """Return the people on whom more than ``total`` would be spent in this period."""
     return _beyond_total(total, wanted, memory.spent_in_period(handles), new)[0]
 
 
@@ -91,7 +91,7 @@ def check_score(
     handles: Words,
     new: BoolArray,
 ) -> None:
-    """Refuse a score beyond the models of a period, or beyond a cap of what it reads."""
+    """Refuse a score beyond the period's number of models, or beyond a cap of what it reads."""
     check_models(score.models, memory.scored_in_period(handles), new.sum(axis=1))
     amounts = np.array([w.amount for w in wanted], dtype=np.int64)
     for attribute in score.reads if caps.attribute is not None else ():
@@ -104,16 +104,15 @@ def _check_cap(cap: float, what: str, before: IntArray, new: BoolArray, amounts:
     if over.any():
         raise PrivacyError(
             f"The release would spend {most} more on a person, and on {what} no more than "
-            f"{cap:g} may be spent: {int(over.sum()):,} people would go beyond it. Nothing "
-            "was sent. Leave out a column, lower its epsilon, or decide on a higher cap in "
-            "[ledger]."
+            f"{cap:g} may be spent: {int(over.sum()):,} people would exceed it. Nothing was sent. "
+            "Leave out a column, lower its epsilon, or decide on a higher cap in [ledger]."
         )
 
 
 def _beyond(
     limit: float, before: IntArray, new: BoolArray, amounts: IntArray
 ) -> tuple[BoolArray, str]:
-    """Who would go beyond a limit, and the most that the release adds for one person, in words."""
+    """Return who would exceed a limit, and the most that is added for one person, in words."""
     endless = amounts >= UNBOUNDED
     more = new @ np.where(endless, 0, amounts)
     over = new.any(axis=1) & (before + more > _room(limit)) | new[:, endless].any(axis=1)

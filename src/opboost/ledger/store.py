@@ -1,4 +1,4 @@
-"""The ledger: a folder with a chain of entries and the runs that they name, and a key elsewhere."""
+"""The ledger: a folder with a chain of entries and their runs, and a key kept elsewhere."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ UNITS_PER_EPSILON = 10**9
 """Levels are counted in billionths, rounded up, so that sums are exact."""
 
 UNBOUNDED = 2**62
-"""What counts as spent once something was released without a bound (Local-map shows the run)."""
+"""Counts as spent once something was released without a bound (Local-map reveals the run)."""
 
 REWRITTEN = ("rotate", "merge", "forget")
-"""Entries with which runs were written anew."""
+"""The kinds of entries that rewrite runs."""
 
 Changed = Literal["keep", "redraw"]
-"""What happens to a cell whose value changed within a period: its draw stands, or is made anew."""
+"""What happens if a cell's value changes within a period: keep its draw, or redraw it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """The most that may ever be spent on one person: on one attribute, and on all together."""
+    """The most that may ever be spent on one person: on one attribute, and in all."""
 
     attribute: float | None = None
     person: float | None = None
@@ -62,13 +62,13 @@ class Ledger:
 
     Args:
         folder: Where the chain and the runs are kept.
-        key: The key file, outside that folder.  It is made with a new ledger.
+        key: The key file, outside that folder.  It is created with a new ledger.
         caps: The most that may be spent on one person, over all recipients, jobs and periods.
-        new: Begin an empty ledger although the key exists.
-        ids: For a new ledger: ``"canonical"`` takes spellings of an ID that differ in case, width
-            or surrounding spaces for one person; ``"exact"`` does not.
-        changed: For a new ledger: whether a draw stands when its value changes (``"keep"``) or is
-            made anew (``"redraw"``: no bound over time).
+        new: Start an empty ledger although the key exists.
+        ids: For a new ledger: with ``"canonical"``, spellings of an ID that differ in case, width
+            or surrounding spaces mean one person; with ``"exact"`` they do not.
+        changed: For a new ledger: whether a draw is kept when its value changes (``"keep"``) or
+            redrawn (``"redraw"``: no bound over time).
 
     >>> import tempfile, pathlib
     >>> with tempfile.TemporaryDirectory() as place:
@@ -91,7 +91,7 @@ class Ledger:
         self.folder, self.caps = Path(folder), caps or Caps()
         self.key_path = Path(key)
         KeyFile.check_place(self.key_path, self.folder)
-        self._check_there(new)  # before anything is made, also in an empty mount point
+        self._check_there(new)  # before anything is created, also in an empty mount point
         read_only = is_read_only(self.folder / CHAIN_FILE)
         if not read_only:
             _make_private(self.folder)
@@ -106,7 +106,7 @@ class Ledger:
                 raise
 
     def _check_there(self, new: bool) -> bool:
-        """Whether there is no ledger yet; refused where there was, or where there still is, one."""
+        """Return whether there is no ledger yet; refuse a lost one, or ``new`` if one exists."""
         there = (self.folder / CHAIN_FILE).exists()
         if not there and self.key_path.exists() and not new:
             raise chain_witness.missing(self.folder, self.key_path)
@@ -164,12 +164,12 @@ class Ledger:
             if self._keys.named(name) is None:
                 raise PrivacyError(
                     f"The ledger was written under key {name}, which the key file does not hold. "
-                    "Without it people would not be recognised and released anew. Bring it back."
+                    "Without it people would not be recognised, and released again. Restore it."
                 )
         if identity != self._keys.oldest.name:
             raise PrivacyError(
                 f"The last line of {self.key_path} is not the key under which the ledger knows "
-                "people: everyone would be taken for a new person. Bring that line back."
+                "people: everyone would count as a new person. Restore that line."
             )
 
     def close(self) -> None:
@@ -187,7 +187,7 @@ class Ledger:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """All entries that are appended inside last together, or not at all."""
+        """Append all entries inside in one transaction."""
         with self._chain.writing():
             yield
         if (added := self._chain.added) is not None:
@@ -196,42 +196,42 @@ class Ledger:
             chain_witness.note_beside(self.key_path, head)
 
     def append(self, kind: str, body: dict[str, Any]) -> Entry:
-        """Chain a new entry; only within :meth:`writing`."""
+        """Append a new entry; only within :meth:`writing`."""
         return self._chain.append(self.key, kind, body)
 
     def head(self) -> Entry:
-        """The last entry."""
+        """Return the last entry."""
         found = self._chain.head()
         assert found is not None, "a ledger begins with an entry"
         return found
 
     def entry(self, number: int) -> Entry | None:
-        """The entry of a number, if the chain is as long."""
+        """Return the entry with a number; None if the chain is shorter."""
         return self._chain.entry(number)
 
     def entries(self, *kinds: str) -> Iterator[Entry]:
-        """Entries from the first on, all or of some kinds."""
+        """Return all entries, or those of some kinds, from the first on."""
         return self._chain.entries(*kinds)
 
     def sound(self) -> list[str]:
-        """What SQLite itself finds wrong with the chain's file."""
+        """Return what SQLite itself finds wrong with the chain's file."""
         return self._chain.sound()
 
     def score_reads(self) -> Reads:
-        """The scores that were ever reserved, by attribute, and the attributes that each reads."""
+        """Return all scores that were ever reserved, and the attributes that each reads."""
         return score_reads(self._chain)
 
     def open_reservations(self) -> list[Entry]:
-        """Reservations that were neither committed nor aborted."""
+        """Return the reservations that were neither committed nor aborted."""
         closed = {e.body["reservation"] for e in self.entries("commit", "abort")}
         return [e for e in self.entries("reserve") if e.number not in closed]
 
     def consistently(self, read: Callable[[], T]) -> T:
-        """What ``read`` finds in the ledger of one moment, whatever other processes write.
+        """Return what ``read`` finds as of one moment, whatever other processes write.
 
-        Files are removed or overwritten only behind an entry that names those in their place
-        (``REWRITTEN``).  So what was read while no such entry came is whole; else it is read again.
-        Nobody waits for the other.
+        Files are removed or overwritten only after an entry that names their replacements
+        (``REWRITTEN``).  So what was read is consistent if no such entry was added meanwhile;
+        otherwise it is read again.  Readers and writers never wait for each other.
         """
         if self._chain.is_busy:
             return read()
@@ -256,30 +256,30 @@ class Ledger:
         return self._keys.newest
 
     def key_of(self, name: str) -> Key | None:
-        """The key of a name."""
+        """Return the key with a name, or None."""
         return self._keys.named(name)
 
     def people(self, ids: pa.LargeBinaryArray | Sequence[bytes]) -> Words:
-        """Name people by two words each; ``ids`` are bytes, spelt as ``self.ids`` says."""
+        """Return people's names, two words each; ``ids`` are bytes, spelt as ``self.ids`` says."""
         array = ids if isinstance(ids, pa.Array) else pa.array(ids, pa.large_binary())
         return self._keys.oldest.people(array)
 
     def handles(self, people: Words) -> Words:
-        """The names of people as the runs of now store them."""
+        """Return the encrypted names of people, as the current runs store them."""
         return self.storage_key.handles(people)
 
     def sampling_words(self, people: Words, attributes: list[str]) -> Words:
-        """A uniform word for each person (row) and attribute (column), fixed within a period."""
+        """Return a uniform word per person (row) and attribute (column), fixed within a period."""
         key, period = self._keys.oldest, self.period
         return np.column_stack([key.sampling_words(people, a, period) for a in attributes])
 
     def tags(self, attribute: str, mechanism: str, people: Words, states: IntArray) -> Words:
-        """One word that tells the values of a person's cell apart."""
+        """Return a word per person that identifies the value of a cell."""
         return self._keys.oldest.tags(attribute, mechanism, people, states)
 
     @property
     def storage_key(self) -> Key:
-        """The key that encrypts the stored names: the newest as of the last rotation."""
+        """The key that encrypts the stored names: the newest at the last rotation."""
         name = next((e.body["to"] for e in self._reversed(*REWRITTEN)), None)
         name = name or self._reversed("open", "migrate")[0].key
         found = self._keys.named(name)
@@ -293,7 +293,7 @@ class Ledger:
 
     @property
     def changed(self) -> Changed:
-        """Whether a draw stands when its value changes."""
+        """Whether a draw is kept when its value changes."""
         last = self._reversed("open", "renew")[0]
         if (found := _changed(last.body)) is None:
             raise last.damaged()
@@ -301,11 +301,11 @@ class Ledger:
 
     @property
     def period(self) -> int:
-        """How many times everything was renewed."""
+        """The number of full renewals so far."""
         return sum(not e.body["attribute"] for e in self.entries("renew"))
 
     def renewed(self) -> dict[str, int]:
-        """The entry with which each attribute's period began; the key '' is for all others."""
+        """Return the entry that began each attribute's period; the key '' is for all others."""
         found = {"": -1}
         for entry in self.entries("renew"):
             attribute = entry.body["attribute"]
@@ -316,11 +316,11 @@ class Ledger:
 
     @property
     def runs_folder(self) -> Path:
-        """Where runs are kept."""
+        """The folder of the runs."""
         return self.folder / RUNS_FOLDER
 
     def runs(self) -> list[Run]:
-        """The runs that the chain names now, oldest draws first."""
+        """Return the runs that the chain currently names, oldest draws first."""
         live: dict[str, Run] = {}
         for entry in self.entries("commit", "migrate", *REWRITTEN):
             body = entry.body
@@ -335,7 +335,7 @@ class Ledger:
         return sorted(live.values(), key=lambda run: run.committed)
 
     def members(self) -> dict[int, Members]:
-        """By the entry of a release: whom of earlier runs it was about."""
+        """Return the people of earlier runs in each release, by its entry."""
         found: dict[int, Members] = {}
         for entry in self.entries("commit", *REWRITTEN):
             try:
@@ -346,7 +346,7 @@ class Ledger:
         return found
 
     def tombstones(self) -> Words:
-        """The handles of people who are forgotten, sorted by their first word."""
+        """Return the handles of forgotten people, sorted by their first word."""
         stones: list[str] = []
         for entry in self.entries(*REWRITTEN):
             stones = entry.body["tombstones"]
@@ -355,7 +355,7 @@ class Ledger:
         return found[np.argsort(found[:, 0])]
 
     def run_file(self, run: Run) -> RunFile:
-        """A run's file, checked when it is read first."""
+        """Return a run's file, which is checked when it is first read."""
         if run.file not in self._files:
             file = RunFile(run, self.runs_folder / run.file)
             file.check()
@@ -363,12 +363,12 @@ class Ledger:
         return self._files[run.file]
 
     def forget_files(self, names: Sequence[str]) -> None:
-        """Let go of files that are about to be removed."""
+        """Drop the readers of files that are about to be removed."""
         for name in names:
             self._files.pop(name, None)
 
     def new_run_path(self) -> Path:
-        """A name for the next file, after all that there are and were."""
+        """Return a path for the next file, with a number above all earlier ones."""
         _make_private(self.runs_folder)
         numbers = [int(run.file) for run in self.runs()]
         numbers += [int(m.file) for m in self.members().values()]
@@ -376,9 +376,9 @@ class Ledger:
         return self.runs_folder / f"{max(numbers, default=0) + 1:06d}"
 
     def clear(self, *, wipe: bool = False) -> None:
-        """Take away files that no entry names; only while no other process draws.
+        """Remove files that no entry names; only while no other process draws.
 
-        With ``wipe`` they are overwritten first.
+        With ``wipe``, they are overwritten first.
         """
         named = {run.file for run in self.runs()} | {m.file for m in self.members().values()}
         clear(self.runs_folder, named, wipe=wipe)
@@ -397,12 +397,12 @@ def _changed(body: dict[str, Any]) -> Changed | None:
 def _check_setting(name: str, wanted: str | None, found: str, how: str) -> None:
     if wanted is not None and wanted != found:
         raise ConfigError(
-            f'[ledger] says {name} = "{wanted}", and the ledger was begun with "{found}". {how}'
+            f'[ledger] says {name} = "{wanted}", but the ledger was created with "{found}". {how}'
         )
 
 
 def _make_private(folder: Path) -> None:
-    """Make a folder that only its owner reads, with all files in it, whatever the umask."""
+    """Make a folder and the files in it readable by the owner only, whatever the umask."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if os.name != "posix":
         return
@@ -413,7 +413,7 @@ def _make_private(folder: Path) -> None:
 
 
 def _close(path: Path, mode: int) -> None:
-    """Close a file or folder to others; another process may have taken the file away."""
+    """Deny others access to a file or folder; another process may have removed it."""
     try:
         if stat.S_IMODE(path.stat().st_mode) != mode:
             path.chmod(mode)
@@ -421,6 +421,6 @@ def _close(path: Path, mode: int) -> None:
         return
     except PermissionError:
         raise ConfigError(
-            f"{path} can be read by others, and this user may not change that. Run the command as "
+            f"{path} can be read by others, and this user cannot change that. Run the command as "
             f"its owner, or: chmod {mode:o} {path}"
         ) from None

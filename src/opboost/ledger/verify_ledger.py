@@ -21,30 +21,30 @@ class Chained(Protocol):
     folder: Path
 
     def entries(self) -> Iterator[Entry]:
-        """All entries from the first on."""
+        """Return all entries from the first on."""
         ...
 
     def key_of(self, name: str) -> Key | None:
-        """The key of a name."""
+        """Return the key with a name, or None."""
         ...
 
     def sound(self) -> list[str]:
-        """What SQLite itself finds wrong with the file."""
+        """Return what SQLite itself finds wrong with the file."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerFinding:
-    """What is wrong, in words."""
+    """One fault, in words."""
 
     entry: int | None
     words: str
 
 
 def verify(ledger: Ledger, receipts: Sequence[tuple[int, bytes]] = ()) -> list[LedgerFinding]:
-    """Everything that is wrong; an empty list is a ledger that is whole.
+    """Return all faults; an empty list means that the ledger is intact.
 
-    ``receipts`` are numbers and hashes of entries that recipients hold.
+    ``receipts`` are the numbers and hashes of entries that recipients hold.
     """
     return ledger.consistently(lambda: _verify(ledger, receipts))
 
@@ -53,13 +53,13 @@ def _verify(ledger: Ledger, receipts: Sequence[tuple[int, bytes]]) -> list[Ledge
     findings = _chain(ledger)
     try:
         findings += _files(ledger)
-    except DataError as error:  # an entry that does not say which files there are
+    except DataError as error:  # an entry that does not say which files exist
         findings.append(LedgerFinding(None, error.rule))
     return findings + [f for f in (_lost(ledger, *r) for r in receipts) if f is not None]
 
 
 def check_chain(ledger: Chained) -> None:
-    """Refuse a ledger whose chain is damaged: what it says wrongly would be noised anew.
+    """Refuse a ledger whose chain is damaged: what it misstates would be drawn again.
 
     Runs are checked when they are read.
     """
@@ -68,11 +68,11 @@ def check_chain(ledger: Chained) -> None:
 
 
 def not_whole(folder: Path, finding: LedgerFinding) -> PrivacyError:
-    """The refusal of a damaged ledger."""
+    """Return the error for a damaged ledger."""
     place = "" if finding.entry is None else f"entry {finding.entry} "
     return PrivacyError(
-        f"The ledger in {folder} is not whole: {place}{finding.words}. "
-        "People would be noised anew. Bring back a copy of it."
+        f"The ledger in {folder} is damaged: {place}{finding.words}. "
+        "People would be drawn again. Restore it from a backup."
     )
 
 
@@ -111,7 +111,7 @@ def _files(ledger: Ledger) -> list[LedgerFinding]:
 
 
 def holds(ledger: Ledger, number: int, head: bytes) -> bool:
-    """Whether a ledger has the entry that a receipt names, or had it before it was migrated."""
+    """Return whether a ledger has the entry of a receipt, or had it before its migration."""
     entry = ledger.entry(number)
     if entry is not None and entry.hash == head:
         return True

@@ -1,4 +1,4 @@
-"""The columns that a release wants draws of: their identity, and what a draw is charged with."""
+"""The columns that a release draws: their identity, and the charge for a draw."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from opboost.ledger.store import UNBOUNDED, UNITS_PER_EPSILON
 def wanted_columns(
     columns: Sequence[PrivateColumn], attributes: Sequence[str], *, draws_here: bool
 ) -> list[Wanted]:
-    """The columns of a release; without ``draws_here`` a stored release keeps their draws."""
+    """Return the columns of a release; without ``draws_here``, a stored release keeps the draws."""
     return [
         Wanted(a, identity(c), _amount(c), width_of(c) if draws_here else 0)
         for a, c in zip(attributes, columns, strict=True)
@@ -27,7 +27,7 @@ def wanted_columns(
 
 
 def identity(column: PrivateColumn) -> str:
-    """The mechanism with its grid and mapping: what a draw's law depends on besides the cell."""
+    """Return a digest of mechanism, grid and mapping: all that a draw depends on but the cell."""
     spec = column_to_dict(column)
     kept = ["mapping", "mechanism", *(["missing"] if column.flagged() is not None else [])]
     plain = _spelt_alike({name: spec[name] for name in kept})
@@ -35,7 +35,7 @@ def identity(column: PrivateColumn) -> str:
 
 
 def _spelt_alike(value: Any) -> Any:
-    """The same numbers in one spelling: 50.0 is 50."""
+    """Return the same data with one spelling of numbers: 50.0 is 50."""
     if isinstance(value, dict):
         return {k: _spelt_alike(v) for k, v in value.items()}
     if isinstance(value, list):
@@ -49,5 +49,5 @@ def _amount(column: PrivateColumn) -> int:
 
 
 def decimal(level: float) -> Fraction:
-    """A level as people write it: 5.76 is 576/100, so that a cap of 5.76 has room for it."""
+    """Return a level as people write it: 5.76 is 576/100, so that it fits a cap of 5.76."""
     return Fraction(repr(float(level)))

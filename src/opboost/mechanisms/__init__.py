@@ -1,7 +1,7 @@
-"""The mechanisms: what is promised, and by which law it is kept.
+"""The mechanisms: what each promises, and the distribution that keeps the promise.
 
-One file each; ``mechanism`` holds what all share, ``registry`` names and builds those that files
-and configurations know, ``certificate`` sets the promise beside the exact loss.
+Each has its own file.  ``mechanism`` is their base class, ``registry`` names and builds those that
+files and configurations know, and ``certificate`` compares the promise with the exact loss.
 """
 
 from opboost.mechanisms.adj_laplace import AdjLaplace

@@ -1,4 +1,4 @@
-"""Adj-map whose runs go on for ever: noise without a grid."""
+"""Adj-map without a grid: its runs continue without end."""
 
 from __future__ import annotations
 
@@ -37,24 +37,24 @@ class AdjLaplace(Mechanism):
 
     @property
     def domain(self) -> Domain:  # type: ignore[override]
-        """All integers that may come in."""
+        """The integers that are accepted as inputs."""
         return INPUTS
 
     @property
     def outputs(self) -> Domain:
-        """All outputs, which are clamped to 2**61."""
+        """The range of outputs, which are clamped to ±2**61."""
         return OUTPUTS
 
     def guarantee(self) -> PartitionDLDP:
-        """``borders · eps_prt + min(distance, theta − 1) · eps_ner``."""
+        """Return the bound ``borders · eps_prt + min(distance, theta − 1) · eps_ner``."""
         return PartitionDLDP(self.eps_prt, self.eps_ner, Partition(None, self.theta))
 
     def on(self, domain: Domain) -> AdjLaplace:
-        """Refused: this mechanism has no grid."""
+        """Refuse a grid: this mechanism has none."""
         raise ParameterError("AdjLaplace has no grid. Use AdjMap on a grid.")
 
     def scaled(self, factor: float) -> AdjLaplace:
-        """Both levels multiplied by ``factor``."""
+        """Return the same mechanism with both levels multiplied by ``factor``."""
         return replace(self, eps_prt=self.eps_prt * factor, eps_ner=self.eps_ner * factor)
 
     def _build_distribution(self) -> Distribution:

@@ -18,20 +18,20 @@ from opboost.randomness.exact import Decay
 
 @dataclass(frozen=True, slots=True, init=False)
 class AdjMap(Mechanism):
-    """Partition-dLDP: a share for each border between two values, and one for their distance.
+    """A partition-dLDP mechanism: the bound counts borders between two values and their distance.
 
     Give either ``eps_prt`` and ``eps_ner``, or the paper's calibration ``epsilon`` and ``alpha``::
 
         eps_ner = epsilon / (alpha + theta / cells)
         eps_prt = alpha * theta * eps_ner
 
-    The calibration makes Adj-map *resemble* Global-map at ``alpha=1``; it does **not** make it
+    The calibration makes Adj-map *resemble* Global-map at ``alpha=1``.  It does **not** make it
     epsilon-dLDP: close pairs across a border lose more (docs/errata.md).  The promise is
     :class:`PartitionDLDP`, never "epsilon".
 
     ``theta`` is the width of the runs, counted from the lower end of the grid (the last may be
-    shorter), or a tuple of the cells that start a new run; then only ``eps_prt`` and ``eps_ner``
-    are accepted.
+    shorter), or a tuple of the cells that start a new run.  With a tuple, only ``eps_prt`` and
+    ``eps_ner`` are accepted.
 
     Proof: docs/proofs/adj-map.md.
 
@@ -65,7 +65,7 @@ class AdjMap(Mechanism):
             if not isinstance(partition.theta, int):
                 raise ParameterError(
                     "AdjMap with borders takes eps_prt and eps_ner: the calibration by epsilon "
-                    "and alpha knows only runs of one width. Write "
+                    "and alpha works only for runs of equal width. Write "
                     f"AdjMap({domain!r}, eps_prt=..., eps_ner=..., theta={theta!r})."
                 )
             epsilon = checked_epsilon("epsilon", epsilon)
@@ -103,18 +103,18 @@ class AdjMap(Mechanism):
         return Partition(self.domain, self.theta)
 
     def guarantee(self) -> PartitionDLDP:
-        """``borders · eps_prt + min(distance, widest − 1) · eps_ner``."""
+        """Return the bound ``borders · eps_prt + min(distance, widest − 1) · eps_ner``."""
         return PartitionDLDP(self.eps_prt, self.eps_ner, self.partition)
 
     def on(self, domain: Domain) -> AdjMap:
-        """The same runs on another grid; a calibration is worked out anew for it."""
+        """Return the same runs on another grid; a calibration is recomputed for it."""
         if self.calibration is not None:
             epsilon, alpha = self.calibration
             return AdjMap(domain, epsilon, theta=self.theta, alpha=alpha)
         return AdjMap(domain, eps_prt=self.eps_prt, eps_ner=self.eps_ner, theta=self.theta)
 
     def scaled(self, factor: float) -> AdjMap:
-        """Both levels multiplied by ``factor``."""
+        """Return the same mechanism with both levels multiplied by ``factor``."""
         if self.calibration is not None:
             epsilon, alpha = self.calibration
             return AdjMap(self.domain, epsilon * factor, theta=self.theta, alpha=alpha)
@@ -126,23 +126,23 @@ class AdjMap(Mechanism):
         )
 
     def nominal_epsilon(self) -> float | None:
-        """The calibration's epsilon; None where two levels were given."""
+        """Return the calibration's epsilon; None if two levels were given."""
         return None if self.calibration is None else self.calibration[0]
 
     def landmarks(self) -> tuple[int, ...]:
-        """The first two and the last two borders."""
+        """Return the first two and the last two borders."""
         return self.partition.some_borders()
 
     def _gamma_bound(self, distance: int) -> float:
-        """Theorem randmaputi without its second term, which is no lower bound (docs/errata.md)."""
+        """Return theorem randmaputi's bound without its invalid second term (docs/errata.md)."""
         partition = self.partition
         apart = distance // partition.widest
         return two_sided_bound(math.exp(-self.eps_prt / 2), apart, partition.count)
 
     def _gamma_as_printed(self, distance: int) -> float:
-        """As the paper's table has it: calibrated with R − L for the number of cells."""
+        """Return γ as in the paper's table: calibrated with R − L as the number of cells."""
         if self.calibration is None or not isinstance(self.theta, int):
-            raise ParameterError("The paper prints γ for Adj-map by epsilon and alpha only.")
+            raise ParameterError("The paper prints γ only for Adj-map with epsilon and alpha.")
         epsilon, alpha = self.calibration
         eps_prt = alpha * self.theta * epsilon / (alpha + self.theta / self.domain.span)
         return two_sided_printed(math.exp(-eps_prt / 2), distance // self.theta)
@@ -159,7 +159,7 @@ class AdjMap(Mechanism):
         return table(self.domain, self._rows(whole), whole, min(self.eps_prt, self.eps_ner))
 
     def _rows(self, whole: float) -> Rows:
-        """The product of both stages; inside a run only x clamped to it matters."""
+        """Return the product of both stages; inside a run, only x clamped to the run matters."""
         partition = self.partition
         bits = scale_bits(whole, 1)
         outer = powers(Fraction(self.eps_prt) / 2, partition.count, bits)

@@ -1,4 +1,4 @@
-"""Which mechanism estimates the shares of categories best at a level."""
+"""The choice of the mechanism that best estimates the shares of categories at a level."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def best_nominal(
 ) -> RandomizedResponse | NominalMechanism:
     """Return the mechanism with the smallest variance of estimated shares at ``epsilon``.
 
-    Only public parameters count: the number of categories and the level.  Where a set of one
-    category is best, that is randomised response on the grid 1..K, which sends a number instead of
-    K bits.
+    The choice depends only on public parameters: the number of categories and the level.  If a set
+    of one category is best, the result is randomised response on the grid 1..K, which sends a
+    number instead of K bits.
 
     >>> best_nominal(range(10), 0.72).subset_size, best_nominal(range(10), 3.0)
     (3, RandomizedResponse(domain=Domain(L=1, R=10), epsilon=3.0))

@@ -1,4 +1,4 @@
-"""The promise beside the exact loss."""
+"""A comparison of the promise with the exact loss."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from opboost.mechanisms.mechanism import Mechanism
 
 MAX_ALL_PAIRS_CELLS = 256
-"""Up to this many cells every pair is checked; beyond, the pairs named in ``Certificate``."""
+"""Up to this many cells every pair is checked; on larger grids those that ``Certificate`` lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class DistanceLine:
-    """One distance: the pair that loses most among those with a promise, and its bound.
+    """The pair at one distance that loses most among those with a promise, and its bound.
 
-    ``without_promise`` counts the pairs at this distance that have none (``LocalMap`` across runs);
-    where all are such, loss and bound are infinite.
+    ``without_promise`` counts the pairs at this distance without a promise (``LocalMap`` across
+    runs).  If no pair has one, loss and bound are infinite.
     """
 
     distance: int
@@ -34,11 +34,11 @@ class DistanceLine:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """What a mechanism promises and what it does, computed exactly.
+    """The promise of a mechanism and its exact loss.
 
-    On grids up to 256 cells every pair was compared with its bound; on larger ones the pairs at
-    each power of two at both ends, in the middle and across the first and last borders of runs,
-    beside the proof of the closed form.
+    On grids up to 256 cells, every pair was compared with its bound.  On larger grids, the
+    compared pairs lie apart by powers of two, at both ends, in the middle and across the first and
+    last borders of runs; for all others there is the proof of the closed form.
 
     >>> import opboost as op
     >>> c = op.GlobalMap(op.Domain(1, 10), epsilon=0.08).certificate()
@@ -56,7 +56,7 @@ class Certificate:
 
     @property
     def covered(self) -> bool:
-        """Whether every loss that was computed stays within its bound."""
+        """Whether every computed loss stays within its bound."""
         return self.violations == 0
 
     @classmethod
@@ -92,7 +92,7 @@ class Certificate:
 
 
 def _pairs(domain: Domain, borders: Sequence[int]) -> list[tuple[int, list[int]]]:
-    """Each distance with the lower ends of its pairs."""
+    """Return each distance with the lower ends of its pairs."""
     if domain.size <= MAX_ALL_PAIRS_CELLS:
         return [(t, list(range(domain.L, domain.R - t + 1))) for t in range(1, domain.size)]
     found = []

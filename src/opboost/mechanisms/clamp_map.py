@@ -17,13 +17,14 @@ from opboost.randomness.exact import Decay
 class ClampMap(OneLevel):
     """``clamp(x + noise)`` with ``P[noise = z]`` proportional to ``exp(−epsilon·|z|)``.
 
-    epsilon-dLDP like :class:`GlobalMap` with noise of twice its rate: clamping is post-processing,
-    so the rate need not be halved.  With a remap of its outputs it is the universally optimal
-    mechanism of Ghosh, Roughgarden and Sundararajan (STOC 2009, arXiv 0811.2841).  Its price: where
-    epsilon times the number of cells is small, much mass on the two ends, where close values tie;
-    it then moves values a little further than Global-map and still keeps more order.
+    It is epsilon-dLDP like :class:`GlobalMap`, but its noise decays at twice the rate: clamping is
+    post-processing, so the rate need not be halved.  With a remap of its outputs it is the
+    universally optimal mechanism of Ghosh, Roughgarden and Sundararajan (STOC 2009, arXiv
+    0811.2841).  The drawback: if epsilon times the number of cells is small, much of the mass lies
+    on the two ends, where close values tie.  It then moves values a little further than Global-map,
+    but still keeps more order.
 
-    Cost: one word a value on small grids, two to six on large ones.
+    Cost: one word per value on small grids, two to six on large ones.
     Proof: docs/proofs/clamp-map.md.
 
     >>> import opboost as op
@@ -33,7 +34,7 @@ class ClampMap(OneLevel):
     """
 
     def guarantee(self) -> DLDP:
-        """epsilon-dLDP."""
+        """Return epsilon-dLDP."""
         return DLDP(self.epsilon, self.domain)
 
     def _build_distribution(self) -> Distribution:
@@ -44,7 +45,7 @@ class ClampMap(OneLevel):
         return table(self.domain, self._rows(rate), whole, self.epsilon)
 
     def _rows(self, rate: Fraction) -> Rows:
-        """``(1−q) q**|x−y|`` inside, and the whole flank ``q**distance`` on the two ends."""
+        """Return ``(1−q) q**|x−y|`` inside, and the whole flank ``q**distance`` on both ends."""
         cells = self.domain.size
         bits = scale_bits(self.epsilon, self.domain.span)
         falling = powers(rate, max(cells, 2), bits)

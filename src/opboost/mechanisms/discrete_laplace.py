@@ -13,17 +13,17 @@ from opboost.promises import DLDP, checked_epsilon
 from opboost.randomness.exact import Decay
 
 INPUTS = Domain(-(2**60), 2**60)
-"""Integers that may come in."""
+"""The integers that are accepted as inputs."""
 
 OUTPUTS = Domain(-(2**61), 2**61)
-"""Outputs are clamped to these, which is post-processing and as good as never happens."""
+"""Outputs are clamped to this range, which is post-processing and practically never happens."""
 
 
 @dataclass(frozen=True, slots=True)
 class DiscreteLaplace(Mechanism):
-    """``x + noise`` on all integers, ``P[noise = z]`` proportional to ``exp(−epsilon·|z|)``.
+    """``x + noise`` on all integers, with ``P[noise = z]`` proportional to ``exp(−epsilon·|z|)``.
 
-    epsilon-dLDP without declared bounds.  Proof: docs/proofs/clamp-map.md.
+    It is epsilon-dLDP without declared bounds.  Proof: docs/proofs/clamp-map.md.
 
     >>> DiscreteLaplace(epsilon=0.5).guarantee().bound(10, 14)
     2.0
@@ -36,26 +36,26 @@ class DiscreteLaplace(Mechanism):
 
     @property
     def domain(self) -> Domain:  # type: ignore[override]
-        """All integers that may come in."""
+        """The integers that are accepted as inputs."""
         return INPUTS
 
     @property
     def outputs(self) -> Domain:
-        """All outputs, which are clamped to 2**61."""
+        """The range of outputs, which are clamped to ±2**61."""
         return OUTPUTS
 
     def guarantee(self) -> DLDP:
-        """epsilon-dLDP at any distance."""
+        """Return epsilon-dLDP at any distance."""
         return DLDP(self.epsilon)
 
     def on(self, domain: Domain) -> DiscreteLaplace:
-        """Refused: this mechanism has no grid."""
+        """Refuse a grid: this mechanism has none."""
         raise ParameterError(
-            "DiscreteLaplace has no grid. On a grid ClampMap has the same noise and promise."
+            "DiscreteLaplace has no grid. On a grid, ClampMap has the same noise and promise."
         )
 
     def scaled(self, factor: float) -> DiscreteLaplace:
-        """The level multiplied by ``factor``."""
+        """Return the same mechanism with its level multiplied by ``factor``."""
         return replace(self, epsilon=self.epsilon * factor)
 
     def _build_distribution(self) -> Distribution:

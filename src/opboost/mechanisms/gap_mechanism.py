@@ -1,4 +1,4 @@
-"""What a mechanism for a column with missing values answers, whatever its policy for gaps."""
+"""The base class of mechanisms for columns with missing values, whatever their policy."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from opboost.randomness.streams import Rng
 class GapMechanism(ABC):
     """A mechanism on a grid, with one more input and one more output: "missing".
 
-    A row is first reported missing or present, by a coin that depends on whether it is missing.
-    A row that is reported missing sends nothing else.
+    First a coin, whose odds depend on whether the row is missing, reports the row as missing or
+    present.  A row that is reported missing sends nothing else.
     """
 
     __slots__ = ()
@@ -28,49 +28,49 @@ class GapMechanism(ABC):
     @property
     @abstractmethod
     def stand_in(self) -> int:
-        """The public cell that fills the place of a value that is not sent."""
+        """The public cell that replaces a value that is not sent."""
 
     @abstractmethod
     def guarantee(self) -> Guarantee:
-        """The promise, with a bound for ``None``: a missing value."""
+        """Return the promise; it also bounds ``None``, a missing value."""
 
     @abstractmethod
     def scaled(self, factor: float) -> Self:
-        """The same mechanism with all its levels multiplied."""
+        """Return the same mechanism with all levels multiplied by ``factor``."""
 
     @abstractmethod
     def sample(
         self, x: IntArray, missing: BoolArray, rng: Rng | None = None
     ) -> tuple[IntArray, BoolArray]:
-        """Desensitised values, and which rows are reported missing (their values mean nothing)."""
+        """Return noisy values, and which rows are reported missing (their values mean nothing)."""
 
     @abstractmethod
     def loss(self, x: int | None, y: int | None) -> float:
-        """The exact worst log-ratio of the pair, rounded up; ``None`` is a missing value."""
+        """Return the exact worst log-ratio of the pair, rounded up; ``None`` is a missing value."""
 
     @abstractmethod
     def report_chances(self) -> tuple[float, float]:
-        """The chances that a present and that a missing row is reported missing."""
+        """Return the chances that a present and that a missing row is reported missing."""
 
     @abstractmethod
     def gap_pmf(self) -> FloatArray:
-        """The probabilities of all outputs from a missing row that is reported present."""
+        """Return the probabilities of all outputs from a missing row that is reported present."""
 
 
 def checked_gaps(x: IntArray, missing: BoolArray) -> tuple[IntArray, BoolArray]:
-    """Values and gaps as arrays of one length; anything else is refused."""
+    """Return values and missing flags as arrays of equal length; anything else is refused."""
     values = np.asarray(x)
     gone = np.asarray(missing, dtype=np.bool_)
     if values.shape != gone.shape or values.ndim != 1:
         raise DataError(
-            "values and missing must be columns of one length",
+            "values and missing must be columns of the same length",
             detail=f"got shapes {values.shape} and {gone.shape}",
         )
     return values, gone
 
 
 def child_of(rng: Rng, name: str) -> Rng:
-    """The generator's stream for a purpose; a cryptographic one serves all purposes."""
+    """Return the generator's stream for a purpose; a cryptographic generator has only one."""
     child = getattr(rng, "child", None)
     stream: Rng = child(name) if child else rng
     return stream

@@ -19,10 +19,11 @@ from opboost.randomness.exact import Decay
 class GlobalMap(OneLevel):
     """``P[y | x]`` proportional to ``exp(−epsilon/2 · |x−y|)``: epsilon-dLDP.
 
-    The same law as discrete Laplace noise of scale 2/epsilon resampled until it falls on the grid.
-    Its exact level lies between half of the promise and all of it; :class:`ClampMap` spends all.
+    This is the distribution of discrete Laplace noise of scale 2/epsilon, resampled until it falls
+    on the grid.  Its exact level lies between half of the promise and all of it; :class:`ClampMap`
+    uses all of it.
 
-    Cost: one word a value on small grids, two to six on large ones.
+    Cost: one word per value on small grids, two to six on large ones.
     Proof: docs/proofs/global-map.md.
 
     >>> import opboost as op
@@ -32,7 +33,7 @@ class GlobalMap(OneLevel):
     """
 
     def guarantee(self) -> DLDP:
-        """epsilon-dLDP."""
+        """Return epsilon-dLDP."""
         return DLDP(self.epsilon, self.domain)
 
     def _gamma_bound(self, distance: int) -> float:

@@ -1,4 +1,4 @@
-"""Weights of the small-grid tables, as integers of any scale: :func:`rounded_rows` rounds them."""
+"""Weights for the tables of small grids, as integers that :func:`rounded_rows` then scales."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ Rows = list[list[int]]
 
 
 def table(domain: Domain, rows: Rows, levels: float, smallest: float) -> IntegerTable:
-    """The table of these rows, wide enough to keep a promise of ``smallest`` a step exactly.
+    """Return the table of these rows, wide enough to keep a promise of ``smallest`` per step.
 
-    A weight must keep 64 bits beyond its size, 40 for the slack of the rate, 8 for the number of
-    cells, and as many as the smallest level lies below one.  ``levels`` is the whole of the promise
-    across the grid: the width never falls below ``levels / ln 2 + 64``.
+    A weight keeps 64 bits beyond its size, 40 for the slack of the rate, 8 for the number of cells,
+    and as many as the smallest level lies below one.  ``levels`` is the promise across the whole
+    grid: the width never falls below ``levels / ln 2 + 64``.
     """
     guard = 64 + 40 + 8 + max(0, math.ceil(-math.log2(smallest)))
     weights, bits = rounded_rows(rows, guard, math.ceil(levels * 1.4427) + 64)
@@ -25,16 +25,16 @@ def table(domain: Domain, rows: Rows, levels: float, smallest: float) -> Integer
 
 
 def scale_bits(rate: float, span: int) -> int:
-    """Fixed-point bits that hold ``e**(-rate·span)`` with some 256 bits to spare."""
+    """Return the fixed-point bits that hold ``e**(-rate·span)`` with 256 bits to spare."""
     return math.ceil(rate * span * 1.4427) + 256
 
 
 def powers(rate: Fraction, count: int, bits: int) -> list[int]:
-    """``q**d * 2**bits`` for d below ``count``, each at most one too small."""
+    """Return ``q**d * 2**bits`` for d below ``count``, each at most one too small."""
     decay = Decay.of_rate(rate)
     return [decay.power(d, bits)[0] for d in range(count)]
 
 
 def two_sided_rows(cells: int, falling: list[int]) -> Rows:
-    """``q**|x−y|``."""
+    """Return the rows of ``q**|x−y|``."""
     return [[falling[abs(x - y)] for y in range(cells)] for x in range(cells)]

@@ -1,4 +1,4 @@
-"""Local-map: Global-map inside the run of cells in which a value lies."""
+"""Local-map: Global-map inside the run of cells that a value lies in."""
 
 from __future__ import annotations
 
@@ -47,29 +47,29 @@ class LocalMap(Mechanism):
         return Partition(self.domain, self.theta)
 
     def guarantee(self) -> LocalDLDP:
-        """epsilon-dLDP inside a run, nothing across."""
+        """Return epsilon-dLDP inside a run, with no bound across runs."""
         return LocalDLDP(self.epsilon, self.partition)
 
     def on(self, domain: Domain) -> LocalMap:
-        """The same level and runs on another grid."""
+        """Return the same level and runs on another grid."""
         return replace(self, domain=domain)
 
     def scaled(self, factor: float) -> LocalMap:
-        """The level multiplied by ``factor``."""
+        """Return the same mechanism with its level multiplied by ``factor``."""
         return replace(self, epsilon=self.epsilon * factor)
 
     def landmarks(self) -> tuple[int, ...]:
-        """The first two and the last two borders."""
+        """Return the first two and the last two borders."""
         return self.partition.some_borders()
 
     def _gamma_bound(self, distance: int) -> float:
-        """The worst of the runs that are wide enough to hold such a pair."""
+        """Return the smallest bound over the runs that are wide enough for such a pair."""
         widths = {last - first + 1 for first, last in self.partition.runs()}
         q = math.exp(-self.epsilon / 2)
         return min((two_sided_bound(q, distance, w) for w in widths if w > distance), default=1.0)
 
     def _gamma_as_printed(self, distance: int) -> float:
-        """As the paper's table has it: on the whole grid, at one less than the distance."""
+        """Return γ as in the paper's table: on the whole grid, at one less than the distance."""
         if distance >= self.partition.widest:
             return 1.0
         return two_sided_bound(math.exp(-self.epsilon / 2), distance - 1, self.domain.size)

@@ -1,4 +1,4 @@
-"""What every mechanism on a grid shares: sampling, publishing and certifying one exact law."""
+"""The base class of mechanisms on a grid: it samples, publishes and certifies one distribution."""
 
 from __future__ import annotations
 
@@ -22,35 +22,35 @@ from opboost.promises import Guarantee
 from opboost.randomness.streams import Rng, default_rng
 
 TABLE_CELLS = 256
-"""Grids up to this size have an integer table; larger ones a closed form."""
+"""Grids up to this size have an integer table, larger ones a closed form."""
 
 TABLE_BITS = 2**29
-"""A table that would take more bits than this (64 MiB) gives way to the closed form too."""
+"""If a table would take more bits than this (64 MiB), the closed form replaces it too."""
 
 MATRIX_CELLS = 4096
 """``transition_matrix`` refuses larger grids."""
 
 MANY_VALUES = 1_000_000
-"""Columns of so many values are drawn by several threads."""
+"""From this many values on, several threads draw a column."""
 
 CHUNK_VALUES = 16_384
-"""Values drawn in one piece, so that words and outputs stay in the cache."""
+"""The values drawn in one piece, so that words and outputs stay in the cache."""
 
 GammaKind = Literal["exact", "bound", "as_printed"]
 Sampler = Literal["auto", "alias", "inverse", "digits"]
 
 
 def fits_table(cells: int, epsilon: float) -> bool:
-    """Whether the law of a grid is held as a table; decided by public parameters alone."""
+    """Return whether a distribution is held as a table; this depends on public parameters only."""
     bits = epsilon * (cells - 1) * 1.4427 + 192
     return cells <= TABLE_CELLS and cells * cells * bits <= TABLE_BITS
 
 
 class Mechanism(ABC):
-    """A way to desensitise grid values: a frozen value with a promise and an exact law.
+    """A way to add noise to grid values: a frozen value with a promise and an exact distribution.
 
-    Subclasses say what they promise (:meth:`guarantee`) and by which law they keep it
-    (``_build_law``); all else is here.
+    Subclasses say what they promise (:meth:`guarantee`) and which distribution keeps the promise
+    (``_build_distribution``); this class does the rest.
     """
 
     __slots__ = ()
@@ -59,28 +59,28 @@ class Mechanism(ABC):
 
     @abstractmethod
     def guarantee(self) -> Guarantee:
-        """The promise that a proof gives (docs/proofs)."""
+        """Return the promise, which has a proof (docs/proofs)."""
 
     @abstractmethod
     def _build_distribution(self) -> Distribution:
-        """The exact law; built once for equal mechanisms."""
+        """Return the exact distribution; it is built once for equal mechanisms."""
 
     @abstractmethod
     def on(self, domain: Domain) -> Self:
-        """The same mechanism on another grid."""
+        """Return the same mechanism on another grid."""
 
     @abstractmethod
     def scaled(self, factor: float) -> Self:
-        """The same mechanism with all its levels multiplied."""
+        """Return the same mechanism with all levels multiplied by ``factor``."""
 
     def landmarks(self) -> tuple[int, ...]:
-        """Cells at which the law changes its form: the first and last borders of runs."""
+        """Return cells where the distribution changes its form: the first and last borders."""
         return ()
 
     def nominal_epsilon(self) -> float | None:
-        """The one level that the mechanism was given, if it has one.
+        """Return the mechanism's level if it was given a single one, else None.
 
-        Unary encoding takes it over for a nominal column among columns by distance.
+        Unary encoding uses this level for a nominal column next to columns with a distance.
         """
         level: float | None = getattr(self, "epsilon", None)
         return level
@@ -94,18 +94,18 @@ class Mechanism(ABC):
         sampler: Sampler = "auto",
         threads: int | None = None,
     ) -> IntArray:
-        """One desensitised value for each grid value: integers in, integers out, same shape.
+        """Return one noisy value for each grid value: integers in, integers out, same shape.
 
         Args:
             x: Integers on the grid.
             rng: ``None`` is cryptographic; ``SeededRng(7)`` repeats and protects nothing.
             outside: What to do with a value beyond the grid.  ``"clamp"`` treats it as the nearest
                 end, which the promise covers.
-            sampler: How, never what: every sampler draws from the same law.  Tables know
-                ``"alias"`` (one word a value) and ``"inverse"`` (slow, one wide integer a value);
-                closed forms know ``"digits"``.
-            threads: How many threads draw; by default one, or as many as there are processors for
-                columns of a million values and more.  Seeded noise is drawn by one.
+            sampler: How to draw; every sampler draws from the same distribution.  Tables have
+                ``"alias"`` (one word per value) and ``"inverse"`` (slow, a wide integer per value);
+                closed forms have ``"digits"``.
+            threads: How many threads draw; by default one, or one per processor for columns of a
+                million values or more.  Seeded noise uses one thread.
 
         >>> import opboost as op
         >>> m = op.GlobalMap(op.Domain(1, 10), epsilon=0.64)
@@ -119,7 +119,7 @@ class Mechanism(ABC):
         generator = default_rng(rng)
         flat = np.clip(values, self.domain.L, self.domain.R).reshape(-1)
         if not isinstance(distribution, IntegerTable):
-            flat = flat.astype(np.int64, copy=False)  # their sums and differences need the room
+            flat = flat.astype(np.int64, copy=False)  # so that sums and differences do not overflow
         out = np.empty(
             flat.shape, dtype=np.promote_types(values.dtype, distribution.outputs.dtype())
         )
@@ -157,19 +157,20 @@ class Mechanism(ABC):
             )
 
     def pmf(self, x: int) -> FloatArray:
-        """The probabilities of all outputs from ``x``, in the order of ``outputs``."""
+        """Return the probabilities of all outputs from ``x``, in the order of ``outputs``."""
         self._check_matrix(rows=1)
         return distribution_of(self).mass(self.domain.clamp(x))
 
     @property
     def outputs(self) -> Domain:
-        """Every output lies here: the grid, unless the mechanism says otherwise."""
+        """The range that holds every output: the grid, unless the mechanism says otherwise."""
         return self.domain
 
     def transition_matrix(self) -> FloatArray:
-        """``[x, y]`` is the probability of output y from x, both counted from the lower end.
+        """Return the matrix whose ``[x, y]`` is the probability of output y from x.
 
-        Cost: O(cells²) memory; grids above 4,096 cells are refused.
+        Both are counted from the lower end.  Cost: O(cells²) memory; grids above 4,096 cells are
+        refused.
         """
         self._check_matrix()
         distribution = distribution_of(self)
@@ -179,13 +180,13 @@ class Mechanism(ABC):
         entries = (rows or self.domain.size) * self.outputs.size
         if self.domain.size > MATRIX_CELLS or entries > MATRIX_CELLS**2:
             raise ParameterError(
-                f"A law from {self.domain.size} to {self.outputs.size} cells is too large for a "
-                f"matrix (at most {MATRIX_CELLS} cells). loss(x, y), exact_epsilon() and "
+                f"A distribution from {self.domain.size} to {self.outputs.size} cells is too large "
+                f"for a matrix (at most {MATRIX_CELLS} cells). loss(x, y), exact_epsilon() and "
                 "guarantee() work on grids of any size."
             )
 
     def integer_table(self) -> tuple[ObjectArray, int]:
-        """The law as integers: ``weights`` (Python integers) and ``bits``, rows summing to 2**bits.
+        """Return the distribution as integers: ``weights`` whose rows sum to 2**bits, and ``bits``.
 
         >>> import opboost as op
         >>> weights, bits = op.ClampMap(op.Domain(1, 10), epsilon=0.64).integer_table()
@@ -195,32 +196,32 @@ class Mechanism(ABC):
         distribution = distribution_of(self)
         if not isinstance(distribution, IntegerTable):
             raise ParameterError(
-                f"A law of {self.domain.size} cells is held in closed form, not as a table."
+                f"The distribution on {self.domain.size} cells has a closed form and no table."
             )
         return np.array(distribution.weights, dtype=object), distribution.bits
 
     def loss(self, x: int, y: int) -> float:
-        """The exact worst log-ratio for this pair over all outputs, rounded up to a float.
+        """Return the exact worst log-ratio for this pair over all outputs, rounded up to a float.
 
-        Never above ``guarantee().bound(x, y)``.  A value outside the grid counts as the nearest
-        end of it.
+        It never exceeds ``guarantee().bound(x, y)``.  A value outside the grid counts as the
+        nearest end of the grid.
         """
         return loss(distribution_of(self), self.domain.clamp(x), self.domain.clamp(y))
 
     def exact_epsilon(self) -> float:
-        """The worst loss per unit of distance, over all pairs, rounded up.
+        """Return the worst loss per unit of distance over all pairs, rounded up.
 
-        Losses chain (the loss of a pair is at most the sum of the losses of the steps between
-        them), so the worst pair is a pair of neighbours.
+        The loss of a pair is at most the sum of the losses of the steps between its values, so the
+        worst pair is a pair of neighbours.
         """
         return distribution_of(self).step_loss()
 
     def gamma(self, distance: int, kind: GammaKind = "exact") -> float:
-        """The chance that two values at this distance keep their order, at least.
+        """Return the smallest chance that two values at this distance keep their order.
 
-        ``"exact"`` is the minimum over all pairs at the distance; ``"bound"`` a theorem's lower
-        bound, which never exceeds it; ``"as_printed"`` what the paper's table shows, slips
-        included (docs/errata.md).  Ties count as order lost.
+        ``"exact"`` is the minimum over all pairs at the distance; ``"bound"`` is a theorem's lower
+        bound, which never exceeds it; ``"as_printed"`` is what the paper's table shows, errors
+        included (docs/errata.md).  Ties count as lost order.
 
         >>> import opboost as op
         >>> m = op.GlobalMap(op.Domain(1, 100), epsilon=0.1)
@@ -254,7 +255,7 @@ class Mechanism(ABC):
         )
 
     def certificate(self) -> Certificate:
-        """The promise beside the exact loss, distance by distance."""
+        """Return the promise and the exact loss, distance by distance."""
         return Certificate.of(self)
 
 
@@ -269,7 +270,7 @@ def _thread_count(asked: int | None, size: int, rng: Rng) -> int:
 
 
 def _in_threads(draw: Callable[[int, int], None], size: int, threads: int) -> None:
-    """Cut 0..size into as many ranges as there are threads, at borders of chunks."""
+    """Divide 0..size among the threads, at borders of chunks."""
     if threads == 1:
         draw(0, size)
         return
@@ -280,7 +281,7 @@ def _in_threads(draw: Callable[[int, int], None], size: int, threads: int) -> No
 
 
 def checked_integers(x: ArrayLike) -> IntArray:
-    """The values as an array of signed or unsigned integers; anything else is refused."""
+    """Return the values as an array of signed or unsigned integers; anything else is refused."""
     try:
         values = np.asarray(x)
     except ValueError:
@@ -306,12 +307,12 @@ def _check_sampler(sampler: str, distribution: Distribution) -> None:
     )
     if sampler not in known:
         raise ParameterError(
-            f"sampler must be one of {', '.join(map(repr, known))} for this law; got {sampler!r}. "
-            "A sampler chooses how values are drawn, never from what."
+            f"sampler must be one of {', '.join(map(repr, known))} for this distribution; "
+            f"got {sampler!r}. All samplers draw from the same distribution."
         )
 
 
 @lru_cache(maxsize=64)
 def distribution_of(mechanism: Mechanism) -> Distribution:
-    """The law of a mechanism, built once for equal mechanisms."""
+    """Return the distribution of a mechanism, built once for equal mechanisms."""
     return mechanism._build_distribution()

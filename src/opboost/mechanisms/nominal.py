@@ -1,4 +1,4 @@
-"""What mechanisms for categories without an order share: one bit a category comes out."""
+"""The base class of mechanisms for categories without an order, which send a bit per category."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Bits = np.ndarray[Any, np.dtype[np.uint8]]
 
 
 class NominalMechanism(ABC):
-    """A mechanism over declared categories; every pair of them is protected alike.
+    """A mechanism over declared categories that protects every pair of them alike.
 
-    A row comes out as one bit a category, drawn from one word a category.
+    A row becomes one bit per category, drawn from one word per category.
     """
 
     __slots__ = ()
@@ -30,49 +30,50 @@ class NominalMechanism(ABC):
     epsilon: float
 
     def guarantee(self) -> LDP:
-        """epsilon-LDP for the whole category."""
+        """Return epsilon-LDP for the whole category."""
         return LDP(self.epsilon)
 
     @abstractmethod
     def scaled(self, factor: float) -> Self:
-        """The same mechanism with its level multiplied."""
+        """Return the same mechanism with its level multiplied by ``factor``."""
 
     @abstractmethod
     def loss(self, a: Hashable, b: Hashable) -> float:
-        """The exact worst log-ratio between two categories, rounded up."""
+        """Return the exact worst log-ratio between two categories, rounded up."""
 
     @abstractmethod
     def bit_rates(self) -> tuple[float, float]:
-        """The chances that a bit is set for another category, and for its own."""
+        """Return the chances that a bit is set in rows of other categories, and of its own."""
 
     @abstractmethod
     def bit_odds(self) -> tuple[float, float]:
-        """What an unset and a set bit say for its category.
+        """Return the weights of an unset and of a set bit as evidence for its category.
 
-        The chance of a row of bits from a category is proportional to the number of its bit.
+        The chance of a row of bits, given a category, is proportional to the weight of that
+        category's bit.
         """
 
     @abstractmethod
     def share_variance(self) -> float:
-        """Rows times the variance of one estimated share, where all categories are as frequent.
+        """Return rows times the variance of an estimated share, all categories equally frequent.
 
-        The estimate is the unbiased one from the counts of bits, moved to add up to one.
+        The estimate is the unbiased one from the counts of bits, shifted so that shares sum to one.
         """
 
     @abstractmethod
     def _draw(self, position: IntArray, source: Source, start: int, out: Bits) -> None:
-        """Draw the bits of the rows from ``start`` on into ``out``."""
+        """Write the bits of the rows from ``start`` on to ``out``."""
 
     def exact_epsilon(self) -> float:
-        """The loss of any two categories: they are all alike."""
+        """Return the loss of any two categories, which is the same for all pairs."""
         return self.loss(*self.categories[:2])
 
     def sample(self, values: Sequence[Any], rng: Rng | None = None) -> Bits:
-        """Bits of shape ``(len(values), number of categories)``."""
+        """Return noisy bits of shape ``(len(values), number of categories)``."""
         return self.sample_positions(category_positions(self.categories, values), rng)
 
     def sample_positions(self, position: IntArray, rng: Rng | None = None) -> Bits:
-        """The same for rows that are given as positions in ``categories``."""
+        """Return noisy bits for rows that are given as positions in ``categories``."""
         width = len(self.categories)
         source = default_rng(rng).open()
         out = np.empty((len(position), width), dtype=np.uint8)

@@ -1,4 +1,4 @@
-"""What mechanisms on a grid with a single level share: their fields and how these change."""
+"""The base class of mechanisms that have a grid and a single level."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from opboost.promises import checked_epsilon
 
 @dataclass(frozen=True, slots=True)
 class OneLevel(Mechanism):
-    """A mechanism that a grid and one level describe."""
+    """A mechanism given by a grid and one level."""
 
     domain: Domain
     epsilon: float
@@ -22,9 +22,9 @@ class OneLevel(Mechanism):
         object.__setattr__(self, "epsilon", checked_epsilon("epsilon", self.epsilon))
 
     def on(self, domain: Domain) -> Self:
-        """The same level on another grid."""
+        """Return the same level on another grid."""
         return replace(self, domain=domain)
 
     def scaled(self, factor: float) -> Self:
-        """The level multiplied by ``factor``."""
+        """Return the same mechanism with its level multiplied by ``factor``."""
         return replace(self, epsilon=self.epsilon * factor)

@@ -17,9 +17,9 @@ from opboost.runtime.extras import needs_extra
 class OrderPreservingEncryption:
     """Boldyreva's cipher (EUROCRYPT 2009) through the package ``pyope``.
 
-    Deterministic and strictly rising, so anyone who knows the distribution of a column can read it
-    off the order (docs/errata.md).  Each distinct value is encrypted once and then looked up;
-    ``memo=False`` encrypts every row anew, as the paper's timing does.
+    The cipher is deterministic and strictly rising, so anyone who knows the distribution of a
+    column can recover its values from the order (docs/errata.md).  Each distinct value is encrypted
+    once and then looked up; ``memo=False`` encrypts every row, as the paper's timing does.
     """
 
     domain: Domain
@@ -27,11 +27,11 @@ class OrderPreservingEncryption:
     memo: bool = True
 
     def guarantee(self) -> NoGuarantee:
-        """None: the order is revealed."""
+        """Return no promise: the order is revealed."""
         return NoGuarantee("order-preserving encryption reveals the order")
 
     def sample(self, x: ArrayLike) -> IntArray:
-        """The ciphers of grid values, rising with them."""
+        """Return the encrypted grid values, in the same order."""
         with needs_extra("ope", "Order-preserving encryption"):
             from pyope.ope import OPE, ValueRange
         cipher = OPE(

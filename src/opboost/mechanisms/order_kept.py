@@ -1,6 +1,6 @@
-"""How much order survives: γ(t), the chance that two values at distance t keep their order.
+"""γ(t), the chance that two values at distance t keep their order.
 
-Formulas carry the names of the paper's theorems; docs/errata.md says where they are wrong.
+Formulas have the names of the paper's theorems; docs/errata.md lists their errors.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from opboost._typing import FloatArray
 
 
 def exact_gamma(matrix: FloatArray, distance: int) -> float:
-    """The smallest P[out(x + t) > out(x)] over all pairs at this distance.
+    """Return the smallest P[out(x + t) > out(x)] over all pairs at this distance.
 
     Cost: O(cells²).
     """
@@ -19,9 +19,9 @@ def exact_gamma(matrix: FloatArray, distance: int) -> float:
 
 
 def two_sided_bound(q: float, distance: int, cells: int) -> float:
-    """Theorem baseuti: a lower bound on γ for the two-sided law of decay q on so many cells.
+    """Return theorem baseuti's lower bound on γ for two-sided noise of decay q on ``cells`` cells.
 
-    Vacuous (even negative) on small grids.
+    It is vacuous (even negative) on small grids.
     """
     share = (1 - q * q) * distance + 1
     return 1 - share / ((1 + q - q ** (distance + 1) - q ** (cells - distance)) * (1 + q)) * (
@@ -30,9 +30,9 @@ def two_sided_bound(q: float, distance: int, cells: int) -> float:
 
 
 def two_sided_printed(q: float, runs_apart: int) -> float:
-    """Theorem randmaputi as the paper's table evaluates it: without the term q**(k−T).
+    """Return theorem randmaputi as the paper's table evaluates it: without the term q**(k−T).
 
-    It keeps (1−q)²(T+1)/(2(1+q)²), which is no lower bound.
+    It keeps the term (1−q)²(T+1)/(2(1+q)²), so it is not a lower bound.
     """
     share = ((1 - q * q) * runs_apart + 1) / ((1 + q - q ** (runs_apart + 1)) * (1 + q))
     ties = (1 - q) ** 2 * (runs_apart + 1) / (2 * (1 + q) ** 2)
@@ -40,7 +40,7 @@ def two_sided_printed(q: float, runs_apart: int) -> float:
 
 
 def randomized_response_gamma(ratio: float, distance: int, cells: int) -> float:
-    """Theorem ldputi: exact, and the same for every pair at this distance."""
+    """Return theorem ldputi's γ: it is exact, and the same for every pair at this distance."""
     high, low = ratio / (cells + ratio - 1), 1 / (cells + ratio - 1)
     return (
         high * high

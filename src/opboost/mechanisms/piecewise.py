@@ -19,11 +19,11 @@ from opboost.promises import LDP
 class Piecewise(OneLevel):
     """The piecewise mechanism (Wang et al., ICDE 2019) on a grid.
 
-    A point is drawn on a line that reaches beyond both ends of the grid, more densely around the
-    value, and rounded to the nearest cell.  ``clipped`` moves what falls beyond the grid to its
-    ends; without it outputs may lie far outside (at a small epsilon, very far).
+    A point is drawn on a line that reaches beyond both ends of the grid, with higher density around
+    the value, and rounded to the nearest cell.  ``clipped`` moves outputs beyond the grid to its
+    ends; without it, outputs may lie far outside (at a small epsilon, very far).
 
-    epsilon-LDP.  Proof: docs/proofs/baselines.md.
+    It is epsilon-LDP.  Proof: docs/proofs/baselines.md.
 
     >>> import opboost as op
     >>> op.Piecewise(op.Domain(1, 10), epsilon=0.08, clipped=False).outputs
@@ -48,7 +48,7 @@ class Piecewise(OneLevel):
         return self._distribution().outputs
 
     def guarantee(self) -> LDP:
-        """epsilon-LDP."""
+        """Return epsilon-LDP."""
         return LDP(self.epsilon)
 
     def _distribution(self) -> PiecewiseDensity:

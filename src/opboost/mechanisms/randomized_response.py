@@ -18,15 +18,15 @@ RATIO_BITS = 96
 
 
 def ratio_below(level: Fraction) -> Fraction:
-    """A fraction that does not exceed ``e**level``, slowed by the slack of all rates."""
+    """Return a fraction of at most ``e**level``, lowered by the slack that all rates have."""
     return Fraction(exp_bounds(level * (1 - SLACK), RATIO_BITS)[0], 1 << RATIO_BITS)
 
 
 @dataclass(frozen=True, slots=True)
 class RandomizedResponse(OneLevel):
-    """Generalised randomised response: the value with weight ``e**epsilon``, any other with 1.
+    """Generalised randomised response: the value has weight ``e**epsilon``, any other cell 1.
 
-    epsilon-LDP: every pair is protected alike, near or far, so little order survives.
+    It is epsilon-LDP: every pair is protected alike, near or far, so little order survives.
     Proof: docs/proofs/baselines.md.
 
     >>> import opboost as op
@@ -35,14 +35,14 @@ class RandomizedResponse(OneLevel):
     """
 
     def guarantee(self) -> LDP:
-        """epsilon-LDP."""
+        """Return epsilon-LDP."""
         return LDP(self.epsilon)
 
     def _gamma_bound(self, distance: int) -> float:
         return randomized_response_gamma(math.exp(self.epsilon), distance, self.domain.size)
 
     def _gamma_as_printed(self, distance: int) -> float:
-        """As the paper's table has it: at one less than the distance."""
+        """Return γ as in the paper's table: at one less than the distance."""
         return self._gamma_bound(distance - 1)
 
     def _build_distribution(self) -> Distribution:

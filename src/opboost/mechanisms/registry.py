@@ -37,11 +37,11 @@ class Parameter:
 
     name: str
     toml_type: Any
-    """None where a configuration cannot set it."""
+    """None if a configuration cannot set it."""
     default: Any = REQUIRED
     example: Any = None
     argument: str = ""
-    """The constructor's name for it, where that is another."""
+    """The constructor's name for it, if different."""
 
     @property
     def keyword(self) -> str:
@@ -56,7 +56,7 @@ class MechanismEntry:
     kind: str
     """Its name in TOML."""
     stored_name: str
-    """Its name in files and messages: a constant, wherever the class lives and is called."""
+    """Its name in files and messages, which never changes, whatever the class is called."""
     title: str
     """Its name in tables and on pages."""
     built_by: Callable[..., Mechanism | NominalMechanism]
@@ -68,18 +68,18 @@ class MechanismEntry:
     takes: Literal["grid", "categories"] = "grid"
     """What its constructor takes first."""
     values: Callable[[Any], Mapping[str, Any]] | None = None
-    """Returns the parameters of a mechanism, where its attributes are not called like them."""
+    """Returns the parameters of a mechanism, if its attributes have other names."""
 
     def toml_parameters(self) -> tuple[Parameter, ...]:
-        """The parameters that a configuration may set."""
+        """Return the parameters that a configuration may set."""
         return tuple(p for p in self.parameters if p.toml_type is not None)
 
     def has(self, name: str) -> bool:
-        """Whether a configuration may set a parameter of this name."""
+        """Return whether a configuration may set a parameter of this name."""
         return any(p.name == name for p in self.toml_parameters())
 
     def values_of(self, mechanism: Any) -> dict[str, Any]:
-        """The parameters of a mechanism by their names in files, as JSON can hold them."""
+        """Return the parameters of a mechanism by their names in files, as plain JSON data."""
         if self.values is not None:
             found = dict(self.values(mechanism))
         else:
@@ -87,7 +87,7 @@ class MechanismEntry:
         return {name: list(v) if isinstance(v, tuple) else v for name, v in found.items()}
 
     def build(self, first: Any, given: Mapping[str, Any]) -> Any:
-        """Build the mechanism on a grid or categories; a parameter that is None is not given."""
+        """Build the mechanism on a grid or categories; a parameter of None counts as absent."""
         arguments = {}
         for p in self.parameters:
             value = given.get(p.name)
@@ -101,7 +101,7 @@ class MechanismEntry:
 
 
 def _adj_map_values(mechanism: AdjMap) -> dict[str, Any]:
-    """The two levels of an Adj-map, or the calibration that they come from."""
+    """Return the two levels of an Adj-map, or the calibration that they come from."""
     if mechanism.calibration is None:
         levels = {"eps_prt": mechanism.eps_prt, "eps_ner": mechanism.eps_ner}
     else:
@@ -184,20 +184,20 @@ _BY_STORED_NAME = {entry.stored_name: entry for entry in ENTRIES}
 _BY_CLASS: dict[Any, MechanismEntry] = {entry.built_by: entry for entry in ENTRIES}
 
 DEFAULT_KIND = "clamp-map"
-"""The kind of a column about whose mechanism nothing is said."""
+"""The kind for a column whose mechanism is not stated."""
 
 DEFAULT_NOMINAL_KIND = "unary-encoding"
-"""The kind that serves categories without an order under a mechanism by distance."""
+"""The kind for categories without an order if the other columns' mechanism uses distances."""
 
 
 def on_grids() -> tuple[MechanismEntry, ...]:
-    """The entries of mechanisms on a grid, the default one first."""
+    """Return the entries of mechanisms on a grid, the default one first."""
     found = [entry for entry in ENTRIES if entry.takes == "grid"]
     return tuple(sorted(found, key=lambda entry: entry.kind != DEFAULT_KIND))
 
 
 def build(kind: str, domain: Domain, **given: Any) -> Mechanism:
-    """Build the mechanism of a kind on a grid; a parameter that is None counts as not given.
+    """Build the mechanism of a kind on a grid; a parameter that is None counts as absent.
 
     >>> build("local-map", Domain(1, 10), epsilon=0.5, theta=[3, 7])
     LocalMap(Domain(L=1, R=10), epsilon=0.5, theta=(3, 7))
@@ -224,13 +224,13 @@ def _entry(kind: str, takes: str) -> MechanismEntry:
 
 
 def is_by_distance(mechanism: Mechanism | NominalMechanism) -> bool:
-    """Whether a mechanism protects near values more than far ones; one without an entry does."""
+    """Return whether a mechanism protects near values more than far ones; True without an entry."""
     entries = (_BY_CLASS[c] for c in type(mechanism).__mro__ if c in _BY_CLASS)
     return next((entry.by_distance for entry in entries), True)
 
 
 def title_of(mechanism: Mechanism | NominalMechanism) -> str:
-    """Its name in tables and on pages; of one without an entry, that of its class.
+    """Return its name in tables and on pages; without an entry, the name of its class.
 
     >>> title_of(ClampMap(Domain(1, 10), 0.64))
     'Clamp-map'
@@ -240,7 +240,7 @@ def title_of(mechanism: Mechanism | NominalMechanism) -> str:
 
 
 def values_of(mechanism: Mechanism | NominalMechanism) -> dict[str, Any]:
-    """The parameters of a mechanism as plain data, beside its grid or categories.
+    """Return the parameters of a mechanism as plain data, without its grid or categories.
 
     >>> values_of(ClampMap(Domain(1, 10), 0.64))
     {'epsilon': 0.64}
@@ -249,7 +249,7 @@ def values_of(mechanism: Mechanism | NominalMechanism) -> dict[str, Any]:
 
 
 def to_dict(mechanism: Mechanism | NominalMechanism) -> dict[str, Any]:
-    """The mechanism as JSON can hold it; one without an entry is refused.
+    """Return the mechanism as plain JSON data; one without an entry is refused.
 
     >>> to_dict(ClampMap(Domain(1, 10), 0.64))
     {'kind': 'ClampMap', 'grid': [1, 10], 'epsilon': 0.64}
@@ -264,7 +264,7 @@ def to_dict(mechanism: Mechanism | NominalMechanism) -> dict[str, Any]:
 
 
 def from_dict(spec: Mapping[str, Any]) -> Mechanism | NominalMechanism:
-    """The mechanism that :func:`to_dict` described; its constructor checks the parameters."""
+    """Return the mechanism that :func:`to_dict` described; its constructor checks parameters."""
     entry = _BY_STORED_NAME.get(spec["kind"])
     if entry is None:
         raise DataError(f"No mechanism is called {spec['kind']!r}")

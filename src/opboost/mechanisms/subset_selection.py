@@ -1,4 +1,4 @@
-"""Subset selection: a random set of categories, the row's own likelier in it than any other."""
+"""Subset selection: a random set that holds the row's own category more often than others."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from opboost.randomness.streams import Source
 
 @dataclass(frozen=True, slots=True, init=False)
 class SubsetSelection(NominalMechanism):
-    """A set of ``size`` categories as bits.
+    """A mechanism that sends a random set of ``size`` categories as bits.
 
-    A set that holds the row's own category is ``e**epsilon`` times as likely as one that does not.
-    ``size=None`` is the size with the smallest variance of estimated shares; it follows from the
-    number of categories and epsilon alone.  With size 1 this is randomised response.
+    A set that contains the row's own category is ``e**epsilon`` times as likely as one that does
+    not.  ``size=None`` is the size with the smallest variance of estimated shares; it depends only
+    on the number of categories and epsilon.  With size 1 this is randomised response.
 
-    epsilon-LDP.  Cost: one word a category, as unary encoding, and never more noise.
+    It is epsilon-LDP.  Cost: one word per category, like unary encoding, and never more noise.
     Proof: docs/proofs/subset-selection.md.
     Reference: Ye and Barg, arXiv 1702.00610.
 
@@ -53,7 +53,7 @@ class SubsetSelection(NominalMechanism):
         ):
             raise ParameterError(
                 f"size must be a whole number of categories from 1 to {most}; got {size!r}. "
-                "Leave it out to have it chosen."
+                "Leave it out to let OpBoost choose it."
             )
         object.__setattr__(self, "size", None if size is None else int(size))
 
@@ -63,13 +63,13 @@ class SubsetSelection(NominalMechanism):
         return self.size or best_subset_size(len(self.categories), self.epsilon)
 
     def scaled(self, factor: float) -> SubsetSelection:
-        """The level multiplied by ``factor``; a size that was not given is chosen anew."""
+        """Return it with its level multiplied by ``factor``; a size that was chosen changes too."""
         return SubsetSelection(self.categories, self.epsilon * factor, self.size)
 
     def integer_inclusion(self) -> tuple[int, int]:
-        """``(on, bits)``: the own category is in the set with chance ``on / 2**bits``.
+        """Return ``(on, bits)``: the own category is in the set with chance ``on / 2**bits``.
 
-        Rounded down: nearer to the chance of any other category, so never less private.
+        It is rounded down, towards the chance of any other category, so it is never less private.
         """
         bits = 128 + math.ceil(self.epsilon * 1.4427)
         ratio = exp_bounds(Fraction(self.epsilon) * (1 - SLACK), bits)[0]
@@ -78,19 +78,19 @@ class SubsetSelection(NominalMechanism):
         return (inside << bits) // (inside + outside), bits
 
     def bit_rates(self) -> tuple[float, float]:
-        """The chances that another category is in the set, and that the own one is."""
+        """Return the chances that another category and that the own one is in the set."""
         on, bits = self.integer_inclusion()
         own = Fraction(on, 1 << bits)
         return float((self.subset_size - own) / (len(self.categories) - 1)), float(own)
 
     def bit_odds(self) -> tuple[float, float]:
-        """The chance of a set without and with the category, against that of a uniform set."""
+        """Return the chance of a set without and with the category, relative to a uniform set."""
         on, bits = self.integer_inclusion()
         own, share = Fraction(on, 1 << bits), Fraction(self.subset_size, len(self.categories))
         return float((1 - own) / (1 - share)), float(own / share)
 
     def share_variance(self) -> float:
-        """That of a bit over the square of the rates' difference; sizes are fixed, so sums are."""
+        """Return a bit's variance over the squared difference of rates; all sets have one size."""
         off, on = self.bit_rates()
         share = self.subset_size / len(self.categories)
         return share * (1 - share) / (on - off) ** 2
@@ -105,7 +105,7 @@ class SubsetSelection(NominalMechanism):
                 out[i] = self._exact(int(position[i]), words[:, i].tolist(), start + i, source)
 
     def _exact(self, own: int, words: list[int], row: int, source: Source) -> list[int]:
-        """The row that these words begin, decided with as many more bits as it takes."""
+        """Return the row that starts with these words, taking as many more bits as it needs."""
         on, bits = self.integer_inclusion()
         further = source.further(row)
         chosen = [0] * len(words)
@@ -118,7 +118,7 @@ class SubsetSelection(NominalMechanism):
         return chosen
 
     def loss(self, a: Hashable, b: Hashable) -> float:
-        """The exact worst log-ratio between two categories, rounded up."""
+        """Return the exact worst log-ratio between two categories, rounded up."""
         category_positions(self.categories, [a, b])
         if a == b:
             return 0.0
@@ -129,7 +129,7 @@ class SubsetSelection(NominalMechanism):
 
 
 def best_subset_size(categories: int, epsilon: float) -> int:
-    """The size of the smallest variance: one of the two beside ``categories / (e**epsilon + 1)``.
+    """Return the size with the smallest variance, next to ``categories / (e**epsilon + 1)``.
 
     >>> [best_subset_size(10, epsilon) for epsilon in (0.1, 0.72, 1.0, 4.0)]
     [5, 3, 3, 1]

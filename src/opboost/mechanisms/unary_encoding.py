@@ -1,4 +1,4 @@
-"""Unary encoding: one randomised bit a category, for columns without an order."""
+"""Unary encoding: one randomised bit per category, for columns without an order."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from opboost.randomness.streams import Source
 
 @dataclass(frozen=True, slots=True, init=False)
 class UnaryEncoding(NominalMechanism):
-    """One bit a category: set with probability p for the row's own category, q for any other.
+    """One bit per category: set with probability p for the row's own category, q for any other.
 
     ``kind="oue"`` (optimised): p = 1/2, q = 1/(e**epsilon + 1).  ``kind="sue"`` (symmetric, basic
     RAPPOR): p = 1 − q, q = 1/(e**(epsilon/2) + 1).  Two bits change when a category does; epsilon
-    is what the **whole** value costs.
+    is the cost of the **whole** value.
 
-    epsilon-LDP.  Proof: docs/proofs/unary-encoding.md.
+    It is epsilon-LDP.  Proof: docs/proofs/unary-encoding.md.
     Reference: Wang et al., USENIX Security 2017.
 
     >>> city = UnaryEncoding(["north", "south", "east"], epsilon=1.0)
@@ -54,37 +54,37 @@ class UnaryEncoding(NominalMechanism):
         object.__setattr__(self, "kind", kind)
 
     def scaled(self, factor: float) -> UnaryEncoding:
-        """The level multiplied by ``factor``."""
+        """Return the same mechanism with its level multiplied by ``factor``."""
         return UnaryEncoding(self.categories, self.epsilon * factor, self.kind)
 
     def integer_channel(self) -> tuple[int, int, int]:
-        """``(on, off, bits)``: a bit is set with chance ``on / 2**bits`` or ``off / 2**bits``."""
+        """Return ``(on, off, bits)``: the chances that a bit is set, over ``2**bits``."""
         level = Fraction(self.epsilon) if self.kind == "oue" else Fraction(self.epsilon) / 2
         bits = 128 + ceil(self.epsilon * 1.4427)
         one = 1 << bits
         odds = exp_bounds(level * (1 - SLACK), bits)[0]
-        off = -(-one * one // (one + odds))  # rounded up: nearer to p, so never less private
+        off = -(-one * one // (one + odds))  # rounded up, towards p, so never less private
         on = one >> 1 if self.kind == "oue" else one - off
         return on, off, bits
 
     def bit_channel(self) -> FloatArray:
-        """``[b, c]``: the chance that a bit that should be b comes out as c."""
+        """Return the matrix whose ``[b, c]`` is the chance that a bit b is sent as c."""
         on, off, bits = self.integer_channel()
         q, p = off / (1 << bits), on / (1 << bits)
         return np.array([[1 - q, q], [1 - p, p]])
 
     def bit_rates(self) -> tuple[float, float]:
-        """q and p."""
+        """Return q and p."""
         on, off, bits = self.integer_channel()
         return off / (1 << bits), on / (1 << bits)
 
     def bit_odds(self) -> tuple[float, float]:
-        """(1 − p) / (1 − q) and p / q: all other bits say the same for every category."""
+        """Return (1 − p) / (1 − q) and p / q: all other bits count the same for every category."""
         off, on = self.bit_rates()
         return (1 - on) / (1 - off), on / off
 
     def share_variance(self) -> float:
-        """That of a bit over (p − q)², less what adding up to one takes off."""
+        """Return a bit's variance over (p − q)², reduced because shares sum to one."""
         (off, on), count = self.bit_rates(), len(self.categories)
         seen = off + (on - off) / count
         return (seen * (1 - seen) / (on - off) ** 2 + count**-2) * (1 - 1 / count)
@@ -102,7 +102,7 @@ class UnaryEncoding(NominalMechanism):
             out[i, j] = source.further(start + i).bits(rest) < threshold & ((1 << rest) - 1)
 
     def loss(self, a: Hashable, b: Hashable) -> float:
-        """The exact worst log-ratio between two categories, rounded up."""
+        """Return the exact worst log-ratio between two categories, rounded up."""
         category_positions(self.categories, [a, b])
         if a == b:
             return 0.0

@@ -26,7 +26,7 @@ from opboost.promises import LDP, CappedDLDP, checked_epsilon
 from opboost.randomness.exact import Decay
 
 MAX_REACH = 2**15 - 1
-"""Cells that a window may reach beyond the grid: an offset has 16 bits."""
+"""The cells that a window may reach beyond the grid: an offset has 16 bits."""
 
 _WIDTH_CELLS = 512
 """The width of a larger grid is that of a grid of this size, scaled."""
@@ -38,12 +38,12 @@ class WindowMap(Mechanism):
 
     Two cells at distance d differ in log-probability by at most ``min(near · d, total)``.
     ``near=None`` is plain LDP at ``total``: every pair is protected alike.  Outputs reach beyond
-    both ends of the grid, so that every value has its whole window and all rows have the same sum;
-    ``clipped`` moves them to the nearest end, which is post-processing.  A receiver who denoises
-    wants them unclipped.
+    both ends of the grid, so that every value has its whole window and all rows have the same sum.
+    ``clipped`` moves them to the nearest end, which is post-processing.  Denoising works better
+    on unclipped outputs.
 
-    ``width=None`` is the width that tells most about a uniform column; it follows from the number
-    of cells, ``total`` and ``near`` alone.
+    ``width=None`` is the width with the most information about a uniform column; it depends only on
+    the number of cells, ``total`` and ``near``.
 
     With ``near >= total`` and a width above zero this is the square wave mechanism (Li et al.,
     SIGMOD 2020) on a grid; with width zero it is randomised response.
@@ -81,7 +81,7 @@ class WindowMap(Mechanism):
         ):
             raise ParameterError(
                 f"width must be a whole number of cells from 0 to {self.domain.span}; "
-                f"got {self.width!r}. Leave it out to have it chosen."
+                f"got {self.width!r}. Leave it out to let OpBoost choose it."
             )
         if self.reach > MAX_REACH:
             raise ParameterError(
@@ -114,34 +114,34 @@ class WindowMap(Mechanism):
 
     @property
     def outputs(self) -> Domain:
-        """The grid, and without clipping ``reach`` cells more on either side."""
+        """The grid; without clipping, with ``reach`` more cells on either side."""
         beyond = 0 if self.clipped else self.reach
         return Domain(self.domain.L - beyond, self.domain.R + beyond)
 
     def guarantee(self) -> LDP | CappedDLDP:
-        """total-LDP, or ``min(near · distance, total)``."""
+        """Return total-LDP, or the bound ``min(near · distance, total)``."""
         if self.near is None or self.near >= self.total:
             return LDP(self.total)
         return CappedDLDP(self.near, self.total, self.domain)
 
     def nominal_epsilon(self) -> float:
-        """The total, which a nominal column takes over."""
+        """Return the total, which is also the level of a nominal column."""
         return self.total
 
     def on(self, domain: Domain) -> WindowMap:
-        """The same levels on another grid."""
+        """Return the same levels on another grid."""
         return replace(self, domain=domain)
 
     def scaled(self, factor: float) -> WindowMap:
-        """Both levels multiplied by ``factor``."""
+        """Return the same mechanism with both levels multiplied by ``factor``."""
         near = None if self.near is None else self.near * factor
         return replace(self, total=self.total * factor, near=near)
 
     def profile(self) -> tuple[list[int], int]:
         """Return the weights by distance up to ``reach``, and the floor, as integers of one scale.
 
-        No weight falls faster than the promise allows: each rate is slowed by the slack of all
-        rates, and the floor is the decay of one step of ``total``.
+        No weight falls faster than the promise allows: each rate is lowered by the slack that all
+        rates have, and the floor is the decay of one step of ``total``.
         """
         bits = scale_bits(self.total, 1)
         slope = Decay.of_rate(Fraction(self.slope))
@@ -163,7 +163,7 @@ class WindowMap(Mechanism):
         return IntegerTable(self.domain, self.outputs, weights, bits)
 
     def weight_rows(self, profile: list[int], floor: int) -> Rows:
-        """Return the weights of all outputs, one row per cell; flanks are added up if clipped."""
+        """Return the weights of all outputs, one row per cell; clipping sums the flanks."""
         cells, reach = self.domain.size, self.reach
         rows = []
         for x in range(cells):
@@ -186,7 +186,7 @@ class WindowMap(Mechanism):
         (weights,), bits = rounded_rows([row], *table_bits(self))
         reach = self.reach
         outputs = self.domain.size + 2 * reach
-        # A grid has two cells at least; both rows of the offsets' table are the same.
+        # A grid has at least two cells, so the table of offsets has two equal rows.
         offsets = IntegerTable(Domain(0, 1), Domain(-reach, reach), (weights, weights), bits)
         share = Fraction(floor * outputs, floor * outputs + sum(row))
         # Rounded up: a larger floor only lowers the loss.
@@ -195,7 +195,7 @@ class WindowMap(Mechanism):
 
 
 def table_bits(m: WindowMap) -> tuple[int, int]:
-    """Bits beyond the size of a weight that keep the promise exact, and the least width.
+    """Return the bits beyond a weight's size that keep the promise exact, and the least width.
 
     As in :func:`opboost.mechanisms.integer_weights.table`.
     """
@@ -205,7 +205,7 @@ def table_bits(m: WindowMap) -> tuple[int, int]:
 
 @lru_cache(maxsize=4096)
 def best_width(cells: int, total: float, near: float) -> int:
-    """The width with the largest mutual information for a uniform column.
+    """Return the width with the largest mutual information for a uniform column.
 
     >>> [best_width(16, total, total) for total in (1.0, 2.0, 4.0)]
     [2, 1, 0]
@@ -220,7 +220,7 @@ def best_width(cells: int, total: float, near: float) -> int:
 
 
 def mutual_information(cells: int, total: float, near: float, width: int) -> float:
-    """What one output tells about a uniform column, in nats."""
+    """Return the information of one output about a uniform column, in nats."""
     steps = math.ceil(total / near)
     distance = np.arange(width + steps)
     falling = np.exp(-np.minimum(near * np.maximum(distance - width, 0), total)) - math.exp(-total)

@@ -1,8 +1,9 @@
-"""How wide a window is, from public parameters: what an output tells about smooth distributions.
+"""The width of a window, chosen from public parameters to reveal most about smooth distributions.
 
-A booster that is trained on denoised rows asks how the label changes along a column, which is a
-matter of broad shapes.  So a width is judged by what an output tells about the first few cosines
-over the column, not about single cells: those want a narrower window, and tell less about shapes.
+A booster that is trained on denoised rows learns how the label changes along a column, so broad
+shapes matter.  A width is therefore judged by the information of an output about the first few
+cosines over the column.  Information about single cells would favour a narrower window, which
+says less about shapes.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from functools import lru_cache
 import numpy as np
 
 COSINES = 3
-"""Half waves over the column, from one to this many, that a width is chosen for."""
+"""A width is chosen for cosines with one to this many half waves over the column."""
 
 MAX_LEVEL = 30.0
-"""Higher levels tell all there is to tell about the cosines; their floor would round to zero."""
+"""Higher levels count as this one, which hides nothing of the cosines; their floor would be zero.
+"""
 
 MAX_CELLS_TRIED = 64
 """The width of a larger grid is that of a grid of this size, scaled."""
@@ -25,7 +27,7 @@ MAX_CELLS_TRIED = 64
 def smooth_information(cells: int, total: float, near: float, width: int) -> float:
     """Return the Fisher information of one output about the cosines, around a uniform column.
 
-    Each cosine has variance one, so without noise each would tell 1.
+    Each cosine has variance one, so without noise each would contribute 1.
 
     >>> [round(smooth_information(32, 4.0, 4.0, width), 2) for width in (0, 1, 2, 3)]
     [1.18, 1.97, 2.11, 2.05]
@@ -42,7 +44,7 @@ def smooth_information(cells: int, total: float, near: float, width: int) -> flo
 
 @lru_cache(maxsize=4096)
 def smooth_width(cells: int, total: float, near: float) -> int:
-    """Return the width whose outputs tell most about smooth distributions.
+    """Return the width whose outputs carry most information about smooth distributions.
 
     >>> [smooth_width(32, total, total) for total in (1.0, 2.0, 4.0)]
     [6, 4, 2]

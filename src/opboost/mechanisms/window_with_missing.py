@@ -1,4 +1,4 @@
-"""A Window-map whose column has gaps: a missing value is one more symbol, at no extra cost."""
+"""Window-map for columns with missing values: "missing" is one more symbol, at no extra cost."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class WindowWithMissing(GapMechanism):
 
     Let Z be the sum of the window's weights and m the number of its outputs before clipping.  A
     cell gives the symbol the floor ``e**−total``.  A missing value gives it 1, and
-    ``(Z + e**−total − 1) / m`` to every other output.  All rows have the sum ``Z + e**−total``, so
-    the loss between a gap and a cell is at most ``total``, and that of two cells is unchanged.
+    ``(Z + e**−total − 1) / m`` to every other output.  All rows sum to ``Z + e**−total``.  So the
+    loss between a missing value and a cell is at most ``total``; that of two cells is unchanged.
 
-    Cost: two words per value more than the Window-map.
+    Cost: two more words per value than the Window-map.
     Proof: docs/proofs/missing.md.
 
     >>> m = WindowWithMissing(WindowMap(Domain(0, 15), total=1.0))
@@ -51,32 +51,32 @@ class WindowWithMissing(GapMechanism):
 
     @property
     def stand_in(self) -> int:
-        """The lowest cell; no draw depends on it."""
+        """The lowest cell, which affects no draw."""
         return self.mechanism.domain.L
 
     def guarantee(self) -> LDP | CappedDLDP:
-        """The window's promise; a gap is at most ``total`` from every cell."""
+        """Return the window's promise; a missing value is at most ``total`` from every cell."""
         promise = self.mechanism.guarantee()
         return promise if isinstance(promise, LDP) else replace(promise, gaps=True)
 
     def scaled(self, factor: float) -> WindowWithMissing:
-        """All levels multiplied by ``factor``."""
+        """Return the same mechanism with all levels multiplied by ``factor``."""
         return WindowWithMissing(self.mechanism.scaled(factor))
 
     def integer_symbol(self) -> tuple[int, int, int]:
-        """``(gap, cell, bits)``: the chance of the symbol from a gap and a cell, over ``2**bits``.
+        """Return ``(gap, cell, bits)``: the symbol's chances from each, over ``2**bits``.
 
-        The one is rounded down and the other up: their ratio never exceeds that of the weights.
+        The first is rounded down and the second up: their ratio never exceeds that of the weights.
         """
         return _integer_symbol(self.mechanism)
 
     def report_chances(self) -> tuple[float, float]:
-        """The chances of the symbol from a cell and from a gap."""
+        """Return the chances of the symbol from a cell and from a missing value."""
         gap, cell, bits = self.integer_symbol()
         return cell / (1 << bits), gap / (1 << bits)
 
     def gap_pmf(self) -> FloatArray:
-        """Uniform over all outputs before clipping."""
+        """Return the uniform distribution over all outputs before clipping."""
         m = self.mechanism
         counts = np.ones(m.outputs.size)
         if m.clipped:
@@ -87,14 +87,14 @@ class WindowWithMissing(GapMechanism):
     def sample(
         self, x: IntArray, missing: BoolArray, rng: Rng | None = None
     ) -> tuple[IntArray, BoolArray]:
-        """Desensitised values, and which rows are reported missing (their values mean nothing)."""
+        """Return noisy values, and which rows are reported missing (their values mean nothing)."""
         values, gone = checked_gaps(x, missing)
         generator = default_rng(rng)
         reported = self._reports(gone, child_of(generator, "missing"))
         drawn = self.mechanism.sample(np.where(gone, self.stand_in, values), generator)
         of_gaps = self._uniform(len(gone), child_of(generator, "gaps")).astype(drawn.dtype)
         drawn = np.where(gone, of_gaps, drawn)
-        # A reported-missing row must not carry its draw, so a public cell stands in.
+        # A row that is reported missing must not carry its draw, so a public cell replaces it.
         return np.where(reported, np.asarray(self.stand_in, drawn.dtype), drawn), reported
 
     def _reports(self, gone: BoolArray, rng: Rng) -> BoolArray:
@@ -107,7 +107,7 @@ class WindowWithMissing(GapMechanism):
         for start in range(0, len(gone), CHUNK_VALUES):
             here = gone[start : start + CHUNK_VALUES]
             words = source.words(1, start, start + len(here))
-            place = np.where(here, 0, 1)  # the kernel's own bit has the chance of a gap
+            place = np.where(here, 0, 1)  # the kernel's own bit has the chance of a missing value
             if draw_bits(place, 1, *high, words, out[start : start + len(here)]):
                 for i in np.flatnonzero(np.where(here, *high) == words[0]).tolist():
                     chance = (gap if here[i] else cell) & low
@@ -115,7 +115,7 @@ class WindowWithMissing(GapMechanism):
         return out[:, 0]
 
     def _uniform(self, rows: int, rng: Rng) -> IntArray:
-        """A uniform output for every row: words and time do not tell which rows are gaps."""
+        """Return a uniform output for every row, so words and time do not reveal missing rows."""
         m = self.mechanism
         wide = _before_clipping(m)
         place = np.int64(wide.L), np.uint64(wide.size)
@@ -132,7 +132,7 @@ class WindowWithMissing(GapMechanism):
         return np.clip(out, m.outputs.L, m.outputs.R, out=out)
 
     def loss(self, x: int | None, y: int | None) -> float:
-        """The exact worst log-ratio of the pair, rounded up; ``None`` is a missing value."""
+        """Return the exact worst log-ratio of the pair, rounded up; ``None`` is a missing value."""
         if x is None and y is None:
             return 0.0
         if x is not None and y is not None:
@@ -140,7 +140,7 @@ class WindowWithMissing(GapMechanism):
         m = self.mechanism
         present = m.domain.clamp(x if x is not None else y)  # type: ignore[arg-type]
         if m.reach + 1 < present - m.domain.L and m.reach + 1 < m.domain.R - present:
-            present = m.domain.L + m.reach + 2  # away from the ends all cells are alike
+            present = m.domain.L + m.reach + 2  # away from the ends, all cells are alike
         return _gap_loss(m, present)
 
 
@@ -160,7 +160,7 @@ def _integer_symbol(m: WindowMap) -> tuple[int, int, int]:
 
 @lru_cache(maxsize=4096)
 def _gap_loss(m: WindowMap, x: int) -> float:
-    """The worst over the symbol and all outputs, in integers."""
+    """Return the worst over the symbol and all outputs, in integers."""
     gap, cell, bits = _integer_symbol(m)
     one, outputs = 1 << bits, _before_clipping(m).size
     worst = Fraction(gap, cell)
@@ -171,9 +171,9 @@ def _gap_loss(m: WindowMap, x: int) -> float:
 
 
 def _weights(m: WindowMap, x: int) -> Iterator[tuple[int, int, int]]:
-    """Return the extreme masses of a cell's row, ``weight / whole``, ends apart.
+    """Yield the extreme masses of a cell's row as ``weight, whole, count``; ends come first.
 
-    The third number is how many outputs before clipping each of them holds.
+    ``count`` is the number of outputs before clipping that the mass covers.
     """
     distribution = distribution_of(m)
     flank = m.reach if m.clipped else 0
@@ -195,7 +195,7 @@ def _weights(m: WindowMap, x: int) -> Iterator[tuple[int, int, int]]:
 def _window_row(
     distribution: Window, x: int, flank: int
 ) -> tuple[tuple[int, int], tuple[int, ...]]:
-    """The weights of both ends, and those between them that lie in the window or on the floor."""
+    """Return the weights of both ends, and the window's weights and the floor between them."""
     window, floor = _window_weights(distribution)
     wide, reach = distribution.beyond, distribution.reach
     first, last = wide.L + flank + 1, wide.R - flank - 1

@@ -1,4 +1,4 @@
-"""A column with gaps: whether a value is missing is private too."""
+"""Mechanisms for columns with missing values, where whether a value is missing is private too."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class WithMissing(GapMechanism):
     """A mechanism for a column in which values may be missing.
 
     The flag "missing" goes through randomised response at ``eps_missing``.  A row that is reported
-    missing sends nothing else.  A missing row that is reported present sends a draw from the row of
+    missing sends nothing else.  A missing row that is reported present sends a draw for
     ``constant``, a public cell.  So for a present x
 
         loss(None, x) <= eps_missing + bound(constant, x)
@@ -49,11 +49,11 @@ class WithMissing(GapMechanism):
             )
 
     def guarantee(self) -> Flagged:
-        """The mechanism's promise, with the flag's share where one of two values is missing."""
+        """Return the mechanism's promise, plus the flag's share if one of two values is missing."""
         return Flagged(self.mechanism.guarantee(), self.eps_missing, self.constant)
 
     def scaled(self, factor: float) -> WithMissing:
-        """All levels multiplied by ``factor``."""
+        """Return the same mechanism with all levels multiplied by ``factor``."""
         return WithMissing(self.mechanism.scaled(factor), self.eps_missing * factor, self.constant)
 
     @property
@@ -62,16 +62,16 @@ class WithMissing(GapMechanism):
         return self.constant
 
     def report_chances(self) -> tuple[float, float]:
-        """The chances that the flag is turned round, and that it is not."""
+        """Return the chances that the flag is flipped, and that it is not."""
         lie, bits = self.integer_flag()
         return lie / (1 << bits), 1 - lie / (1 << bits)
 
     def gap_pmf(self) -> FloatArray:
-        """The row of the public constant."""
+        """Return the probabilities of all outputs from the public constant."""
         return self.mechanism.pmf(self.constant)
 
     def integer_flag(self) -> tuple[int, int]:
-        """``(lie, bits)``: the flag is turned round with chance ``lie / 2**bits``."""
+        """Return ``(lie, bits)``: the flag is flipped with chance ``lie / 2**bits``."""
         bits = 128 + ceil(self.eps_missing * 1.4427)
         one = 1 << bits
         odds = exp_bounds(Fraction(self.eps_missing) * (1 - SLACK), bits)[0]
@@ -80,13 +80,13 @@ class WithMissing(GapMechanism):
     def sample(
         self, x: IntArray, missing: BoolArray, rng: Rng | None = None
     ) -> tuple[IntArray, BoolArray]:
-        """Desensitised values, and which rows are reported missing (their values mean nothing)."""
+        """Return noisy values, and which rows are reported missing (their values mean nothing)."""
         values, gone = checked_gaps(x, missing)
         generator = default_rng(rng)
         reported = gone ^ self._lies(gone.size, generator)
         filled = np.where(gone, self.constant, values)
         drawn = self.mechanism.sample(filled, generator)
-        # A reported-missing row must not carry its draw, so the public constant stands in.
+        # A row that is reported missing must not carry its draw, so the constant replaces it.
         return np.where(reported, np.asarray(self.constant, drawn.dtype), drawn), reported
 
     def _lies(self, n: int, rng: Rng) -> BoolArray:
@@ -103,7 +103,7 @@ class WithMissing(GapMechanism):
         return out
 
     def loss(self, x: int | None, y: int | None) -> float:
-        """The exact worst log-ratio of the pair, rounded up; ``None`` is a missing value."""
+        """Return the exact worst log-ratio of the pair, rounded up; ``None`` is a missing value."""
         if x is None and y is None:
             return 0.0
         if x is not None and y is not None:

@@ -1,4 +1,4 @@
-"""How much a released column is still worth: order kept, and counts in ranges."""
+"""Measures of what a released column keeps: its order, and its counts in ranges."""
 
 from opboost.metrics.expected_kendall import expected_kendall
 from opboost.metrics.kendall import weighted_kendall

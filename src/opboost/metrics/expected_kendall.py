@@ -1,4 +1,4 @@
-"""The weighted Kendall that a mechanism is expected to leave, from its distribution alone."""
+"""The weighted Kendall to expect from a mechanism, computed from its distribution alone."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from opboost._typing import FloatArray, IntArray
 
 
 def expected_kendall(matrix: FloatArray, counts: IntArray) -> tuple[float, float]:
-    """E⟨r,s⟩ / √(⟨r,r⟩ · E⟨s,s⟩) for a column with these counts a cell, and its standard error.
+    """Return E⟨r,s⟩ / √(⟨r,r⟩ · E⟨s,s⟩) for a column with ``counts``, and its standard error.
 
     Rows are drawn independently, so sums over pairs have the variance of their projection on
-    single rows (Hoeffding 1948); the quotient follows by its derivative.  What that leaves out is
-    of the order of one over the number of rows.  Cost: O(cells² · outputs).
+    single rows (Hoeffding 1948); the delta method gives the error of the quotient.  The terms left
+    out are of the order of one over the number of rows.  Cost: O(cells² · outputs).
 
     >>> from opboost import ClampMap, Domain, GlobalMap
     >>> even = np.full(10, 1000)

@@ -1,4 +1,4 @@
-"""Weighted Kendall: how much of a column's order a release kept."""
+"""Weighted Kendall: how much of a column's order a release keeps."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ def weighted_kendall(
     normalise: Literal["paper", "reference"] = "paper",
     ranks: Literal["average", "dense"] = "average",
 ) -> float:
-    """Kendall's tau with each pair weighted by how far apart its values of ``r`` rank.
+    """Return Kendall's tau, with each pair weighted by how far apart its values of ``r`` rank.
 
-    ``⟨r,s⟩ / sqrt(⟨r,r⟩ · ⟨s,s⟩)`` with ``⟨r,s⟩`` the sum over pairs of sgn(r_i−r_j)·sgn(s_i−s_j)·w
-    and w the distance of the two ordinal numbers in sorted r: 1 iff the order is kept strictly.
+    It is ``⟨r,s⟩ / sqrt(⟨r,r⟩ · ⟨s,s⟩)``, where ``⟨r,s⟩`` is the sum over pairs of
+    sgn(r_i−r_j)·sgn(s_i−s_j)·w, and w is the distance between the two ranks in sorted r.  The
+    result is 1 iff the order is kept strictly.
 
     Args:
-        r: The values before.
-        s: The values after.
+        r: The values before the release.
+        s: The values after it.
         normalise: ``"paper"`` as above; ``"reference"`` divides by ⟨r,r⟩ alone, as the authors'
-            code does, so that ties in s count as order lost.
-        ranks: Equal values of r share their mean place in sorted r (``"average"``), or are
-            numbered together (``"dense"``).
+            code does, so that ties in s count as lost order.
+        ranks: Equal values of r share their mean rank in sorted r (``"average"``), or get one
+            rank together (``"dense"``).
 
     Cost: O(n log n).
 
@@ -70,7 +71,7 @@ def _two_columns(r: ArrayLike, s: ArrayLike) -> tuple[FloatArray, FloatArray]:
 
 
 def _places(ordered: FloatArray, ranks: str) -> FloatArray:
-    """The ordinal number of each row of a sorted column; equal values share one."""
+    """Return the rank of each row of a sorted column; equal values share one."""
     fresh = np.r_[True, ordered[1:] != ordered[:-1]]
     group = fresh.cumsum() - 1
     if ranks == "dense":
@@ -81,13 +82,13 @@ def _places(ordered: FloatArray, ranks: str) -> FloatArray:
 
 
 def _all_pairs(place: FloatArray) -> float:
-    """The sum of |place_i − place_j| over all pairs of a sorted column."""
+    """Return the sum of |place_i − place_j| over all pairs of a sorted column."""
     n = len(place)
     return float((place * (2 * np.arange(n) - n + 1)).sum())
 
 
 def _tied_pairs(place: FloatArray, group: IntArray) -> float:
-    """The same over the pairs inside a group; ``place`` is sorted."""
+    """Return the sum of |place_i − place_j| over pairs inside a group; ``place`` is sorted."""
     order = np.argsort(group, kind="stable")
     members, grouped = place[order], group[order]
     starts = np.flatnonzero(np.r_[True, np.diff(grouped) != 0])

@@ -9,10 +9,10 @@ from opboost.runtime.compiling import njit
 
 @njit(cache=True, nogil=True)
 def concordance(place, after, groups):  # type: ignore[no-untyped-def]
-    """The sum of sgn(after_i − after_j)·(place_i − place_j) over pairs with place_i > place_j.
+    """Return the sum of sgn(after_i − after_j)·(place_i − place_j) over pairs, place_i > place_j.
 
-    ``place`` is sorted; ``after`` holds ranks 1..groups.  The trees hold, for the rows before, how
-    many and how much place lie at each rank of ``after``.
+    ``place`` is sorted; ``after`` holds ranks 1..groups.  The trees hold the count and the sum of
+    ``place`` of the earlier rows at each rank of ``after``.
     """
     counts = np.zeros(groups + 1, dtype=np.int64)
     places = np.zeros(groups + 1, dtype=np.float64)
@@ -25,7 +25,7 @@ def concordance(place, after, groups):  # type: ignore[no-untyped-def]
         stop = start + 1
         while stop < n and place[stop] == place[start]:
             stop += 1
-        for i in range(start, stop):  # rows of one place do not meet each other
+        for i in range(start, stop):  # rows with equal place are not compared
             rank = after[i]
             below_count, below_place = np.int64(0), 0.0
             k = rank - 1

@@ -11,9 +11,9 @@ from opboost.randomness.streams import Rng, default_rng
 
 
 def range_query_mse(values: ArrayLike, noisy: ArrayLike, queries: ArrayLike) -> float:
-    """The mean squared error of range counts, as shares of all rows.
+    """Return the mean squared error of range counts, each as a fraction of all rows.
 
-    ``queries`` has a row for each range, both ends included.  Cost: O((n + queries) · log n).
+    ``queries`` has one row per range, both ends included.  Cost: O((n + queries) · log n).
 
     >>> range_query_mse([1, 2, 3, 4], [1, 2, 2, 4], [[1, 2], [3, 4]])
     0.0625
@@ -37,7 +37,7 @@ def _shares(column: FloatArray | IntArray, ranges: FloatArray | IntArray) -> Flo
 
 
 def random_queries(domain: Domain, count: int, rng: Rng | None = None) -> IntArray:
-    """Ranges with two uniform cells as ends."""
+    """Return ranges whose two ends are uniform cells."""
     words = default_rng(rng).open().words(2, 0, count)
     ends = domain.L + (words % np.uint64(domain.size)).astype(np.int64)
     return np.sort(ends.T, axis=1)

@@ -6,6 +6,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from opboost.model_card.attack_figures import LINKED_PEOPLE, measured_at
 from opboost.training.held_out_score import HeldOutScore
 
 NO_PURPOSE = "Not stated. Write --purpose, or [card] purpose in the party's file."
@@ -111,8 +112,8 @@ class Card:
     ledger: LedgerFacts | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The card as JSON can hold it, with the bounds on a guess."""
-        return {**asdict(self), "guess": self.guesses()}
+        """The card as JSON can hold it, with the bounds on a guess and what attacks achieve."""
+        return {**asdict(self), "guess": self.guesses(), "attacks": self.attacks()}
 
     def guesses(self) -> list[dict[str, float]]:
         """How well anybody guesses which of two records was sent: before, and at most after."""
@@ -120,6 +121,15 @@ class Card:
             {"before": share, "at_most_after": guess_bound(self.total, share)}
             for share in (0.5, RARE_SHARE)
         ]
+
+    def attacks(self) -> dict[str, Any]:
+        """The bound on linkage at this total, and what was measured on public sets near it."""
+        found = measured_at(self.total)
+        return {
+            "people": LINKED_PEOPLE,
+            "linked_at_most": guess_bound(self.total, 1 / LINKED_PEOPLE),
+            "measured": None if found is None else asdict(found),
+        }
 
 
 def guess_bound(total: float, before: float = 0.5) -> float:

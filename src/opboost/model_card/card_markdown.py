@@ -8,8 +8,10 @@ from collections.abc import Iterator, Sequence
 from opboost.errors import visible
 from opboost.model_card.card import Card, score_lines, score_words
 from opboost.model_card.card_words import (
+    ATTACKS_HINT,
     AUDIT_HINT,
     CERTIFICATE_NOTE,
+    attack_sentences,
     certificate_rows,
     certificate_titles,
     data_facts,
@@ -38,6 +40,8 @@ def _lines(card: Card) -> Iterator[str]:
     yield from ("## Purpose", "", _plain(card.purpose), "")
     yield from ("## What an attacker can gain", "")
     yield from _bullets([*guess_sentences(card), AUDIT_HINT])
+    yield from ("## What attacks achieve at this total", "")
+    yield from _bullets([*attack_sentences(card), ATTACKS_HINT])
     yield from ("## Data", "")
     yield from _bullets([f"{name}: {value}" for name, value in data_facts(card)])
     if card.parties:

@@ -10,8 +10,10 @@ from html import escape
 from opboost.errors import visible
 from opboost.model_card.card import Card, score_lines, score_words
 from opboost.model_card.card_words import (
+    ATTACKS_HINT,
     AUDIT_HINT,
     CERTIFICATE_NOTE,
+    attack_sentences,
     certificate_rows,
     certificate_titles,
     data_facts,
@@ -57,6 +59,7 @@ def as_html(card: Card) -> str:
         _most(card),
         section("purpose", "Purpose", f"<p>{_text(card.purpose)}</p>"),
         section("attack", "What an attacker can gain", _attack(card)),
+        section("achieved", "What attacks achieve at this total", _achieved(card)),
         section("data", "Data", _facts(data_facts(card))),
         _parties(card),
         section("certificates", "Exact certificates", _certificates(card)),
@@ -106,6 +109,11 @@ def _most(card: Card) -> str:
 def _attack(card: Card) -> str:
     guesses = "".join(f"<li>{_with_powers(words)}</li>" for words in guess_sentences(card))
     return f'<ul>{guesses}</ul><p class="soft">{_text(AUDIT_HINT)}</p>'
+
+
+def _achieved(card: Card) -> str:
+    achieved = "".join(f"<li>{_with_powers(words)}</li>" for words in attack_sentences(card))
+    return f'<ul>{achieved}</ul><p class="soft">{_text(ATTACKS_HINT)}</p>'
 
 
 def _items(texts: Sequence[str]) -> str:

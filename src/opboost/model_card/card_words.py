@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
+from opboost.model_card.attack_figures import LINKED_PEOPLE, measured_at
 from opboost.model_card.card import Card, CardColumn, LedgerFacts, percent
 from opboost.pages.printed_page import level
 
 AUDIT_HINT = (
     "These are bounds: no attack can do better. opboost audit attacks the mechanisms through "
-    "samples and shows what it reaches; the threat model of the manual lists measured attacks."
+    "samples and shows what it reaches."
 )
+
+ATTACKS_HINT = "The manual's page on attacks by record total says how they were measured."
+"""Where the figures of attacks come from."""
 
 
 def total_words(card: Card) -> str:
@@ -30,6 +35,51 @@ def guess_sentences(card: Card) -> list[str]:
         f"Somebody who gave one of the two records a chance of {percent(rare['before'])} before "
         f"can give it {percent(rare['at_most_after'])} after, and no more.",
     ]
+
+
+def attack_sentences(card: Card) -> list[str]:
+    """Return what attacks achieve: the bound of this total, and figures of public data sets."""
+    found = measured_at(card.total)
+    if found is None:
+        return ["Nothing bounds linkage: whoever has a table of true columns may find the person."]
+    bound = card.attacks()["linked_at_most"]
+    which = "the nearest measured total that is not smaller"
+    if found.total < card.total:
+        which = "the largest measured one; at this model's total attacks may achieve more"
+    elif found.total == card.total:
+        which = "that of this model"
+    sentences = [
+        f"Somebody who has the true columns of {LINKED_PEOPLE:,} people, among them this one, and "
+        "sees all that was released about the person names the right one with a chance of at most "
+        f"e^{card.total:g}/(e^{card.total:g} + {LINKED_PEOPLE - 1}), that is {percent(bound)}. "
+        f"Without the release it is {percent(1 / LINKED_PEOPLE)}.",
+        f"Measured on public data sets ({', '.join(found.sets)}), not on this model's people, at a "
+        f"total of {found.total:g}, {which}: the best possible attacker named the right one of "
+        f"{LINKED_PEOPLE:,} for {_spread(found.linked)} of the records. Guesses of the quarter of "
+        "a column's range, or of a category, were right more often than without the release, by "
+        f"{_points(found.attribute_gain)}.",
+    ]
+    if card.parties:
+        sentences.append(
+            "No total covers labels. On the same sets a feature party that was shown its own trees "
+            f"(share_trees) inferred labels with an AUC of {_ends(found.label_auc, '.2f')}; a "
+            "query for all split values (ask = all) reveals nothing about them."
+        )
+    return sentences
+
+
+def _spread(shares: Mapping[str, float]) -> str:
+    least, most = min(shares.values()), max(shares.values())
+    return f"{percent(least)} to {percent(most)}"
+
+
+def _points(gains: Mapping[str, float]) -> str:
+    """Differences of shares; noise can make the smallest of them negative."""
+    return f"{_ends({name: 100 * gain for name, gain in gains.items()}, '.1f')} percentage points"
+
+
+def _ends(values: Mapping[str, float], form: str) -> str:
+    return f"{min(values.values()):{form}} to {max(values.values()):{form}}"
 
 
 def ledger_words(facts: LedgerFacts) -> str:

@@ -7,11 +7,12 @@ process, through the same bytes as a network would carry.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
 from opboost.columns.codebook import CodedColumn
-from opboost.errors import ParameterError
+from opboost.errors import ParameterError, PeerError
 from opboost.parties.alignment import Match, PsiPeer
 from opboost.parties.row_proof import RowProof
 from opboost.protocol.column_streams import ColumnHead
@@ -39,6 +40,10 @@ Weigh = Callable[[Schema, Iterator[tuple[ColumnHead, CodedColumn]]], Weights]
 """From what a pilot released to the weights of a party's columns."""
 
 
+class ScoreDeclinedError(PeerError):
+    """A feature party does not release the score that it was asked for."""
+
+
 class Channel(Protocol):
     """The way to one feature party."""
 
@@ -51,6 +56,13 @@ class Channel(Protocol):
         """The most that the party reveals about one person, as it said when it introduced itself.
 
         Asked only where the job limits what all parties together reveal.
+        """
+        ...
+
+    def agree(self, welcome: Welcome) -> None:
+        """Tell the party what the job needs of its columns, before anything is drawn.
+
+        A party that has other columns, or withholds what is needed, refuses.
         """
         ...
 
@@ -82,7 +94,7 @@ class Channel(Protocol):
         ...
 
     def want_score(self, task: ScoreTask) -> None:
-        """Ask for a score in place of columns; the party may refuse."""
+        """Ask for a score in place of columns; the party may decline, before anybody draws."""
         ...
 
     def open_score(self, welcome: Welcome) -> Schema:
@@ -122,6 +134,10 @@ class Answering(Protocol):
         """How the party introduces itself to a job that allows ``record`` per person."""
         ...
 
+    def check_terms(self, welcome: Welcome) -> None:
+        """Refuse a job whose terms the party does not accept."""
+        ...
+
     def psi_session(self, welcome: Welcome) -> PsiSession:
         """The party's side of an alignment."""
         ...
@@ -136,6 +152,10 @@ class Answering(Protocol):
 
     def release(self, welcome: Welcome) -> tuple[Schema, list[Path]]:
         """The schema, and a file for each released column."""
+        ...
+
+    def check_score(self, task: ScoreTask) -> None:
+        """Refuse a score that the party does not allow."""
         ...
 
     def score_release(self, welcome: Welcome, task: ScoreTask) -> tuple[Schema, list[Path]]:
@@ -187,6 +207,17 @@ def check_channels(channels: Sequence[Channel]) -> None:
             raise ParameterError(f"Two channels lead to a party {name!r}. Names tell them apart.")
 
 
+@contextmanager
+def declined_to_all(channels: Sequence[Channel]) -> Iterator[None]:
+    """Let no party wait for a job that another one's refusal to release a score has ended."""
+    try:
+        yield
+    except ScoreDeclinedError:
+        for channel in channels:
+            channel.refuse("The label party ended the job.")
+        raise
+
+
 class MemoryChannel:
     """Two parties in one process.
 
@@ -223,6 +254,10 @@ class MemoryChannel:
         """The most that the party reveals about one person."""
         record = decode(encode(welcome), Welcome).record
         return decode(self._counted(encode(self._party.hello(record))), Hello).total
+
+    def agree(self, welcome: Welcome) -> None:
+        """Let the party compare the job's terms with its plan."""
+        self._party.check_terms(decode(encode(welcome), Welcome))
 
     def offer(self, welcome: Welcome, side: PsiPeer) -> None:
         """Hand the label party's points over."""
@@ -267,8 +302,9 @@ class MemoryChannel:
         return decode(self._counted(encode(schema)), Schema)
 
     def want_score(self, task: ScoreTask) -> None:
-        """Hand the score that is wanted over."""
+        """Hand the score that is wanted over; the party refuses here what it does not allow."""
         self._task = decode(encode(task), ScoreTask)
+        self._party.check_score(self._task)
 
     def open_score(self, welcome: Welcome) -> Schema:
         """The party's score for this job."""

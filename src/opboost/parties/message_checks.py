@@ -16,7 +16,6 @@ from opboost.errors import PeerError
 from opboost.grid import NumericMapping
 from opboost.mechanisms import Mechanism
 from opboost.promises import Joint
-from opboost.protocol.column_streams import ColumnHead
 from opboost.protocol.messages import Rows, Schema, SplitQuery, SplitValues, encode
 
 
@@ -114,40 +113,6 @@ def _cell(column: PrivateColumn, units: str, value: float) -> float:
     if math.isinf(value):
         return float(column.mapping.domain.R if value > 0 else column.mapping.domain.L)
     return float(column.mapping.to_grid([value])[0])
-
-
-def most_symbols(private: Sequence[PrivateColumn], number: int) -> int:
-    """How many symbols a released column's stream has at most: its outputs, and one for gaps."""
-    released = [c for c in private for _ in c.release_names()]
-    if number >= len(released):
-        raise PeerError(f"Column {number} came, and {len(released)} are announced.")
-    column = released[number]
-    if column.mapping is None:
-        return 3
-    lower, upper = ends(column)
-    return upper - lower + 2
-
-
-def check_head(
-    head: ColumnHead, schema: Schema, private: Sequence[PrivateColumn], number: int
-) -> None:
-    """Refuse a column whose head does not fit what its party's schema says."""
-    released = [c for c in private for _ in c.release_names()]
-    if number >= len(released) or head.column != number:
-        raise PeerError(f"Column {head.column} came where column {number} was due.")
-    column = released[number]
-    lower, upper = (0, 1) if column.mapping is None else ends(column)
-    if head.rows != schema.rows:
-        raise PeerError(f"Column {number} has {head.rows:,} rows, the schema {schema.rows:,}.")
-    if head.values > upper - lower + 1:
-        raise PeerError(f"Column {number} has {head.values} codes, more than its grid has cells.")
-    withheld = schema.codebook == "cuts" and column.has_order
-    if (head.codebook is None) != (withheld or not head.values):
-        raise PeerError(f"Column {number} withholds its codebook, or should and does not.")
-    if head.codebook is not None:
-        values = head.codebook.values
-        if values[0] < lower or values[-1] > upper:
-            raise PeerError(f"Column {number} has values outside its grid {lower}..{upper}.")
 
 
 def ends(column: PrivateColumn) -> tuple[int, int]:

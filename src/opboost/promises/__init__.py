@@ -1,5 +1,5 @@
-"""Promises about privacy: the forms they take (``forms.py``), how they compose
-(``composition.py``), and a warning where they hide little (``large_totals.py``)."""
+"""Privacy promises: their forms (``forms.py``), how they compose (``composition.py``), and a
+warning about totals that hide little (``large_totals.py``)."""
 
 from opboost.promises.composition import Choice, Guarantee, Joint, NoGuarantee, Sum
 from opboost.promises.forms import (

@@ -1,12 +1,12 @@
-"""Promises about privacy, and how they compose.
+"""Privacy promises and how they compose.
 
 A guarantee bounds a log-ratio: whatever is released, ``ln P[out | x] − ln P[out | y]`` never
-exceeds ``bound(x, y)``.  ``total`` is the largest bound over all pairs: what a whole release says
-about one person at most.
+exceeds ``bound(x, y)``.  ``total`` is the largest bound over all pairs: the most that a whole
+release reveals about one person.
 
-``+`` composes releases.  Of **one** attribute, levels add (``DLDP(.3) + DLDP(.4)`` is
-``DLDP(.7)``); promises of different form stay side by side in a :class:`Sum`.  Over **several**
-attributes the bounds add column by column, each with its own distance: that is a :class:`Joint`
+``+`` composes releases.  For **one** attribute, levels add (``DLDP(.3) + DLDP(.4)`` is
+``DLDP(.7)``); promises of different forms are kept separately in a :class:`Sum`.  Over **several**
+attributes, the bounds add column by column, each with its own distance: that is a :class:`Joint`
 (``g.on("age") + h.on("income")``).
 
 Bounds are floats rounded down and exact losses are rounded up, so ``loss <= bound`` between two
@@ -38,7 +38,7 @@ class Guarantee(ABC):
 
     @abstractmethod
     def bound(self, x: Any, y: Any) -> float:
-        """The most that a release may say for ``x`` against ``y``, as a log-ratio."""
+        """Return the largest log-ratio by which a release may favour ``x`` over ``y``."""
 
     @property
     @abstractmethod
@@ -52,10 +52,10 @@ class Guarantee(ABC):
 
     @abstractmethod
     def reach(self, x: Any) -> float:
-        """The largest ``bound`` between ``x`` and any value."""
+        """Return the largest ``bound`` between ``x`` and any value."""
 
     def on(self, attribute: object) -> Joint:
-        """This promise as one about the named attribute."""
+        """Return this promise as one about the named attribute."""
         return Joint({attribute: self})
 
     def __add__(self, other: Guarantee) -> Guarantee:
@@ -68,18 +68,18 @@ class Guarantee(ABC):
         return self._merged(other) or Sum((self, other))
 
     def _merged(self, other: Guarantee) -> Guarantee | None:
-        """The composition in closed form, where both promises have the same form."""
+        """Return the composition in closed form if both promises have the same form, else None."""
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class Sum(Guarantee):
-    """Several releases of one attribute whose promises have different form: bounds add."""
+    """Several releases of one attribute with promises of different forms: bounds add."""
 
     parts: tuple[Guarantee, ...]
 
     def bound(self, x: Any, y: Any) -> float:
-        """The sum of the parts' bounds; a part that knows no missing values promises nothing."""
+        """Return the sum of the parts' bounds; infinity for a missing value that a part lacks."""
         return plus(*(_bound(part, x, y) for part in self.parts))
 
     @property
@@ -88,7 +88,7 @@ class Sum(Guarantee):
         return plus(*(part.total for part in self.parts))
 
     def reach(self, x: Any) -> float:
-        """The sum of the parts' reaches."""
+        """Return the sum of the parts' reaches."""
         return plus(*(part.reach(x) for part in self.parts))
 
     def __add__(self, other: Guarantee) -> Guarantee:
@@ -117,7 +117,7 @@ class Sum(Guarantee):
 
 @dataclass(frozen=True, slots=True)
 class NoGuarantee(Guarantee):
-    """No promise at all, and the reason why.
+    """No promise at all, with the reason.
 
     >>> print(NoGuarantee("seeded"))
     none: seeded
@@ -126,7 +126,7 @@ class NoGuarantee(Guarantee):
     reason: str
 
     def bound(self, x: Any, y: Any) -> float:
-        """Infinity, for equal values too: nothing is promised."""
+        """Return infinity, for equal values too: nothing is promised."""
         return math.inf
 
     @property
@@ -135,7 +135,7 @@ class NoGuarantee(Guarantee):
         return math.inf
 
     def reach(self, x: Any) -> float:
-        """Infinity."""
+        """Return infinity."""
         return math.inf
 
     def __add__(self, other: Guarantee | Joint) -> NoGuarantee:
@@ -152,7 +152,7 @@ class NoGuarantee(Guarantee):
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """So many of these columns are released of each row, chosen at random."""
+    """A random choice: each row releases ``count`` of these columns."""
 
     count: int
     columns: tuple[Hashable, ...]
@@ -162,10 +162,10 @@ class Choice:
 class Joint:
     """The promise about a whole record: bounds add over the attributes.
 
-    With ``columns_per_row`` only so many randomly chosen columns of each row are released, so
-    that many of the largest bounds add.  ``choices`` say the same of several parties: of the
-    columns that a choice names, so many are released.  ``covers`` says what the total counts beside
-    one release, ``caveats`` what it does not count.
+    With ``columns_per_row``, each row releases only this many randomly chosen columns, so only this
+    many of the largest bounds add.  ``choices`` say the same for several parties: each row releases
+    ``count`` of the columns that a choice names.  ``covers`` says what the total counts besides one
+    release, ``caveats`` what it does not count.
 
     >>> from opboost import DLDP, Domain
     >>> age, pay = DLDP(0.64, Domain(1, 10)), DLDP(0.32, Domain(1, 10))
@@ -181,12 +181,12 @@ class Joint:
     covers: tuple[str, ...] = ()
 
     def bound(self, x: Mapping[object, Any], y: Mapping[object, Any]) -> float:
-        """The most that a release of the record ``x`` may say against the record ``y``."""
+        """Return the largest log-ratio by which a release may favour record ``x`` over ``y``."""
         return self._combined({n: part.bound(x[n], y[n]) for n, part in self.parts.items()})
 
     @property
     def total(self) -> float:
-        """What one person's record says at most."""
+        """The most that is revealed about one person's record."""
         return self._combined({name: part.total for name, part in self.parts.items()})
 
     def _combined(self, bounds: Mapping[object, float]) -> float:
@@ -207,7 +207,7 @@ class Joint:
         for name, part in other.parts.items():
             parts[name] = parts[name] + part if name in parts else part
         caveats = tuple(dict.fromkeys((*self.caveats, *other.caveats)))
-        # Two releases may have drawn different columns of a row: every column is charged.
+        # Two releases may have drawn different columns of a row, so every column is charged.
         covers = tuple(dict.fromkeys((*self.covers, *other.covers)))
         return Joint(parts, None, caveats, covers=covers)
 
@@ -220,10 +220,12 @@ class Joint:
             return "none: " + "; ".join(map(visible, sorted(reasons)))
         lines = [f"{visible(name)}: {part}" for name, part in self.parts.items()]
         if self.columns_per_row is not None:
-            lines.append(f"{self.columns_per_row} columns a row are released, chosen at random")
+            lines.append(
+                f"each row releases {self.columns_per_row} of the columns, chosen at random"
+            )
         for choice in self.choices:
             named = ", ".join(visible(name) for name in choice.columns)
-            lines.append(f"a row releases {choice.count} of {named}, chosen at random")
+            lines.append(f"each row releases {choice.count} of {named}, chosen at random")
         lines.append(f"one person's record: at most {self.total:g}")
         lines += [f"covered: {visible(what)}" for what in self.covers]
         lines += [f"not covered: {visible(caveat)}" for caveat in self.caveats]
@@ -237,7 +239,7 @@ def _bound(part: Guarantee, x: Any, y: Any) -> float:
 
 
 def plus(*levels: float) -> float:
-    """The sum of levels, rounded down; infinite if one of them is."""
+    """Return the sum of levels, rounded down; infinity if one of them is infinite."""
     if any(map(math.isinf, levels)):
         return math.inf
     return float_below(sum(map(Fraction, levels), Fraction(0)))

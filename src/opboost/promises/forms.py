@@ -14,7 +14,7 @@ from opboost.randomness.exact import float_below
 
 
 def checked_epsilon(name: str, value: float) -> float:
-    """A level that can be promised and sampled: a real number from 1e-9 to 1000."""
+    """Return a level that can be promised and sampled: a real number from 1e-9 to 1000."""
     try:
         level = float(value)
     except (TypeError, ValueError, OverflowError):
@@ -22,7 +22,7 @@ def checked_epsilon(name: str, value: float) -> float:
     if not 1e-9 <= level <= 1000:
         raise ParameterError(
             f"{name} must lie between 1e-9 and 1000; got {value!r}. "
-            "Smaller is more private; 0.08 to 1.28 a cell is usual."
+            "Smaller is more private; 0.08 to 1.28 per cell is usual."
         )
     return level
 
@@ -34,14 +34,14 @@ class DLDP(Guarantee):
     >>> DLDP(0.64, Domain(1, 10)).bound(3, 5), DLDP(0.64, Domain(1, 10)).total
     (1.28, 5.76)
 
-    Without a domain the distance has no limit, and neither has the total.
+    Without a domain, neither the distance nor the total has a limit.
     """
 
     epsilon: float
     domain: Domain | None = None
 
     def bound(self, x: int, y: int) -> float:
-        """``epsilon`` times the distance, inputs outside the grid included."""
+        """Return ``epsilon`` times the distance, also for inputs outside the grid."""
         return _times(self.epsilon, abs(int(x) - int(y)))
 
     @property
@@ -50,7 +50,7 @@ class DLDP(Guarantee):
         return math.inf if self.domain is None else _times(self.epsilon, self.domain.span)
 
     def reach(self, x: int) -> float:
-        """The bound to the farther end of the grid."""
+        """Return the bound to the farther end of the grid."""
         if self.domain is None:
             return math.inf
         return max(self.bound(x, self.domain.L), self.bound(x, self.domain.R))
@@ -63,10 +63,10 @@ class DLDP(Guarantee):
     @property
     def brief(self) -> str:
         """The levels in a few words."""
-        return f"{self.epsilon:.3g} a cell"
+        return f"{self.epsilon:.3g} per cell"
 
     def __str__(self) -> str:
-        return f"{self.epsilon:g}-dLDP a cell (at most {self.total:g} in all)"
+        return f"{self.epsilon:g}-dLDP per cell (at most {self.total:g} in all)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +77,11 @@ class LDP(Guarantee):
 
     @property
     def knows_missing(self) -> bool:
-        """True: a missing value is one more value."""
+        """True: a missing value counts as one more value."""
         return True
 
     def bound(self, x: Any, y: Any) -> float:
-        """``epsilon`` for different values, nothing for equal ones."""
+        """Return ``epsilon`` for different values, zero for equal ones."""
         return 0.0 if x == y else self.epsilon
 
     @property
@@ -90,7 +90,7 @@ class LDP(Guarantee):
         return self.epsilon
 
     def reach(self, x: Any) -> float:
-        """``epsilon``."""
+        """Return ``epsilon``."""
         return self.epsilon
 
     def _merged(self, other: Guarantee) -> Guarantee | None:
@@ -110,7 +110,7 @@ class CappedDLDP(Guarantee):
     """Distance-based up to a cap: ``bound(x, y) = min(near * |x − y|, cap)``.
 
     Near values cost proportionally less than distant ones, and no pair costs more than ``cap``.
-    With ``gaps`` a missing value, ``None``, is bounded by ``cap`` from every other value.
+    With ``gaps``, a missing value (``None``) differs from any other value by at most ``cap``.
 
     >>> g = CappedDLDP(near=0.5, cap=4.0, domain=Domain(0, 31))
     >>> g.bound(3, 5), g.bound(3, 30), g.total
@@ -124,30 +124,30 @@ class CappedDLDP(Guarantee):
 
     @property
     def knows_missing(self) -> bool:
-        """Whether a missing value is one more value."""
+        """Whether a missing value counts as one more value."""
         return self.gaps
 
     def bound(self, x: int | None, y: int | None) -> float:
-        """``near`` times the distance, and never more than ``cap``."""
+        """Return ``near`` times the distance, and never more than ``cap``."""
         if self.gaps and (x is None or y is None):
             return 0.0 if x is y else self.cap
         return min(_times(self.near, abs(int(x) - int(y))), self.cap)  # type: ignore[arg-type]
 
     @property
     def total(self) -> float:
-        """The bound across the grid, or between a value and a gap."""
+        """The bound across the grid, or between a value and a missing value."""
         if self.domain is None or self.gaps:
             return self.cap
         return min(_times(self.near, self.domain.span), self.cap)
 
     def reach(self, x: int | None) -> float:
-        """The bound to the farther end of the grid, or to a gap."""
+        """Return the bound to the farther end of the grid, or to a missing value."""
         if self.domain is None or self.gaps:
             return self.cap
         return max(self.bound(x, self.domain.L), self.bound(x, self.domain.R))
 
     def _merged(self, other: Guarantee) -> Guarantee | None:
-        """Two promises whose caps begin at the same distance add up; others stay side by side."""
+        """Return the sum of two promises whose caps begin at the same distance, else None."""
         if not isinstance(other, CappedDLDP) or (other.domain, other.gaps) != (
             self.domain,
             self.gaps,
@@ -163,7 +163,7 @@ class CappedDLDP(Guarantee):
         return f"{self.near:.3g} per cell up to {self.cap:.3g}"
 
     def __str__(self) -> str:
-        gaps = ", gaps included" if self.gaps else ""
+        gaps = ", missing values included" if self.gaps else ""
         return f"{self.near:g}-dLDP per cell, and at most {self.total:g} for any pair{gaps}"
 
 
@@ -171,7 +171,7 @@ class CappedDLDP(Guarantee):
 class PartitionDLDP(Guarantee):
     """Partition-dLDP: ``borders(x, y) * eps_prt + min(|x − y|, widest − 1) * eps_ner``.
 
-    Tighter than the paper's definition and right for uneven partitions too
+    This is tighter than the paper's definition, and also holds for uneven partitions
     (docs/proofs/adj-map.md).
     """
 
@@ -180,7 +180,7 @@ class PartitionDLDP(Guarantee):
     partition: Partition
 
     def bound(self, x: int, y: int) -> float:
-        """A share for each border between the two, and one for the distance inside a run."""
+        """Return ``eps_prt`` per border between the values, plus a share for the distance."""
         borders = abs(self.partition.index(x) - self.partition.index(y))
         inside = min(abs(int(x) - int(y)), self.partition.widest - 1)
         return float_below(borders * Fraction(self.eps_prt) + inside * Fraction(self.eps_ner))
@@ -192,7 +192,7 @@ class PartitionDLDP(Guarantee):
         return math.inf if domain is None else self.bound(domain.L, domain.R)
 
     def reach(self, x: int) -> float:
-        """The bound to the farther end of the grid."""
+        """Return the bound to the farther end of the grid."""
         domain = self.partition.domain
         if domain is None:
             return math.inf
@@ -208,38 +208,38 @@ class PartitionDLDP(Guarantee):
     @property
     def brief(self) -> str:
         """The levels in a few words."""
-        return f"{self.eps_prt:.3g} a border + {self.eps_ner:.3g} a cell"
+        return f"{self.eps_prt:.3g} per border + {self.eps_ner:.3g} per cell"
 
     def __str__(self) -> str:
         return (
-            f"partition-dLDP, {self.eps_prt:g} a border and {self.eps_ner:g} a cell "
+            f"partition-dLDP, {self.eps_prt:g} per border and {self.eps_ner:g} per cell "
             f"up to {self.partition.widest - 1} (at most {self.total:g} in all)"
         )
 
 
 @dataclass(frozen=True, slots=True)
 class LocalDLDP(Guarantee):
-    """dLDP inside a run of the partition, and no promise across: the run itself is revealed."""
+    """dLDP inside a run of the partition, and no promise across runs: the run is revealed."""
 
     epsilon: float
     partition: Partition
 
     def bound(self, x: int, y: int) -> float:
-        """``epsilon`` times the distance inside a run, infinity across."""
+        """Return ``epsilon`` times the distance inside a run, infinity across runs."""
         if self.partition.index(x) != self.partition.index(y):
             return math.inf
         return _times(self.epsilon, abs(int(x) - int(y)))
 
     @property
     def total(self) -> float:
-        """Infinity as soon as there are two runs."""
+        """Infinity if there are two or more runs."""
         if self.partition.count > 1:
             return math.inf
         assert self.partition.domain is not None
         return _times(self.epsilon, self.partition.domain.span)
 
     def reach(self, x: int) -> float:
-        """Infinity as soon as there are two runs."""
+        """Return infinity if there are two or more runs."""
         return self.total
 
     def _merged(self, other: Guarantee) -> Guarantee | None:
@@ -250,20 +250,20 @@ class LocalDLDP(Guarantee):
     @property
     def brief(self) -> str:
         """The levels in a few words."""
-        return f"{self.epsilon:.3g} a cell in a run, run shown"
+        return f"{self.epsilon:.3g} per cell in a run, run shown"
 
     def __str__(self) -> str:
         return (
-            f"{self.epsilon:g}-dLDP a cell inside a run of at most {self.partition.widest} cells; "
-            "which run is revealed"
+            f"{self.epsilon:g}-dLDP per cell inside a run of at most {self.partition.widest} "
+            "cells; the run is revealed"
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Flagged(Guarantee):
-    """A promise whose attribute may be missing: ``None`` stands for a missing value.
+    """A promise about an attribute that may be missing; ``None`` is a missing value.
 
-    Against a present value x a missing one is bounded by ``eps_missing + bound(constant, x)``.
+    The bound between a missing value and a present value x is ``eps_missing + bound(constant, x)``.
     """
 
     inner: Guarantee
@@ -272,11 +272,11 @@ class Flagged(Guarantee):
 
     @property
     def knows_missing(self) -> bool:
-        """True."""
+        """True: missing values have a bound."""
         return True
 
     def bound(self, x: int | None, y: int | None) -> float:
-        """The inner bound for two present values, with the flag's share if one is missing."""
+        """Return the inner bound, plus the flag's share if one of the values is missing."""
         if x is None and y is None:
             return 0.0
         if x is not None and y is not None:
@@ -286,11 +286,11 @@ class Flagged(Guarantee):
 
     @property
     def total(self) -> float:
-        """The largest bound: across the grid, or from missing to the far end."""
+        """The largest bound: across the grid, or from missing to the farthest value."""
         return max(self.inner.total, plus(self.eps_missing, self.inner.reach(self.constant)))
 
     def reach(self, x: int | None) -> float:
-        """The largest bound between ``x`` (or a missing value) and any other."""
+        """Return the largest bound between ``x`` (or a missing value) and any other."""
         if x is None:
             return plus(self.eps_missing, self.inner.reach(self.constant))
         return max(self.inner.reach(x), self.bound(None, x))
@@ -309,8 +309,8 @@ class Flagged(Guarantee):
 
     def __str__(self) -> str:
         return (
-            f"{self.inner}; a missing value costs {self.eps_missing:g} and the way from cell "
-            f"{self.constant} (at most {self.total:g} with it)"
+            f"{self.inner}; a missing value costs {self.eps_missing:g} more than cell "
+            f"{self.constant} (then at most {self.total:g} in all)"
         )
 
 

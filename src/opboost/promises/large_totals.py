@@ -1,4 +1,4 @@
-"""The warning about a record total that hides next to nothing."""
+"""The warning about record totals that hide next to nothing."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ LARGE_TOTAL = 20.0
 
 
 def large_total_warning(total: float) -> str | None:
-    """Return what a large record total means, in words; None up to 20, and without a promise.
+    """Return a warning that says what a large record total means; None up to 20 or at infinity.
 
-    An outcome is at most e^total times likelier under one record than under another.  Somebody who
-    thinks two records equally likely, and sees what was sent, then guesses which of them it was
-    with a probability of e^total/(1 + e^total) at most, by Bayes' rule; and a guess of that quality
-    is what the promise allows.
+    An outcome is at most e^total times likelier under one record than under another.  By Bayes'
+    rule, somebody who thinks two records equally likely and sees what was sent guesses right with
+    probability at most e^total/(1 + e^total).  The promise allows a guess that good.
 
     >>> words = large_total_warning(46.4)
     >>> words[:78]

@@ -172,10 +172,15 @@ class Reader:
         self.rows = self.bytes = 0
         self._digest = hashlib.sha256()
 
+    @property
+    def due(self) -> int:
+        """Rows of the next piece; 0 after the last."""
+        return min(PIECE_ROWS, self.head.rows - self.rows)
+
     def take(self, piece: pa.RecordBatch) -> IntArray:
         """The codes of the next piece."""
-        rows = min(PIECE_ROWS, self.head.rows - self.rows)
-        if rows <= 0:
+        rows = self.due
+        if not rows:
             raise WireError("A column goes on after its last row.")
         try:
             piece.validate(full=True)
@@ -185,7 +190,7 @@ class Reader:
             raise WireError("A batch holds one piece of codes.")
         data = piece.column(0)[0].as_buffer()
         codes = self.head.coder.decode(memoryview(data), rows)
-        self._digest.update(_plain(codes))
+        self._digest.update(_plain(codes, self.head.symbols))
         self.rows += rows
         self.bytes += data.size
         return codes
@@ -210,13 +215,15 @@ def checked_pieces(
     reader.finish()
 
 
-def digest(codes: Iterable[IntArray]) -> bytes:
+def digest(codes: Iterable[IntArray], symbols: int) -> bytes:
     """The digest of a column's codes, piece by piece."""
     whole = hashlib.sha256()
     for piece in codes:
-        whole.update(_plain(piece))
+        whole.update(_plain(piece, symbols))
     return whole.digest()
 
 
-def _plain(codes: IntArray) -> bytes:
-    return codes.astype("<u4").tobytes()
+def _plain(codes: IntArray, symbols: int) -> memoryview:
+    """Codes as the digest reads them: 1, 2 or 4 bytes each, the fewest that hold every symbol."""
+    kind = np.min_scalar_type(symbols - 1).newbyteorder("<")
+    return np.ascontiguousarray(codes, kind).data

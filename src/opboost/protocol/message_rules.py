@@ -12,7 +12,7 @@ from opboost.errors import WireError
 
 Units = Literal["grid", "raw"]
 PARTY_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
-TEXT, BYTES, INT, FLOAT = pa.string(), pa.binary(), pa.int64(), pa.float64()
+TEXT, BYTES, INT, FLOAT, BOOL = pa.string(), pa.binary(), pa.int64(), pa.float64(), pa.bool_()
 
 
 def arrow(**kinds: pa.DataType) -> pa.Schema:

@@ -6,7 +6,9 @@
     Hello            ->                             who am I, which job, how much I reveal
                      <-           Challenge         a nonce to sign
     Login            ->                             the signature, and the certificate
-                     <-           Welcome           the job's number, a nonce, a session
+                     <-           Welcome           the job's number, a nonce, a session, and what
+                                                    a continued model needs of the party
+                     <-           ScoreTask         only where a score is predicted from: trees
     PointsQuery      ->                             only where rows are aligned privately:
                      <-           Points            the label party's blinded IDs, in pieces
     Points           ->                             its own, and the label party's raised
@@ -16,7 +18,6 @@
     Rows             ->                             only where rows are given: a digest of their IDs
     Schema, (codes), Receipt ->                     only where a pilot goes first: its rows
                      <-           Weights           how often the others send each column
-                     <-           ScoreTask         only where a score is predicted from: trees
     Schema           ->                             columns and promises; or one, the score
     (codes)          ->                             one stream a column, see columns.py
     Receipt          ->                             the head of the ledger's chain, signed
@@ -201,8 +202,11 @@ def _read_values(data: bytes) -> Iterator[Values]:
         yield Values(column, cast("Units", units), tuple(values))
 
 
+_SCHEMAS = _Form(lambda many: packed([c.spec for c in many]), _read_schemas)
+
 _COLUMNS: dict[str, _Form] = {
-    Schema.KIND: _Form(lambda many: packed([c.spec for c in many]), _read_schemas),
+    Welcome.KIND: _SCHEMAS,
+    Schema.KIND: _SCHEMAS,
     SplitQuery.KIND: _Form(
         lambda many: [{"column": c.column, "codes": c.codes} for c in many], _read_cuts
     ),

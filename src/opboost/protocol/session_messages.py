@@ -9,6 +9,7 @@ from typing import ClassVar
 import pyarrow as pa
 
 from opboost.protocol.message_rules import (
+    BOOL,
     BYTES,
     FLOAT,
     INT,
@@ -18,6 +19,7 @@ from opboost.protocol.message_rules import (
     check_job,
     check_party,
 )
+from opboost.protocol.release_messages import MAX_COLUMNS, ColumnSchema
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,9 @@ class Welcome:
     empty if there is none.  ``session`` is what the party shows with every call that follows.
     ``record`` is the most that all feature parties together may reveal about one person; 0: no
     limit.  ``rows`` says which rows the job is about: those ``"common"`` to all parties, or
-    ``"mine"``, all of the label party's.
+    ``"mine"``, all of the label party's.  ``columns`` are the party's columns in a model that is
+    continued, as it declared them then; none where a new one is trained.  ``values`` says whether
+    the job needs the values behind codes with the release.
     """
 
     job: str
@@ -91,10 +95,19 @@ class Welcome:
     session: bytes = b""
     record: float = 0.0
     rows: str = "common"
+    columns: tuple[ColumnSchema, ...] = ()
+    values: bool = False
 
     KIND: ClassVar = "welcome"
     ARROW: ClassVar = arrow(
-        job=TEXT, nonce=BYTES, receipt=BYTES, session=BYTES, record=FLOAT, rows=TEXT
+        job=TEXT,
+        nonce=BYTES,
+        receipt=BYTES,
+        session=BYTES,
+        record=FLOAT,
+        rows=TEXT,
+        columns=BYTES,
+        values=BOOL,
     )
 
     def __post_init__(self) -> None:
@@ -103,6 +116,7 @@ class Welcome:
         check(len(self.session) in (0, 32), "A session has 32 bytes.")
         check(0 <= self.record < math.inf, "A job's record total is a finite number from 0.")
         check(self.rows in ("common", "mine"), "A job is about common rows or the label party's.")
+        check(len(self.columns) <= MAX_COLUMNS, "A model has 10,000 columns of a party at most.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from nacl.bindings import crypto_scalarmult
@@ -28,7 +28,7 @@ from opboost._typing import IntArray
 from opboost.errors import WireError
 from opboost.psi.curve_points import POINT_BYTES, check_on_curve, check_points
 from opboost.psi.hash_to_curve import hash_to_curve
-from opboost.psi.point_matching import order_of
+from opboost.psi.point_matching import order_by_first
 from opboost.psi.row_keys import Digests
 from opboost.runtime.threads import most_threads
 
@@ -71,12 +71,16 @@ class Secret:
     def order(self, digests: Digests) -> IntArray:
         """Return the rows in an order that only the holder of this secret knows."""
         key = self._derived("order")
-        drawn = np.empty((len(digests), 2), ">u8")
+
+        def drawn(rows: Digests, size: int) -> np.ndarray[Any, Any]:
+            names = [hmac.digest(key, row.tobytes(), "sha256")[:size] for row in rows]
+            return np.frombuffer(b"".join(names), ">u8").reshape(len(rows), -1)
+
+        first = np.empty(len(digests), np.uint64)
         for start in range(0, len(digests), _ORDER_ROWS):
             rows = digests[start : start + _ORDER_ROWS]
-            names = b"".join([hmac.digest(key, row.tobytes(), "sha256")[:16] for row in rows])
-            drawn[start : start + len(rows)] = np.frombuffer(names, ">u8").reshape(-1, 2)
-        return order_of(drawn)
+            first[start : start + len(rows)] = drawn(rows, 8)[:, 0]
+        return order_by_first(first, lambda rows: drawn(digests[rows], 16))
 
     def blinded(self, digests: Digests) -> bytes:
         """Return one point per key, in the order given."""

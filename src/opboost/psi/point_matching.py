@@ -9,6 +9,7 @@ a 256th of them; a peer that chose its points to share a byte costs memory for a
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,9 @@ BUCKETS = 256
 
 MAX_BYTES_IN_MEMORY = 1 << 23
 """Bytes that are kept in memory before a file is made."""
+
+_TIE_ROWS = 1 << 16
+"""Rows that are compared with the next one at a time."""
 
 _WORDS = POINT_BYTES // 8 + 1
 Records = np.ndarray[Any, np.dtype[np.uint64]]
@@ -108,18 +112,29 @@ def common_places(ours: PointList, theirs: PointList) -> tuple[IntArray, IntArra
 def order_of(words: np.ndarray[Any, Any]) -> IntArray:
     """Return the rows in ascending order, compared word by word; equal rows keep their order.
 
-    The first word nearly always decides, so only rows that share it are compared in full.
-
     >>> order_of(np.array([[2, 1], [1, 9], [2, 0]], dtype=np.uint64)).tolist()
     [1, 2, 0]
     """
-    first = words[:, 0].astype(np.uint64)
+    return order_by_first(words[:, 0].astype(np.uint64), lambda rows: words[rows])
+
+
+def order_by_first(
+    first: np.ndarray[Any, np.dtype[np.uint64]],
+    whole: Callable[[IntArray], np.ndarray[Any, Any]],
+) -> IntArray:
+    """Return the rows in ascending order of their words, of which ``first`` holds the first.
+
+    The first word nearly always decides, so ``whole`` returns all words only of rows that share it.
+    Cost: 20 bytes per row.
+    """
     order = np.argsort(first, kind="stable")
-    ranked = first[order]
-    tied = ranked[1:] == ranked[:-1]
-    if tied.any():
-        alike = np.flatnonzero(np.r_[tied, False] | np.r_[False, tied])
+    found = [np.empty(0, np.int64)]
+    for start in range(0, len(order), _TIE_ROWS):
+        ranked = first[order[start : start + _TIE_ROWS + 1]]
+        found.append(start + np.flatnonzero(ranked[1:] == ranked[:-1]))
+    tied = np.concatenate(found)
+    if len(tied):
+        alike = np.union1d(tied, tied + 1)
         rows = order[alike]
-        keys = [words[rows, column] for column in range(words.shape[1] - 1, -1, -1)]
-        order[alike] = rows[np.lexsort(keys)]
+        order[alike] = rows[np.lexsort(whole(rows).T[::-1])]
     return order

@@ -1,1 +1,1 @@
-"""Random bits: cryptographic and seeded streams, one stream per person, exact arithmetic."""
+"""Cryptographic and seeded random streams, one stream per person, and exact arithmetic."""

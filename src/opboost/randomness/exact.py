@@ -1,8 +1,8 @@
-"""Arithmetic that never rounds to the wrong side.
+"""Arithmetic that never rounds in the unsafe direction.
 
-Promises are compared with exact losses, so a float must not decide.  Everything here works on
-integers (a real number ``r`` is held as bounds ``low <= r * 2**bits <= high``), and a float leaves
-only at the very end, rounded to the side that is safe for its meaning: a loss up, a bound down.
+Promises are compared with exact losses, so float rounding must not decide.  Everything here works
+on integers: a real number ``r`` is held as bounds ``low <= r * 2**bits <= high``.  Only the final
+result becomes a float, rounded in the direction that is safe: a loss up, a bound down.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
 
 SLACK = Fraction(1, 2**40)
-"""Relative amount by which a noise rate stays below the promised one.
+"""The fraction by which a noise rate stays below the promised one.
 
-Rounding a law to integers moves a log-ratio by less than this, so the promise stays exact.
+Rounding a distribution to integers moves a log-ratio by less than this, so the promise stays exact.
 """
 
 
 def _context(bits: int) -> Context:
-    """A decimal context that carries ``bits`` binary digits and twenty decimal ones to spare."""
+    """Return a decimal context with room for ``bits`` binary and twenty more decimal digits."""
     return Context(prec=int(bits * 0.30103) + 20, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
 
 
 def exp_bounds(x: Fraction, bits: int) -> tuple[int, int]:
-    """Integers with ``low <= e**x * 2**bits <= high``, at most two apart."""
+    """Return integers with ``low <= e**x * 2**bits <= high``, at most two apart."""
     size = bits + max(0, int(float(x) * 1.5)) + 64
     ctx = _context(size)
     quotient = ctx.divide(Decimal(x.numerator), Decimal(x.denominator))
@@ -35,22 +35,22 @@ def exp_bounds(x: Fraction, bits: int) -> tuple[int, int]:
 
 
 def log_ratio(a: int, b: int) -> Fraction:
-    """The log-ratio ``ln(a / b)``, never below the true value and above it by at most 1e-59."""
+    """Return ``ln(a / b)``, never below the true value and at most 1e-59 above it."""
     if a == b:
         return Fraction(0)
-    # ln is evaluated at the quotient, so that a quotient near one loses no digits.
+    # Take ln of the quotient, so that a quotient near one loses no digits.
     ctx = _context(256)
     value = ctx.ln(ctx.divide(Decimal(a), Decimal(b)))
     return Fraction(value) + Fraction(1, 10**60)
 
 
 def float_above(value: Fraction) -> float:
-    """The smallest float that is not below ``value``."""
+    """Return the smallest float that is not below ``value``."""
     return 0.0 - float_below(-value)
 
 
 def float_below(value: Fraction) -> float:
-    """The largest float that does not exceed ``value``."""
+    """Return the largest float that does not exceed ``value``."""
     try:
         near = float(value)
     except OverflowError:
@@ -60,9 +60,9 @@ def float_below(value: Fraction) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Decay:
-    """The factor ``q = numerator / 2**bits`` by which a law falls from one cell to the next.
+    """The factor ``q = numerator / 2**bits`` by which probabilities fall from cell to cell.
 
-    ``e**-rate <= q < 1`` holds exactly, hence ``ln(1/q) <= rate``: the law falls no faster
+    ``e**-rate <= q < 1`` holds exactly, hence ``ln(1/q) <= rate``: probabilities fall no faster
     than the promise allows.
     """
 
@@ -71,13 +71,13 @@ class Decay:
 
     @classmethod
     def of_rate(cls, rate: Fraction) -> Decay:
-        """The decay of a law that promises ``rate`` a cell, slowed by :data:`SLACK`."""
+        """Return the decay for a promise of ``rate`` per cell, slowed by :data:`SLACK`."""
         slowed = rate * (1 - SLACK)
         bits = 128 + math.ceil(float(rate) * 1.4427)
         return cls(min(exp_bounds(-slowed, bits)[1], 2**bits - 1), bits)
 
     def power(self, n: int, bits: int) -> tuple[int, int]:
-        """Integers with ``low <= q**n * 2**bits <= high``, at most two apart.
+        """Return integers with ``low <= q**n * 2**bits <= high``, at most two apart.
 
         Cost: O(log n) products of ``bits + 2 * log2(n) + 16`` bits.
         """
@@ -98,15 +98,15 @@ class Decay:
         return _rescale(*result, work, bits)
 
     def log(self) -> Fraction:
-        """``ln(1/q)``, rounded up: the exact loss of one step."""
+        """Return ``ln(1/q)``, rounded up: the exact loss of one step."""
         return log_ratio(1 << self.bits, self.numerator)
 
     def log_below(self) -> Fraction:
-        """``ln(1/q)``, rounded down."""
+        """Return ``ln(1/q)``, rounded down."""
         return -log_ratio(self.numerator, 1 << self.bits)
 
     def rational(self) -> Fraction:
-        """The decay as an exact fraction."""
+        """Return the decay as an exact fraction."""
         return Fraction(self.numerator, 1 << self.bits)
 
 
@@ -122,7 +122,7 @@ def _product(a: tuple[int, int], b: tuple[int, int], bits: int) -> tuple[int, in
 
 
 def quotient_bounds(top: tuple[int, int], bottom: tuple[int, int], bits: int) -> tuple[int, int]:
-    """Bounds on ``2**bits * top / bottom`` for positive reals known by bounds of one scale."""
+    """Return bounds on ``2**bits * top / bottom`` from equally scaled bounds on positive reals."""
     low = (max(top[0], 0) << bits) // bottom[1]
     high = -((-top[1] << bits) // max(bottom[0], 1))
     return low, min(high, 1 << bits)

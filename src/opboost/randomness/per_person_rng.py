@@ -1,15 +1,15 @@
-"""Randomness that belongs to a person and a value, under a secret that is destroyed afterwards.
+"""Noise determined by a person and a value, under a secret that is destroyed afterwards.
 
-A scheduler repeats tasks.  If a repeated task drew fresh noise, whoever saw both runs could
-average; if noise belonged to a place in a block, a row that moved would meet the noise of another
-and the difference of two outputs would be the difference of two values.  So a word here is a
-pseudo-random function of the release's secret, the row's ID, its value, and what the noise is for:
+A scheduler may repeat a task.  If the repeated task drew fresh noise, anyone who saw both runs
+could average them.  If noise depended on the position in a block, a row that moved would get
+another row's noise, and two outputs would differ by the difference of two values.  So each word is
+a pseudo-random function of the release's secret, the row's ID, its value, and the noise's purpose:
 
     mask  = AES[k1](name of the row)                       128 bits; k1 and k2 by HKDF-SHA256
     words = AES[k2](mask xor (value, number of the draw))  from the secret and the purpose
 
-That is CBC-MAC of two blocks under two keys, a pseudo-random function on inputs of one length.
-A repeated task repeats its words; another value, column, mechanism or release has others.
+This is CBC-MAC of two blocks under two keys, a pseudo-random function on inputs of equal length.
+A repeated task repeats its words; another value, column, mechanism or release gets other words.
 Why this keeps the promise: docs/proofs/repeatable-noise.md.
 """
 
@@ -30,17 +30,17 @@ from opboost.randomness.streams import Bits, Source
 from opboost.storage.framing import framed
 
 SECRET_BYTES = 32
-"""Bytes of a release's secret."""
+"""The length of a release's secret."""
 
 MAX_SHORT_ID_BYTES = 15
-"""IDs up to so many bytes are their own name; longer ones are named by a keyed digest."""
+"""An ID of up to this many bytes is its own name; a longer one is named by a keyed digest."""
 
 _TAIL = 1 << 32
-"""Words before this block are asked for by all rows alike; bits beyond them follow it."""
+"""The first block of a row's extra bits; blocks below it hold the words that every row takes."""
 
 
 def derived(secret: bytes, *purpose: str) -> bytes:
-    """A key of its own for a purpose, by HKDF-SHA256."""
+    """Return a separate key for each purpose, by HKDF-SHA256."""
     if len(secret) != SECRET_BYTES:
         raise ParameterError(f"A release's secret has {SECRET_BYTES} bytes; got {len(secret)}.")
     info = framed(part.encode() for part in purpose)
@@ -48,10 +48,10 @@ def derived(secret: bytes, *purpose: str) -> bytes:
 
 
 def row_names(secret: bytes, ids: pa.LargeBinaryArray) -> Words:
-    """Two words for each row's ID: different IDs, different words.
+    """Return two words for each row's ID: different IDs have different words.
 
     A short ID is padded and followed by its length, which no other ID gives.  A longer one becomes
-    120 bits of BLAKE2b under the secret: two of a billion meet with a chance below 10**-18.
+    120 bits of BLAKE2b under the secret: any two of a billion collide with a chance below 10**-18.
 
     >>> row_names(bytes(32), pa.array([b"7", b"a much longer identifier"], pa.large_binary())).shape
     (2, 2)
@@ -74,11 +74,11 @@ def row_names(secret: bytes, ids: pa.LargeBinaryArray) -> Words:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowRng:
-    """Cryptographic noise that belongs to rows and values, not to places: a retry repeats it.
+    """Cryptographic noise that depends on rows and values, not on positions: a retry repeats it.
 
-    ``names`` are the rows' (:func:`row_names`), ``states`` the numbers of their values, and
-    ``purpose`` says what the noise is for (column, mechanism, levels).  As secret as ``secret``:
-    whoever has it can take the noise off, so it is destroyed when the release is whole.
+    ``names`` are the rows' names (:func:`row_names`), ``states`` the numbers of their values, and
+    ``purpose`` says what the noise is for (column, mechanism, levels).  Anyone who has ``secret``
+    can remove the noise, so it is destroyed when the release is complete.
 
     >>> import numpy as np, secrets
     >>> from opboost import ClampMap, Domain
@@ -98,15 +98,15 @@ class RowRng:
 
     @property
     def secure(self) -> bool:
-        """True: a promise may rest on it for as long as the secret is one."""
+        """True: a promise may rely on it as long as nobody learns the secret."""
         return True
 
     def child(self, name: object) -> RowRng:
-        """The same rows and values, for a purpose within this one."""
+        """Return the same rows and values, for a purpose within this one."""
         return RowRng(self.secret, self.names, self.states, (*self.purpose, repr(name)))
 
     def open(self) -> Source:
-        """A source whose words follow rows and values."""
+        """Return a source whose words depend on rows and values."""
         masks = masked(derived(self.secret, "mask", *self.purpose), self.names)
         masks[:, 0] ^= self.states.astype(np.uint64)
         return _RowSource(derived(self.secret, "words", *self.purpose), masks)
@@ -130,7 +130,7 @@ class _RowSource:
         return self._tails.setdefault(row, _RowBits(self, row))
 
     def _blocks(self, rows: slice, numbers: Words) -> Words:
-        """128 bits for each number and row, as two words."""
+        """Return 128 bits for each number and row, as two words."""
         masks = self._masks[rows]
         inputs = np.empty((len(numbers), *masks.shape), dtype="<u8")
         inputs[..., 0] = masks[:, 0]
@@ -139,7 +139,7 @@ class _RowSource:
 
 
 class _RowBits:
-    """The bits of one row beyond its words, one block after the other."""
+    """The bits of one row beyond its words, one block after another."""
 
     def __init__(self, source: _RowSource, row: int) -> None:
         self._source, self._row, self._at = source, slice(row, row + 1), _TAIL
@@ -152,7 +152,7 @@ class _RowBits:
 
 
 def masked(key: bytes, blocks: Words) -> Words:
-    """AES-256 of each pair of words: different pairs stay different."""
+    """Return each pair of words encrypted with AES-256: different pairs stay different."""
     cipher = Cipher(algorithms.AES256(key), modes.ECB()).encryptor()
     sealed = cipher.update(np.asarray(blocks, dtype="<u8").tobytes())
     return np.array(np.frombuffer(sealed, dtype="<u8").reshape(blocks.shape), dtype=np.uint64)

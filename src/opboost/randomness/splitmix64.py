@@ -1,4 +1,4 @@
-"""The finaliser of splitmix64, by which seeded noise and row hashes scatter their bits."""
+"""The finaliser of splitmix64, which scatters the bits of seeded noise and row hashes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def splitmix64(x: Words) -> Words:
 
 
 splitmix64_compiled = njit(cache=True, nogil=True, inline="always")(splitmix64)
-"""The same for one word, to be called by compiled loops."""
+"""The same function for one word, for use in compiled loops."""
 
 
 @njit(cache=True, nogil=True)

@@ -1,7 +1,7 @@
-"""Randomness: a cryptographic stream by default, a seeded one only on request.
+"""Random streams: cryptographic by default, seeded only on request.
 
-A sampler opens a :class:`Source` and takes 64-bit words from it, one row of words a value and
-draw; what the words mean is the sampler's affair.  No module-level generator exists that could
+A sampler opens a :class:`Source` and takes 64-bit words from it: per draw, one word for each
+value.  The sampler decides what the words mean.  There is no module-level generator that could
 be seeded behind a user's back.
 """
 
@@ -21,10 +21,10 @@ from opboost.errors import ParameterError
 from opboost.randomness.splitmix64 import splitmix64
 
 BUFFER_BYTES = 256 * 1024
-"""Most keystream bytes made in one piece; a piece stays in the second-level cache."""
+"""The most keystream made in one piece; a piece fits in the second-level cache."""
 
 REKEY_BYTES = 2**30
-"""A stream takes a fresh key from the operating system after so many bytes."""
+"""After this many bytes, a stream takes a fresh key from the operating system."""
 
 _ZEROS = memoryview(bytes(BUFFER_BYTES))
 
@@ -33,7 +33,7 @@ class Bits(Protocol):
     """Uniform random bits beyond those of the words, for the rare draw that needs more."""
 
     def bits(self, count: int) -> int:
-        """A uniform integer of ``count`` bits."""
+        """Return a uniform integer of ``count`` bits."""
         ...
 
 
@@ -41,19 +41,19 @@ class Source(Protocol):
     """An open stream of uniform random bits."""
 
     def words(self, draws: int, start: int, stop: int) -> Words:
-        """Uniform words of shape ``(draws, stop - start)`` for the rows ``start..stop``.
+        """Return uniform words of shape ``(draws, stop - start)`` for the rows ``start..stop``.
 
-        They last until the next call of ``words`` in the same thread.
+        They are valid until the next call of ``words`` in the same thread.
         """
         ...
 
     def further(self, row: int) -> Bits:
-        """Bits beyond the words of one row."""
+        """Return a source of bits beyond the words of one row."""
         ...
 
 
 class Rng(Protocol):
-    """Something that opens sources; ``secure`` says whether a promise may rest on them."""
+    """A generator that opens sources; ``secure`` says whether a promise may rely on them."""
 
     @property
     def secure(self) -> bool:
@@ -61,12 +61,12 @@ class Rng(Protocol):
         ...
 
     def open(self) -> Source:
-        """A source that no other caller shares."""
+        """Return a source that no other caller shares."""
         ...
 
 
 class _Keystream:
-    """AES-256-CTR under a key and counter from the operating system; for one thread."""
+    """AES-256-CTR with a key and counter from the operating system, for one thread."""
 
     def __init__(self) -> None:
         self.pid = os.getpid()
@@ -81,8 +81,8 @@ class _Keystream:
         ).encryptor()
 
     def take(self, count: int) -> Words:
-        """The next ``count`` words; up to the buffer's size they last until the next call."""
-        # The cipher wants room for one more block than it writes, hence two spare words.
+        """Return the next ``count`` words; those that fit the buffer last until the next call."""
+        # The cipher needs room for one block more than it writes, hence two spare words.
         out = self._buffer if 8 * count <= BUFFER_BYTES else np.empty(count + 2, dtype=np.uint64)
         room = out.view(np.uint8)
         for start in range(0, 8 * count, BUFFER_BYTES):
@@ -95,7 +95,7 @@ class _Keystream:
 
 
 class _SecureSource:
-    """The calling thread's keystream, renewed whenever the process turns out to be a child."""
+    """The calling thread's keystream; a forked child gets a new one."""
 
     def words(self, draws: int, start: int, stop: int) -> Words:
         return _keystream().take(draws * (stop - start)).reshape(draws, stop - start)
@@ -104,7 +104,7 @@ class _SecureSource:
         return self
 
     def bits(self, count: int) -> int:
-        # Rare, and while words are in use: straight from the operating system.
+        # This is rare and happens while words are in use, so ask the operating system directly.
         return int.from_bytes(os.urandom(-(-count // 8)), "little") >> (-count % 8)
 
 
@@ -131,9 +131,9 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
 class SecureRng:
     """Cryptographic randomness: AES-256-CTR, keyed from the operating system.
 
-    Each thread has a keystream of its own, so threads share nothing and wait for nothing.
+    Each thread has a keystream of its own, so threads share nothing and never wait for each other.
     A forked child never repeats its parent's noise: a hook that runs in the child drops all
-    keystreams, and the process id is compared on every use besides, for forks that run no hook.
+    keystreams.  Every use also compares the process ID, for forks that run no hook.
 
     >>> from opboost import ClampMap, Domain, SecureRng
     >>> y = ClampMap(Domain(1, 10), epsilon=0.64).sample([3, 7], rng=SecureRng())
@@ -141,11 +141,11 @@ class SecureRng:
 
     @property
     def secure(self) -> bool:
-        """Always true: a promise may rest on this stream."""
+        """Always true: a promise may rely on this stream."""
         return True
 
     def open(self) -> Source:
-        """The stream of the calling thread."""
+        """Return the stream of the calling thread."""
         return _SecureSource()
 
 
@@ -168,9 +168,9 @@ class _SeededSource:
 
 @dataclass(frozen=True, slots=True)
 class SeededRng:
-    """Repeatable randomness, for tests and for reproducing a figure: it protects nothing.
+    """Repeatable randomness for tests and for reproducing figures; it protects nothing.
 
-    A value, not a generator: it holds no state, so the same call gives the same answer.
+    It is a value, not a generator: it has no state, so the same call gives the same answer.
     ``child(name)`` is an independent stream.  Wherever it is used the guarantee reads
     ``none: seeded``.
 
@@ -189,25 +189,25 @@ class SeededRng:
 
     @property
     def secure(self) -> bool:
-        """Always false: whoever knows the seed can take the noise off."""
+        """Always false: anyone who knows the seed can remove the noise."""
         return False
 
     def child(self, name: object) -> SeededRng:
-        """The stream that belongs to ``name``, independent of every other name's."""
+        """Return the stream that belongs to ``name``, independent of every other name's."""
         digest = hashlib.blake2b(repr(name).encode(), digest_size=4).digest()
         return SeededRng(self.seed, (*self.path, int.from_bytes(digest, "little")))
 
     def open(self) -> Source:
-        """A source at the start of this stream."""
+        """Return a source at the start of this stream."""
         return _SeededSource(self.seed, self.path)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeyedRng:
-    """Repeatable randomness that belongs to rows, not to places: equal keys, equal words.
+    """Repeatable randomness that depends on rows, not on positions: equal keys give equal words.
 
-    So the noise of a row does not depend on the order of a table, nor on what else is in it.
-    As little of a secret as :class:`SeededRng`.
+    So a row's noise does not depend on the order of the table or on its other rows.  Like
+    :class:`SeededRng`, it protects nothing.
     """
 
     seeded: SeededRng
@@ -219,11 +219,11 @@ class KeyedRng:
         return False
 
     def child(self, name: object) -> KeyedRng:
-        """The stream that belongs to ``name``."""
+        """Return the stream that belongs to ``name``."""
         return KeyedRng(self.seeded.child(name), self.keys)
 
     def open(self) -> Source:
-        """A source whose words follow the keys."""
+        """Return a source whose words depend on the keys."""
         return _KeyedSource(self.seeded, self.keys)
 
 
@@ -245,7 +245,7 @@ class _KeyedSource:
 
 
 def row_keys(values: FloatArray | IntArray) -> Words:
-    """A key for each row: its value, and how many rows before it hold the same value."""
+    """Return a key for each row: its value, and how many rows before it hold the same value."""
     column = np.ascontiguousarray(values)
     if column.dtype.kind == "f":
         column = column.astype(np.float64) + 0.0  # one zero, not two
@@ -261,7 +261,7 @@ def row_keys(values: FloatArray | IntArray) -> Words:
 
 
 def default_rng(rng: Rng | None) -> Rng:
-    """The generator that was asked for, or the cryptographic one."""
+    """Return the generator that was asked for, or the cryptographic one."""
     if rng is None:
         return SecureRng()
     if not (hasattr(rng, "open") and hasattr(rng, "secure")):

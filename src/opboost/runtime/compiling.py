@@ -1,25 +1,71 @@
-"""Compiling that works also where nothing may be written."""
+"""Loops that numba compiles when they are first called, also where nothing may be written."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import update_wrapper
+from threading import RLock
+from types import CodeType, FunctionType
 from typing import Any
 
-import numba
+_compiling = RLock()
 
 
-def njit(*, cache: bool, **options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """numba's, but for a cache that has no place: then each process compiles for itself.
+class CompiledLoop:
+    """A function that numba compiles, or loads from its cache, at the first call.
 
-    An installation that is read-only, run by a user without a home, is such a place.
+    numba itself is imported then: many commands call no loop, and others have time for it later.
     """
 
-    def compile(function: Callable[..., Any]) -> Any:
+    def __init__(self, function: Any, *, cache: bool, **options: Any) -> None:
+        self.py_func, self.cache, self.options = function, cache, options
+        self._dispatcher: Any = None
+        update_wrapper(self, function)
+
+    def __call__(self, *values: Any) -> Any:
+        """Run the compiled loop."""
+        return (self._dispatcher or self.dispatcher())(*values)
+
+    def dispatcher(self) -> Any:
+        """Return numba's own function."""
+        with _compiling:
+            if self._dispatcher is None:
+                self._dispatcher = self._compiled()
+        return self._dispatcher
+
+    def _compiled(self) -> Any:
+        """Leave out a cache that has no place: each process compiles for itself then.
+
+        An installation that is read-only, run by a user without a home, is such a place.
+        """
+        import numba
+
+        function = _with_dispatchers(self.py_func)
         try:
-            return numba.njit(cache=cache, **options)(function)
+            return numba.njit(cache=self.cache, **self.options)(function)
         except RuntimeError as error:
             if "no locator available" not in str(error):
                 raise
-            return numba.njit(**options)(function)
+            return numba.njit(**self.options)(function)
 
-    return compile
+
+def njit(*, cache: bool, **options: Any) -> Callable[[Callable[..., Any]], CompiledLoop]:
+    """Return a decorator like numba's, for a function that is compiled at its first call."""
+    return lambda function: CompiledLoop(function, cache=cache, **options)
+
+
+def _with_dispatchers(function: Any) -> Any:
+    """Return the function with numba's own functions in the place of the loops that it calls."""
+    known, names = function.__globals__, _names(function.__code__)
+    called = {n: known[n] for n in names if isinstance(known.get(n), CompiledLoop)}
+    if not called:
+        return function
+    bound = {name: loop.dispatcher() for name, loop in called.items()}
+    copy = FunctionType(function.__code__, {**known, **bound}, closure=function.__closure__)
+    return update_wrapper(copy, function)
+
+
+def _names(code: CodeType) -> set[str]:
+    """Return the global names that a function uses, those of comprehensions in it included."""
+    inner = (c for c in code.co_consts if isinstance(c, CodeType))
+    return set(code.co_names).union(*map(_names, inner))

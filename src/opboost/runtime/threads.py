@@ -29,7 +29,8 @@ def threads_for(cells: int) -> int:
     >>> threads_for(10**12) == most_threads()
     True
     """
-    return max(1, min(most_threads(), cells // CELLS_PER_THREAD))
+    needed = cells // CELLS_PER_THREAD
+    return min(most_threads(), needed) if needed > 1 else 1
 
 
 @contextmanager

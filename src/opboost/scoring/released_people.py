@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import secrets
 import threading
 from collections.abc import Hashable, Sequence
@@ -28,6 +29,7 @@ from opboost.estimators import OpBoostClassifier, OpBoostRegressor
 from opboost.files.read_tables import column_names, pieces
 from opboost.files.stored_release import MANIFEST, Manifest, StoredRelease, noise_of, read_manifest
 from opboost.parties.message_checks import ends
+from opboost.promises import Guarantee
 from opboost.scoring.refusals import DOES_NOT_FIT, NOT_READY, NOT_THERE, RequestRefused
 from opboost.training.column_screening import LEFT_OUT
 from opboost.training.released_columns import ReleasedColumn, from_sample, rows_of
@@ -258,7 +260,7 @@ def _check_noise(folder: Path, manifest: Manifest, wanted: Sequence[PrivateColum
     for column in wanted:
         told = manifest.noise.get(str(column.name))
         if told is None:
-            same = f"{column.name}: {column.guarantee()}" in promised
+            same = f"{column.name}: {_in_version_0_1(column.guarantee())}" in promised
         else:
             same = _json(told) == _json(noise_of(column))
         if not same:
@@ -267,6 +269,30 @@ def _check_noise(folder: Path, manifest: Manifest, wanted: Sequence[PrivateColum
                 f"was released in {folder} through other noise than the model was trained for",
                 hint="Train on rows with this declaration, or score a release with the model's.",
             )
+
+
+_VERSION_0_1_WORDS = (
+    (r" per (cell|border)\b", r" a \1"),
+    ("; the run is revealed", "; which run is revealed"),
+    (
+        r"costs (\S+) more than cell (-?\d+) \(then at most (\S+) in all\)",
+        r"costs \1 and the way from cell \2 (at most \3 with it)",
+    ),
+)
+
+
+def _in_version_0_1(promise: Guarantee) -> str:
+    """Return a promise in the words of version 0.1.
+
+    >>> from opboost import ClampMap, Domain, WithMissing
+    >>> _in_version_0_1(WithMissing(ClampMap(Domain(1, 10), 0.32), 0.5, 1).guarantee())
+    '0.32-dLDP a cell (at most 2.88 in all); a missing value costs 0.5 and the way from cell 1 \
+(at most 3.38 with it)'
+    """
+    words = str(promise)
+    for now, then in _VERSION_0_1_WORDS:
+        words = re.sub(now, then, words)
+    return words
 
 
 def _json(plain: object) -> str:

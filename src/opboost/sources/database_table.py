@@ -1,9 +1,8 @@
 """A table or query of a database, read in passes that must all find the same rows.
 
-A pass sees one snapshot of the database.  Beside the columns it reads a hash of each whole row,
-which the database computes; the digest of these hashes, in order, tells two passes apart.  Once a
-pass is known, each later one compares digests before it hands out the first row, and again at its
-end.
+A pass sees one snapshot of the database.  Besides the columns, it reads a hash of each whole row,
+which the database computes; the digest of these hashes, in order, identifies the rows.  After the
+first pass, each later pass compares digests before it yields the first row, and again at the end.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ Run = Callable[[str], pa.RecordBatchReader]
 """Runs a query in the snapshot of a pass."""
 
 ROW = '"opboost row"'
-"""What our queries call a whole row."""
+"""The name of a whole row in our queries."""
 
 HASH = '"opboost hash"'
 
@@ -37,7 +36,7 @@ class PassDigest(NamedTuple):
 
 
 class RowHashes:
-    """The hashes of the rows of a pass, added up in order.
+    """A running digest of the row hashes of a pass, in order.
 
     >>> one, two = RowHashes(), RowHashes()
     >>> one.add(pa.array([1, 2, 3])), two.add(pa.array([1])), two.add(pa.array([2, 3]))
@@ -50,19 +49,19 @@ class RowHashes:
         self._rows, self._hash = 0, hashlib.sha256()
 
     def add(self, hashes: pa.Array) -> None:
-        """Take the hashes of the next rows."""
+        """Add the hashes of the next rows."""
         self._rows += len(hashes)
         self._hash.update(hashes.to_numpy(zero_copy_only=False).tobytes())
 
     def digest(self) -> PassDigest:
-        """Return the digest of all rows until now."""
+        """Return the digest of all rows so far."""
         return PassDigest(self._rows, self._hash.hexdigest())
 
 
 class DatabaseTable(ABC):
-    """A table or query of a database, and what the first pass over it found.
+    """A table or query of a database, with the digest of its first pass.
 
-    Subclasses connect, and know their database's SQL.
+    Subclasses connect to a database and know its SQL.
     """
 
     def __init__(self, uri: SourceUri) -> None:
@@ -81,36 +80,36 @@ class DatabaseTable(ABC):
 
     @abstractmethod
     def snapshot(self) -> AbstractContextManager[Run]:
-        """Connect, and hold one view of the database until the block ends."""
+        """Connect, and keep one snapshot of the database until the block ends."""
 
     @abstractmethod
     def fault(self, error: Exception) -> DataError:
-        """Return the refusal for an error of the driver."""
+        """Return the error to raise for an error of the driver."""
 
     row_hash: str
     """The SQL expression for the hash of :data:`ROW`."""
 
     driver_errors: tuple[type[Exception], ...] = (pa.ArrowException, OSError)
-    """What a driver may raise while it reads."""
+    """The errors that a driver may raise while it reads."""
 
     @abstractmethod
     def sql_type(self, field: pa.Field) -> str:
-        """Return the type to which a column is cast, so that it can be read; empty: none."""
+        """Return the type to cast a column to so that it can be read; empty for none."""
 
     @property
     def name(self) -> str:
-        """What messages call the table."""
+        """The table's name in messages."""
         table = self.uri.options.get("table")
         return f"the query to {self.uri}" if table is None else f"table {table} of {self.uri}"
 
     @property
     def asked(self) -> str:
-        """``"table"`` or ``"query"``: which of the two the URI has."""
+        """``"table"`` or ``"query"``, whichever the URI has."""
         return "table" if "table" in self.uri.options else "query"
 
     @property
     def stem(self) -> str:
-        """A name for files about the table."""
+        """A base name for files about the table."""
         return self.uri.options.get("table", "table").rsplit(".", 1)[-1]
 
     def stated_from(self, folder: Path) -> str:
@@ -119,28 +118,28 @@ class DatabaseTable(ABC):
 
     @property
     def rows(self) -> int:
-        """How many rows there are, once a pass was made; 0 before."""
+        """The number of rows after the first pass; 0 before."""
         return 0 if self._seen is None else self._seen.rows
 
     def __str__(self) -> str:
         return str(self.uri)
 
     def column_names(self) -> list[str]:
-        """Return the names of the columns; no row is read."""
+        """Return the names of the columns without reading a row."""
         with self._reading() as run:
             return list(self._schema(run).names)
 
     def fingerprint(self) -> tuple[str, int, str]:
-        """Return what tells this table from a changed one, as the first pass found it."""
+        """Return what reveals a change of the table, as of the first pass."""
         if self._seen is None:
             with self._reading() as run:
                 self._seen = self._digest(run)
         return str(self), self._seen.rows, self._seen.digest
 
     def pieces(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-        """Read the rows, or some columns of them, in the database's order, a batch at a time.
+        """Yield the rows, or some of their columns, in the database's order, one batch at a time.
 
-        Rows that are not those of an earlier pass are refused.
+        Rows that differ from those of an earlier pass are refused.
         """
         with self._reading() as run:
             schema = self._schema(run)
@@ -171,7 +170,7 @@ class DatabaseTable(ABC):
         if len(set(schema.names)) < len(schema.names):
             twice = next(n for n in schema.names if schema.names.count(n) > 1)
             raise DataError(
-                f"Column {twice!r} stands twice in {self.name}",
+                f"Column {twice!r} occurs twice in {self.name}",
                 hint="Give each column of the query a name of its own: SELECT a.id, b.id AS b_id.",
             )
         return schema
@@ -198,7 +197,7 @@ class DatabaseTable(ABC):
 
 
 def quoted(name: str) -> str:
-    """Return a name as SQL writes it, whatever characters it has.
+    """Return a name quoted for SQL, whatever characters it has.
 
     >>> quoted('my "own" table')
     '"my ""own"" table"'
@@ -207,7 +206,7 @@ def quoted(name: str) -> str:
 
 
 def is_plain(kind: pa.DataType) -> bool:
-    """Whether a type is one that columns of a table have everywhere: truth, number, text, time."""
+    """Return whether a type is common to all tables: Boolean, number, text, date or time."""
     types = pa.types
     return bool(
         types.is_boolean(kind)

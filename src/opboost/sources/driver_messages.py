@@ -1,4 +1,4 @@
-"""What a driver says when it fails, without credentials."""
+"""Messages of drivers, without credentials."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SECRET_VARIABLES = (
     "AWS_SESSION_TOKEN",
     "AWS_SECURITY_TOKEN",
 )
-"""Environment variables whose values no message shows."""
+"""Environment variables whose values never appear in a message."""
 
 WITHHELD = "the driver's own message holds a credential and is not shown"
 
@@ -27,9 +27,9 @@ _SERVER_SAID = re.compile(r"(?:ERROR|FATAL):\s+(.*)")
 
 
 def driver_words(error: BaseException) -> str:
-    """Return what a driver's error says, or that it is withheld because it holds a credential.
+    """Return a driver's message, or a notice if the message holds a credential.
 
-    Of a long message only what the server said is kept: drivers repeat the whole query.
+    Only the server's part of a long message is kept: drivers repeat the whole query.
 
     >>> driver_words(OSError("prepare: ERROR:  relation \\"a\\" does not exist\\nLINE 1: SELECT"))
     'relation "a" does not exist'
@@ -46,7 +46,7 @@ def driver_words(error: BaseException) -> str:
 
 
 def _secrets() -> Iterator[str]:
-    """Every credential that a driver may have found: in the environment or in its usual files."""
+    """Yield every credential that a driver may find, in the environment or in its usual files."""
     yield from filter(None, map(os.environ.get, SECRET_VARIABLES))
     for line in _lines(os.environ.get("PGPASSFILE") or "~/.pgpass"):
         fields = re.split(r"(?<!\\):", line.strip(), maxsplit=4)

@@ -17,15 +17,15 @@ from opboost.sources.driver_messages import driver_words
 from opboost.sources.source_uri import FORMS, SourceUri
 
 BATCH_ROWS = 100_000
-"""Rows that DuckDB hands over at a time."""
+"""The rows that DuckDB returns at a time."""
 
 MEMORY = "1GB"
-"""What DuckDB may use for sorting and joining; beyond it, it writes beside its file."""
+"""DuckDB's memory for sorting and joining; beyond it, DuckDB writes to disk beside its file."""
 
 _REASONS = {
     "CatalogException": "names a table or function that does not exist",
     "BinderException": "names a column that does not exist",
-    "ParserException": "is no SQL that DuckDB reads: one SELECT without a semicolon is",
+    "ParserException": "is not valid for DuckDB: write one SELECT without a semicolon",
     "PermissionException": "reads another file or changes settings, which is not allowed",
 }
 """Why DuckDB refuses a query."""
@@ -35,10 +35,10 @@ _NO_DATABASE = re.compile(r"(?i)not a valid DuckDB database file|database does n
 
 
 class DuckDbTable(DatabaseTable):
-    """A table or query of a DuckDB file, which is opened for reading alone.
+    """A table or query of a DuckDB file, which is opened read-only.
 
-    Queries see that file only: DuckDB reads no other file and loads no extension.  One thread
-    reads, so that rows of a query come in the same order each time.
+    Queries see only that file: DuckDB reads no other file and loads no extension.  One thread
+    reads, so that the rows of a query come in the same order each time.
     """
 
     row_hash = f"hash({ROW})"
@@ -47,14 +47,14 @@ class DuckDbTable(DatabaseTable):
         super().__init__(uri)
         if uri.host or uri.path in ("", "/"):
             raise ConfigError(
-                "The URI of the table (duckdb) names no file. Write three slashes before a path "
-                f"from the root ({FORMS['duckdb']}), or none before one from here "
+                "The URI of the table (duckdb) names no file. Write three slashes before an "
+                f"absolute path ({FORMS['duckdb']}), or none before a relative one "
                 "(duckdb:file.duckdb?table=people)."
             )
         self.file = base / uri.path
 
     def stated_from(self, folder: Path) -> str:
-        """Return the URI as a TOML file in ``folder`` states it: relative paths start there."""
+        """Return the URI for a TOML file in ``folder``, where relative paths start."""
         asked = self.uri.text.partition("?")[2]
         if Path(self.uri.path).is_absolute():
             return self.uri.text
@@ -62,7 +62,7 @@ class DuckDbTable(DatabaseTable):
 
     @contextmanager
     def snapshot(self) -> Iterator[Run]:
-        """Open the file; while it is open nobody else can write to it."""
+        """Open the file; nobody else can write to it while it is open."""
         with needs_extra("duckdb", "A table in a DuckDB file"):
             import duckdb
         if not self.file.is_file():
@@ -82,7 +82,7 @@ class DuckDbTable(DatabaseTable):
             raise self.fault(error) from None
 
     def fault(self, error: Exception) -> DataError:
-        """Return the refusal for an error of DuckDB."""
+        """Return the error to raise for an error of DuckDB."""
         words = driver_words(error)
         if _NO_DATABASE.search(words):
             return DataError(f"{self.file} is not a DuckDB file", hint="Give a DuckDB file.")
@@ -98,7 +98,7 @@ class DuckDbTable(DatabaseTable):
         )
 
     def sql_type(self, field: pa.Field) -> str:
-        """Return BIGINT or DOUBLE for decimals, and VARCHAR for what is no plain type."""
+        """Return BIGINT or DOUBLE for decimals, and VARCHAR for other types that are not plain."""
         if pa.types.is_decimal(field.type):
             return "BIGINT" if field.type.scale == 0 and field.type.precision <= 18 else "DOUBLE"
         return "" if is_plain(field.type) else "VARCHAR"

@@ -21,21 +21,21 @@ CONNECT_TIMEOUT_SECONDS = 10
 """How long a server may take to answer, unless the URI says otherwise."""
 
 BATCH_BYTES = 4 << 20
-"""About how many bytes the driver hands over at a time."""
+"""About how many bytes the driver returns at a time."""
 
 _SETTINGS = (
     "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY",
     "SET LOCAL synchronize_seqscans = off",
     "SET LOCAL max_parallel_workers_per_gather = 0",
 )
-"""One view of the database, and rows in the same order each time."""
+"""Settings for one snapshot of the database, and rows in the same order each time."""
 
 _REASONS = {
     "42P01": "names a table that does not exist",
     "3F000": "names a schema that does not exist",
     "42703": "names a column that does not exist",
-    "42601": "is no SQL that PostgreSQL reads: one SELECT without a semicolon is",
-    "42501": "reads what this user may not read",
+    "42601": "is not valid for PostgreSQL: write one SELECT without a semicolon",
+    "42501": "reads what this user is not allowed to read",
     "25006": "writes to the database",
 }
 """Why PostgreSQL refuses a query, by SQLSTATE."""
@@ -64,7 +64,7 @@ class PostgresTable(DatabaseTable):
 
     @contextmanager
     def snapshot(self) -> Iterator[Run]:
-        """Connect, and begin a transaction that reads one state of the database."""
+        """Connect, and start a transaction that reads one snapshot of the database."""
         with needs_extra("postgres", "A table in PostgreSQL"):
             import adbc_driver_postgresql.dbapi as driver
         try:
@@ -90,7 +90,7 @@ class PostgresTable(DatabaseTable):
                 raise self.fault(error) from None
 
     def fault(self, error: Exception) -> DataError:
-        """Return the refusal for an error in the middle of a transaction."""
+        """Return the error to raise for an error during a transaction."""
         found = _STATE.search(str(error))
         state = found[1] if found else ""
         if state in _REASONS:
@@ -112,7 +112,7 @@ class PostgresTable(DatabaseTable):
         )
 
     def sql_type(self, field: pa.Field) -> str:
-        """Return int8 or float8 for numeric, and text for what is no plain type."""
+        """Return int8 or float8 for numeric, and text for other types that are not plain."""
         about = field.metadata or {}
         kind = about.get(b"POSTGRESQL:type", about.get(b"ADBC:postgresql:typname"))
         if kind == b"numeric":
@@ -146,7 +146,7 @@ class PostgresTable(DatabaseTable):
         return DataError(
             f"{self.uri} cannot be reached",
             detail=words,
-            hint="Correct host and port, and see that the server runs and allows this machine.",
+            hint="Correct host and port, and check that the server runs and accepts this machine.",
         )
 
 
@@ -157,7 +157,7 @@ def _numeric(modifier: int) -> str:
 
 
 def _is_local(host: str) -> bool:
-    """Whether a connection stays on this machine: by a socket, or over loopback.
+    """Return whether a connection stays on this machine: through a socket or loopback.
 
     >>> _is_local(""), _is_local("localhost"), _is_local("[::1]"), _is_local("db.example")
     (True, True, True, False)

@@ -19,7 +19,7 @@ from opboost.sources.source_uri import CREDENTIALS, FORMS, SourceUri
 CONNECT_TIMEOUT_SECONDS = 10
 REQUEST_TIMEOUT_SECONDS = 60
 ATTEMPTS = 3
-"""How often a request is made that a store does not answer."""
+"""How often a request is tried if the store does not answer."""
 
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
 
@@ -29,7 +29,7 @@ _UNREACHABLE = ("NETWORK_CONNECTION", "curlCode")
 
 @dataclass(frozen=True, slots=True)
 class S3File:
-    """An object as it was when the table was first listed; its ETag tells it from a changed one."""
+    """An object as of the first listing of the table; its ETag reveals a change."""
 
     uri: SourceUri
     key: str
@@ -43,11 +43,11 @@ class S3File:
         return self.key.rsplit("/", 1)[-1]
 
     def fingerprint(self) -> tuple[str, int, str]:
-        """Return what tells this object from a changed one."""
+        """Return what reveals a change of the object."""
         return self.key, self.size, self.etag
 
     def open(self) -> pa.NativeFile:
-        """Open the object, if it is still the same."""
+        """Open the object; refuse it if it changed."""
         try:
             opened = _file_system(self.uri).open_input_file(self.key)
             tag = etag(opened)
@@ -59,7 +59,7 @@ class S3File:
         return opened
 
     def stream(self) -> pa.NativeFile:
-        """Open the object as a stream, unpacked if it is compressed."""
+        """Open the object as a stream, decompressed if need be."""
         opened = self.open()
         return pa.CompressedInputStream(opened, "gzip") if self.key.endswith(".gz") else opened
 
@@ -69,7 +69,7 @@ class S3File:
 
 
 class S3Table:
-    """An object, or all CSV and Parquet objects under a key, and how they were first found.
+    """An object, or all CSV and Parquet objects under a key, as of their first listing.
 
     The AWS library finds credentials as it does for every program: AWS_ACCESS_KEY_ID and
     AWS_SECRET_ACCESS_KEY, AWS_PROFILE, AWS_SHARED_CREDENTIALS_FILE, or the machine's role.
@@ -87,12 +87,12 @@ class S3Table:
 
     @property
     def name(self) -> str:
-        """What messages call the table."""
+        """The table's name in messages."""
         return self._key.rsplit("/", 1)[-1]
 
     @property
     def stem(self) -> str:
-        """A name for files about the table."""
+        """A base name for files about the table."""
         return self.name.split(".")[0] or "table"
 
     def stated_from(self, folder: Path) -> str:
@@ -103,11 +103,11 @@ class S3Table:
         return f"s3://{self._key}"
 
     def is_single(self) -> bool:
-        """Whether the key is that of one object."""
+        """Return whether the key is that of one object."""
         return [f.key for f in self.files()] == [self._key]
 
     def files(self) -> list[S3File]:
-        """Return the objects, in the order of their names; others than before are refused."""
+        """Return the objects, sorted by name; a change since the first listing is refused."""
         try:
             found = self._found()
         except OSError as error:
@@ -123,7 +123,7 @@ class S3Table:
         if info.type == pa.fs.FileType.File:
             return [self._object(system, info)]
         if info.type == pa.fs.FileType.NotFound:
-            system.get_file_info(pa.fs.FileSelector(self.uri.host))  # or there is no such bucket
+            system.get_file_info(pa.fs.FileSelector(self.uri.host))  # fails without the bucket
             raise DataError(
                 f"{self} does not exist", hint="Give a CSV or Parquet object, or a folder of them."
             )
@@ -146,15 +146,15 @@ def etag(opened: pa.NativeFile) -> str:
 
 
 def changed(key: str) -> DataError:
-    """Return the refusal of objects that are not those of an earlier pass."""
+    """Return the error for objects that changed since an earlier pass."""
     return DataError(
         f"s3://{key} changed between two passes",
-        hint="Bring it back as it was, or give a copy that nobody writes to, and start again.",
+        hint="Restore it, or give a copy that nobody writes to, and start again.",
     )
 
 
 def fault(uri: SourceUri, key: str, error: Exception) -> DataError:
-    """Return the refusal for an error of the store, without anything secret."""
+    """Return the error to raise for an error of the store, without secrets."""
     words = str(error)
     if "NO_SUCH_BUCKET" in words:
         return DataError(f"There is no bucket {uri.host!r}", hint="Correct the bucket's name.")
@@ -183,8 +183,8 @@ def _file_system(uri: SourceUri) -> Any:
         from pyarrow.fs import AwsStandardS3RetryStrategy, S3FileSystem
     except ImportError:
         raise MissingPackageError(
-            "A table in an S3 store needs a pyarrow that was built with S3, as the one from PyPI "
-            "is: run pip install 'opboost[s3]'."
+            "A table in an S3 store needs a pyarrow built with S3, such as the one from PyPI: run "
+            "pip install 'opboost[s3]'."
         ) from None
     settings: dict[str, Any] = {
         "connect_timeout": CONNECT_TIMEOUT_SECONDS,
@@ -206,7 +206,7 @@ def _endpoint(uri: SourceUri) -> str:
 
 
 def _check_endpoint(endpoint: str) -> None:
-    """Refuse an endpoint over which rows would travel in plaintext.
+    """Refuse an endpoint that would send rows in plaintext.
 
     >>> _check_endpoint("http://127.0.0.1:9000")
     >>> _check_endpoint("http://store.example")

@@ -1,4 +1,4 @@
-"""The URI of a table: what it names, checked before anything connects."""
+"""The URI of a table, checked before anything connects."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FORMS: Mapping[str, str] = {
     "postgresql": "postgresql://host/database?table=people",
     "s3": "s3://bucket/people.parquet",
 }
-"""One example for each scheme, which errors show."""
+"""An example for each scheme, which errors show."""
 
 OPTIONS: Mapping[str, tuple[str, ...]] = {
     "duckdb": ("table", "query"),
@@ -23,14 +23,14 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
     ),
     "s3": ("region", "endpoint", "anonymous"),
 }
-"""What may stand behind the question mark, by scheme."""
+"""The options allowed after the question mark, by scheme."""
 
 CREDENTIALS: Mapping[str, str] = {
     "duckdb": "A DuckDB file needs no password",
     "postgresql": "Set PGPASSWORD, or PGPASSFILE to a file that holds it",
     "s3": "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_SHARED_CREDENTIALS_FILE",
 }
-"""Where credentials belong instead, as the next step of an error."""
+"""Where credentials belong instead, as the next step in an error."""
 
 _ALIASES = {"postgres": "postgresql"}
 _URI = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*)://|(duckdb):)", re.ASCII)
@@ -61,9 +61,9 @@ class SourceUri:
 
     @classmethod
     def of(cls, text: str) -> SourceUri:
-        """Return the parts of a URI; an error shows nothing of it that could be a secret.
+        """Return the parts of a URI; an error shows no part that could be a secret.
 
-        ``query=`` stands last: whatever follows belongs to the query.  ``%25`` stands for ``%``.
+        ``query=`` comes last: everything after it belongs to the query.  ``%25`` means ``%``.
 
         >>> SourceUri.of("postgresql://me:geheim@host/shop?table=people")
         Traceback (most recent call last):
@@ -97,7 +97,7 @@ class SourceUri:
 
 
 def is_uri(text: str) -> bool:
-    """Whether a table is named by a URI, of whatever scheme, and not by a path.
+    """Return whether the text is a URI of any scheme, and not a path.
 
     >>> is_uri("s3://shop/people.csv"), is_uri("mysql://host/db"), is_uri("duckdb:shop.duckdb")
     (True, True, True)
@@ -115,8 +115,8 @@ def _options(asked: str, scheme: str) -> dict[str, str]:
             raise _holds_password(scheme)
         if name not in OPTIONS[scheme]:
             raise ConfigError(
-                f"The URI of the table ({scheme}) has an option that is not known. Known are: "
-                f"{', '.join(OPTIONS[scheme])}. Write & as %26 inside a value; query= stands last."
+                f"The URI of the table ({scheme}) has an unknown option. Known are: "
+                f"{', '.join(OPTIONS[scheme])}. Write & as %26 inside a value; query= comes last."
             )
         if name in options:
             raise ConfigError(f"The URI of the table ({scheme}) has {name}= twice. Leave one out.")
@@ -137,7 +137,7 @@ def _host_and_port(address: str, scheme: str) -> tuple[str, str]:
     found = re.fullmatch(r"(\[[0-9A-Fa-f:.]+\]|[^:\[\]]*)(?::(\d{1,5}))?", address)
     if found is None:
         raise ConfigError(
-            f"The URI of the table ({scheme}) has no host and port that can be read. "
+            f"The URI of the table ({scheme}) has no readable host and port. "
             f"Write it like {FORMS[scheme]}."
         )
     return unquote(found[1]), found[2] or ""

@@ -1,4 +1,4 @@
-"""Where a table is: a path, or a source that a URI names."""
+"""The address of a table: a path, or a source that a URI names."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from opboost.sources.s3_table import S3File, S3Table
 from opboost.sources.source_uri import SourceUri, is_uri
 
 Source = DatabaseTable | S3Table
-"""A table that is no file of this machine; it remembers its first pass."""
+"""A table that is not a local file; it remembers its first pass."""
 
 TableAddress = Path | Source
 """Where a table is."""
 
 TableFile = Path | S3File | DatabaseTable
-"""One of the files that a table is made of; a table of a database is in one."""
+"""One of a table's files; a database table counts as one file."""
 
 
 def table_address(text: str | Path, base: Path = Path()) -> TableAddress:
-    """Return where a table is; relative paths start at ``base``.  Nothing is opened.
+    """Return the address of a table; relative paths start at ``base``.  Nothing is opened.
 
     >>> table_address("people.csv", Path("data")).as_posix()
     'data/people.csv'
@@ -37,5 +37,5 @@ def table_address(text: str | Path, base: Path = Path()) -> TableAddress:
 
 
 def may_be_read(table: TableAddress) -> bool:
-    """Whether a table is there as far as this machine knows; of a source only reading it tells."""
+    """Return whether a path exists; True for a source, which only reading can check."""
     return not isinstance(table, Path) or table.exists()

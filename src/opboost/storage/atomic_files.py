@@ -52,14 +52,18 @@ def read_checked(path: Path, next_step: str) -> bytes:
     return data
 
 
-def add_checksum(path: Path) -> None:
-    """Put the seal behind a file that was written piece by piece, and make it last."""
+def add_checksum(path: Path, *, flushed: bool = True) -> None:
+    """Put the seal behind a file that was written piece by piece, and make it last.
+
+    With ``flushed=False`` its writer makes it last, as :func:`placing` does.
+    """
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     with naming(path), path.open("ab") as file:
         file.write(_MARK + digest.encode() + b"\n")
         file.flush()
-        os.fsync(file.fileno())
+        if flushed:
+            os.fsync(file.fileno())
 
 
 def verify_checksum(path: Path, next_step: str) -> None:
@@ -177,13 +181,14 @@ def read_json(path: Path, kind: Any, next_step: str, *, checksum: bool = False) 
     """
     try:
         data = read_checked(path, next_step) if checksum else path.read_bytes()
-        return _adapter(kind).validate_json(data, strict=True)
+        return json_reader(kind).validate_json(data, strict=True)
     except (ValueError, RecursionError):
         raise damaged(path, next_step) from None
 
 
 @lru_cache
-def _adapter(kind: Any) -> Any:
+def json_reader(kind: Any) -> Any:
+    """Load what reads values of ``kind``, and return it."""
     from pydantic import TypeAdapter  # a quarter of a second that not everybody needs
 
     return TypeAdapter(kind)

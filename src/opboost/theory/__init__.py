@@ -1,9 +1,9 @@
 """The paper's theory as functions, corrected where it is wrong (docs/errata.md).
 
-γ, the order that a mechanism keeps, is a method: ``m.gamma(t)``. Here are β, the chance that a
-split survives (``split_survival.py``), the best mechanism there is by its loss
-(``optimal_mechanism.py``) and by what it tells (``optimal_information.py``), strict order
-preservation (``strict_order.py``), and what the protocol costs (``protocol_cost.py``).
+γ, the order that a mechanism keeps, is a method: ``m.gamma(t)``.  This package has β, the chance
+that a split survives (``split_survival.py``); the best possible mechanism by loss
+(``optimal_mechanism.py``) and by information (``optimal_information.py``); strict order
+preservation (``strict_order.py``); and the cost of the protocol (``protocol_cost.py``).
 """
 
 from opboost.theory.optimal_information import mutual_information, optimal_information

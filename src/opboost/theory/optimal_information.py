@@ -1,4 +1,4 @@
-"""The most that any mechanism under a promise can tell about a column, by linear programming."""
+"""The most that any mechanism under a promise can reveal of a column, by linear programming."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from opboost.errors import OpBoostError, ParameterError
 from opboost.theory.optimal_mechanism import checked_prior
 
 MAX_RAYS = 200_000
-"""Extreme rays up to which the program is solved: 16 cells of plain LDP, ten under any promise."""
+"""The most extreme rays in one program: 16 cells under plain LDP, ten under any promise."""
 
 
 def mutual_information(matrix: ArrayLike, prior: ArrayLike | None = None) -> float:
-    """What one output tells about a value drawn from ``prior`` (uniform by default), in nats.
+    """Return the information of one output about a value from ``prior`` (default uniform), in nats.
 
     >>> from opboost import Domain, RandomizedResponse
     >>> m = RandomizedResponse(Domain(1, 4), epsilon=2.0)
@@ -30,8 +30,8 @@ def mutual_information(matrix: ArrayLike, prior: ArrayLike | None = None) -> flo
         rows = np.empty(0)
     if rows.ndim != 2 or not rows.size or (rows < 0).any():
         raise ParameterError(
-            "mutual_information takes a matrix of chances, one row per cell; "
-            "mechanism.transition_matrix() is one."
+            "mutual_information takes a matrix of probabilities, one row per cell, such as "
+            "mechanism.transition_matrix()."
         )
     weights = checked_prior(prior, len(rows))
     column = weights @ rows
@@ -43,13 +43,13 @@ def mutual_information(matrix: ArrayLike, prior: ArrayLike | None = None) -> flo
 def optimal_information(
     cells: int, total: float, near: float | None = None, prior: ArrayLike | None = None
 ) -> float:
-    """The largest mutual information of any mechanism with loss at most ``min(near · d, total)``.
+    """Return the largest mutual information at a loss of at most ``min(near · d, total)``.
 
     Mutual information is convex in the mechanism, so the best one is a sum of extreme rays of the
-    promise (Kairouz, Oh and Viswanath, arXiv 1407.1338): outputs whose chances are in proportion to
+    promise (Kairouz, Oh and Viswanath, arXiv 1407.1338): outputs with probabilities proportional to
     ``exp(near · f(x))`` for an integer f that changes by at most one from cell to cell and by at
     most ``total / near`` in all.  ``near=None`` is plain LDP.  Cost: a linear program with one
-    variable per ray; up to 16 cells of plain LDP, some ten cells otherwise.
+    variable per ray; up to 16 cells under plain LDP, about ten cells otherwise.
 
     >>> from opboost import ClampMap, Domain
     >>> best = optimal_information(6, total=2.5, near=0.5)
@@ -77,7 +77,7 @@ def optimal_information(
 
 
 def _rays(cells: int, steps: int, *, plain: bool) -> IntArray:
-    """The exponents of all extreme rays, each with least entry zero."""
+    """Return the exponents of all extreme rays, each with a minimum of zero."""
     count = 2**cells if plain else 3 ** (cells - 1)
     if count > MAX_RAYS:
         raise ParameterError(

@@ -1,4 +1,4 @@
-"""The best mechanism there is, by linear programming, beside Clamp-map with the best remap."""
+"""The best possible mechanism, by linear programming, and Clamp-map with the best remap."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from opboost.grid import Domain
 from opboost.mechanisms import ClampMap, GlobalMap
 
 MAX_LP_CELLS = 64
-"""Cells up to which the linear program is solved: k² variables, 2k² constraints."""
+"""The largest grid for the linear program, which has k² variables and 2k² constraints."""
 
 
 @dataclass(frozen=True, slots=True)
 class OptimalLoss:
     """Expected losses of epsilon-dLDP mechanisms under one prior.
 
-    ``program`` is the least that any mechanism reaches; ``remapped`` is Clamp-map whose outputs are
-    moved to where they do best, and equals it (Ghosh, Roughgarden, Sundararajan, arXiv 0811.2841).
+    ``program`` is the least loss of any mechanism.  ``remapped`` is that of Clamp-map with each
+    output moved to its best value; the two are equal (Ghosh, Roughgarden, Sundararajan, arXiv
+    0811.2841).
     """
 
     program: float
@@ -38,9 +39,9 @@ def optimal_loss(
     prior: ArrayLike | None = None,
     loss: Callable[[FloatArray], FloatArray] = np.abs,
 ) -> OptimalLoss:
-    """The smallest expected ``loss(x − y)`` at a level, for a prior over the cells.
+    """Return the smallest expected ``loss(x − y)`` at a level, for a prior over the cells.
 
-    The theorem speaks of losses that rise with the distance, such as ``np.abs`` or ``np.square``.
+    The theorem covers losses that rise with the distance, such as ``np.abs`` or ``np.square``.
 
     >>> best = optimal_loss(Domain(1, 8), epsilon=0.5)
     >>> round(best.program, 4) == round(best.remapped, 4) <= round(best.clamp, 4)
@@ -56,7 +57,7 @@ def optimal_loss(
     of_global = GlobalMap(domain, epsilon).transition_matrix()
     return OptimalLoss(
         _program(epsilon, weights, cost),
-        # An output o is worth sending to r if Σ_x prior(x) P[o | x] cost(x, r) is least there.
+        # The best value for output o is the r that minimises Σ_x prior(x) P[o | x] cost(x, r).
         float((clamp.T @ (weights[:, None] * cost)).min(axis=1).sum()),
         float((weights[:, None] * clamp * cost).sum()),
         float((weights[:, None] * of_global * cost).sum()),
@@ -64,7 +65,7 @@ def optimal_loss(
 
 
 def checked_prior(prior: ArrayLike | None, cells: int) -> FloatArray:
-    """Return the weights of all cells, summing to one; uniform where none are given."""
+    """Return the weights of all cells, summing to one; uniform if none are given."""
     if prior is None:
         return np.full(cells, 1 / cells)
     weights = np.asarray(prior, dtype=np.float64)
@@ -74,7 +75,7 @@ def checked_prior(prior: ArrayLike | None, cells: int) -> FloatArray:
 
 
 def _program(epsilon: float, prior: FloatArray, cost: FloatArray) -> float:
-    """Minimise Σ prior·P·cost over all P whose neighbouring rows differ by e**epsilon at most."""
+    """Minimise Σ prior·P·cost over all P whose neighbouring rows differ by at most e**epsilon."""
     k = len(prior)
     index = np.arange(k * k).reshape(k, k)
     upper, lower = index[:-1].ravel(), index[1:].ravel()
@@ -82,7 +83,7 @@ def _program(epsilon: float, prior: FloatArray, cost: FloatArray) -> float:
     rows = np.arange(n)
 
     def at_most(a: IntArray, b: IntArray) -> coo_array:
-        """P[a] <= e**epsilon · P[b], scaled so that no coefficient is large."""
+        """Return P[a] <= e**epsilon · P[b] as rows, scaled so that no coefficient is large."""
         factors = np.r_[ones * np.exp(-epsilon), -ones]
         return coo_array((factors, (np.r_[rows, rows], np.r_[a, b])), shape=(n, k * k))
 

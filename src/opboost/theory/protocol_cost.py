@@ -1,4 +1,4 @@
-"""What the protocol costs: the paper's two theorems on overhead, counted out."""
+"""The cost of the protocol: the paper's two theorems on overhead, as counts."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class Cost:
 
     @property
     def total_bits(self) -> int:
-        """All that crosses the wire."""
+        """All bits that the parties send."""
         return self.codes_bits + self.query_bits + self.answer_bits
 
 
 def protocol_cost(
     rows: int, features: int, feature_parties: int, trees: int, layers: int, cells: int
 ) -> Cost:
-    """The paper's overheads for N rows, r features a party, m−1 parties, T trees of L layers.
+    """Return the paper's overheads: N rows, r features per party, m−1 parties, T trees of L layers.
 
     Codes are counted at log₂ of the number of cells that can occur, not at log₂ N as in the paper:
     a column on a grid has no more codes than cells.

@@ -1,4 +1,4 @@
-"""β: the chance that no desensitised value crosses a split (theorem max_gain)."""
+"""β, the chance that no desensitised value crosses a split (theorem max_gain)."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def beta(
     right: ArrayLike,
     kind: Literal["exact", "as_printed"] = "exact",
 ) -> float:
-    """The chance that all outputs of ``left`` lie below all outputs of ``right``.
+    """Return the chance that all outputs of ``left`` lie below all outputs of ``right``.
 
-    With F the distribution functions of the outputs, the left maximum is at most v with chance
-    ∏ F_l(v), so the answer is Σ_v [∏ F_l(v) − ∏ F_l(v−1)] · ∏ (1 − F_r(v)).  ``"as_printed"`` is
-    the paper's formula, which counts a maximum that several values share once for each of them
-    and so may exceed one.
+    Let F be the distribution functions of the outputs.  The left maximum is at most v with
+    probability ∏ F_l(v), so the result is Σ_v [∏ F_l(v) − ∏ F_l(v−1)] · ∏ (1 − F_r(v)).
+    ``"as_printed"`` is the paper's formula.  It counts a maximum that several values share once for
+    each of them, so it may exceed one.
 
     Cost: O(cells · (len(left) + len(right))).
 
@@ -51,7 +51,7 @@ def beta(
 
 
 class _Distributions:
-    """Distribution functions of a mechanism's outputs, a row for each input."""
+    """Distribution functions of a mechanism's outputs, one row per input."""
 
     def __init__(self, mechanism: Mechanism) -> None:
         self._lower = mechanism.domain.L
@@ -71,7 +71,7 @@ class _Distributions:
 def best_gain(
     values: ArrayLike, gradients: ArrayLike, hessians: ArrayLike, reg: float = 1.0
 ) -> float:
-    """The largest gain of any split of one feature, by XGBoost's formula without ω.
+    """Return the largest gain of any split of one feature, by XGBoost's formula without ω.
 
     Cost: O(n log n).
 
@@ -80,7 +80,7 @@ def best_gain(
     """
     x = np.asarray(values)
     if not len(x) == len(np.asarray(gradients)) == len(np.asarray(hessians)):
-        raise ParameterError("values, gradients and hessians must be of one length.")
+        raise ParameterError("values, gradients and hessians must have the same length.")
     order = np.argsort(x, kind="stable")
     g = np.asarray(gradients, dtype=np.float64)[order].cumsum()
     h = np.asarray(hessians, dtype=np.float64)[order].cumsum()

@@ -1,4 +1,4 @@
-"""Order preservation in the strict sense of the paper's definition."""
+"""Order preservation in the paper's strict sense."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from opboost.errors import DataError
 
 
 def is_order_preserving(x: ArrayLike, y: ArrayLike) -> bool:
-    """Whether ``x_i > x_j`` implies ``y_i > y_j`` and ``y_i > y_j`` implies ``x_i >= x_j``.
+    """Return whether ``x_i > x_j`` implies ``y_i > y_j`` and ``y_i > y_j`` implies ``x_i >= x_j``.
 
-    Equal x may have different y, different x may not have equal y.  Cost: O(n log n).
+    Equal x may have different y, but different x must not have equal y.  Cost: O(n log n).
 
     >>> is_order_preserving([1, 1, 2], [5, 3, 9]), is_order_preserving([1, 1, 2], [5, 3, 4])
     (True, False)
     """
     before, after = np.asarray(x), np.asarray(y)
     if before.shape != after.shape or before.ndim != 1:
-        raise DataError(f"x and y must be of one length; got {before.shape} and {after.shape}")
-    # The second condition is the first one's contraposition, with room for ties.
+        raise DataError(f"x and y must have the same length; got {before.shape} and {after.shape}")
+    # The second condition is the contrapositive of the first, with ties allowed.
     order = np.argsort(before, kind="stable")
     starts = np.flatnonzero(np.r_[True, np.diff(before[order]) != 0][: len(order)])
     if len(starts) < 2:

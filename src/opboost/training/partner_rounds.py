@@ -3,7 +3,7 @@
 Few rows with much noise let a booster learn relations that are not there, which would spoil what
 own columns tell.  So rows that some party knows are held out, and the number of rounds with the
 lowest loss on them is added, as they were released.  It is none unless the loss falls by more than
-its standard error: then the model is that of own columns alone.
+1.5 standard errors: then the model is that of own columns alone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from opboost._typing import FloatArray, IntArray
 from opboost.boosting import Problem, Trained
-from opboost.boosting.booster import Booster, Matrix, fit_booster
+from opboost.boosting.booster import Booster, Matrix, fit_booster, takes_groups
 from opboost.boosting.training_curve import Staged
 from opboost.denoise.posterior_draws import JointDistribution, drawn
 from opboost.training.denoised_rows import MIN_HELD_ROWS, Denoised, judges, label_groups
@@ -34,6 +34,9 @@ GUESSES = 8
 
 POINTS = 10
 """Numbers of rounds that are compared beside none; they grow geometrically."""
+
+MIN_GAIN_IN_ERRORS = 1.5
+"""The loss must fall by this many standard errors, since the best of ``POINTS`` is chosen."""
 
 MIN_HELD = 30
 """With fewer held-out rows nothing is decided, and all rounds are added."""
@@ -121,7 +124,7 @@ def partner_rounds(part: KnownPart, own_trees: Any, booster: Booster, rounds: in
     gain = losses[0] - losses
     best = int(gain.mean(axis=1).argmax())
     error = float(gain[best].std(ddof=1) / np.sqrt(len(held)))
-    return stages[best] if gain[best].mean() > error else 0
+    return stages[best] if gain[best].mean() > MIN_GAIN_IN_ERRORS * error else 0
 
 
 def _losses(part: KnownPart, trained: Staged, held: IntArray, rounds: list[int]) -> FloatArray:
@@ -153,6 +156,11 @@ class SomeRounds:
 
     booster: Booster
     rounds: int
+
+    @property
+    def TAKES_GROUPS(self) -> bool:
+        """Whether the booster keeps each tree to one group of features."""
+        return takes_groups(self.booster)
 
     def train(self, problem: Problem) -> Trained:
         """Add the rounds; none leaves the model as it is."""

@@ -230,14 +230,13 @@ class HeldOutTrial:
         own = OwnTable(self._table(self.split.seen), self.own.columns)
         settings = replace(self.settings, denoise=self.recipe.denoised)
         parties = [self.owners[c.private.name] for c in release] if self.owners else []
+        watched = self.watched and self.watched.of_columns(c.private for c in release)
         if any(c.absent is not None for c in release):
-            prepared = prepare_partly_known_rows(
-                release, own, seen, settings, parties, self.watched
-            )
+            prepared = prepare_partly_known_rows(release, own, seen, settings, parties, watched)
             return prepared, fit_booster(prepared.booster or settings.booster, prepared.problem)
         prepared = prepare_rows(release, own, seen, settings, parties)
-        if self.watched is not None:
-            prepared = prepared.with_held_out(self.watched)
+        if watched is not None:
+            prepared = prepared.with_held_out(watched)
         return prepared, fit_booster(settings.booster, prepared.problem)
 
     def _posterior(self, prepared: PreparedRows) -> Posterior | None:

@@ -8,7 +8,7 @@ feature parties for values.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,11 @@ class HeldOut:
     table: Any
     y: np.ndarray[Any, Any]
 
+    def of_columns(self, private: Iterable[PrivateColumn]) -> HeldOut:
+        """The same rows with these private columns alone, in this order."""
+        came = {c.private.name: c for c in self.release}
+        return replace(self, release=[came[c.name] for c in private])
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PreparedRows:
@@ -57,7 +62,7 @@ class PreparedRows:
     def with_held_out(self, held: HeldOut) -> PreparedRows:
         """The same problem, watched on held-out rows in the codes of its own codebooks."""
         own = self.layout.own_values(held.table, len(held.y))
-        release = held.release
+        release = held.of_columns(self.layout.private).release
         if self.rows.denoised is not None:
             release = self.rows.denoised.drawn(release, own, held.y, 1)
         values: Matrix = self.layout.values(release, own).astype(np.float32)

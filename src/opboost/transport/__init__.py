@@ -1,9 +1,10 @@
 """Jobs between organisations: Arrow Flight with mutual TLS, or signed and encrypted files.
 
 ``label/`` is the label party's side.  ``label_server.py`` is the process that faces the network,
-under a memory limit and without any data of the label party; it writes what it accepted into the
-job's folder (``job_folder.py``), from which the training process reads.  ``run_over_network.py``
-runs a job over the network, ``label_bundles.py`` one by files; both by ``label_job_run.py``.
+under a memory limit and without any data of the label party.  Its ``flight_server.py`` writes what
+it accepts into the job's folder (``job_folder.py``), from which the training process reads.
+``run_over_network.py`` runs a job over the network, ``label_bundles.py`` one by files; both by
+``label_job_run.py``.
 
 ``feature/`` is the feature party's side.  It connects out (``join_job.py``) and opens no port, or
 exchanges files (``feature_bundles.py``).

@@ -1,36 +1,36 @@
 """``opboost bench peers``: vertical federated boosting by others, in one run on the same rows.
 
-Each peer has an environment of its own (``peers.py``) and, where the system allows it, a network of
-its own, so that the bytes on its loopback are its bytes.  A peer that does not install or does not
-run is FAILED, with the reason; nothing is taken from elsewhere.
+Each peer has an environment of its own (``library_peers.py``), a process of its own with a time
+limit and, where the system allows it, a network of its own, so that the bytes on its loopback are
+its bytes.  A peer that does not install or does not run is a row with the reason, beside what was
+measured elsewhere, if anything was.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
-import os
-import secrets
-import signal
-import subprocess
+import re
+import statistics
 import sys
 import tempfile
-import threading
-from collections.abc import Iterator
-from dataclasses import dataclass
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 
-from opboost._typing import FloatArray, IntArray
-from opboost_lab.bench.federation import Size, data
-from opboost_lab.bench.library_peers import Peer
+from opboost._typing import BoolArray, FloatArray, IntArray
+from opboost_lab.bench import federation
+from opboost_lab.bench.library_peers import SCRIPTS, Peer, PeerError, answered
 
-SIZE = Size(30_000, 10, 4, 1)
-QUICK = Size(5_000, 10, 4, 1)
+SIZE = federation.Size(30_000, 10, 4, 1)
+QUICK = federation.Size(5_000, 10, 4, 1)
 TREES = 80
-EPSILON = 0.64
+EXTRAPOLATED_FROM = (1, 3)
+"""Trees of the two jobs whose difference gives the cost of a tree."""
 PARAMS = {
     "max_depth": 3,
     "eta": 0.1,
@@ -41,37 +41,96 @@ PARAMS = {
 
 
 @dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """What a system took on another machine, and over plain XGBoost there."""
+
+    seconds: float
+    ratio: float
+    bytes: int | None = None
+    extrapolated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class FederatedPeer:
-    """A system to compare with: what it protects, the script that runs it, what to install.
+    """A system to compare with: what it protects, whom it trusts, how it is installed and run.
 
     One without a script is installed, to see whether it can be, and not run.
     """
 
     name: str
     protects: str
-    script: str
+    trust: str
+    script: str = ""
     requirements: tuple[str, ...] = ()
     """Empty: it runs in this environment."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    run: Literal["repeated", "once", "extrapolated"] = "repeated"
+    python: str = ""
+    """The version of Python that it needs, if not this one."""
+    needs: str = ""
+    """What it needs of the system, in a sentence."""
     heavy: bool = False
-    """Its installation takes many minutes and gigabytes, so it is tried when asked for only."""
+    """It takes many minutes and gigabytes, so it is tried when asked for only."""
+    encrypts: bool = False
+    elsewhere: Elsewhere | None = None
 
 
-PLAIN = FederatedPeer("plain XGBoost", "nothing", "fed_plain.py")
-OPBOOST = FederatedPeer("OpBoost", "noise", "fed_opboost.py")
-PEERS = (
-    PLAIN,
-    OPBOOST,
-    FederatedPeer("XGBoost vertical", "nothing", "fed_xgboost.py", ("xgboost>=3,<3.4",)),
-    FederatedPeer(
-        "NVFlare",
-        "nothing",
-        "fed_nvflare.py",
-        ("nvflare==2.9.*", "xgboost>=3,<3.4", "tensorboard"),
-    ),
-    FederatedPeer("FedTree", "nothing", "fed_fedtree.py", ("fedtree", "numpy<2", "scikit-learn")),
-    FederatedPeer("SecretFlow", "HE, MPC", "", ("secretflow",), heavy=True),
-    FederatedPeer("FATE", "HE", "", ("pyfate", "fate-client"), heavy=True),
-)
+def _listed() -> tuple[FederatedPeer, ...]:
+    text = resources.files(__package__).joinpath("federated_peers.toml").read_text("utf-8")
+    found = []
+    for about in tomllib.loads(text)["peer"]:
+        about["requirements"] = tuple(about.get("requirements", ()))
+        if "elsewhere" in about:
+            about["elsewhere"] = Elsewhere(**about["elsewhere"])
+        found.append(FederatedPeer(**about))
+    return tuple(found)
+
+
+PEERS = _listed()
+PLAIN, ALONE = PEERS[:2]
+OPBOOST = PEERS[3]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Training and test rows, the label party's ``own`` columns first, with declared bounds."""
+
+    X: FloatArray
+    y: IntArray
+    X_test: FloatArray
+    y_test: IntArray
+    own: int
+    bounds: FloatArray
+    nominal: BoolArray
+
+
+def synthetic(size: federation.Size = SIZE) -> Rows:
+    """Rows in which a booster gains from every column."""
+    columns = size.own + size.theirs
+    bounds = np.tile([-4.0, 4.0], (columns, 1))
+    return Rows(*federation.data(size), size.own, bounds, np.zeros(columns, bool))
+
+
+def adult() -> Rows:
+    """Adult: the label party holds the categories, as numbers; the feature party five numbers."""
+    import pyarrow as pa
+
+    from opboost_lab.data import datasets
+
+    data = datasets.adult()
+    whole = pa.concat_tables([data.train, data.test])
+    own = [n for n in whole.column_names if n not in data.bounds and n != data.label]
+
+    def numbers(name: str) -> FloatArray:
+        values = whole.column(name).to_numpy()
+        coded = values if name in data.bounds else np.unique(values, return_inverse=True)[1]
+        return coded.astype(np.float64)
+
+    X = np.column_stack([numbers(name) for name in (*own, *data.bounds)])
+    y, cut = numbers(data.label).astype(np.int64), data.train.num_rows
+    bounds = np.array([*((0.0, numbers(name).max()) for name in own), *data.bounds.values()])
+    nominal = np.arange(len(bounds)) < len(own)
+    return Rows(X[:cut], y[:cut], X[cut:], y[cut:], len(own), bounds, nominal)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,166 +140,104 @@ class Ran:
     peer: FederatedPeer
     version: str = ""
     seconds: float = 0.0
+    """Median of the repeats; extrapolated if the peer says so."""
+    plain: float = 0.0
+    """Seconds of plain XGBoost, measured just before and just after; 0 if it fails."""
     bytes: int | None = None
     apart: bool = False
     """Bytes are of its own loopback; if not, of all that ran on this machine meanwhile."""
-    memory_mb: float = 0.0
-    auc: float = 0.0
+    auc: dict[str, list[float]] = field(default_factory=dict)
+    """By table, one for each repeat; that of a few trees if the time is extrapolated."""
     problem: str = ""
+
+    @property
+    def ratio(self) -> float | None:
+        """Time over that of plain XGBoost."""
+        return self.seconds / self.plain if self.plain else None
 
 
 def run(
     peers: tuple[FederatedPeer, ...],
-    size: Size = SIZE,
+    tables: Mapping[str, Rows],
     *,
+    repeats: int = 1,
     heavy: bool = False,
     install_limit: float = 300.0,
     run_limit: float = 600.0,
 ) -> Iterator[Ran]:
-    """Run them one after the other; one that fails does not stop the others."""
-    X, y, X_test, y_test = data(size)
-    with tempfile.TemporaryDirectory() as folder:
-        table = Path(folder) / "table.npz"
-        np.savez(table, X=X, y=y, X_test=X_test)
-        for peer in peers:
-            if peer.heavy and not heavy:
-                why = "not tried: it takes longer to install than the limit (--all-peers tries)"
-                yield Ran(peer, problem=why)
-                continue
-            yield _one(peer, size, table, y_test, install_limit, run_limit)
+    """Run them one after the other; one that fails does not stop the others.
+
+    Times are those of the first table; the others are for accuracy.
+    """
+    for peer in peers:
+        if peer.heavy and not heavy:
+            yield Ran(peer, problem="not tried, because it takes long: --all-peers tries it")
+            continue
+        try:
+            yield _one(peer, _interpreter(peer, install_limit), tables, repeats, run_limit)
+        except PeerError as error:
+            yield Ran(peer, problem=". ".join(filter(None, (str(error), peer.needs))))
+
+
+def _interpreter(peer: FederatedPeer, limit: float) -> Path:
+    if not peer.requirements:
+        return Path(sys.executable)
+    home = "federated-" + re.split(r"[^\w-]", peer.requirements[0])[0]
+    python = Peer(home, peer.requirements, peer.script, peer.python).environment(limit)
+    if not peer.script:
+        raise PeerError("was installed, but there is no script that runs it")
+    return python
 
 
 def _one(
-    peer: FederatedPeer,
-    size: Size,
-    table: Path,
-    y_test: IntArray,
-    install_limit: float,
-    run_limit: float,
+    peer: FederatedPeer, python: Path, tables: Mapping[str, Rows], repeats: int, limit: float
 ) -> Ran:
-    python, problem = Path(sys.executable), ""
-    if peer.requirements:
-        home = f"federated-{peer.name.lower().replace(' ', '-')}"
-        environment = Peer(home, peer.requirements, peer.script)
-        python, problem = environment.environment(install_limit)
-    if not problem and not peer.script:
-        problem = "installed, but there is no script that sets up its cluster"
-    if problem:
-        return Ran(peer, problem=_short(problem))
-    out = table.with_name("chances.npy")
-    out.unlink(missing_ok=True)
-    request = {
-        "data": str(table),
-        "out": str(out),
-        "own": size.own,
-        "trees": TREES,
-        "epsilon": EPSILON,
-        "params": PARAMS,
-    }
-    scripts = resources.files("opboost_lab.bench") / "peer_scripts"
-    command = [str(python), str(scripts / "loopback.py"), str(scripts / peer.script)]
-    said, memory, problem = watched(command, json.dumps(request), run_limit, table.parent)
-    if problem:
-        return Ran(peer, problem=_short(problem))
-    try:
-        answer = json.loads(said.strip().splitlines()[-1])
-        auc = _auc(y_test, np.load(out))
-    except (ValueError, IndexError, OSError) as error:
-        return Ran(peer, problem=f"no answer that can be read: {_short(repr(error))}")
-    return Ran(
-        peer, answer["version"], answer["seconds"], answer["bytes"], answer["apart"], memory, auc
-    )
+    often = repeats if peer.run == "repeated" else 1
+    counts = EXTRAPOLATED_FROM if peer.run == "extrapolated" else (TREES,) * often
+    first, *others = tables
+    before = _plain(tables[first], limit)
+    jobs = [_job(peer, python, tables[first], trees, limit) for trees in counts]
+    seconds = _figure([job["seconds"] for job in jobs], peer)
+    plain = seconds if peer == PLAIN else (before + _plain(tables[first], limit)) / 2
+    auc = {first: [job["auc"] for job in jobs if job["trees"] == counts[-1]]}
+    for name in others if peer.run == "repeated" else ():
+        again = [_job(peer, python, tables[name], TREES, limit) for _ in range(often)]
+        auc[name] = [job["auc"] for job in again]
+    last = jobs[-1]
+    sent = None if last["bytes"] is None else round(_figure([job["bytes"] for job in jobs], peer))
+    return Ran(peer, last["version"], seconds, plain, sent, last["apart"], auc)
 
 
-def watched(command: list[str], request: str, limit: float, home: Path) -> tuple[str, float, str]:
-    """What a command says, the most memory its processes had together, and what went wrong.
-
-    It runs in ``home``, so that Python processes of its own keep off this one's folder.
-    """
-    family = Family(f"OPBOOST_PEER={secrets.token_hex(8)}")
-    with (
-        subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            encoding="utf-8",
-            cwd=home,
-            env=os.environ | dict([family.mark.split("=")]),
-        ) as process,
-        family.watched() as most,
-    ):
-        try:
-            said, errors = process.communicate(request, timeout=limit)
-        except subprocess.TimeoutExpired:
-            return "", 0.0, f"did not finish within {limit:.0f} s"
-        finally:
-            family.end()
-            process.kill()
-    if process.returncode:
-        lines = [line for line in errors.splitlines() if line.strip()]
-        return "", 0.0, (lines or ["failed without a word"])[-1]
-    return said, max(most), ""
+def _plain(rows: Rows, limit: float) -> float:
+    """Seconds of plain XGBoost at this moment, since a machine's pace changes during a long run."""
+    with contextlib.suppress(PeerError):
+        jobs = [_job(PLAIN, Path(sys.executable), rows, TREES, limit) for _ in range(3)]
+        return _figure([job["seconds"] for job in jobs], PLAIN)
+    return 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
-    """The processes that inherited a mark in their environment, in whatever session they are.
-
-    None are known where there is no ``/proc``.
-    """
-
-    mark: str
-
-    def members(self) -> list[int]:
-        """Their ids."""
-        found = []
-        for place in Path("/proc").glob("[0-9]*"):
-            try:
-                if self.mark.encode() in (place / "environ").read_bytes():
-                    found.append(int(place.name))
-            except OSError:  # ended, or of someone else
-                continue
-        return found
-
-    def memory_mb(self) -> float:
-        """Resident memory of all of them."""
-        pages = 0
-        for member in self.members():
-            with contextlib.suppress(OSError):
-                pages += int(Path(f"/proc/{member}/statm").read_text().split()[1])
-        return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
-
-    @contextlib.contextmanager
-    def watched(self) -> Iterator[list[float]]:
-        """Their memory, looked at ten times a second."""
-        seen, over = [0.0], threading.Event()
-
-        def look() -> None:
-            while not over.wait(0.1):
-                seen.append(self.memory_mb())
-
-        watching = threading.Thread(target=look, daemon=True)
-        watching.start()
-        try:
-            yield seen
-        finally:
-            over.set()
-            watching.join()
-
-    def end(self) -> None:
-        """End those that are left."""
-        for member in self.members():
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(member, signal.SIGKILL)
+def _figure(values: list[float], peer: FederatedPeer) -> float:
+    """The median of repeats, or what all trees would take by the difference of two jobs."""
+    if peer.run != "extrapolated":
+        return statistics.median(values)
+    few, more = EXTRAPOLATED_FROM
+    return values[0] + (TREES - few) * (values[1] - values[0]) / (more - few)
 
 
-def _auc(y: IntArray, chances: FloatArray) -> float:
+def _job(peer: FederatedPeer, python: Path, rows: Rows, trees: int, limit: float) -> Any:
+    """One training in a process of its own: version, seconds, bytes, and the score of its model."""
     from sklearn.metrics import roc_auc_score
 
-    return float(roc_auc_score(y, np.asarray(chances).reshape(-1)))
-
-
-def _short(reason: str) -> str:
-    return " ".join(reason.split())[:200]
+    with tempfile.TemporaryDirectory() as folder:
+        table, out = Path(folder) / "table.npz", Path(folder) / "chances.npy"
+        kept = {name: getattr(rows, name) for name in ("X", "y", "X_test", "bounds", "nominal")}
+        np.savez(table, **kept)
+        request = {"data": str(table), "out": str(out), "own": rows.own, "trees": trees}
+        request |= {"params": PARAMS, **peer.settings}
+        command = [str(python), str(SCRIPTS / "loopback.py"), str(SCRIPTS / peer.script)]
+        answer = answered(command, request, limit, table.parent)
+        try:
+            auc = float(roc_auc_score(rows.y_test, np.load(out).reshape(-1)))
+        except (ValueError, OSError) as error:
+            raise PeerError(f"predicted nothing that can be scored: {error}") from None
+    return {**answer, "auc": auc, "trees": trees}

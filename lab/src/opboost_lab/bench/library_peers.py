@@ -1,4 +1,4 @@
-"""Other libraries, each installed into an environment of its own and timed there.
+"""Other libraries, each installed into an environment of its own and run there, with a time limit.
 
 Their dependencies exclude each other (and ours), so they cannot share one environment.  A peer that
 does not install is reported as FAILED, with the reason.
@@ -6,15 +6,25 @@ does not install is reported as FAILED, with the reason.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import secrets
+import signal
 import subprocess
+import tempfile
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from opboost.runtime.child_processes import python_command
+
+SCRIPTS = resources.files("opboost_lab.bench") / "peer_scripts"
+
+
+class PeerError(Exception):
+    """A peer did not install, did not finish or said nothing that can be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,33 +34,21 @@ class Peer:
     name: str
     requirements: tuple[str, ...]
     script: str
+    version: str = ""
+    """The version of Python that it needs, if not this one."""
 
     def timed(self, request: dict[str, Any], timeout: float = 900) -> PeerTime:
         """CPU seconds of each repeat, or why there are none."""
-        python, problem = self.environment()
-        if problem:
-            return PeerTime(self.name, problem=problem)
-        script = resources.files("opboost_lab.bench") / "peer_scripts" / self.script
         try:
-            done = subprocess.run(
-                [str(python), str(script)],
-                input=json.dumps(request),
-                cwd=python.parent,  # Python processes of the peer's own keep off this one's
-                capture_output=True,
-                text=True,
-                timeout=timeout,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return PeerTime(self.name, problem=f"no answer within {timeout:.0f} s")
-        if done.returncode:
-            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-            return PeerTime(self.name, problem=last)
-        answer = json.loads(done.stdout.strip().splitlines()[-1])
+            python = self.environment()
+            command = [str(python), str(SCRIPTS / self.script)]
+            answer = answered(command, request, timeout, python.parent)
+        except PeerError as error:
+            return PeerTime(self.name, problem=str(error))
         return PeerTime(self.name, answer["version"], answer["seconds"], answer["values"])
 
-    def environment(self, limit: float | None = None) -> tuple[Path, str]:
-        """The interpreter of its own environment, made if it is not there, or why there is none.
+    def environment(self, limit: float | None = None) -> Path:
+        """The interpreter of its own environment, made if it is not there.
 
         ``limit`` is how many seconds its installation may take.
         """
@@ -59,24 +57,25 @@ class Peer:
         ready = home / "ready"
         wanted = "\n".join(self.requirements)
         if ready.exists() and ready.read_text() == wanted:
-            return python, ""
-        for command in (
-            python_command("-m", "venv", "--clear", str(home)),
-            python_command(
-                "-m", "pip", "install", "--quiet", *self.requirements, interpreter=python
-            ),
+            return python
+        first = [f"python{self.version}", "-I"] if self.version else python_command()
+        for command in (  # -I keeps off the working directory in every version of Python
+            [*first, "-m", "venv", "--clear", str(home)],
+            [str(python), "-I", "-m", "pip", "install", "--quiet", *self.requirements],
         ):
             try:
                 done = subprocess.run(
                     command, capture_output=True, text=True, check=False, timeout=limit
                 )
             except subprocess.TimeoutExpired:
-                return python, f"did not install within {limit:.0f} s"
+                raise PeerError(f"did not install within {limit:.0f} s") from None
+            except FileNotFoundError:
+                raise PeerError(f"needs Python {self.version}, which is not here") from None
             if done.returncode:
                 lines = [line for line in done.stderr.splitlines() if "ERROR" in line]
-                return python, (lines or done.stderr.strip().splitlines() or ["failed"])[-1]
+                raise PeerError(_last(lines or done.stderr.splitlines()).removeprefix("ERROR: "))
         ready.write_text(wanted)
-        return python, ""
+        return python
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +89,78 @@ class PeerTime:
     problem: str = ""
 
 
+def answered(command: list[str], request: dict[str, Any], limit: float, home: Path) -> Any:
+    """Return a command's answer to a request, which is its last line, as JSON.
+
+    When its time is up, it ends with all that it started.  It runs in ``home``, so that Python
+    processes of its own keep off this one's folder.
+    """
+    family = Family(f"OPBOOST_PEER={secrets.token_hex(8)}")
+    with contextlib.ExitStack() as stack:  # files, since a process that is left would hold a pipe
+        asked, out, err = (
+            stack.enter_context(tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace"))
+            for _ in range(3)
+        )
+        asked.write(json.dumps(request))
+        asked.seek(0)
+        env = os.environ | dict([family.mark.split("=")])
+        process = subprocess.Popen(command, stdin=asked, stdout=out, stderr=err, cwd=home, env=env)
+        try:
+            status = process.wait(limit)
+        except subprocess.TimeoutExpired:
+            raise PeerError(f"did not finish within {limit:.0f} s") from None
+        finally:
+            family.end()
+            process.kill()
+            process.wait()
+        for file in (out, err):
+            file.seek(0)
+        said, errors = out.read(), err.read()
+    if status:
+        raise PeerError(_last(errors.splitlines() or [f"status {status}"]))
+    try:
+        return json.loads(said.strip().splitlines()[-1])
+    except (ValueError, IndexError):
+        raise PeerError(f"gave no answer that can be read: {_last(said.splitlines())}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """The processes that inherited a mark in their environment, in whatever session they are.
+
+    None are known where there is no ``/proc``.
+    """
+
+    mark: str
+
+    def members(self) -> list[int]:
+        """Their ids."""
+        found = []
+        for place in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):  # ended, or of someone else
+                if self.mark.encode() in (place / "environ").read_bytes():
+                    found.append(int(place.name))
+        return found
+
+    def end(self) -> None:
+        """End those that are left."""
+        for member in self.members():
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(member, signal.SIGKILL)
+
+
+def _last(lines: list[str]) -> str:
+    """The last line that says something, in one short line."""
+    return " ".join(next((n for n in reversed(lines) if n.strip()), "no message").split())[:200]
+
+
 def _cache() -> Path:
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "opboost" / "bench"
 
 
 SAMPLING = (
-    Peer("opendp", ("opendp==0.16.0",), "opendp_laplace.py"),
-    Peer("diffprivlib", ("diffprivlib==0.6.6", "scikit-learn<1.6"), "diffprivlib_truncated.py"),
-    Peer("python-dp", ("python-dp==1.1.5",), "pydp_laplace.py"),
+    Peer("opendp", ("opendp==0.16.0",), "sampling.py"),
+    Peer("diffprivlib", ("diffprivlib==0.6.6", "scikit-learn<1.6"), "sampling.py"),
+    Peer("python-dp", ("python-dp==1.1.5",), "sampling.py"),
 )

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+POLL_SECONDS = 0.2
 
 
 def peak_mb(process: int) -> float:
@@ -26,3 +31,33 @@ def child_of(process: int, words: str) -> int | None:
     except OSError:
         pass
     return None
+
+
+@contextmanager
+def peaks_of(words: str) -> Iterator[dict[int, tuple[str, float]]]:
+    """Watch processes whose command holds these words: by number, the command and its peak in MB.
+
+    A peak that a process reaches in its last ``POLL_SECONDS`` may be missed.
+    """
+    seen: dict[int, tuple[str, float]] = {}
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.wait(POLL_SECONDS):
+            for place in Path("/proc").glob("[0-9]*"):
+                try:
+                    command = (place / "cmdline").read_bytes().decode(errors="replace")
+                except OSError:
+                    continue
+                if words in command:
+                    number = int(place.name)
+                    peak = max(peak_mb(number), seen.get(number, ("", 0.0))[1])
+                    seen[number] = (command, peak)
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield seen
+    finally:
+        done.set()
+        watcher.join()

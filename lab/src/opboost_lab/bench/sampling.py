@@ -190,6 +190,7 @@ def _numpy(case: Case, x: IntArray) -> Callable[[], object]:
 
 def _peer(peer: Peer, case: Case, repeats: int) -> Timing:
     request = {
+        "peer": peer.name,
         "epsilon": case.epsilon,
         "lower": 1,
         "upper": case.cells,

@@ -33,22 +33,13 @@ from opboost.mechanisms import ClampMap
 from opboost.parties.channel import MemoryChannel, PsiSession
 from opboost.parties.feature.outgoing_columns import OutgoingColumns
 from opboost.parties.label.label_party import LabelParty
+from opboost.protocol import messages as msg
 from opboost.protocol.entropy_coding import warm_up
-from opboost.protocol.messages import (
-    ColumnSchema,
-    Hello,
-    Schema,
-    ScoreTask,
-    SplitQuery,
-    SplitValues,
-    Weights,
-    Welcome,
-)
 from opboost.psi.table_keys import Keys
 from opboost.training.denoised_rows import Choice
 from opboost_lab.bench.process_usage import peak_mb
 
-WELCOME = Welcome("20260102T030405Z-01020304", bytes(32), b"")
+WELCOME = msg.Welcome("20260102T030405Z-01020304", bytes(32), b"")
 BLOCK = 2**18
 """Rows that are made and desensitised at a time."""
 
@@ -129,34 +120,43 @@ class InFolder:
 
     def __init__(self, name: str, folder: Path, point: Point, party: int) -> None:
         self.name, self._folder = name, folder
-        about = tuple(ColumnSchema.of(c, str(c.name), "raw") for c in point.private(party))
+        about = tuple(msg.ColumnSchema.of(c, str(c.name), "raw") for c in point.private(party))
         ids = Keys.held(()).digest(WELCOME.nonce)
-        self._schema = Schema(name, WELCOME.job, point.rows, ids, "full", "raw", about, 0)
+        self._schema = msg.Schema(name, WELCOME.job, point.rows, ids, "full", "raw", about, 0)
 
-    def hello(self, record: float) -> Hello:
+    def hello(self, record: float) -> msg.Hello:
         """Its name; no job of this bench limits what is revealed about a person."""
-        return Hello(self.name, bytes(32))
+        return msg.Hello(self.name, bytes(32))
 
-    def pilot_release(self, welcome: Welcome) -> None:
+    def check_terms(self, welcome: msg.Welcome) -> None:
+        """Refuse nothing: the release was made for this benchmark."""
+
+    def pilot_release(self, welcome: msg.Welcome) -> None:
         """None: all rows are released already."""
 
-    def take_weights(self, weights: Weights) -> None:
+    def take_weights(self, weights: msg.Weights) -> None:
         """Refused: there is no pilot."""
         raise PeerError(f"{self.name!r} has no pilot; it takes no weights.")
 
-    def score_release(self, welcome: Welcome, task: ScoreTask) -> tuple[Schema, list[Path]]:
+    def check_score(self, task: msg.ScoreTask) -> None:
         """Refused: the benchmark releases columns."""
         raise PeerError(f"{self.name!r} releases columns, and no score.")
 
-    def release(self, welcome: Welcome) -> tuple[Schema, list[Path]]:
+    def score_release(
+        self, welcome: msg.Welcome, task: msg.ScoreTask
+    ) -> tuple[msg.Schema, list[Path]]:
+        """Refused: the benchmark releases columns."""
+        raise PeerError(f"{self.name!r} releases columns, and no score.")
+
+    def release(self, welcome: msg.Welcome) -> tuple[msg.Schema, list[Path]]:
         """What the folder holds."""
         return self._schema, sorted(self._folder.glob("*.arrow"))
 
-    def psi_session(self, welcome: Welcome) -> PsiSession:
+    def psi_session(self, welcome: msg.Welcome) -> PsiSession:
         """Refused: rows are given."""
         raise PeerError(f"The rows of {self.name!r} are given; it aligns none.")
 
-    def answer(self, query: SplitQuery) -> SplitValues:
+    def answer(self, query: msg.SplitQuery) -> msg.SplitValues:
         """Refused: its codebooks tell everything."""
         raise PeerError(f"{self.name!r} has gone, and its codebooks tell everything: ask nothing.")
 

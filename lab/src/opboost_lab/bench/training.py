@@ -5,15 +5,13 @@ Each way runs in a process of its own, so that its peak of memory is its own too
 
 from __future__ import annotations
 
-import json
 import statistics
-import subprocess
 from dataclasses import dataclass
 
-from opboost.runtime.child_processes import python_command
+from opboost_lab.bench.child_answer import child_answer
 
 SIZES = ((30_000, 14), (300_000, 40))
-WAYS = ("opboost", "plain xgboost", "plain lightgbm", "plain scikit-learn")
+WAYS = ("opboost", "plain xgboost")
 TREES = 80
 
 _SCRIPT = """
@@ -31,22 +29,10 @@ if way == "opboost":
             m, bounds=(-4, 4), denoise=False,
             booster_params={"n_estimators": trees, "max_depth": 3, "eta": 0.1},
         ).fit(X, y)
-elif way == "plain xgboost":
+else:
     import xgboost
     def fit():
         xgboost.XGBClassifier(n_estimators=trees, max_depth=3, learning_rate=0.1).fit(X, y)
-elif way == "plain lightgbm":
-    import lightgbm
-    def fit():
-        lightgbm.LGBMClassifier(
-            n_estimators=trees, max_depth=3, learning_rate=0.1, verbosity=-1
-        ).fit(X, y)
-else:
-    from sklearn.ensemble import HistGradientBoostingClassifier
-    def fit():
-        HistGradientBoostingClassifier(
-            max_iter=trees, max_depth=3, learning_rate=0.1, early_stopping=False
-        ).fit(X, y)
 X_all, y_all = X, y
 X, y = X_all[:500], y_all[:500]
 fit()  # compile and import before the clock runs
@@ -68,41 +54,26 @@ print(json.dumps({"seconds": seconds, "peak": peak, "fit": peak - before}))
 @dataclass(frozen=True, slots=True)
 class TrainTime:
     """Wall time of ``fit``, its own peak of memory, and that of the whole process with its imports
-    and data; ``problem`` says why there is none.
+    and data.
     """
 
     way: str
     rows: int
     columns: int
-    seconds: float = 0.0
-    fastest: float = 0.0
-    slowest: float = 0.0
-    fit_mb: float = 0.0
-    process_mb: float = 0.0
-    problem: str = ""
+    seconds: float
+    fastest: float
+    slowest: float
+    fit_mb: float
+    process_mb: float
 
 
 def measure(way: str, rows: int, columns: int, repeats: int = 5) -> TrainTime:
     """Fit several times in a fresh process."""
     arguments = [way, str(rows), str(columns), str(TREES), str(repeats)]
-    done = subprocess.run(
-        python_command("-c", _SCRIPT, *arguments), capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        return TrainTime(way, rows, columns, problem=last)
-    answer = json.loads(done.stdout.strip().splitlines()[-1])
+    answer = child_answer("-c", _SCRIPT, *arguments, what=f"The fit of {way}")
     times = answer["seconds"]
-    return TrainTime(
-        way,
-        rows,
-        columns,
-        statistics.median(times),
-        min(times),
-        max(times),
-        answer["fit"],
-        answer["peak"],
-    )
+    spread = statistics.median(times), min(times), max(times)
+    return TrainTime(way, rows, columns, *spread, answer["fit"], answer["peak"])
 
 
 def run(sizes: tuple[tuple[int, int], ...] = SIZES, repeats: int = 5) -> list[list[TrainTime]]:

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from opboost.cli.common import Format, FormatOption, print_json, stderr, stdout
+from opboost.cli.common import Format, FormatOption, print_json, stderr, stdout, steps_progress
 from opboost.errors import ParameterError
 
 if TYPE_CHECKING:
     from opboost_lab.reproduce.finding import Artefact
+    from opboost_lab.reproduce.report import Shown
     from opboost_lab.reproduce.reproduction import Reproduction
-    from opboost_lab.reproduce.running import Progress as Told
 
 
 def reproduce(
@@ -30,6 +28,9 @@ def reproduce(
     out: Annotated[Path, typer.Option(help="Where report, figures and results go.")] = Path(
         "reproduction"
     ),
+    kept: Annotated[
+        bool, typer.Option("--kept", help="Measure nothing; report on what was measured before.")
+    ] = False,
     table: Annotated[
         Path | None, typer.Option(help="Your own CSV or Parquet, in learning experiments.")
     ] = None,
@@ -73,8 +74,12 @@ def reproduce(
         for said in checked(own):
             stderr().print(f"WARNING: {said}")
         chosen = list({tuple(a.tasks(scope)): a for a in reversed(chosen)}.values())[::-1]
-    with _told() as progress:
-        found = run(chosen, scope, out, progress)
+    with steps_progress() as told:
+
+        def progress(done: float, total: float, what: str) -> None:
+            told("measuring", round(done), round(total))
+
+        found = run(chosen, scope, out, progress, kept=kept)
     if format is Format.json:
         print_json([_line(s) for s in found.shown])
     else:
@@ -116,31 +121,7 @@ def _list(known: list[Artefact], format: Format) -> None:
     stdout().print(shown)
 
 
-@contextmanager
-def _told() -> Iterator[Told]:
-    console = stderr()
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:3.0f} %"),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
-    with bar:
-        line = bar.add_task("measuring", total=None)
-        yield lambda done, total, what: bar.update(
-            line, completed=done, total=total, description=what or "measuring"
-        )
-
-
-def _line(shown: object) -> dict[str, object]:
-    from dataclasses import asdict
-
-    from opboost_lab.reproduce.report import Shown
-
-    assert isinstance(shown, Shown)
+def _line(shown: Shown) -> dict[str, object]:
     known = {"label": shown.artefact.label, "title": shown.artefact.title}
     if shown.finding is None:
         return {**known, "failed": shown.problem}

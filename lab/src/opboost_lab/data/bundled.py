@@ -1,6 +1,7 @@
 """Data that scikit-learn ships, for a quick look where the paper's sets are not here.
 
-Bounds are declared as round numbers around what the sets' published descriptions say.
+Bounds are declared in ``columns.toml``, as round numbers around what the sets' published
+descriptions say.
 """
 
 from __future__ import annotations
@@ -11,18 +12,12 @@ import numpy as np
 import pyarrow as pa
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 
-from opboost_lab.data.datasets import DataSet, halves
+from opboost_lab.data.datasets import DataSet, declared_bounds, halves
 
 
 def breast_cancer() -> DataSet:
     """Malignant or benign; five measurements are private, ten the label party's own."""
-    bounds = {
-        "mean texture": (5.0, 40.0),
-        "mean smoothness": (0.05, 0.17),
-        "mean concavity": (0.0, 0.45),
-        "worst area": (180.0, 4300.0),
-        "worst symmetry": (0.15, 0.67),
-    }
+    bounds = declared_bounds("breast_cancer")
     found = load_breast_cancer(as_frame=True)
     names = [c for c in found.data.columns if c in bounds or c.endswith("error")]
     table = pa.table({c: found.data[c].to_numpy() for c in names})
@@ -42,17 +37,7 @@ def digits() -> DataSet:
 
 def diabetes() -> DataSet:
     """How far an illness has gone after a year; nine measurements are private."""
-    bounds = {
-        "age": (18.0, 80.0),
-        "bmi": (17.0, 43.0),
-        "bp": (60.0, 135.0),
-        "s1": (95.0, 305.0),
-        "s2": (40.0, 245.0),
-        "s3": (20.0, 100.0),
-        "s4": (1.5, 9.5),
-        "s5": (3.0, 6.5),
-        "s6": (55.0, 125.0),
-    }
+    bounds = declared_bounds("diabetes")
     found = load_diabetes(as_frame=True, scaled=False)
     table = pa.table({c: found.data[c].to_numpy() for c in found.data.columns})
     return _parted("diabetes", "regression", bounds, table, "progress", found.target.to_numpy())

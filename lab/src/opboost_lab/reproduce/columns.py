@@ -6,6 +6,7 @@ for the other's.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -25,6 +26,14 @@ NORMAL = "normal"
 AGES = (17.0, 90.0)
 PAY = (0.0, 567_595.43)
 """Declared: nothing, and the largest published total pay."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnChoice:
+    """Which values, and how many; real columns have the rows that they have."""
+
+    name: str
+    rows: int
 
 
 @lru_cache(maxsize=8)

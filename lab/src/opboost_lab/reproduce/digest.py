@@ -1,52 +1,39 @@
-"""``reproduction.md``: the report's sentences and headlines, for a repository's documentation."""
+"""``reproduction.md``: the report as a page of a repository's documentation, the answer first."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from opboost_lab.reproduce.finding import Grid, Note
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from opboost_lab.reproduce.finding import AGREES
 from opboost_lab.reproduce.report import Shown, headlines
 from opboost_lab.reproduce.writing import markdown
-
-
-def digest(all_shown: Sequence[Shown], about: str) -> str:
-    """A line on the run, the table of headlines, and what was found artefact by artefact."""
-    short = [f"- {s.finding.short}" for s in all_shown if s.finding and s.finding.short]
-    minute = ["## In a minute", "", *short, ""] if short else []
-    lines = [
-        about,
-        "",
-        *minute,
-        "## In figures",
-        "",
-        markdown(headlines(all_shown)),
-        "",
-        "## In words",
-    ]
-    for shown in all_shown:
-        lines += ["", f"### {shown.artefact.title} (`{shown.artefact.label}`)", ""]
-        if shown.finding is None:
-            lines.append(f"**FAILED**: {shown.problem}")
-            continue
-        lines += [shown.finding.summary, *_notes(shown.finding.notes)]
-        lines += [line for grid in _small(shown.finding.grids) for line in _table(grid)]
-    return "\n".join(lines) + "\n"
-
 
 MOST_ROWS, MOST_COLUMNS = 14, 9
 """Larger tables are in the report alone."""
 
 
-def _small(grids: Sequence[Grid]) -> list[Grid]:
-    return [g for g in grids if len(g.rows) <= MOST_ROWS and len(g.header) <= MOST_COLUMNS]
+def digest(all_shown: Sequence[Shown], about: str) -> str:
+    """The answer, a line on the run, the table of headlines, and what was found one by one."""
+    made = Environment(loader=PackageLoader(__package__, ""), undefined=StrictUndefined)
+    made.filters["markdown"] = markdown
+    found = {s.artefact.label: s.finding for s in all_shown}
+    said = {label: f.said for label, f in found.items() if f and f.said}
 
+    def by_verdict(verdict: str) -> list[str]:
+        cases = ((label, s) for label, s in said.items() if s.verdict == verdict)
+        return [f"`{label}` ({s.held} of {s.cases})" for label, s in cases]
 
-def _notes(notes: Sequence[Note]) -> list[str]:
-    if not notes:
-        return []
-    return ["", *(f"- {n.text}" + (f" (Erratum {n.erratum}.)" if n.erratum else "") for n in notes)]
-
-
-def _table(grid: Grid) -> list[str]:
-    note = ["", grid.note] if grid.note else []
-    return ["", f"**{grid.title}**", "", markdown(grid), *note]
+    return made.get_template("reproduction.md.jinja").render(
+        all_shown=all_shown,
+        about=about,
+        agrees=f"{AGREES:.0%}",
+        missing=[f"`{label}`" for label, finding in found.items() if finding is None],
+        short=[f.short for f in found.values() if f and f.short],
+        said=said,
+        by_verdict=by_verdict,
+        headlines=headlines(all_shown),
+        most_rows=MOST_ROWS,
+        most_columns=MOST_COLUMNS,
+    )

@@ -6,7 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from opboost.plots.figures import Figure, figure, save
-from opboost_lab.reproduce.finding import Curve, Kind, Panel
+from opboost_lab.reproduce.charts import Curve, Kind, Panel
 
 PALETTE = (
     "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8A6D00",

@@ -1,67 +1,15 @@
-"""What an artefact shows: curves, tables, and sentences; how they are drawn is elsewhere."""
+"""What an artefact shows: headlines, notes, and whether what the paper says is so here."""
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from opboost_lab.reproduce.charts import Cell, Grid, Panel
 from opboost_lab.reproduce.scope import Scope
 from opboost_lab.reproduce.task import Results, Task
-
-Kind = Literal["paper", "ours", "ldp", "plain"]
-"""Whose a curve is: a method of the paper, one of ours, local DP without distances, or no noise."""
-
-
-@dataclass(frozen=True, slots=True)
-class Curve:
-    """A line in a panel; ``spread`` is half the height of its error bars."""
-
-    label: str
-    x: tuple[float, ...]
-    y: tuple[float, ...]
-    spread: tuple[float, ...] = ()
-    kind: Kind = "paper"
-
-    @classmethod
-    def of(cls, label: str, points: Mapping[float, Sequence[float]], kind: Kind = "paper") -> Curve:
-        """A curve through the means of repeated values, with their standard deviations."""
-        return cls(
-            label,
-            tuple(points),
-            tuple(statistics.fmean(v) for v in points.values()),
-            tuple(statistics.stdev(v) if len(v) > 1 else 0.0 for v in points.values()),
-            kind,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Panel:
-    """One set of axes."""
-
-    title: str
-    x: str
-    y: str
-    curves: tuple[Curve, ...]
-    logx: bool = False
-    logy: bool = False
-
-
-Cell = str | float | int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """A table; numbers are kept as numbers and rounded when shown."""
-
-    title: str
-    header: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-    digits: int = 4
-    note: str = ""
-    wide: bool = False
-    """Its figures are of very different sizes."""
+from opboost_lab.toml_data import toml_data
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +42,32 @@ class Note:
     erratum: int | None = None
 
 
+def noted(label: str) -> tuple[Note, ...]:
+    """The notes of ``notes.toml`` on an artefact, or on a column; most columns have none."""
+    found = toml_data("opboost_lab.reproduce", "notes").get(label, ())
+    return tuple(Note(**note) for note in found)
+
+
+AGREES = 0.9
+"""Where what the paper says holds in at least this share of the cases, we agree with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What the paper says, and in how many cases it is so here."""
+
+    text: str
+    held: int
+    cases: int
+
+    @property
+    def verdict(self) -> Literal["agrees", "in part", "does not"]:
+        """Whether an artefact comes out as the paper has it."""
+        if self.held >= AGREES * self.cases:
+            return "agrees"
+        return "in part" if 2 * self.held >= self.cases else "does not"
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """All that is shown of an artefact; ``short`` is for those who read nothing else."""
@@ -104,6 +78,7 @@ class Finding:
     grids: tuple[Grid, ...] = ()
     notes: tuple[Note, ...] = ()
     short: str = ""
+    said: Said | None = None
 
 
 @dataclass(frozen=True, slots=True)

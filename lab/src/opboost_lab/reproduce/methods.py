@@ -17,7 +17,7 @@ from scipy.optimize import brentq
 from opboost.errors import ParameterError
 from opboost.grid import Domain
 from opboost.mechanisms import Mechanism, registry
-from opboost_lab.reproduce.finding import Kind
+from opboost_lab.reproduce.charts import Kind
 from opboost_lab.reproduce.task import Json
 
 Family = Literal[

@@ -1,148 +1,28 @@
-"""Figures that the paper prints, by the label of their table.
-
-From the tables of "OpBoost: A Vertical Federated Tree Boosting Framework Based on Order-Preserving
-Desensitization" (PVLDB 16, 2022); facts alone, the words are ours.
-"""
+"""Figures that the paper prints: ``printed.toml`` also says what the rows of each table hold."""
 
 from __future__ import annotations
 
-OP_PROB_T: dict[str, tuple[float, ...]] = {
-    "GRR ε": (0.4950, 0.4951, 0.4953, 0.4954, 0.4955, 0.4956, 0.4957, 0.4958, 0.4959, 0.4960),
-    "GRR θε": (0.4958, 0.4975, 0.4991, 0.5008, 0.5025, 0.5041, 0.5058, 0.5074, 0.5091, 0.5108),
-    "Local-map": (0.5024, *(1.0,) * 9),
-    "Adj-map α=0.2": (
-        0.4312, 0.5036, 0.5829, 0.6565, 0.7210, 0.7757, 0.8213, 0.8586, 0.8890, 0.9133,
-    ),
-    "Adj-map α=0.5": (
-        0.4185, 0.5198, 0.6206, 0.7071, 0.7776, 0.8332, 0.8763, 0.9092, 0.9339, 0.9522,
-    ),
-    "Adj-map α=1": (
-        0.4133, 0.5282, 0.6378, 0.7287, 0.8004, 0.8551, 0.8962, 0.9263, 0.9482, 0.9639,
-    ),
-    "Adj-map α=2": (
-        0.4105, 0.5332, 0.6476, 0.7406, 0.8126, 0.8666, 0.9062, 0.9348, 0.9551, 0.9693,
-    ),
-    "Adj-map α=5": (
-        0.4087, 0.5365, 0.6539, 0.7482, 0.8201, 0.8735, 0.9122, 0.9398, 0.9591, 0.9724,
-    ),
-}  # fmt: skip
-"""tab:op-prob-t: γ at t = 5, 15, ..., 95; |D| = 100, θ = 10, ε = 0.1."""
+from typing import Any
 
-COMPUTATION_OPE: dict[str, tuple[float, float]] = {
-    "OPE": (241.9227, 241.9227),
-    "Global-map": (1.3874, 1.2764),
-    "Local-map θ=4": (3.0140, 3.0189),
-    "Local-map θ=10": (5.8893, 5.7287),
-    "Adj-map θ=4 α=0.4": (4.1220, 3.0685),
-    "Adj-map θ=4 α=1": (4.1060, 2.9861),
-    "Adj-map θ=4 α=10": (4.0763, 3.0060),
-    "Adj-map θ=10 α=0.4": (5.6929, 3.4936),
-    "Adj-map θ=10 α=1": (5.5541, 3.5944),
-    "Adj-map θ=10 α=10": (5.5308, 3.4848),
-}
-"""tab-computation-ope: seconds for 100,000 values of 1..100, at ε = 0.08 and 1.28."""
+from opboost_lab.toml_data import toml_data
 
-OPXGBOOST: dict[str, tuple[float, ...]] = {
-    "Local-map": (
-        0.9947, 0.9930, 0.9208, 0.9566, 0.9670, 0.8187, 1.0003, 0.9958, 0.9361, 0.9602, 0.9812,
-        0.8690,
-    ),
-    "Adj-map α=0.4": (
-        0.5413, 0.5297, 0.6388, 0.6722, 0.4444, 0.6348, 0.6483, 0.9279, 0.8136, 0.6433, 0.9144,
-        0.8039,
-    ),
-    "Adj-map α=0.6": (
-        0.6343, 0.5393, 0.6391, 0.7252, 0.5266, 0.6363, 0.6398, 0.9380, 0.8229, 0.6703, 0.9249,
-        0.8123,
-    ),
-    "Adj-map α=0.8": (
-        0.6689, 0.5753, 0.6415, 0.6553, 0.4846, 0.6389, 0.6656, 0.9359, 0.8277, 0.6404, 0.9270,
-        0.8140,
-    ),
-    "Global-map": (
-        0.5935, 0.5630, 0.6394, 0.6095, 0.5513, 0.6380, 0.6797, 0.9384, 0.8283, 0.6300, 0.9309,
-        0.8141,
-    ),
-    "Adj-map α=2": (
-        0.7311, 0.5981, 0.6401, 0.6788, 0.5507, 0.6414, 0.6735, 0.9458, 0.8321, 0.6533, 0.9324,
-        0.8123,
-    ),
-    "Adj-map α=5": (
-        0.6751, 0.6177, 0.6435, 0.5870, 0.6106, 0.6394, 0.7188, 0.9478, 0.8338, 0.8921, 0.9400,
-        0.8065,
-    ),
-    "Adj-map α=10": (
-        0.6817, 0.6329, 0.6449, 0.6213, 0.5815, 0.6424, 0.7733, 0.9488, 0.8350, 0.7554, 0.9372,
-        0.8051,
-    ),
-    "Piecewise": (
-        0.5821, 0.1187, 0.6249, 0.5821, 0.1187, 0.6249, 0.7487, 0.7847, 0.7014, 0.7487, 0.7847,
-        0.7014,
-    ),
-}  # fmt: skip
-"""tab:opxgboost: share of the plain model's measure, by (ε, θ) in (.08, 2) (.08, 4) (1.28, 2)
-(1.28, 4), each for Adult, Pen-digits and CASP."""
+_TABLES = toml_data("opboost_lab.reproduce", "printed")
 
+
+def _rows(label: str, length: int) -> dict[str, tuple[Any, ...]]:
+    """The rows of a table by name; what the paper leaves empty at the end of one is None."""
+    rows = _TABLES[label].items()
+    return {name: (*row, *(None,) * (length - len(row))) for name, row in rows}
+
+
+DATASETS: dict[str, tuple[str, str, str]] = _rows("tab:dataset", 3)
+OP_PROB_T: dict[str, tuple[float, ...]] = _rows("tab:op-prob-t", 10)
+COMPUTATION_OPE: dict[str, tuple[float, float]] = _rows("tab-computation-ope", 2)
+OPXGBOOST: dict[str, tuple[float, ...]] = _rows("tab:opxgboost", 12)
+COMUN: dict[str, tuple[int, ...]] = _rows("tab:comun_perform", 12)
+COMP: dict[str, tuple[float | None, ...]] = _rows("tab:comp_perform", 12)
 UMENG: dict[tuple[float, str], tuple[float, float, int]] = {
-    (0.64, "Local-map"): (0.957, 64.929, 2961),
-    (0.64, "Adj-map α=0.5"): (5.341, 99.183, 2921),
-    (0.64, "Global-map"): (5.273, 98.448, 2981),
-    (0.64, "Adj-map α=2"): (5.122, 97.956, 3113),
-    (0.64, "Piecewise"): (5.773, 115.771, 3097),
-    (1.28, "Local-map"): (0.951, 64.207, 2945),
-    (1.28, "Adj-map α=0.5"): (4.803, 92.915, 3137),
-    (1.28, "Global-map"): (4.792, 92.108, 3413),
-    (1.28, "Adj-map α=2"): (4.295, 91.495, 3373),
-    (1.28, "Piecewise"): (6.150, 110.488, 3717),
-    (2.56, "Local-map"): (0.952, 63.300, 2901),
-    (2.56, "Adj-map α=0.5"): (1.063, 86.247, 3681),
-    (2.56, "Global-map"): (1.002, 86.278, 3473),
-    (2.56, "Adj-map α=2"): (1.015, 86.387, 3525),
-    (2.56, "Piecewise"): (6.150, 103.826, 3053),
+    (float(epsilon), name): tuple(row)
+    for epsilon, rows in _TABLES["tab:umeng_opxgboost"].items()
+    for name, row in rows.items()
 }
-"""tab:umeng_opxgboost, θ = 2: MSE over the plain model's, seconds, bytes from Party A; Party B
-sends 202 MB in every row."""
-
-COMUN: dict[str, tuple[int, ...]] = {
-    "Local-map": (74, 349, 96, 198, 768, 385, 521849, 481377, 1318036, 522097, 482215, 1318612),
-    "Global-map": (26, 637, 165, 203, 695, 401, 521753, 481953, 1318173, 522107, 482069, 1318645),
-    "Adj-map α=0.4": (
-        26, 740, 178, 224, 820, 459, 521753, 482159, 1318199, 522148, 482321, 1318760,
-    ),
-    "Adj-map α=10": (
-        26, 728, 178, 221, 821, 459, 521753, 482136, 1318200, 522143, 482323, 1318760,
-    ),
-    "Piecewise": (
-        26, 2313, 253, 500, 12278, 2318, 521753, 485299, 1318348, 522703, 505220, 1322469,
-    ),
-}  # fmt: skip
-"""tab:comun_perform, ε = 0.08, θ = 4: bytes; Party A then Party B, each GBDT then XGBoost, each for
-Adult, Pen-digits and CASP."""
-
-COMP: dict[str, tuple[float | None, ...]] = {
-    "Local-map": (
-        1655.1, 2926.5, 2697.8, 951.7, 1089.7, 2151.1, 913.8, 2284.8, 826.1, 218.1, 424.6, 325.7,
-    ),
-    "Global-map": (
-        1154.4, 2484.6, 1556.5, 462.3, 1587.8, 1010.7, 904.0, 2253.5, 838.7, 214.1, 428.4, 316.8,
-    ),
-    "Adj-map α=0.4": (
-        2187.3, 3382.7, 4070.2, 1476.9, 1587.8, 3481.0, 952.8, 2248.6, 968.2, 268.4, 477.7, 448.2,
-    ),
-    "Adj-map α=10": (
-        9135.1, 10052.8, 21504.3, 8313.3, 8054.4, 20584.5, 953.8, 2287.7, 975.7, 272.5, 481.7,
-        447.8,
-    ),
-    "Piecewise": (958.5, 2163.8, 953.1, 305.5, 650.4, 495.1, *(None,) * 6),
-}  # fmt: skip
-"""tab:comp_perform, ε = 0.08, θ = 4: milliseconds; resampling then exponential table, each GBDT
-then XGBoost, each for Adult, Pen-digits and CASP."""
-
-DATASETS: dict[str, tuple[str, str, str]] = {
-    "Adult": ("32.6k", "4/10", "2-Cls."),
-    "Pen-digits": ("11k", "16/0", "M-Cls."),
-    "Powerplant": ("9.5k", "4/0", "Reg."),
-    "CASP": ("45.7k", "9/0", "Reg."),
-    "Industrial": ("293.6k", "38/262", "Reg."),
-}
-"""tab:dataset: rows, numeric/enumeration columns, task."""

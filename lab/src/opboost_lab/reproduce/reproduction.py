@@ -34,13 +34,24 @@ class Reproduction:
 
 
 def reproduce(
-    artefacts: Sequence[Artefact], scope: Scope, out: Path, progress: Progress
+    artefacts: Sequence[Artefact],
+    scope: Scope,
+    out: Path,
+    progress: Progress,
+    *,
+    kept: bool = False,
 ) -> Reproduction:
-    """Run what is missing and write all files; a run that was stopped is taken up where it was."""
+    """Run what is missing and write all files; a run that was stopped is resumed.
+
+    With ``kept`` nothing is run: the report shows what was measured before.
+    """
     started = time.monotonic()
     with atomic_files.alone(out):
         run = run_tasks(
-            (t for a in artefacts for t in a.tasks(scope)), Store(out / "cache"), progress
+            (t for a in artefacts for t in a.tasks(scope)),
+            Store(out / "cache"),
+            progress,
+            kept=kept,
         )
         shown = []
         for artefact in artefacts:

@@ -22,10 +22,16 @@ class Run:
     failed: dict[Task, str] = field(default_factory=dict)
 
 
-def run_tasks(tasks: Iterable[Task], store: Store, progress: Progress) -> Run:
+NOT_MEASURED = "It is not measured yet; run it without --kept."
+
+
+def run_tasks(
+    tasks: Iterable[Task], store: Store, progress: Progress, *, kept: bool = False
+) -> Run:
     """Run every task that the store has no result of; one that fails does not stop the others.
 
-    Tasks that measure time run one by one after the others, with nothing beside them.
+    Tasks that measure time run one by one after the others, with nothing beside them.  With
+    ``kept`` nothing is run, and what the store does not have is named as not measured.
     """
     run = Run()
     due = []
@@ -35,6 +41,9 @@ def run_tasks(tasks: Iterable[Task], store: Store, progress: Progress) -> Run:
             due.append(task)
         else:
             run.done[task] = known
+    if kept:
+        run.failed = dict.fromkeys(due, NOT_MEASURED)
+        return run
     total, spent = sum(t.cost for t in due), 0.0
 
     def finished(task: Task, result: Callable[[], Json]) -> None:

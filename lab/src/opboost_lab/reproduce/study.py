@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from opboost_lab.accuracy import GRID
-from opboost_lab.reproduce.finding import Curve
-from opboost_lab.reproduce.measures.learning import learned, unprotected
+from opboost_lab.record_totals import Way
+from opboost_lab.reproduce.charts import Curve
+from opboost_lab.reproduce.measures.learning import at_record_total, learned, unprotected
 from opboost_lab.reproduce.methods import Method
 from opboost_lab.reproduce.scope import Scope
 from opboost_lab.reproduce.source import Source
@@ -18,15 +19,12 @@ from opboost_lab.reproduce.task import Json, Results, Task
 Booster = Literal["hist-gbdt", "stumps", "xgboost", "deep"]
 Mapping = Literal["paper", "cells"]
 
-DENOISED_REPEATS = 3
-"""Denoising chooses much by itself and takes longer, so it is repeated less often."""
-
 SECONDS = {
-    "Adult": (2.3, 0.2),
-    "Pen-digits": (0.9, 0.45),
-    "Powerplant": (0.07, 0.04),
-    "CASP": (0.25, 0.06),
-    "Industrial": (25.0, 0.5),
+    "Adult": (1.4, 0.2),
+    "Pen-digits": (0.5, 0.3),
+    "Powerplant": (0.04, 0.03),
+    "CASP": (0.3, 0.06),
+    "Industrial": (15.0, 0.5),
 }
 """What one GBDT model takes on all rows, and on those of a quick run; for the time that is left."""
 DENOISED_SECONDS = {
@@ -34,7 +32,7 @@ DENOISED_SECONDS = {
     "Pen-digits": (8.0, 2.0),
     "Powerplant": (0.6, 0.4),
     "CASP": (1.3, 1.1),
-    "Industrial": (100.0, 6.0),
+    "Industrial": (70.0, 6.0),
 }
 SPEED = {"hist-gbdt": 1.0, "stumps": 0.7, "xgboost": 0.5, "deep": 4.0}
 
@@ -64,31 +62,26 @@ BEST = Line(Method("Clamp-map", denoise=True), "cells")
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """The models of one source and booster."""
+    """The models of one source and booster, and, once they are there, their results."""
 
     source: Source
     scope: Scope
     booster: Booster = "xgboost"
-    paper_repeats: int = 10
+    results: Results = field(default_factory=dict, compare=False, repr=False)
 
-    def seeds(self, line: Line | None = None) -> range:
-        """The repeats of a line; split and noise are those of the seed, so lines are paired.
+    @property
+    def seeds(self) -> range:
+        """The repeats of every line; split and noise are those of the seed, so lines are paired.
 
-        A quick run has one of what is dear: many classes, and denoising.
+        A quick run has one where there are many classes.
         """
-        hurried = self.scope.quick and self.scope.seeds is None
-        if hurried and self.source.kind == "multiclass":
+        if self.scope.quick and self.scope.seeds is None and self.source.kind == "multiclass":
             return range(1)
-        if line is None or not line.method.denoise:
-            return self.scope.repeats(self.paper_repeats)
-        if hurried:
-            return range(1)
-        fewer = min(DENOISED_REPEATS, self.paper_repeats)
-        return range(min(fewer, len(self.scope.repeats(fewer))))
+        return self.scope.repeats()
 
-    def repeated(self, line: Line | None = None) -> str:
+    def repeated(self) -> str:
         """How often, in words."""
-        count = len(self.seeds(line))
+        count = len(self.seeds)
         return f"{count} seed{'s' if count > 1 else ''}"
 
     def task(self, line: Line, epsilon: float, seed: int, split: Json = None) -> Task:
@@ -122,80 +115,70 @@ class Study:
     ) -> list[Task]:
         """All models of some lines."""
         return [
-            self.task(line, e, s, split)
-            for line in lines
-            for e in epsilons
-            for s in self.seeds(line)
+            self.task(line, e, s, split) for line in lines for e in epsilons for s in self.seeds
         ]
+
+    def record_task(self, way: Way, total: float, seed: int) -> Task:
+        """One model of rows whose whole record costs ``total``."""
+        return Task.of(
+            at_record_total,
+            cost=self._cost(way == "record"),
+            source=self.source.as_json(),
+            total=total,
+            way=way,
+            seed=seed,
+            booster=self.booster,
+        )
 
     def plain_tasks(self, *mappings: Mapping) -> list[Task]:
         """All models without noise: on raw values, and on the grid by each mapping."""
         return [
             task
-            for s in self.seeds()
+            for s in self.seeds
             for task in (
                 self.plain_task(False, s),
                 *(self.plain_task(True, s, m) for m in mappings),
             )
         ]
 
+    def scores(self, tasks: Iterable[Task], measure: str = "") -> list[float]:
+        """The scores of some models, by the source's measure or another one."""
+        return [self.results[t]["scores"][measure or self.source.measure] for t in tasks]
+
     def values(
-        self,
-        results: Results,
-        line: Line,
-        epsilon: float,
-        measure: str | None = None,
-        split: Json = None,
+        self, line: Line, epsilon: float, measure: str = "", split: Json = None
     ) -> list[float]:
         """A line's scores at one level, seed by seed."""
-        found = [results[self.task(line, epsilon, s, split)] for s in self.seeds(line)]
-        return [r["scores"][measure or self.source.measure] for r in found]
+        return self.scores((self.task(line, epsilon, s, split) for s in self.seeds), measure)
 
-    def plain(
-        self,
-        results: Results,
-        on_grid: bool,
-        mapping: Mapping = "paper",
-        measure: str | None = None,
-    ) -> list[float]:
+    def plain(self, on_grid: bool, mapping: Mapping = "paper", measure: str = "") -> list[float]:
         """The scores without noise, seed by seed."""
-        found = [results[self.plain_task(on_grid, s, mapping)] for s in self.seeds()]
-        return [r["scores"][measure or self.source.measure] for r in found]
+        return self.scores((self.plain_task(on_grid, s, mapping) for s in self.seeds), measure)
 
-    def mean(
-        self,
-        results: Results,
-        line: Line,
-        epsilon: float,
-        measure: str | None = None,
-        first: int | None = None,
-    ) -> float:
-        """A line's mean score at one level, over its ``first`` seeds or all."""
-        return statistics.fmean(self.values(results, line, epsilon, measure)[:first])
+    def mean(self, line: Line, epsilon: float, measure: str = "", split: Json = None) -> float:
+        """A line's mean score at one level."""
+        return statistics.fmean(self.values(line, epsilon, measure, split))
+
+    def plain_mean(self, on_grid: bool, mapping: Mapping = "paper", measure: str = "") -> float:
+        """The mean score without noise."""
+        return statistics.fmean(self.plain(on_grid, mapping, measure))
 
     def curve(
-        self,
-        results: Results,
-        line: Line,
-        epsilons: Sequence[float],
-        measure: str | None = None,
-        split: Json = None,
-        label: str = "",
+        self, line: Line, epsilons: Sequence[float], measure: str = "", label: str = ""
     ) -> Curve:
         """A line by ε."""
-        points = {e: self.values(results, line, e, measure, split) for e in epsilons}
+        points = {e: self.values(line, e, measure) for e in epsilons}
         return Curve.of(label or line.label, points, line.method.kind)
 
     def plain_curve(
         self,
-        results: Results,
         on_grid: bool,
         epsilons: Sequence[float],
         mapping: Mapping = "paper",
-        measure: str | None = None,
+        measure: str = "",
     ) -> Curve:
         """A level line of no noise."""
-        value = statistics.fmean(self.plain(results, on_grid, mapping, measure))
+        value = self.plain_mean(on_grid, mapping, measure)
         cells = ", equal cells" if mapping == "cells" else ""
         label = f"plain, on the grid{cells}" if on_grid else "plain, raw"
         return Curve(label, tuple(epsilons), (value,) * len(epsilons), (), "plain")

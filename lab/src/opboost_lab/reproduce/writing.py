@@ -10,8 +10,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 from opboost.storage import atomic_files
+from opboost_lab.reproduce.charts import Cell, Grid
 from opboost_lab.reproduce.drawing import draw
-from opboost_lab.reproduce.finding import Artefact, Cell, Finding, Grid
+from opboost_lab.reproduce.finding import Artefact, Finding
 
 
 def write_finding(artefact: Artefact, finding: Finding, out: Path) -> Path:

@@ -26,6 +26,7 @@ from opboost.ledger import Ledger
 from opboost.ledger.new_run import repeated_ids
 from opboost.ledger.renewal import over_time
 from opboost.ledger.reservation import abort_open, is_committed
+from opboost.parties.continued_model import check_needed
 from opboost.parties.feature.feature_job_folders import FeatureJobFolders
 from opboost.parties.feature.feature_psi import FeaturePsi
 from opboost.parties.feature.make_release import Charged, ReleaseMaker, ShownColumns
@@ -184,10 +185,15 @@ class FeatureParty:
         check_job_record(self.plan, record or None, self.name)
         return Hello(self.name, job_hash, self.plan.total if record else 0.0)
 
-    def _check_terms(self, welcome: Welcome) -> None:
-        """Refuse a job whose limit this party's plan exceeds, or that is about other rows."""
+    def check_terms(self, welcome: Welcome) -> None:
+        """Refuse a job that this party's plan does not fit, before anything is drawn or shown.
+
+        Its limit may be lower, its rows or the columns of the model that it continues others.
+        """
         check_job_record(self.plan, welcome.record or None, self.name)
         check_agreed_rows(welcome, self._agreed)
+        shown = self._maker.shown
+        check_needed(welcome, self.name, shown.columns, shown.codebook)
 
     def check_release(self) -> None:
         """Refuse now, before anybody is called, what a release would be refused for.
@@ -234,7 +240,7 @@ class FeatureParty:
         """The alignment of a job with the label party's rows, from wherever it stands."""
         if self._rules is None:
             raise PeerError("The label party wants to align rows, which are given in this job.")
-        self._check_terms(welcome)
+        self.check_terms(welcome)
         job, nonce = welcome.job, welcome.nonce
         if self._jobs.is_bound(job):
             self._bind(job, nonce)
@@ -260,7 +266,7 @@ class FeatureParty:
     def release(self, welcome: Welcome) -> tuple[Schema, list[Path]]:
         """The schema, and a file for each released column: made once a job, then found again."""
         job = welcome.job
-        self._check_terms(welcome)
+        self.check_terms(welcome)
         self._bind(job, welcome.nonce)
         if not self._jobs.is_released(job):
             maker = replace(self._maker, plan=self._weighted_plan(job))
@@ -281,7 +287,7 @@ class FeatureParty:
         if task.job != welcome.job:
             raise PeerError("A score of another job is asked for.")
         score = accepted(self.plan, self._table, self._ledger, task.score_model())
-        self._check_terms(welcome)
+        self.check_terms(welcome)
         job, budget = welcome.job, self.plan.score
         assert budget is not None
         self._jobs.bind(job, welcome.nonce)
@@ -305,6 +311,17 @@ class FeatureParty:
         waits = isinstance(budget, RecordBudget) and budget.awaits_weights
         return waits and self._table.stored is None
 
+    def check_pilot(self) -> None:
+        """Refuse now a pilot of too few people, as far as the table tells.
+
+        Where rows are aligned, fewer of them may turn out to be common.
+        """
+        budget = self.plan.budget
+        if self.has_pilot and isinstance(budget, RecordBudget):
+            with refusing("rows"):
+                rows = self._table.people() if self._rules is None else len(self._digests)
+                budget.check_pilot_rows(rows)
+
     def pilot_release(self, welcome: Welcome) -> tuple[Schema, list[Path]] | None:
         """The release of the pilot, with gaps for everybody else.
 
@@ -314,13 +331,14 @@ class FeatureParty:
         job = welcome.job
         if not self.has_pilot or self._jobs.is_released(job) or self._jobs.weights(job):
             return None
-        self._check_terms(welcome)
+        self.check_terms(welcome)
         self._bind(job, welcome.nonce)
         if (known := self._jobs.piloted(job)) is not None:
             return known
         budget, chosen = self.plan.budget, self._chosen(welcome)
         assert isinstance(budget, RecordBudget)
-        budget.check_pilot_rows(self.rows(welcome).rows if chosen is None else len(chosen.rows))
+        with refusing("rows"):
+            budget.check_pilot_rows(self._table.people() if chosen is None else len(chosen.rows))
         self._maker.make(welcome, self._jobs.pilot(job), chosen, budget.pilot)
         return self._jobs.piloted(job)
 

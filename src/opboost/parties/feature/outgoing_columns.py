@@ -99,7 +99,7 @@ class _Draft:
         counts = [self._counts[v] for v in values.tolist()]
         coder = Coder.of_counts(np.array([*counts, gaps] if gaps else counts, dtype=np.int64))
         book = Codebook(values) if len(values) else None
-        sum_ = digest(self._codes(rows, values, order))
+        sum_ = digest(self._codes(rows, values, order), coder.symbols)
         head = ColumnHead(number, rows, bool(gaps), coder, None if withheld else book, sum_)
         with (
             atomic_files.naming(target),

@@ -85,6 +85,14 @@ class PartyTable:
         known = known_people(piece, self._plan.private)
         return None if known.all() else known
 
+    def people(self) -> int:
+        """How many rows are people whom the party knows."""
+        found = 0
+        for piece, _, _ in self.pieces():
+            known = self.known(piece)
+            found += len(piece) if known is None else int(known.sum())
+        return found
+
     def _check_names(self) -> None:
         files = isinstance(self._table, TableAddress)
         form = self._plan.data if self.stored is None else PLAIN_CSV

@@ -62,13 +62,13 @@ class RowIdentities:
         look: Callable[[Any, int], object] = lambda piece, first: None,
     ) -> Digests:
         """The digests by which all rows of a table are matched; ``look`` is shown every piece."""
-        found, seen = [], 0
+        found, seen = bytearray(), 0  # grows in place: the digests are in memory once
         for piece, done, total in table.pieces():
             look(piece, seen)
-            found.append(self.matched(piece, seen, self.keys(piece, seen)))
+            found += self.matched(piece, seen, self.keys(piece, seen)).data
             seen += len(piece)
             progress("IDs read", done, total)
-        return np.concatenate(found) if found else key_digests([])
+        return np.frombuffer(found, np.uint8).reshape(-1, 32)
 
 
 def _row_numbers(first: int, count: int) -> list[bytes]:

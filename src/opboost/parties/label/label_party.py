@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,32 +19,32 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from opboost._typing import BoolArray, IntArray
-from opboost.boosting.booster import Booster, check_by_party
+from opboost.boosting import make_booster
+from opboost.boosting.booster import Booster, check_by_party, check_continues
 from opboost.boosting.label_rules import check_label
 from opboost.budgets.budget import checked_total
-from opboost.columns.codebook import CodedColumn, distinct
+from opboost.budgets.job_limit import check_record
+from opboost.columns.codebook import CodedColumn
+from opboost.columns.continued_columns import check_same_private
 from opboost.columns.dataframes import rows_of
-from opboost.config.plan_limits import check_record
 from opboost.config.sections import DEFAULT_HELD_OUT, Memory, unfit_for
-from opboost.errors import ColumnError, DataError, ParameterError, PeerError, PrivacyError
+from opboost.errors import ColumnError, DataError, ParameterError, PeerError
 from opboost.estimators import OpBoostClassifier, OpBoostRegressor
 from opboost.estimators.boosted import kind_for
 from opboost.estimators.boosted_base import fitted_to_parties
-from opboost.files.predict_without import check_left_out
-from opboost.parties.alignment import PsiPeer, common_to_all, kept_secret
-from opboost.parties.channel import Channel, Weigh, check_channels
+from opboost.files.predict_without import check_left_out, check_taking_part
+from opboost.parties.channel import Channel, Weigh, check_channels, declined_to_all
 from opboost.parties.label.known_rows import (
     KnownRows,
     check_presence,
     check_row_choice,
     check_some_known,
-    load_known,
     present,
-    save_known,
     with_model_presence,
     with_presence,
 )
 from opboost.parties.label.model_in_codes import digest_of, first_books, trained_once
+from opboost.parties.label.needed_columns import needed_columns
 from opboost.parties.label.pilot_answer import pilot_answer
 from opboost.parties.label.predictions import (
     Predicted,
@@ -66,6 +65,7 @@ from opboost.parties.label.received_release import (
     sent_by_all,
     stored_by_all,
 )
+from opboost.parties.label.row_alignment import RowAlignment
 from opboost.parties.label.score_once import scored_once
 from opboost.parties.label.score_query import (
     check_score_schema,
@@ -77,20 +77,13 @@ from opboost.parties.label.score_query import (
 from opboost.parties.label.split_query import Ask, ask_nothing, split_values
 from opboost.parties.label.training_rehearsal import rehearse_training
 from opboost.parties.message_checks import check_private, check_schema, check_total
-from opboost.parties.row_proof import RowProof
 from opboost.protocol.column_streams import ColumnHead
 from opboost.protocol.messages import Schema, Weights, Welcome, job_number
 from opboost.psi.align_rules import AlignRules, RowChoice, checked_rows
-from opboost.psi.common_rows import Common
 from opboost.psi.row_keys import Digests, Normalisation, row_keys
-from opboost.psi.table_keys import Keys, refuse_repeats
-from opboost.storage import atomic_files
+from opboost.psi.table_keys import Keys
 from opboost.training.absent_columns import marked_absent
-from opboost.training.continued_model import (
-    check_same_labels,
-    check_same_own,
-    check_same_private,
-)
+from opboost.training.continued_model import check_same_labels, check_same_own
 from opboost.training.denoised_rows import Choice
 from opboost.training.feature_matrix import Books, OwnTable
 from opboost.training.held_out_rows import Split, split_rows
@@ -240,6 +233,7 @@ class LabelParty:
         if continue_from is not None:
             if memory == "external":
                 raise ParameterError("A model is continued in memory: leave memory='external' out.")
+            check_continues(make_booster(booster, booster_params), continue_from.trained_)
             if self._kind is not None:
                 target = self._target(self._y)
                 check_same_labels(continue_from.trained_model_, target.labels, target.task)
@@ -255,6 +249,7 @@ class LabelParty:
         """Refuse now, before anybody releases, a label or a booster that cannot be trained."""
         if self._kind is None:
             raise ParameterError("There is no label to learn. Give y=..., or use predict.")
+        self._check_watching(self._y)
         booster, params = self._settings["booster"], self._settings["booster_params"]
         rehearse_training(booster, params, self._target(self._y))
 
@@ -274,10 +269,13 @@ class LabelParty:
         if self._kind is None:
             raise ParameterError("There is no label to learn. Give y=..., or use predict.")
         welcome = self._welcome(welcome)
+        self.check_parties([channel.party for channel in channels])
+        self.agree(channels, welcome)
         if self._rules is not None:
             return self.align(channels, welcome, state).train(
                 channels, welcome=welcome, state=state
             )
+        self._check_watching(self._y)
         self._check_record(channels, welcome)
         offers = [
             self._offer(channel, welcome, self.weigher(channel, welcome)) for channel in channels
@@ -287,13 +285,34 @@ class LabelParty:
         with self._aside(state) as disk:
             return self._trained(channels, offers, state, disk)
 
+    def check_parties(self, parties: Sequence[str]) -> None:
+        """Refuse parties that the model which is continued, or the own columns, do not allow."""
+        if self._earlier is not None:
+            needed_columns(self._earlier, parties)
+        if self._presence:
+            check_presence(self._own, parties)
+
+    def agree(self, channels: Sequence[Channel], welcome: Welcome) -> None:
+        """Tell every party what the job needs of its columns, before anybody draws.
+
+        A continued model needs the columns of its training.  It needs the values of their codes,
+        and so does early stopping.
+        """
+        if self._earlier is None and self._early_stopping is None:
+            return
+        names = [channel.party for channel in channels]
+        needed = {} if self._earlier is None else needed_columns(self._earlier, names)
+        for channel in channels:
+            columns = needed.get(channel.party, ())
+            channel.agree(replace(self._welcome(welcome), columns=columns, values=True))
+
     def _check_continued(self, channels: Sequence[Channel], offers: list[ReceivedRelease]) -> None:
         """Refuse other columns than those of the model that is continued; every party hears it."""
         if self._earlier is None:
             return
         try:
             private = [c for offer in offers for c in offer.private]
-            check_same_private(self._earlier.trained_model_, private)
+            check_same_private(self._earlier.trained_model_.layout.private, private)
         except ColumnError:
             for channel in channels:
                 channel.refuse("The columns are not those of the model that is continued.")
@@ -399,7 +418,16 @@ class LabelParty:
                 "early_stopping needs the values of released codes, and a party withholds them "
                 "(codebook = 'cuts'). Leave early_stopping out, or let it send codebook = 'full'."
             )
-        split = split_rows(target, self._held_out or DEFAULT_HELD_OUT, seed or 0)
+        return self._watched_split(target, seed or 0)
+
+    def _check_watching(self, y: Any) -> None:
+        """Refuse rows of which too few could watch the training, before anybody draws."""
+        if self._early_stopping is not None:
+            self._watched_split(self._target(y), 0)
+
+    def _watched_split(self, target: Target, seed: int) -> Split:
+        """Hold rows out that watch the training; how many follows from the labels alone."""
+        split = split_rows(target, self._held_out or DEFAULT_HELD_OUT, seed)
         if split.unscored:
             raise DataError(
                 f"No rows can watch the training: {split.unscored}",
@@ -461,16 +489,22 @@ class LabelParty:
         >>> bool(np.mean(found.prediction == (table["basket"] > 250)[450:600]) > 0.75)
         True
         """
-        check_left_out(model, without, [channel.party for channel in channels])
+        names = [channel.party for channel in channels]
+        check_left_out(model, without, names)
         if channels or not without:
             check_channels(channels)
         welcome = self._welcome(welcome)
         check_own(model, self._own)
         if release == "score":
             check_no_absence(self._kept, without)
-            check_scores(model, [channel.party for channel in channels], self._share_trees)
+            check_scores(model, names, self._share_trees)
         elif release != "columns":
             raise ParameterError(f"release is 'columns' or 'score'; got {release!r}.")
+        else:
+            check_taking_part(model, without, names)
+        if release == "score":
+            for channel in channels:  # nobody draws before all have accepted
+                channel.want_score(score_task(model, channel.party, welcome.job))
         if self._rules is not None and channels:
             aligned = self.align(channels, welcome, state)
             return aligned.predict(
@@ -478,7 +512,8 @@ class LabelParty:
             )
         self._check_record(channels, welcome)
         if release == "score":
-            return self._predict_by_score(model, channels, welcome)
+            with declined_to_all(channels):
+                return self._predict_by_score(model, channels, welcome)
         offers = [self._offer(channel, welcome) for channel in channels]
         lacking = [n for party in without for n in names_of_party(model, party)]
         offers = named_apart(offers, [*own_names(model.own_columns_), *lacking])
@@ -505,8 +540,6 @@ class LabelParty:
         self, model: Estimator, channels: Sequence[Channel], welcome: Welcome
     ) -> Predicted:
         """Ask every party for its part of the score, and add up what came."""
-        for channel in channels:
-            channel.want_score(score_task(model, channel.party, welcome.job))
         offers = []
         for channel in channels:
             schema = channel.open_score(welcome)
@@ -541,86 +574,11 @@ class LabelParty:
         if self._rules is None:
             raise ParameterError("Rows are given, or aligned already. Build it with align='psi'.")
         digests = self._ids.digests()
-        if state is None:
-            rows, known = self._meet(channels, welcome, None, digests)
-            return self._restricted(rows, digests, known)
-        kept = state / "common"
-        if not kept.exists():
-            rows, known = self._meet(channels, welcome, state, digests)
-            if self._kept == "mine":
-                save_known(state, digests, known)
-            atomic_files.write(
-                kept, atomic_files.with_checksum(Common.of(digests, rows).to_bytes())
-            )
-        for channel in channels:
-            channel.forget()
-        shutil.rmtree(state / "align", ignore_errors=True)
-        common = Common.from_bytes(atomic_files.read_checked(kept, atomic_files.AT_LABEL_PARTY))
-        parties = [channel.party for channel in channels]
-        known = load_known(state, digests, parties) if self._kept == "mine" else {}
-        return self._restricted(common.rows(digests), digests, known)
-
-    def _meet(
-        self, channels: Sequence[Channel], welcome: Welcome, state: Path | None, digests: Digests
-    ) -> tuple[IntArray, dict[str, IntArray]]:
-        """The rows that the job is about, and those of them that each party is told to be common.
-
-        With ``rows="mine"`` a party is told its own overlap, and nothing about the others'.
-        """
-        assert self._rules is not None
-        refuse_repeats(digests)
-        sides = []
-        for channel in channels:
-            secret = kept_secret(state and state / "align" / channel.party)
-            sides.append(PsiPeer(welcome.job, "label", secret, digests, self._rules))
-        for channel, side in zip(channels, sides, strict=True):
-            channel.offer(welcome, side)
-        self._check_record(channels, welcome)
-        matches = [channel.met(side) for channel, side in zip(channels, sides, strict=True)]
-        names = [channel.party for channel in channels]
-        if self._kept == "mine":
-            rows = Common.of(digests, np.arange(len(digests))).rows(digests)
-            shared = [Common.of(digests, match.rows).rows(digests) for match in matches]
-        else:
-            rows = Common.of(digests, common_to_all(matches)).rows(digests)
-            shared = [rows for _ in matches]
-        known = dict(zip(names, shared, strict=True))
-        try:
-            self._check_known(known)
-        except (PrivacyError, DataError):
-            if state is not None:
-                atomic_files.write(state / "stopped", b"too few rows in common")
-            for channel in channels:
-                channel.refuse(self._too_few(len(known[channel.party])))
-            raise
-        if state is not None:
-            (state / "stopped").unlink(missing_ok=True)
-        for channel, match in zip(channels, matches, strict=True):
-            # Kept with the points, so that a label party that was killed repeats itself.
-            secret = kept_secret(state and state / "align" / channel.party / "proof")
-            told = known[channel.party]
-            ids = Keys.of_digests(digests, told).digest(welcome.nonce)
-            proof = RowProof.of(secret, ids)
-            channel.tell(match.told(welcome.job, told, proof.share), proof)
-        return rows, known
-
-    def _check_known(self, known: Mapping[str, IntArray]) -> None:
-        """Refuse rows in common that are too few to hide in, or of one label."""
-        assert self._rules is not None
-        for name, rows in known.items():
-            who = "The parties" if self._kept == "common" else f"{name!r} and the label party"
-            self._rules.check_common(len(rows), who)
-        some = np.unique(np.concatenate(list(known.values())))
-        if self._y is not None and len(distinct(self._y[some])) < 2:
-            who = "all parties have" if self._kept == "common" else "some feature party has"
-            raise DataError(f"The label holds one value only in the rows that {who}")
-
-    def _too_few(self, rows: int) -> str:
-        """What a party is told of rows that are too few; of its own alone with ``rows="mine"``."""
-        assert self._rules is not None
-        if self._kept == "common" or rows < self._rules.minimum_rows:
-            return "The parties have too few rows in common to learn from."
-        return "The label party ended the job."
+        match = RowAlignment(
+            self._rules, self._kept, self._y, self._check_watching, self._check_record
+        )
+        rows, known = match.found(channels, welcome, digests, state)
+        return self._restricted(rows, digests, known)
 
     def _welcome(self, welcome: Welcome | None) -> Welcome:
         """The job's first message, with its limit for one person and the rows it is about."""
@@ -653,7 +611,6 @@ class LabelParty:
         """The own columns, with those of presence if they are wanted."""
         if not self._presence:
             return self._own
-        check_presence(self._own, [o.channel.party for o in offers])
         parties = origins(offers).parties
         return with_presence(self._own, present(release, parties))
 

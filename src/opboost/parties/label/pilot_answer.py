@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from opboost.columns.codebook import CodedColumn
 from opboost.errors import PeerError
-from opboost.parties.message_checks import check_head, check_private
+from opboost.parties.announced_columns import AnnouncedColumns
+from opboost.parties.message_checks import check_private
 from opboost.protocol.column_streams import ColumnHead
 from opboost.protocol.messages import Schema, Weights
 from opboost.training.column_weights import label_features, quantised, score, usefulness
@@ -37,11 +38,12 @@ def released_columns(
     """Yield the columns that a schema announces, in its order; a missing one is refused."""
     private = schema.private()
     check_private(private)
+    announced = AnnouncedColumns.of(schema, private)
     numbered = enumerate(columns)
     for column in private:
         parts = []
         for _, (number, (head, codes)) in zip(column.release_names(), numbered, strict=False):
-            check_head(head, schema, private, number)
+            announced.check(head, number)
             parts.append(codes)
         if len(parts) < len(column.release_names()):
             raise PeerError(f"Party {schema.party!r} sent some columns of its pilot only.")

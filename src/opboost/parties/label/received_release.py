@@ -16,8 +16,8 @@ from opboost._typing import BoolArray
 from opboost.columns.codebook import CodedColumn
 from opboost.columns.private_column import PrivateColumn
 from opboost.errors import PeerError
+from opboost.parties.announced_columns import AnnouncedColumns
 from opboost.parties.channel import Channel
-from opboost.parties.message_checks import check_head
 from opboost.promises import Choice, Joint
 from opboost.protocol.column_streams import ColumnHead
 from opboost.protocol.messages import Schema
@@ -49,8 +49,9 @@ class ReceivedRelease:
         """The released columns."""
         numbers = [c.name for c in self.private for _ in c.release_names()]
         found: dict[Hashable, list[CodedColumn]] = {c.name: [] for c in self.private}
+        announced = AnnouncedColumns.of(self.schema, self.private)
         for number, (head, column) in enumerate(self.channel.columns()):
-            check_head(head, self.schema, self.private, number)
+            announced.check(head, number)
             self.heads.append(head)
             found[numbers[number]].append(column)
         self._check_count(len(numbers))
@@ -60,8 +61,9 @@ class ReceivedRelease:
         """The same by private column, unpacked into files of a folder instead of memory."""
         numbers = [c.name for c in self.private for _ in c.release_names()]
         found: dict[Hashable, list[StoredColumn]] = {c.name: [] for c in self.private}
+        announced = AnnouncedColumns.of(self.schema, self.private)
         for number, file in enumerate(self.channel.files()):
-            check_head(read_head(file), self.schema, self.private, number)
+            announced.check(read_head(file), number)
             column = unpack_column(file, folder / f"{self.channel.party}-{number:05d}.codes")
             self.heads.append(column.head)
             found[numbers[number]].append(column)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from threading import Thread
@@ -116,6 +117,7 @@ def _warm_up(plan: Plan) -> None:
     for column in plan.private[:1]:
         if isinstance(column.mapping, NumericMapping):
             column.mapping.scan(np.array(column.mapping.bounds))
+    gc.freeze()  # what is loaded stays: no collection looks through it again
 
 
 class _Visit:
@@ -183,12 +185,14 @@ class _Visit:
         self._tell_taken_up(welcome.job, half_written)
         if not self._is_checked and not (self._party.folder(welcome.job) / "schema").exists():
             self._party = checked_party(self._config, self._ledger, self._progress)
+        self._party.check_terms(welcome)
+        task = self._accepted_task(welcome.job)
         with refusing("rows"):
             if self._config.job.align == "psi":
                 self._align(welcome)
             else:
                 self._match_given(welcome)
-        self._send(welcome)
+        self._send(welcome, task)
         phase = "released" if leave else self._wait(welcome.job)
         manifest = self._manifest(welcome.job, phase, started)
         if phase == "done":
@@ -237,8 +241,8 @@ class _Visit:
     def _asked(self, step: str, message: Any, *expected: type[M]) -> M:
         return self._retried(lambda c: c.call(step, message, *expected))
 
-    def _send(self, welcome: Welcome) -> None:
-        schema, files = self._released(welcome)
+    def _send(self, welcome: Welcome, task: ScoreTask | None) -> None:
+        schema, files = self._released(welcome, task)
         started = time.monotonic()
         self._put_release(welcome.job, schema, files)
         seconds = round(time.monotonic() - started, 3)
@@ -246,21 +250,33 @@ class _Visit:
         self._log.write("sent", job=welcome.job, rows=schema.rows, columns=columns, seconds=seconds)
         self._say(f"{len(files)} columns of {schema.rows:,} rows sent.")
 
-    def _released(self, welcome: Welcome) -> tuple[Schema, list[Path]]:
-        """The release of this job: columns, or in a prediction the score that is wanted."""
-        if self._config.job.purpose == "train":
-            self._pilot(welcome)
-            return self._party.release(welcome)
-        task, job = self._wanted(welcome.job), welcome.job
-        if task is None:
-            return self._party.release(welcome)
-        self._say("The label party asks for a score in place of columns.")
+    def _accepted_task(self, job: str) -> ScoreTask | None:
+        """The score that a prediction wants, if this party allows it; None where it is columns."""
+        task = None if self._config.job.purpose == "train" else self._wanted(job)
+        if task is not None:
+            self._say("The label party asks for a score in place of columns.")
+            with self._declining(job):
+                self._party.check_score(task)
+        return task
+
+    @contextmanager
+    def _declining(self, job: str) -> Iterator[None]:
+        """Tell the label party of a score that is refused, so that it need not wait any longer."""
         try:
-            return self._party.score_release(welcome, task)
+            yield
         except (PrivacyError, PeerError):
-            with suppress(PeerError):  # the label party need not wait any longer
+            with suppress(PeerError):
                 self._retried(lambda c: c.call("declined", Poll(job), Ack), CONFIRM_SECONDS)
             raise
+
+    def _released(self, welcome: Welcome, task: ScoreTask | None) -> tuple[Schema, list[Path]]:
+        """The release of this job: columns, or in a prediction the score that is wanted."""
+        if task is not None:
+            with self._declining(welcome.job):
+                return self._party.score_release(welcome, task)
+        if self._config.job.purpose == "train":
+            self._pilot(welcome)
+        return self._party.release(welcome)
 
     def _wanted(self, job: str) -> ScoreTask | None:
         """Wait for what the label party wants: a score, or (None) columns."""
@@ -362,29 +378,31 @@ class _Visit:
     def _retried(self, call: Callable[[Connection], M], most: float = math.inf) -> M:
         """Call, and while the label party cannot be reached, try again.
 
-        That goes on for ``connect_seconds`` from the first failure, and for ``most`` at most.
+        That goes on for ``connect_seconds`` from the first failure, and for ``most`` at most.  A
+        pause is a twentieth of the time waited so far: it adds little to a short wait, and over a
+        long one few calls are made in vain.
         """
         patience = min(most, self._config.limits.connect_seconds)
-        end: float | None = None
-        pause = 0.05
+        since: float | None = None
         while True:
             try:
                 return call(self._connected())
             except Unreachable as error:
                 self._hang_up()
-                end = end or time.monotonic() + patience
+                since = since or time.monotonic()
+                waited = time.monotonic() - since
+                pause = min(2.0, max(0.05, waited / 20))
                 if not self._told and not isinstance(error, LoggedOut):
                     self._told = True
                     self._say(
                         f"Waiting for {self._config.job.label_party} at {self._address}, "
                         f"at most {patience:g} s ..."
                     )
-                if time.monotonic() + pause > end:
+                if waited + pause > patience:
                     raise Unreachable(
                         f"The label party at {self._address} cannot be reached: {error}"
                     ) from None
                 time.sleep(pause)
-                pause = min(2.0, pause * 1.15)
 
     def _connected(self) -> Connection:
         if self._connection is None:

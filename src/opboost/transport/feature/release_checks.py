@@ -38,6 +38,8 @@ def checked_party(
     with refusing("declaration"):
         party = feature_party(config, ledger, progress)
     party.check_release()
+    if config.job.purpose == "train":
+        party.check_pilot()
     return party
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from opboost.errors import PeerError, WireError
+from opboost.parties.announced_columns import AnnouncedColumns
 from opboost.protocol.messages import Claim, Hello, Points, Proof, decode, encode
 from opboost.psi.curve_points import POINT_BYTES, piece_count
 from opboost.storage import atomic_files
@@ -149,8 +150,9 @@ class BundleIntake:
         check_items(inside, [*about, *(f"{c:05d}.arrow" for c in range(due))])
         receipt, ca = read_item(inside, "receipt"), self._tools.identity.ca
         check_new_receipt(self._folder, self._record, box.party, receipt, ca)
+        announced = AnnouncedColumns.of(schema)
         for column, name in enumerate(columns):
-            check_column_file(inside / name, schema, column)
+            check_column_file(inside / name, announced, column)
 
     def _met(self, inside: Path, party: str) -> list[str]:
         """The item by which a party introduces itself; none if the job limits no total."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from opboost.protocol.messages import Rows, Welcome, encode
+from opboost.protocol.messages import Rows, encode
 from opboost.transport.label.job_folder import JobRecord, PartyFolder, newest_receipt
+from opboost.transport.label.job_terms import welcome_to
 from opboost.transport.shared.bundle_chain import WEIGHTS, BundleChain, Step
 from opboost.transport.shared.bundle_file import Source
 from opboost.transport.shared.bundle_steps import Tools
@@ -46,10 +47,8 @@ class BundleReplies:
 
     def _welcome(self, peer: str) -> dict[str, Source]:
         """The job, and the newest receipt of the party's ledger, before the party draws."""
-        record = self._record
         receipt = newest_receipt(self._folder.parent, peer)
-        nonce = bytes.fromhex(record.nonce)
-        told = Welcome(record.job, nonce, receipt, record=record.record, rows=record.kept)
+        told = welcome_to(PartyFolder(self._folder, peer), self._record, receipt)
         return {"welcome": encode(told)}
 
     def _rows(self, box: PartyFolder) -> dict[str, Source]:

@@ -6,7 +6,7 @@ import time
 
 from opboost.errors import PeerError
 from opboost.protocol.messages import Ack, Farewell, Poll, decode, encode
-from opboost.transport.label.job_folder import HOLD_SECONDS, is_done
+from opboost.transport.label.job_folder import HOLD_SECONDS, LOOK_SECONDS, is_done
 from opboost.transport.label.receive_columns import check_split_values
 from opboost.transport.label.served_job import ServedJob
 
@@ -31,7 +31,7 @@ class ClosingSteps:
             self._job.check_refusal(box)
             if box.has("query") and not box.has("answer"):
                 return box.read("query")
-            time.sleep(0.02)
+            time.sleep(LOOK_SECONDS)
         return self._job.ack("wait")
 
     def answer(self, party: str, data: bytes) -> bytes:

@@ -6,6 +6,8 @@ repeated.  The gate writes what came in; the training process writes questions::
     state/JOB/job.json                 the job: number, hash, nonce, rows, digest of the IDs
     state/JOB/parties/NAME/declined    the kind of reason for which it refuses to release, if so
     state/JOB/parties/NAME/hello       how it introduced itself; only if the job limits the total
+    state/JOB/parties/NAME/terms       what the job needs of its columns; only if that is something
+    state/JOB/parties/NAME/agreed      where rows are given: it has compared the terms with its plan
     state/JOB/align/NAME/              while rows are aligned: a secret, points for the party
     state/JOB/parties/NAME/points      and 00000.feature, 00000.raised, ...: its points; aligned
     state/JOB/parties/NAME/claim       its proof that it knows the common rows; proved: the answer
@@ -52,14 +54,20 @@ PILOT = "pilot"
 REFUSAL = "declined"
 """The note of why a party refuses to release; gone when the party comes back."""
 
+TERMS, AGREED = "terms", "agreed"
+"""What the job needs of a party, and that the party has compared it with its plan."""
+
 _OWN = (
     "pilot", "weights", "score", "columns", "score-declined", "query", "aligned", "expected",
-    "refused", "points", "due", "proved",
+    "refused", "points", "due", "proved", TERMS, AGREED,
     REFUSAL,
 )  # fmt: skip
 
 HOLD_SECONDS = 5.0
 """Seconds for which a question "is there something to do?" is held before the answer "not yet"."""
+
+LOOK_SECONDS = 0.005
+"""Seconds between two looks at the folder, in which gate and training process meet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,9 +248,10 @@ class PartyFolder:
         found: str | None = None if self.has("sent") else self.noted(REFUSAL, str)
         return found if found is not None and found in get_args(Refusal) else ""
 
-    def forget_refusal(self) -> None:
-        """The party is back."""
-        (self.folder / REFUSAL).unlink(missing_ok=True)
+    def forget_earlier_visit(self) -> None:
+        """The party is back: what it refused for, or agreed to, may have changed."""
+        for name in (REFUSAL, AGREED):
+            (self.folder / name).unlink(missing_ok=True)
 
     def forget_points(self) -> None:
         """Take the points away, and keep how many they were."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from opboost.columns.codebook import CodedColumn
 from opboost.errors import PeerError, WireError
 from opboost.parties.alignment import Match, PsiPeer
-from opboost.parties.channel import Weigh
+from opboost.parties.channel import ScoreDeclinedError, Weigh
 from opboost.parties.row_proof import RowProof
 from opboost.protocol.column_streams import ColumnHead
 from opboost.protocol.messages import (
@@ -29,11 +29,18 @@ from opboost.psi.blinding import at_once
 from opboost.psi.curve_points import piece_count
 from opboost.psi.point_matching import PointList
 from opboost.storage import atomic_files
-from opboost.transport.label.job_folder import HOLD_SECONDS, PartyFolder, piece_numbers
+from opboost.transport.label.job_folder import (
+    AGREED,
+    HOLD_SECONDS,
+    LOOK_SECONDS,
+    TERMS,
+    PartyFolder,
+    piece_numbers,
+)
 from opboost.transport.label.party_totals import HELLO, told
 
-POLL_SECONDS = 0.02
-"""Seconds between two looks at the folder."""
+ANSWER_LEAVES_SECONDS = 0.5
+"""Seconds for the label server to send the answer that it has taken from the folder."""
 
 
 class JobFolderChannel:
@@ -55,6 +62,13 @@ class JobFolderChannel:
         """Wait for the party; what it said that it reveals about one person."""
         self._until(lambda: self._box.has(HELLO), "who it is")
         return told(self._box)
+
+    def agree(self, welcome: Welcome) -> None:
+        """Leave what is needed for the party, which is told when it comes."""
+        if welcome.columns or welcome.values:
+            self._box.write(TERMS, encode(welcome))
+        else:  # an earlier run of the label party may have needed something
+            (self._box.folder / TERMS).unlink(missing_ok=True)
 
     def offer(self, welcome: Welcome, side: PsiPeer) -> None:
         """Leave the label party's points for the party to fetch."""
@@ -109,13 +123,15 @@ class JobFolderChannel:
         self._box.forget_points()
 
     def refuse(self, why: str) -> None:
-        """Leave the reason, and stay a moment for the party to fetch it."""
+        """Leave the reason, and stay a moment for a party that is there to fetch it."""
+        if self._box.phase() == "expected" and not self._box.has(AGREED):
+            return
         self._box.write("refused", why.encode())
         end = time.monotonic() + 2 * HOLD_SECONDS
         while self._box.has("refused") and time.monotonic() < end:
             self._watch()
-            time.sleep(POLL_SECONDS)
-        time.sleep(10 * POLL_SECONDS)  # let the answer leave
+            time.sleep(LOOK_SECONDS)
+        time.sleep(ANSWER_LEAVES_SECONDS)
         (self._box.folder / "refused").unlink(missing_ok=True)
 
     def open(self, welcome: Welcome, weigh: Weigh | None = None) -> Schema:
@@ -127,11 +143,15 @@ class JobFolderChannel:
             return self._box.has("sent")
 
         if weigh is None:
-            if self._box.has("score"):
-                raise self._other_wish()
-            self._box.write("columns", b"")
+            self.want_columns()
         self._until(there, "its release")
         return decode(self._box.read("schema"), Schema)
+
+    def want_columns(self) -> None:
+        """Leave word for the party that columns are wanted, and no score."""
+        if self._box.has("score"):
+            raise self._other_wish()
+        self._box.write("columns", b"")
 
     def want_score(self, task: ScoreTask) -> None:
         """Leave the score that is wanted for the party to fetch."""
@@ -147,19 +167,8 @@ class JobFolderChannel:
         )
 
     def open_score(self, welcome: Welcome) -> Schema:
-        """Wait for the score, or for the party to decline."""
-
-        def there() -> bool:
-            if self._box.has("score-declined"):
-                (self._box.folder / "score-declined").unlink()
-                raise PeerError(
-                    f"Party {self._party!r} declined to release a score; its own screen says why. "
-                    "Nothing was predicted. Agree on it, or predict from columns in a new run "
-                    "(--release columns --again)."
-                )
-            return self._box.has("sent")
-
-        self._until(there, "its score")
+        """Wait for the score."""
+        self._until(lambda: self._box.has("sent"), "its score")
         return decode(self._box.read("schema"), Schema)
 
     def answer_pilot(self, weigh: Weigh) -> None:
@@ -201,9 +210,20 @@ class JobFolderChannel:
         end = time.monotonic() + self._wait
         while not there():
             self._watch()
+            self._check_declined()
             if time.monotonic() > end:
                 raise PeerError(
                     f"Party {self._party!r} did not send {what} within {self._wait:g} s. "
                     "Start again when it is ready: nothing that came in is lost."
                 )
-            time.sleep(POLL_SECONDS)
+            time.sleep(LOOK_SECONDS)
+
+    def _check_declined(self) -> None:
+        """End the wait for a party that does not release the score that it is asked for."""
+        if self._box.has("score-declined"):
+            (self._box.folder / "score-declined").unlink()
+            raise ScoreDeclinedError(
+                f"Party {self._party!r} declined to release a score; its own screen says why. "
+                "Nothing was predicted. Agree on it, or predict from columns in a new run "
+                "(--release columns --again)."
+            )

@@ -63,11 +63,8 @@ class JobMetrics(Collector):
 
 
 @contextmanager
-def serving_metrics(address: str | None, state: Path) -> Iterator[int | None]:
-    """Answer GET /metrics while the block runs, if an address was asked for; yields the port."""
-    if address is None:
-        yield None
-        return
+def serving_metrics(address: str, state: Path) -> Iterator[int]:
+    """Answer GET /metrics while the block runs; yields the port."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit():
         raise ConfigError(f'Metrics are served on "host:port"; got {address!r}.')

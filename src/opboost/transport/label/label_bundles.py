@@ -59,7 +59,7 @@ def begin(
     ``score`` is the model of a prediction for which parties release scores: the first bundle tells
     each what it is asked for.
     """
-    check_meeting(config.job)
+    check_meeting(config.job, continued=config.continue_from is not None)
     estimator = None if score is None else _scored_by(config, score)
     tools = Tools.of(config.tls, config.party.name)
     revoked = {name for name, peer in config.peers.items() if peer.revoked}
@@ -201,6 +201,7 @@ class BundleJob:
         with suppress(Paused):
             if goal is not None:
                 goal.check(data)
+                goal.leave_terms(run)
                 return run.reach(goal)
             run.aligned()
         return None

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from opboost.config.job_file import LabelConfig
 from opboost.errors import ConfigError, OpBoostError
-from opboost.transport.label.label_job import Data, label_party
+from opboost.runtime.loading import loading
+from opboost.transport.label.label_job import Data, active_parties, label_party
 
 MIN_FREE_BYTES_PER_ROW = 64
 """Free disk with which a job begins, per row: received columns, checkpoints and the model."""
@@ -24,7 +25,10 @@ def check_label_side(config: LabelConfig, data: Data) -> None:
             f"{config.model} is a folder, and the model is written there as a file. Write another "
             "name as model under [label]."
         )
-    label_party(config, data).check_training()
+    with loading:  # of boosters
+        party = label_party(config, data)
+        party.check_parties(active_parties(config))
+        party.check_training()
 
 
 def check_folder(folder: Path, what: str, needed: int) -> None:

@@ -13,6 +13,7 @@ from opboost.transport.label.job_folder import is_done
 from opboost.transport.label.label_checks import check_label_side
 from opboost.transport.label.label_job import (
     Data,
+    label_party,
     read_manifest,
     with_ids,
     write_model,
@@ -48,6 +49,10 @@ class Goal(Protocol):
         """Refuse a table that the goal cannot be reached with."""
         ...
 
+    def leave_terms(self, run: LabelJobRun) -> None:
+        """Leave for every party what the job wants of it, before it is let in."""
+        ...
+
     def reach(self, party: LabelParty, run: LabelJobRun, alignment: dict[str, Any]) -> Reached:
         """Do it with a party whose rows are aligned, and write the manifest."""
         ...
@@ -72,6 +77,15 @@ class TrainingGoal:
     def check(self, data: Data) -> None:
         """Refuse a label, a booster or a disk with which no model could be written."""
         check_label_side(self.config, data)
+
+    def leave_terms(self, run: LabelJobRun) -> None:
+        """Tell every party what the model needs of its columns."""
+        config = self.config
+        if config.continue_from is not None or config.train.early_stopping is not None:
+            label_party(config, run.data).agree(run.channels, run.welcome)
+            return
+        for channel in run.channels:
+            channel.agree(run.welcome)
 
     def reach(self, party: LabelParty, run: LabelJobRun, alignment: dict[str, Any]) -> Reached:
         """Answer the pilots that have come, train, ask for split values, and save the model."""
@@ -106,6 +120,17 @@ class PredictionGoal:
         from opboost.parties.label.predictions import check_own
 
         check_own(self.estimator, data.features)
+
+    def leave_terms(self, run: LabelJobRun) -> None:
+        """Tell every party that its columns are wanted, or which score."""
+        from opboost.parties.label.score_query import score_task
+
+        for channel in run.channels:
+            if self.release == "score":
+                task = score_task(self.estimator, channel.party, run.record.job)
+                channel.want_score(task)
+            else:
+                channel.want_columns()
 
     def reach(self, party: LabelParty, run: LabelJobRun, alignment: dict[str, Any]) -> Reached:
         """Predict the rows that all parties have, and score them if the table has their label."""

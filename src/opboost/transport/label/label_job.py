@@ -188,29 +188,27 @@ def label_party(config: LabelConfig, data: Data) -> LabelParty:
     )
 
 
-def check_shared(config: LabelConfig, estimator: Estimator) -> None:
-    """Refuse scores of a model that is no sum over the job's parties, or that is not shared."""
-    from opboost.parties.label.score_query import check_scores
-
-    active = [
-        name
-        for name in config.job.feature_parties
-        if name not in config.peers or not config.peers[name].revoked
-    ]
-    check_scores(estimator, active, config.label.share_trees)
+def active_parties(config: LabelConfig) -> list[str]:
+    """The feature parties that take part: those that are not revoked."""
+    peers = config.peers
+    return [n for n in config.job.feature_parties if n not in peers or not peers[n].revoked]
 
 
 def check_predicted(
     config: LabelConfig, estimator: Estimator, release: str, without: Sequence[str]
 ) -> None:
     """Refuse a prediction that the job's parties or the model do not allow, before it begins."""
-    from opboost.files.predict_without import check_left_out
+    from opboost.files.predict_without import check_left_out, check_taking_part
     from opboost.parties.label.predictions import check_no_absence
+    from opboost.parties.label.score_query import check_scores
 
-    check_left_out(estimator, without, config.job.feature_parties)
+    active = active_parties(config)
+    check_left_out(estimator, without, active)
     if release == "score":
         check_no_absence(config.job.rows, without)
-        check_shared(config, estimator)
+        check_scores(estimator, active, config.label.share_trees)
+    else:
+        check_taking_part(estimator, without, active)
 
 
 def alignment_figures(folder: Path, record: JobRecord) -> dict[str, Any]:

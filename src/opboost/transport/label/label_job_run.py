@@ -12,6 +12,7 @@ from opboost.config.job_file import LabelConfig
 from opboost.protocol.messages import Welcome
 from opboost.transport.label.job_folder import JobRecord
 from opboost.transport.label.job_folder_channel import JobFolderChannel
+from opboost.transport.label.job_terms import welcome_of
 from opboost.transport.label.label_goals import Goal, Reached
 from opboost.transport.label.label_job import Data, alignment_figures, check_data, label_party
 from opboost.transport.shared.logs import Log
@@ -40,10 +41,8 @@ class LabelJobRun:
 
     @property
     def welcome(self) -> Welcome:
-        """The job's number and nonce, and its limit on what is revealed about one person."""
-        nonce = bytes.fromhex(self.record.nonce)
-        record = self.record
-        return Welcome(record.job, nonce, b"", record=record.record, rows=record.kept)
+        """The job's first message, without what is one party's alone."""
+        return welcome_of(self.record)
 
     def seconds(self) -> float:
         """Seconds since the run began."""

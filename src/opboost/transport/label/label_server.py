@@ -1,168 +1,48 @@
-"""The process that faces the network: takes messages in, checks them, puts them on disk.
+"""The process that faces the network: it serves one job until the training process ends.
 
 It holds no data of the label party, and a memory limit bounds what a hostile stream can use up: a
-small compressed batch may inflate a thousandfold before Python sees it.  A refused call ends with a
-sentence for its sender and a line in the log; the other parties do not notice.
+small compressed batch may inflate a thousandfold before Python sees it.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import partial
+import threading
+from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.flight as flight
-
-from opboost.errors import WireError
-from opboost.protocol.entropy_coding import warm_up
-from opboost.protocol.envelope import MAX_MESSAGE_BYTES
-from opboost.transport.label.alignment_steps import AlignmentSteps
-from opboost.transport.label.call_admission import (
-    HEADERS,
-    MAX_CALLS,
-    CallAdmission,
-    HeaderFactory,
-    first_line,
-)
-from opboost.transport.label.closing_steps import ClosingSteps
-from opboost.transport.label.connection_limits import ConnectionLimits
-from opboost.transport.label.job_folder import PILOT, JobRecord
-from opboost.transport.label.login_steps import LoginSteps
-from opboost.transport.label.logins import Logins
+from opboost.runtime.loading import loading
+from opboost.runtime.optional_packages import load_without_optional_packages
 from opboost.transport.label.process_limits import allow_files, full_stack, limit_memory
-from opboost.transport.label.release_steps import ReleaseSteps, remove_partial_columns
-from opboost.transport.label.served_job import ServedJob
-from opboost.transport.shared.logs import LINES_PER_MINUTE, Log
+
+if TYPE_CHECKING:
+    from opboost.transport.label.flight_server import LabelServer
 
 MAX_OPEN_FILES = 4096
 """Open files and connections that the gate asks the system for; see also ``MAX_CONNECTIONS``."""
 
-_NUMBER = re.compile(r"[0-9]{1,9}")
-
-Step = Callable[[str, bytes], bytes]
-"""Takes a party's name and its message; returns the answer."""
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """What the gate is started with; the training process hands it over as JSON."""
-
-    job: Path
-    listen: str
-    ca: str | None
-    cert: str | None
-    key: str | None
-    memory_mb: int
-
-
-class LabelServer(flight.FlightServerBase):  # type: ignore[misc]
-    """The Flight server of one job: admits calls, and hands each to its step."""
-
-    def __init__(self, setting: Setting) -> None:
-        log = Log(setting.job / "gate.jsonl", a_minute=LINES_PER_MINUTE)
-        ca = None if setting.ca is None else setting.ca.encode()
-        job = self._job = ServedJob(setting.job, JobRecord.load(setting.job), log, ca)
-        remove_partial_columns(setting.job)
-        self.limits = ConnectionLimits(
-            log,
-            held=setting.memory_mb * 2**20 // 4,
-            calls=2 * MAX_CALLS * len(job.record.parties),  # before and after a login
-        )
-        logins = Logins()
-        self._admission = CallAdmission(job, logins, self.limits)
-        self._logging_in = LoginSteps(job, logins, (setting.cert or "").encode())
-        self._release, self._pilot = ReleaseSteps(job), ReleaseSteps(job, pilot=True)
-        self._steps = _steps(AlignmentSteps(job), self._release, self._pilot, ClosingSteps(job))
-        reading = {HEADERS: HeaderFactory()}
-        if setting.ca is None:
-            super().__init__(f"grpc+tcp://{setting.listen}", middleware=reading)
-            return
-        super().__init__(
-            f"grpc+tls://{setting.listen}",
-            tls_certificates=[(setting.cert, setting.key)],
-            verify_client=True,
-            root_certificates=setting.ca,
-            middleware=reading,
-        )
-
-    def do_action(
-        self, context: flight.ServerCallContext, action: flight.Action
-    ) -> Iterator[flight.Result]:
-        """One small message in, one out."""
-        peer = context.peer()
-        steps: dict[str, Step] = {
-            "hello": partial(self._logging_in.hello, peer),
-            "login": partial(self._logging_in.login, peer),
-            **self._steps,
-        }
-        self.limits.took(peer, action.body.size)
-        step = action.type if action.type in steps else "?"
-        with self._admission.call(context, step, action.body) as party:
-            if step == "?":
-                raise WireError("There is no such step.")
-            if action.body.size > MAX_MESSAGE_BYTES:
-                raise WireError(f"A message of {action.body.size:,} bytes is too large.")
-            out = steps[step](party, action.body.to_pybytes())
-            # The call counts until its answer has left: who does not read it has few of them.
-            yield flight.Result(pa.py_buffer(out))
-
-    def do_put(
-        self,
-        context: flight.ServerCallContext,
-        descriptor: flight.FlightDescriptor,
-        reader: flight.MetadataRecordBatchReader,
-        writer: flight.FlightMetadataWriter,
-    ) -> None:
-        """One column's stream."""
-        with self._admission.call(context, "codes") as party:
-            path = [part.decode(errors="replace") for part in descriptor.path or ()]
-            job = self._job.record.job
-            named = len(path) == 2 or (len(path) == 3 and path[2] == PILOT)
-            if not named or path[0] != job or not _NUMBER.fullmatch(path[1]):
-                raise WireError("A column's stream names this job and the column's number.")
-            release = self._release if len(path) == 2 else self._pilot
-            notes = reader.schema.metadata or {}
-            took = partial(self.limits.took, context.peer())
-            took(sum(map(len, notes.values())))
-            release.column(party, int(path[1]), reader, took)
-
-
-def _steps(
-    alignment: AlignmentSteps, release: ReleaseSteps, pilot: ReleaseSteps, closing: ClosingSteps
-) -> dict[str, Step]:
-    """The steps of a party that is logged in, by the names under which it calls them."""
-    return {
-        "want": alignment.want,
-        "points": alignment.points,
-        "aligned": alignment.aligned,
-        "prove": alignment.prove,
-        "rows": release.rows,
-        "pilot schema": pilot.schema,
-        "pilot receipt": pilot.receipt,
-        "pilot sent": pilot.sent,
-        "weights": pilot.weights,
-        "score": release.score,
-        "declined": release.declined,
-        "schema": release.schema,
-        "receipt": release.receipt,
-        "sent": release.sent,
-        "poll": closing.poll,
-        "answer": closing.answer,
-        "heard": closing.heard,
-        "refuse": closing.refuse,
-    }
+FAREWELL_SECONDS = 0.3
+"""Seconds for which calls may still end when the training process has; others are cut off."""
 
 
 def main() -> None:
     """Serve until the standard input closes, which it does when the training process ends."""
     full_stack()
-    warm_up()
+    with loading:
+        load_without_optional_packages()
+        import pyarrow as pa
+
+        from opboost.protocol.entropy_coding import warm_up
+        from opboost.storage.atomic_files import json_reader
+        from opboost.transport.label.call_admission import first_line
+        from opboost.transport.label.flight_server import LabelServer, Setting
+        from opboost.transport.label.job_folder import JobRecord
+
+        warm_up()
+        json_reader(JobRecord)
     plain = json.loads(sys.stdin.readline())
     setting = Setting(**{**plain, "job": Path(plain["job"])})
     try:
@@ -175,7 +55,16 @@ def main() -> None:
     server.limits.watch(server.port)
     print(json.dumps({"port": server.port}), flush=True)
     sys.stdin.read()
+    _let_answers_leave(server)
     os._exit(0)
+
+
+def _let_answers_leave(server: LabelServer) -> None:
+    """Let calls end that are answered already, such as the last party's that the job is done."""
+    ending = threading.Thread(target=server.shutdown, daemon=True)
+    with suppress(RuntimeError):  # no memory is left for a thread
+        ending.start()
+        ending.join(FAREWELL_SECONDS)
 
 
 if __name__ == "__main__":

@@ -75,7 +75,7 @@ class LabelServerProcess:
             )
 
     def open(self, setting: dict[str, object]) -> str:
-        """Let parties in; returns the address.  ``setting`` is that of ``gate.Setting``."""
+        """Let parties in and return the address; ``setting`` is a ``flight_server.Setting``."""
         self._setting = dict(setting)
         job = Path(str(setting["job"]))
         self._log = Log(job / "label.jsonl")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from opboost.errors import PeerError
-from opboost.protocol.messages import Challenge, Hello, Login, Welcome, decode, encode
+from opboost.protocol.messages import Challenge, Hello, Login, decode, encode
 from opboost.transport.label.job_folder import newest_receipt
+from opboost.transport.label.job_terms import welcome_to
 from opboost.transport.label.logins import Logins
 from opboost.transport.label.party_totals import meet
 from opboost.transport.label.served_job import ServedJob
@@ -41,10 +42,10 @@ class LoginSteps:
         if record.record:
             with self._job.lock:
                 meet(self._job.folder, record, hello)
-        self._job.box(party).forget_refusal()
+        box = self._job.box(party)
+        box.forget_earlier_visit()
         session = self._logins.opened(party)
-        nonce = bytes.fromhex(record.nonce)
-        return encode(Welcome(record.job, nonce, receipt, session, record.record, record.kept))
+        return encode(welcome_to(box, record, receipt, session))
 
 
 def _check_own(party: str, claimed: str) -> None:

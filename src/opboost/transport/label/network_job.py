@@ -11,7 +11,7 @@ from typing import Any
 from opboost.config.job_file import LabelConfig
 from opboost.errors import ConfigError
 from opboost.storage import atomic_files
-from opboost.transport.label.job_folder import JobRecord, PartyFolder, status
+from opboost.transport.label.job_folder import LOOK_SECONDS, JobRecord, PartyFolder, status
 from opboost.transport.label.job_folder_channel import JobFolderChannel
 from opboost.transport.label.label_job import current
 from opboost.transport.label.label_server_process import LabelServerProcess
@@ -112,11 +112,8 @@ class NetworkJob:
         """Keep the gate open until every party has heard that the job is done, or a while."""
         self.log.write("done", job=self.record.job)
         end = time.monotonic() + LINGER_SECONDS
-        while time.monotonic() < end:
-            if not self.unaware():
-                time.sleep(0.05)  # let the last answer leave
-                break
-            time.sleep(0.05)
+        while self.unaware() and time.monotonic() < end:
+            time.sleep(LOOK_SECONDS)
         atomic_files.clear(self.folder)
         atomic_files.write(self.folder / "ended", b"")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from opboost.config.plan_limits import check_record
+from opboost.budgets.job_limit import check_record
 from opboost.errors import PeerError, PrivacyError
 from opboost.protocol.messages import Hello, decode, encode
 from opboost.transport.label.job_folder import JobRecord, PartyFolder
@@ -39,8 +39,3 @@ def check_hello(record: JobRecord, hello: Hello) -> None:
 def told(box: PartyFolder) -> float:
     """What a party said that it reveals about one person."""
     return decode(box.read(HELLO), Hello).total
-
-
-def all_met(job: Path, record: JobRecord) -> bool:
-    """Whether every party that takes part has introduced itself."""
-    return all(PartyFolder(job, name).has(HELLO) for name in record.active)

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pyarrow as pa
 
 from opboost.errors import DataError, PeerError, WireError
+from opboost.parties.announced_columns import AnnouncedColumns
 from opboost.parties.message_checks import (
     check_answer,
-    check_head,
     check_private,
     check_schema,
     check_values_shown,
-    most_symbols,
 )
-from opboost.protocol.column_streams import ColumnHead, checked_pieces
+from opboost.protocol.column_streams import ColumnHead, Reader, checked_pieces
 from opboost.protocol.envelope import is_compressed
 from opboost.protocol.messages import (
     Claim,
@@ -116,38 +116,47 @@ def check_split_values(record: JobRecord, box: PartyFolder, data: bytes) -> Spli
     return query
 
 
-def receive_column(
-    record: JobRecord,
-    box: PartyFolder,
-    number: int,
-    announced: pa.Schema,
-    batches: Iterable[pa.RecordBatch],
-    took: Callable[[int], None],
-) -> ColumnHead | None:
-    """Store a column's stream piece by piece, each checked first; None if it is there already.
-
-    ``took`` is told the bytes of each piece before they are written.
-    """
+def check_column_due(record: JobRecord, box: PartyFolder) -> None:
+    """Refuse a column that comes before the schema, or before the receipt where there is one."""
     if not box.has("schema"):
         raise PeerError("A column came before its schema.")
     if record.receipts and not box.has("receipt"):
         raise PeerError("A column came before the receipt.")
-    head = _announced_head(announced, decode(box.read("schema"), Schema), number)
-    target = box.column(number)
+
+
+def receive_column(
+    target: Path,
+    number: int,
+    announced: AnnouncedColumns,
+    stream: pa.Schema,
+    batches: Iterable[pa.RecordBatch],
+    took: Callable[[int], None],
+    turn: Callable[[int], AbstractContextManager[None]],
+) -> ColumnHead | None:
+    """Store a column's stream piece by piece, each checked first; None if it is there already.
+
+    A piece that has come is checked and written in a ``turn`` of so many rows; ``took`` is told
+    its bytes before they are written.
+    """
+    head = _announced_head(stream, announced, number)
     if target.exists():
         if read_head(target).digest != head.digest:
             raise PeerError(f"Column {number} came again with other codes.")
         return None
     with atomic_files.placing(target) as part:
         with pa.OSFile(str(part), "wb") as sink, pa.ipc.new_stream(sink, head.to_schema()) as out:
-            for piece, _ in checked_pieces(head, batches):
-                took(piece.nbytes)
-                out.write_batch(piece)
-        atomic_files.add_checksum(part)
+            reader = Reader(head)
+            for piece in batches:
+                with turn(reader.due):
+                    reader.take(piece)
+                    took(piece.nbytes)
+                    out.write_batch(piece)
+            reader.finish()
+        atomic_files.add_checksum(part, flushed=False)
     return head
 
 
-def check_column_file(file: Path, schema: Schema, number: int) -> None:
+def check_column_file(file: Path, announced: AnnouncedColumns, number: int) -> None:
     """Refuse a column's stream in a file unless all of it is what the schema announces.
 
     A compressed batch is refused before it is unpacked: a small one may inflate a thousandfold.
@@ -158,7 +167,7 @@ def check_column_file(file: Path, schema: Schema, number: int) -> None:
                 if message.type == "record batch" and is_compressed(message):
                     raise WireError(f"Column {number} is compressed; ours are not.")
         with pa.OSFile(str(file)) as source, pa.ipc.open_stream(source) as stream:
-            head = _announced_head(stream.schema, schema, number)
+            head = _announced_head(stream.schema, announced, number)
             for _ in checked_pieces(head, stream):
                 pass
         atomic_files.verify_checksum(file, atomic_files.AT_LABEL_PARTY)
@@ -166,9 +175,8 @@ def check_column_file(file: Path, schema: Schema, number: int) -> None:
         raise WireError(f"Column {number} cannot be read ({type(error).__name__}).") from None
 
 
-def _announced_head(stream: pa.Schema, schema: Schema, number: int) -> ColumnHead:
+def _announced_head(stream: pa.Schema, announced: AnnouncedColumns, number: int) -> ColumnHead:
     """The head of a column's stream; one that the party's schema does not announce is refused."""
-    private = schema.private()
-    head = ColumnHead.from_schema(stream, most_symbols(private, number))
-    check_head(head, schema, private, number)
+    head = ColumnHead.from_schema(stream, announced.most_symbols(number))
+    announced.check(head, number)
     return head

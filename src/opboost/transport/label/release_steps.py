@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pyarrow.flight as flight
 
 from opboost.errors import PeerError
+from opboost.parties.announced_columns import AnnouncedColumns
 from opboost.parties.message_checks import check_schema
-from opboost.protocol.messages import Ack, Poll, Rows, decode
-from opboost.transport.label.job_folder import PartyFolder
-from opboost.transport.label.party_totals import all_met
+from opboost.protocol.messages import Ack, Poll, Rows, Schema, decode
+from opboost.transport.label.job_folder import AGREED, PartyFolder
+from opboost.transport.label.job_terms import all_agreed, is_shared
 from opboost.transport.label.receive_columns import (
+    check_column_due,
     check_new_receipt,
     check_proved,
     receive_column,
@@ -32,6 +36,7 @@ class ReleaseSteps:
 
     def __init__(self, job: ServedJob, *, pilot: bool = False) -> None:
         self._job, self._pilot = job, pilot
+        self._announced: dict[str, tuple[bytes, AnnouncedColumns]] = {}
 
     def _box(self, party: str) -> PartyFolder:
         box = self._job.box(party)
@@ -40,16 +45,22 @@ class ReleaseSteps:
     def rows(self, party: str, data: bytes) -> bytes:
         """The party's given rows are those of the label party.
 
-        Where the job limits what is revealed in all, the answer is to wait until all have met.
+        Where the job's terms concern all parties, the answer is to wait until all have agreed.
         """
         record = self._job.record
         rows = decode(data, Rows)
         if record.align != "given":
             raise PeerError("Rows are aligned in this job: both sides prove that they know them.")
-        check_schema(rows, party, record.job, *self._job.box(party).expected(record))
-        folder = self._job.folder
-        if record.record and not self._job.held(lambda: all_met(folder, record)):
+        box, folder = self._job.box(party), self._job.folder
+        check_schema(rows, party, record.job, *box.expected(record))
+        box.write(AGREED, b"")
+
+        def may_begin() -> bool:
+            return all_agreed(folder, record) or box.has("refused")
+
+        if is_shared(box, record) and not self._job.held(may_begin):
             return self._job.ack("wait")
+        self._job.check_refusal(box)
         return self._job.ack("rows")
 
     def schema(self, party: str, data: bytes) -> bytes:
@@ -76,12 +87,23 @@ class ReleaseSteps:
     ) -> None:
         """The codes of a column, checked while they come in."""
         box = self._box(party)
-        batches = (chunk.data for chunk in reader)
-        head = receive_column(self._job.record, box, number, reader.schema, batches, took)
+        check_column_due(self._job.record, box)
+        target, announced = box.column(number), self._columns(box)
+        batches, turn = (chunk.data for chunk in reader), partial(self._job.turns.turn, party)
+        head = receive_column(target, number, announced, reader.schema, batches, took, turn)
         if head is None:
             return
-        size = box.column(number).stat().st_size
+        size = target.stat().st_size
         self._job.log.write("column", party=party, column=number, rows=head.rows, bytes=size)
+
+    def _columns(self, box: PartyFolder) -> AnnouncedColumns:
+        """What the party's schema announces; a schema is parsed once, not for each column."""
+        data = box.read("schema")
+        key = hashlib.sha256(data).digest()
+        known = self._announced.get(box.party)
+        if known is None or known[0] != key:
+            known = self._announced[box.party] = key, AnnouncedColumns.of(decode(data, Schema))
+        return known[1]
 
     def sent(self, party: str, data: bytes) -> bytes:
         """The party has sent all that its schema announced."""
@@ -100,7 +122,6 @@ class ReleaseSteps:
         """The score that is wanted in place of columns, when the label party has said which."""
         self._job.check_job(decode(data, Poll).job)
         box = self._job.box(party)
-        check_proved(self._job.record, box)
         if self._job.record.purpose != "predict":
             raise PeerError("A score is asked for in a prediction.")
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 from opboost.config.job_file import LabelConfig
 from opboost.errors import ConfigError
 from opboost.protocol.entropy_coding import warm_up
+from opboost.runtime.loading import loading
 from opboost.storage import atomic_files
 from opboost.transport.label.connection_limits import NOT_LIMITED
 from opboost.transport.label.job_folder import status
@@ -88,10 +89,10 @@ def predict_with_peers(
             'serve; or let the parties agree on a job file with purpose = "predict".'
         )
     identity = checked_identity(config, insecure_plaintext=insecure_plaintext)
-    # Boosters take a second to load, and who trains opens its gate meanwhile.
-    from opboost.estimators import load
+    with loading:  # of boosters
+        from opboost.estimators import load
 
-    estimator = load(model)
+        estimator = load(model)
     check_predicted(config, estimator, release, without)
     goal, told = (
         PredictionGoal(estimator, model, release, tuple(without)),
@@ -137,6 +138,7 @@ def _run(
         if not repeated:
             if not can_watch():
                 told.say(NOT_LIMITED)
+            goal.leave_terms(run)
             told.opened(job.open(label_server, config, identity))
             warm_up()
         reached = run.reach(goal)

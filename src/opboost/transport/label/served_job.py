@@ -10,7 +10,14 @@ from pathlib import Path
 
 from opboost.errors import PeerError
 from opboost.protocol.messages import Ack, encode
-from opboost.transport.label.job_folder import HOLD_SECONDS, JobRecord, PartyFolder
+from opboost.runtime.threads import most_threads
+from opboost.transport.label.fair_turns import FairTurns
+from opboost.transport.label.job_folder import (
+    HOLD_SECONDS,
+    LOOK_SECONDS,
+    JobRecord,
+    PartyFolder,
+)
 from opboost.transport.shared.logs import Log
 
 
@@ -24,6 +31,7 @@ class ServedJob:
     ca: bytes | None
     """The authority that signs the parties' certificates; None in plaintext on loopback."""
     lock: threading.Lock = field(default_factory=threading.Lock)
+    turns: FairTurns = field(default_factory=lambda: FairTurns(most_threads()))
 
     def box(self, party: str) -> PartyFolder:
         """The folder of a party."""
@@ -51,5 +59,5 @@ class ServedJob:
         while not there():
             if time.monotonic() > end:
                 return False
-            time.sleep(0.02)
+            time.sleep(LOOK_SECONDS)
         return True

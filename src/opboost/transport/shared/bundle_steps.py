@@ -94,14 +94,21 @@ def steps_of(job: Job) -> tuple[Step, ...]:
     return steps if job.purpose == "train" else tuple(s for s in steps if s.number <= KEPT_BUNDLES)
 
 
-def check_meeting(job: Job) -> None:
-    """Refuse a limit on all parties together where each releases before it hears of the others."""
-    if job.record is not None and job.align == "given" and len(job.feature_parties) > 1:
-        raise ConfigError(
-            f"Job {job.name!r} limits what {len(job.feature_parties)} feature parties reveal "
-            "together ([job] record), and by bundles they first meet when rows are aligned, which "
-            'are given here. Write align = "psi" under [job], or run it over the network.'
-        )
+def check_meeting(job: Job, *, continued: bool = False) -> None:
+    """Refuse terms for all parties together where each releases before it hears of the others."""
+    parties = len(job.feature_parties)
+    if job.align == "psi" or parties == 1 or not (continued or job.record is not None):
+        return
+    what = (
+        f"limits what {parties} feature parties reveal together ([job] record)"
+        if job.record is not None
+        else f"continues a model ([label] continue_from), whose columns {parties} feature parties "
+        "compare with theirs"
+    )
+    raise ConfigError(
+        f"Job {job.name!r} {what}, and by bundles they first meet when rows are aligned, which "
+        'are given here. Write align = "psi" under [job], or run it over the network.'
+    )
 
 
 @dataclass(frozen=True, slots=True)

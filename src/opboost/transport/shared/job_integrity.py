@@ -20,6 +20,7 @@ from opboost.transport.shared.bundle_file import version_of as bundle_version
 MESSAGES = (
     *(
         "hello",
+        "terms",
         "schema",
         "receipt",
         "aligned",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import stat
 import struct
 from collections.abc import Iterator
 from contextlib import suppress
@@ -32,10 +33,9 @@ def connections(
     """
     if not can_watch():
         return
-    numbers = [int(name) for name in os.listdir(DESCRIPTORS)]
-    for number in numbers:
+    for number in map(int, os.listdir(DESCRIPTORS)):
         try:
-            if not os.readlink(DESCRIPTORS / str(number)).startswith("socket:"):
+            if not stat.S_ISSOCK(os.fstat(number).st_mode):
                 continue
             end = socket.socket(fileno=os.dup(number))
         except OSError:

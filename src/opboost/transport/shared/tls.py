@@ -6,15 +6,18 @@ import os
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cryptography import x509
 from cryptography.exceptions import InternalError, InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from opboost.config.job_file import Tls
 from opboost.errors import ConfigError, PeerError, in_words
 from opboost.protocol.messages import PARTY_NAME, Hello, Login, Receipt
+
+if TYPE_CHECKING:
+    from opboost.config.job_file import Tls
 
 CLAIMED = "opboost-party"
 """The header that names a party where there is no certificate: plaintext on loopback."""

@@ -1,12 +1,14 @@
-"""Bytes over the loopback, of this job alone where the system lets a process have its own."""
+"""What every script needs: a loopback of its own, its bytes, two parties, and the answer."""
 
 import ctypes
 import fcntl
 import json
+import multiprocessing
 import os
 import socket
 import struct
 import sys
+import time
 
 NEW_USER, NEW_NET = 0x10000000, 0x40000000
 
@@ -40,11 +42,59 @@ def carried():
     return int(line.split(":")[1].split()[0])
 
 
-def answer(version, seconds, before):
+def now():
+    """The time, and the bytes carried so far."""
+    return time.perf_counter(), carried()
+
+
+def ports(count):
+    """Ports that nobody listens on."""
+    probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    found = [probe.getsockname()[1] for probe in probes]
+    for probe in probes:
+        probe.close()
+    return found
+
+
+def two_parties(work, request, *more):
+    """Run ``work(rank, request, trained, *more)`` as two processes; return when both trained.
+
+    Each party calls ``trained(now())`` when it has its model.
+    """
+    context = multiprocessing.get_context("fork")
+    ended = context.SimpleQueue()
+    parties = [context.Process(target=work, args=(r, request, ended.put, *more)) for r in (0, 1)]
+    for party in parties:
+        party.start()
+    while any(party.exitcode is None for party in parties):
+        if any(party.exitcode for party in parties):
+            os._exit(1)  # the other one would wait; the family's end ends it
+        time.sleep(0.01)
+    if any(party.exitcode for party in parties):
+        sys.exit(1)
+    return max(ended.get() for _ in parties)
+
+
+def in_one_process(version, train):
+    """Call ``train(request, data)``, which returns a function that predicts rows; answer."""
+    import numpy as np
+
+    request = json.load(sys.stdin)
+    data = np.load(request["data"])
+    before = now()
+    predict = train(request, data)
+    after = now()
+    np.save(request["out"], predict(data["X_test"]))
+    answer(version, before, after)
+
+
+def answer(version, before, after):
     """Print what a job took, as the last line."""
-    sent = None if before is None else carried() - before
+    sent = None if before[1] is None else after[1] - before[1]
     alone = bool(os.environ.get("OPBOOST_APART"))
-    print(json.dumps({"version": version, "seconds": seconds, "bytes": sent, "apart": alone}))
+    seconds = after[0] - before[0]
+    found = {"version": version, "seconds": seconds, "bytes": sent, "apart": alone}
+    print(json.dumps(found))
 
 
 if __name__ == "__main__":

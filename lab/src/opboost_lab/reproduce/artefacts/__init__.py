@@ -1,1 +1,1 @@
-"""One module a table, figure or statement of the paper, named by its label."""
+"""One module per table or statement of the paper, or per family of its figures."""

@@ -5,33 +5,22 @@ from __future__ import annotations
 import statistics
 
 from opboost.grid import Domain
-from opboost_lab.reproduce.finding import (
-    Artefact,
-    Cell,
-    Curve,
-    Finding,
-    Grid,
-    Headline,
-    Note,
-    Panel,
-)
+from opboost_lab.reproduce.charts import Cell, Curve, Grid, Panel
+from opboost_lab.reproduce.finding import Artefact, Finding, Headline, Note, noted
 from opboost_lab.reproduce.measures.attacked import (
     BUNDLED,
     OPE,
     PAPERS,
     TARGETS,
     WITHIN,
-    big_jump,
     on_method,
     on_order,
-    on_two,
 )
 from opboost_lab.reproduce.methods import Method, at_level, unit_axis
 from opboost_lab.reproduce.scope import Scope
 from opboost_lab.reproduce.task import Json, Results, Task
 
 COLUMNS = ("age", "hours-per-week", "capital-gain", "age, ten cells")
-PAIRS = (("F1", "F2"), ("age", "hours-per-week"))
 CLAMP = Method("Clamp-map")
 METHODS = (
     Method("Global-map"),
@@ -41,11 +30,10 @@ METHODS = (
     Method("Piecewise", at="total"),
     Method("GRR", at="total"),
 )
-ATTACKS = ("gaps", "sorting", "frequency", "multinomial", "posterior")
+ATTACKS = ("sorting", "posterior")
 LOW, HIGH = 0.08, 2.56
 """The levels that the tables show: both are run, quick or not."""
 NEAR = WITHIN.index(1)
-GAMES = 4_000
 
 
 def _seeds(scope: Scope) -> int:
@@ -63,25 +51,9 @@ def _noisy(scope: Scope, name: str, method: Method, epsilon: float) -> Task:
                    epsilon=epsilon, bundled=scope.bundled, seeds=seeds)  # fmt: skip
 
 
-def _paired(scope: Scope, pair: tuple[str, str], target: Json, epsilon: float) -> Task:
-    seeds = _seeds(scope)
-    return Task.of(on_two, cost=0.2 * seeds, name=pair[0], other=pair[1], target=target,
-                   epsilon=epsilon, bundled=scope.bundled, seeds=seeds)  # fmt: skip
-
-
-def _jump(scope: Scope, target: Json, epsilon: float) -> Task:
-    return Task.of(big_jump, cost=0.3, name="age", target=target, epsilon=epsilon,
-                   bundled=scope.bundled, games=GAMES, seed=0)  # fmt: skip
-
-
 def _tasks(scope: Scope) -> list[Task]:
     tasks = [_ordered(scope, n, t) for n in COLUMNS for t in TARGETS]
     tasks += [_noisy(scope, n, m, e) for n in COLUMNS for m in METHODS for e in scope.epsilons]
-    for pair in PAIRS:
-        tasks += [_paired(scope, pair, t, 0.0) for t in TARGETS]
-        tasks += [_paired(scope, pair, CLAMP.as_json(), e) for e in scope.epsilons]
-    tasks += [_jump(scope, t, 0.0) for t in TARGETS]
-    tasks += [_jump(scope, m.as_json(), e) for m in METHODS for e in (LOW, HIGH)]
     return tasks
 
 
@@ -113,26 +85,9 @@ def _show(scope: Scope, results: Results) -> Finding:
             )
             for e in (LOW, HIGH)
         ),
-        panels=_panels(scope, results, noisy, ordered),
-        grids=(
-            _orders(scope, ordered),
-            _noises(scope, noisy),
-            _pairs(scope, results),
-            _jumps(scope, results),
-        ),
-        notes=(*_notes(scope), Note(_alike(scope, noisy))),
-    )
-
-
-def _alike(scope: Scope, noisy: dict[tuple[str, Method, float], Json]) -> str:
-    """How far the attacks on Clamp-map lie apart."""
-    apart = []
-    for e in scope.epsilons:
-        shares = [_mean(noisy["age", CLAMP, e], a) for a in ATTACKS]
-        apart.append(max(shares) - min(shares))
-    return (
-        f"The {len(ATTACKS)} attacks on Clamp-map differ by at most {max(apart):.3f} at any level: "
-        "where their lines lie on each other, noise and not the method is what stops them."
+        panels=_panels(scope, noisy, ordered),
+        grids=(_orders(scope, ordered), _noises(scope, noisy)),
+        notes=_notes(scope),
     )
 
 
@@ -159,7 +114,6 @@ def _best(found: Json, k: int = NEAR) -> tuple[str, float]:
 
 def _panels(
     scope: Scope,
-    results: Results,
     noisy: dict[tuple[str, Method, float], Json],
     ordered: dict[tuple[str, str], Json],
 ) -> tuple[Panel, ...]:
@@ -187,45 +141,19 @@ def _panels(
                 logx=True,
             )
         )
-    by_attack = tuple(
-        Curve.of(f"attack: {a}", {e: noisy["age", CLAMP, e][a][NEAR] for e in levels})
-        for a in ATTACKS
-    )
-    made.append(
-        Panel(
-            f"Clamp-map by attack, {_title(scope, 'age')}, within ±1",
-            unit_axis(_grid_of("age")),
-            "share recovered",
-            by_attack,
-            logx=True,
-        )
-    )
-    two = {e: results[_paired(scope, PAIRS[0], CLAMP.as_json(), e)] for e in levels}
-    made.append(
-        Panel(
-            f"Clamp-map, {_title(scope, 'F1')} beside {_title(scope, 'F2')}, within ±1",
-            unit_axis(_grid_of("F1")),
-            "share recovered",
-            (
-                Curve.of("read alone", {e: two[e]["alone"][NEAR] for e in levels}),
-                Curve.of("read with the other", {e: two[e]["both"][NEAR] for e in levels}, "ours"),
-            ),
-            logx=True,
-        )
-    )
     return tuple(made)
 
 
 def _orders(scope: Scope, ordered: dict[tuple[str, str], Json]) -> Grid:
     rows: list[tuple[Cell, ...]] = [
         (f"{_title(scope, n)}, {t}, ±{WITHIN[k]}",
-         *(_mean(f, a, k) for a in ("prior alone", *ATTACKS[:-1], "best possible")))
+         *(_mean(f, a, k) for a in ("prior alone", "sorting", "best possible")))
         for (n, t), f in ordered.items()
         for k in range(len(WITHIN))
     ]  # fmt: skip
     return Grid(
         "Order and order-preserving encryption: share of values recovered",
-        ("release, within", "prior alone", *ATTACKS[:-1], "exact distribution known"),
+        ("release, within", "prior alone", "sorting", "exact distribution known"),
         tuple(rows),
         3,
     )
@@ -256,83 +184,20 @@ def _noises(scope: Scope, noisy: dict[tuple[str, Method, float], Json]) -> Grid:
     )  # fmt: skip
 
 
-def _pairs(scope: Scope, results: Results) -> Grid:
-    rows = []
-    for pair in PAIRS:
-        cases: list[tuple[str, Json, float]] = [(t, t, 0.0) for t in TARGETS]
-        cells = _grid_of(pair[0])
-        cases += [(f"Clamp-map, {at_level(cells, e)}", CLAMP.as_json(), e) for e in (LOW, HIGH)]
-        for label, target, e in cases:
-            f = results[_paired(scope, pair, target, e)]
-            name = f"{_title(scope, pair[0])} with {_title(scope, pair[1])}, {label}"
-            rows.append((name, f["correlation"], _mean(f, "alone"), _mean(f, "both")))
-    return Grid(
-        "Two columns of the same people: share of the first recovered within ±1",
-        ("columns, release", "correlation", "read alone", "read with the other"),
-        tuple(rows),
-        3,
-    )
-
-
-def _jumps(scope: Scope, results: Results) -> Grid:
-    span = _grid_of("age").span
-    rows: list[tuple[Cell, ...]] = [
-        (t, None, None, results[_jump(scope, t, 0.0)]["won"]) for t in TARGETS
-    ]
-    rows += [
-        (m.label, e, e * span, results[_jump(scope, m.as_json(), e)]["won"])
-        for m in METHODS
-        for e in (LOW, HIGH)
-    ]
-    return Grid(
-        f"Big jump, {_title(scope, 'age')}: how often distances tell which three values were sent",
-        ("release", "ε a unit", "end to end", "games won"),
-        tuple(rows),
-        3,
-        f"{GAMES:,} games; 0.5 is chance. Values far apart are told apart whatever noise keeps "
-        "order.",
-    )
-
-
 def _notes(scope: Scope) -> tuple[Note, ...]:
     cells = ", ".join(f"{n} {PAPERS[n][2]}" for n in COLUMNS)
     data = (
         "Columns of the breast cancer set stand in for the paper's; 284 known rows make a weak "
         "attacker."
         if scope.bundled
-        else f"Adult (cells: {cells}; ages and hours one a unit) and CASP (F1, F2 on 50)."
+        else f"Adult (cells: {cells}; ages and hours one a unit)."
     )
     return (
         Note(data + " The attacker knows one half of the rows in full; the other is attacked."),
-        Note(
-            "Plain order and the cipher tell the same: who knows the distribution reads the values "
-            "off their ranks. Its gaps alone, without any distribution, tell little of a column."
-        ),
-        Note(
-            "Local-map gives the run of four cells away at any ε: its promise is inside a run only."
-        ),
-        Note(
-            "Methods of local differential privacy stand at the total, ε times the span; there "
-            "they hide less than dLDP does from near values, and more from far ones.", 25
-        ),
-        Note(
-            "At one nominal ε more is read out of Clamp-map than out of Global-map, whose exact "
-            "level is lower: it hides more and keeps less.",
-            2,
-        ),
-        Note(
-            "capital-gain shows why the guess without a release stands beside: most people have "
-            "none, so most are guessed under any protection."
-        ),
-        Note(
-            "After Naveed, Kamara and Wright (CCS 2015: sorting, frequency), Boldyreva et al. "
-            "(EUROCRYPT 2009, CRYPTO 2011: big jump), Durak, DuBuisson and Cash (CCS 2016: two "
-            "columns), Bindschaedler et al. (PVLDB 2018: multinomial) and Grubbs et al. (S&P 2017: "
-            "matchings that do not cross); own code, in the plainest form of each idea."
-        ),
+        *noted("attacks"),
     )  # fmt: skip
 
 
 ARTEFACT = Artefact(
-    "attacks", "Attacks on order, ciphers and noise", _tasks, _show, needs=("Adult", "CASP")
+    "attacks", "Attacks on order, ciphers and noise", _tasks, _show, needs=("Adult",)
 )

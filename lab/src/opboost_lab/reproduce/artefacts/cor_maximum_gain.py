@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from opboost.grid import Domain
-from opboost_lab.reproduce.finding import Artefact, Curve, Finding, Grid, Headline, Note, Panel
+from opboost_lab.reproduce.charts import Curve, Grid, Panel
+from opboost_lab.reproduce.finding import Artefact, Finding, Headline, Note, Said, noted
 from opboost_lab.reproduce.measures.splits import gains
 from opboost_lab.reproduce.methods import Method, at_level, unit_axis
 from opboost_lab.reproduce.scope import Scope
@@ -90,6 +91,7 @@ def _show(scope: Scope, results: Results) -> Finding:
     return Finding(
         summary=f"With the exact β {len(lines) - broken} of {len(lines)} counted shares are at or "
         f"above the corollary's bound, {more} clearly so; with β as printed {printed} are below.",
+        said=Said("the corollary's bound holds", len(lines) - broken, len(lines)),
         headlines=(
             Headline(
                 f"Pr[best gain no smaller], {CASES[0][1]} uniform values, Global-map, "
@@ -107,11 +109,7 @@ def _show(scope: Scope, results: Results) -> Finding:
                 f"No value crosses as often as β says at {len(lines) - strayed} of {len(lines)} "
                 f"points, within {MARGIN:g} standard errors of {draws:,} draws."
             ),
-            Note("β as printed counts a shared maximum several times and may exceed one.", 22),
-            Note(
-                "A larger gain is no better model: noise gives a split chances to fit the labels "
-                "of these rows alone, which is why the share can be far above β at small ε."
-            ),
+            *noted("cor:maximum_gain"),
         ),
     )
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from opboost.grid import Domain
+from opboost_lab.reproduce.charts import Curve, Grid, Panel
 from opboost_lab.reproduce.columns import AGE, AGE_ALIKE, UNIFORM
-from opboost_lab.reproduce.finding import Artefact, Curve, Finding, Grid, Headline, Note, Panel
+from opboost_lab.reproduce.finding import Artefact, Finding, Headline, Note, Said, noted
 from opboost_lab.reproduce.measures.alpha import HIGH, LOW, orders
 from opboost_lab.reproduce.methods import Level, unit_axis
 from opboost_lab.reproduce.scope import Scope
@@ -72,6 +73,11 @@ def _show(scope: Scope, results: Results) -> Finding:
     exact = [e for c, f in cases.items() if c[4] == "exact" for e in f["crossings"]]
     return Finding(
         summary=_sentence(nominal, exact),
+        said=Said(
+            f"a small α becomes better about ε = {PRINTED:g} (within a factor of two)",
+            sum(PRINTED / 2 <= e <= 2 * PRINTED for e in nominal),
+            len(nominal) or 1,
+        ),
         headlines=tuple(
             Headline(
                 f"ε a unit (end to end: 9 ε) at which a small α becomes better, {c[0]}, "
@@ -89,16 +95,7 @@ def _show(scope: Scope, results: Results) -> Finding:
                 "All values are exact expectations of weighted Kendall; nothing is sampled. "
                 f"Crossings are looked for from ε = {LOW:g} to {HIGH:g}."
             ),
-            Note(
-                "At equal nominal ε a larger α loses more at the borders of runs, so it keeps more "
-                "order because it protects less.",
-                1,
-            ),
-            Note(
-                "ε is for one unit of distance: on 1..10 nine times that from end to end, on "
-                "1..100 ninety-nine times. GRR and Piecewise know no α."
-            ),
-            Note("The paper's other evidence, models by α, stands in its learning figures."),
+            *noted("crossover of alpha"),
         ),
     )
 

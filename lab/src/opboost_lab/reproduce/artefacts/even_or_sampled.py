@@ -5,17 +5,9 @@ from __future__ import annotations
 import statistics
 
 from opboost_lab.accuracy import GRID
-from opboost_lab.reproduce.finding import (
-    Artefact,
-    Cell,
-    Curve,
-    Finding,
-    Grid,
-    Headline,
-    Note,
-    Panel,
-)
-from opboost_lab.reproduce.learning_figure import CLAMP_CELLS
+from opboost_lab.reproduce.artefacts.learning_figures import CLAMP_CELLS
+from opboost_lab.reproduce.charts import Cell, Curve, Grid, Panel
+from opboost_lab.reproduce.finding import Artefact, Finding, Headline, Said, noted
 from opboost_lab.reproduce.methods import at_level, unit_axis
 from opboost_lab.reproduce.scope import Scope
 from opboost_lab.reproduce.source import sources
@@ -38,9 +30,10 @@ def _levels(scope: Scope) -> tuple[float, ...]:
     return QUICK_RECORD if scope.quick else RECORD
 
 
-def _studies(scope: Scope) -> list[Study]:
+def _studies(scope: Scope, results: Results | None = None) -> list[Study]:
     names = SETS[:2] if scope.quick else SETS
-    return [Study(s, scope) for s in sources(names, scope) if not s.narrow]
+    chosen = (s for s in sources(names, scope) if not s.narrow)
+    return [Study(s, scope, "xgboost", results or {}) for s in chosen]
 
 
 def _tasks(scope: Scope) -> list[Task]:
@@ -60,7 +53,7 @@ def named(split: Json) -> str:
 
 
 def _show(scope: Scope, results: Results) -> Finding:
-    studies, levels = _studies(scope), _levels(scope)
+    studies, levels = _studies(scope, results), _levels(scope)
     if not studies:
         return Finding("This table has one private column, so there is no level to split.")
     panels, said = [], []
@@ -69,29 +62,26 @@ def _show(scope: Scope, results: Results) -> Finding:
     heads = []
     for study in studies:
         curves = [
-            study.plain_curve(results, False, levels),
-            study.plain_curve(results, True, levels, "cells"),
+            study.plain_curve(False, levels),
+            study.plain_curve(True, levels, "cells"),
         ]
         rows += [(f"{study.source.title}: {c.label}", *c.y) for c in curves]
         better = study.source.better
         for line in _lines(scope):
             for split in SPLITS:
                 label = f"{named(split)}{', denoised' if line.method.denoise else ''}"
-                points = {e: study.values(results, line, e, split=split) for e in levels}
+                points = {e: study.values(line, e, split=split) for e in levels}
                 kind = "paper" if split == "even" else "ours"
                 curves.append(Curve.of(label, points, kind))  # type: ignore[arg-type]
                 cells: list[Cell] = [f"{study.source.title}: {label}"]
                 rows.append((*cells, *(statistics.fmean(v) for v in points.values())))
         for e in levels:
-            even = statistics.fmean(study.values(results, CLAMP_CELLS, e, split="even"))
+            even = study.mean(CLAMP_CELLS, e, split="even")
             for s in SPLITS[1:]:
-                sampled = statistics.fmean(study.values(results, CLAMP_CELLS, e, split=s))
+                sampled = study.mean(CLAMP_CELLS, e, split=s)
                 ahead += better * (sampled - even) > 0
                 cases += 1
-        even, one = (
-            statistics.fmean(study.values(results, CLAMP_CELLS, MIDDLE, split=s))
-            for s in ("even", 1)
-        )
+        even, one = (study.mean(CLAMP_CELLS, MIDDLE, split=s) for s in ("even", 1))
         heads.append(
             Headline(
                 f"{study.source.title}: {study.source.measure}, one column a row, record "
@@ -99,8 +89,8 @@ def _show(scope: Scope, results: Results) -> Finding:
                 f"an even split gives {even:.4g}",
                 None,
                 one,
-                on_grid=statistics.fmean(study.plain(results, True, "cells")),
-                plain=statistics.fmean(study.plain(results, False)),
+                on_grid=study.plain_mean(True, "cells"),
+                plain=study.plain_mean(False),
                 better="lower" if better < 0 else "higher",
             )
         )
@@ -122,7 +112,8 @@ def _show(scope: Scope, results: Results) -> Finding:
         f"{at_level(GRID, MIDDLE)}, even and one column a row: {'; '.join(said)}.",
         tuple(heads),
         tuple(panels),
-        (
+        said=Said("few columns of each row are better than an even split", ahead, cases),
+        grids=(
             Grid(
                 "Mean score by the level of a whole record",
                 ("split", *(f"ε={e:g} (total {e * GRID.span:g})" for e in levels)),
@@ -130,19 +121,9 @@ def _show(scope: Scope, results: Results) -> Finding:
                 note=f"Clamp-map, equal cells; at most {studies[-1].repeated()}.",
             ),
         ),
-        (
+        notes=(
             *dict.fromkeys(n for s in studies for n in s.source.notes()),
-            Note(
-                "Here ε is for one unit in every column that a row sends, together; the total is "
-                "from end to end in all of them.",
-                24,
-            ),
-            Note(
-                "The sources that the paper names estimate means and frequencies, where a hidden "
-                "cell costs only its row. A tree needs the columns of a row together: with few of "
-                "them it learns little of how columns act jointly, and its way for missing values "
-                "is learned on rows that are not like those it is asked about."
-            ),
+            *noted("even or sampled"),
         ),
     )
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from opboost.grid import Domain
-from opboost_lab.reproduce.finding import Artefact, Curve, Finding, Grid, Headline, Note, Panel
+from opboost_lab.reproduce.charts import Curve, Grid, Panel
+from opboost_lab.reproduce.finding import Artefact, Finding, Headline, Said, noted
 from opboost_lab.reproduce.methods import Method, at_level
 from opboost_lab.reproduce.scope import Scope
 from opboost_lab.reproduce.task import Json, Results, Task
@@ -60,6 +61,7 @@ def _show(scope: Scope, results: Results) -> Finding:
         summary=f"Of Adj-map, {nearest.label} is nearest to Global-map, as the paper shows "
         f"({apart[nearest]:.1%} of the mass elsewhere); Clamp-map keeps {more:.1f} times the mass "
         "in place.",
+        said=Said("Adj-map with α = 1 is nearest to Global-map", int(nearest.alpha == 1), 1),
         headlines=(
             Headline("α whose Adj-map is nearest to Global-map", 1.0, nearest.alpha),
             Headline(
@@ -82,18 +84,7 @@ def _show(scope: Scope, results: Results) -> Finding:
                 rows,
             ),
         ),
-        notes=(
-            Note(
-                "Adj-map's exact level lies far above its nominal one: mass jumps at the borders "
-                "of runs, so that neighbours on two sides of one are told apart.",
-                1,
-            ),
-            Note("Global-map's lies below; Clamp-map spends all of it.", 2),
-            Note(
-                "Clamp-map gathers on the two ends what would have gone beyond: the upturns there.",
-                3,
-            ),
-        ),
+        notes=(*noted("fig:distribution"),),
     )
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from opboost.grid import Domain
-from opboost_lab.reproduce.finding import Artefact, Curve, Finding, Grid, Headline, Note, Panel
+from opboost_lab.reproduce.charts import Curve, Grid, Panel
+from opboost_lab.reproduce.finding import Artefact, Finding, Headline, Note, Said, noted
 from opboost_lab.reproduce.measures.splits import betas
 from opboost_lab.reproduce.methods import Method, at_level, level_line, unit_axis
 from opboost_lab.reproduce.scope import Scope
@@ -78,8 +79,10 @@ def _show(scope: Scope, results: Results) -> Finding:
             header = ("method", *(f"ε={e:g}, total {e * DOMAIN.span:g}" for e in levels))
             grids.append(Grid(f"β, {title}", header, tuple(rows)))
     above = max(max(f["as_printed"]) for per in found.values() for f in per)
+    against, better, points = _against_grr(found, levels)
     return Finding(
-        summary=f"{_against_grr(found, levels)} {_quarter(found, levels)} The formula as printed "
+        said=Said("a split survives more often than under randomised response", better, points),
+        summary=f"{against} {_quarter(found, levels)} The formula as printed "
         f"reaches {above:.2f}, which no chance can.",
         headlines=tuple(
             Headline(
@@ -101,20 +104,14 @@ def _show(scope: Scope, results: Results) -> Finding:
                 if scope.quick
                 else ()
             ),
-            Note(
-                "The printed formula counts a left maximum that several values share once for each "
-                "of them; exact is the chance that is meant.",
-                22,
-            ),
-            Note(
-                "The paper gives neither its values nor its levels. Here a uniform set is 1..100, "
-                "and a normal one has its quantiles about 50.5, three deviations to either end."
-            ),
+            *noted("fig:split_prob"),
         ),
     )
 
 
-def _against_grr(found: dict[tuple[Method, str], Json], levels: tuple[float, ...]) -> str:
+def _against_grr(
+    found: dict[tuple[Method, str], Json], levels: tuple[float, ...]
+) -> tuple[str, int, int]:
     points = better = total = 0
     for shape in SHAPES:
         for k in range(len(SHARES)):
@@ -124,10 +121,11 @@ def _against_grr(found: dict[tuple[Method, str], Json], levels: tuple[float, ...
                     points += 1
                     better += found[m, shape][k]["exact"][i] > rival
                     total += found[m, shape][k]["exact"][i] > found[TOTAL, shape][k]["exact"][i]
-    return (
+    text = (
         f"β is above randomised response's at the same nominal ε at {better} of {points} points "
         f"(the paper: always), and at the same total ε at {total}."
     )
+    return text, better, points
 
 
 def _quarter(found: dict[tuple[Method, str], Json], levels: tuple[float, ...]) -> str:

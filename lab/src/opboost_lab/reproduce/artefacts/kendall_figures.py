@@ -1,11 +1,14 @@
-"""What the two figures of weighted Kendall share: methods, panels, tables and sentences."""
+"""fig:adult_kendall and fig:syn10_kendall: the order that each mechanism keeps in a column."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import replace
 
 from opboost.grid import Domain
-from opboost_lab.reproduce.finding import Cell, Curve, Finding, Grid, Headline, Kind, Note, Panel
+from opboost_lab.reproduce.charts import Cell, Curve, Grid, Panel
+from opboost_lab.reproduce.columns import AGE, AGE_ALIKE, UNIFORM, ColumnChoice
+from opboost_lab.reproduce.finding import Artefact, Finding, Headline, Note, Said, noted
 from opboost_lab.reproduce.measures.kendall import kendall
 from opboost_lab.reproduce.methods import Method, adj_maps, at_level, level_line, unit_axis
 from opboost_lab.reproduce.scope import Scope
@@ -15,8 +18,6 @@ DOMAIN = Domain(1, 10)
 THETAS = (2, 4)
 ALPHAS = (0.5, 1.0, 2.0, 4.0, 8.0)
 QUICK_ALPHAS = (0.5, 2.0, 8.0)
-WIDE = Domain(1, 100)
-WIDE_THETAS = (4, 10)
 MARGIN = 4.5
 """Standard errors that a mean may stray from what is expected."""
 
@@ -24,50 +25,37 @@ GLOBAL, CLAMP = Method("Global-map"), Method("Clamp-map")
 LDP = (Method("Piecewise"), Method("GRR"))
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """Which values, and how many."""
-
-    name: str
-    rows: int
-
-
 def alphas(scope: Scope) -> tuple[float, ...]:
     """The ratios that are tried."""
     return QUICK_ALPHAS if scope.quick else ALPHAS
 
 
-def _locals(thetas: tuple[int, ...]) -> list[Method]:
-    return [Method("Local-map", theta=t) for t in thetas]
-
-
-def nominal(scope: Scope, thetas: tuple[int, ...] = THETAS) -> list[Method]:
+def nominal(scope: Scope) -> list[Method]:
     """At the level that the paper names."""
-    return [GLOBAL, CLAMP, *adj_maps(thetas, alphas(scope)), *_locals(thetas), *LDP]
+    local = (Method("Local-map", theta=t) for t in THETAS)
+    return [GLOBAL, CLAMP, *adj_maps(THETAS, alphas(scope)), *local, *LDP]
 
 
 def _exact(scope: Scope) -> list[Method]:
-    best = adj_maps(THETAS, alphas(scope))
-    return [
-        Method("Global-map", at="exact"),
-        *(Method("Adj-map", theta=m.theta, alpha=m.alpha, at="exact") for m in best),
-    ]
+    return [replace(m, at="exact") for m in (GLOBAL, *adj_maps(THETAS, alphas(scope)))]
 
 
-TOTAL = tuple(Method(m.family, at="total") for m in LDP)
+TOTAL = tuple(replace(m, at="total") for m in LDP)
 
 
-def task(scope: Scope, column: Column, method: Method, domain: Domain = DOMAIN) -> Task:
-    """One method over all levels; on the wide grid only what is expected."""
+def _all(scope: Scope) -> list[Method]:
+    return [*nominal(scope), *_exact(scope), *TOTAL]
+
+
+def task(scope: Scope, column: ColumnChoice, method: Method) -> Task:
+    """One method over all levels."""
     epsilons, seeds = list(scope.epsilons), list(scope.repeats())
-    if domain != DOMAIN:
-        seeds = []
     slow = 0.3 if method.at == "exact" else 0.05
     return Task.of(
         kendall,
         method=method.as_json(),
         values=column.name,
-        grid=[domain.L, domain.R],
+        grid=[DOMAIN.L, DOMAIN.R],
         rows=column.rows,
         epsilons=epsilons,
         seeds=seeds,
@@ -75,42 +63,26 @@ def task(scope: Scope, column: Column, method: Method, domain: Domain = DOMAIN) 
     )
 
 
-def tasks(scope: Scope, column: Column) -> list[Task]:
-    """All measurements of a figure."""
-    small = [*nominal(scope), *_exact(scope), *TOTAL]
-    return [task(scope, column, m) for m in small] + [
-        task(scope, column, m, WIDE) for m in _on_wide(scope)
-    ]
-
-
-def _on_wide(scope: Scope) -> list[Method]:
-    """Without Piecewise, whose exact table of a hundred cells takes as long as all the rest."""
-    return [m for m in nominal(scope, WIDE_THETAS) if m.family != "Piecewise"]
-
-
 class Measured:
-    """The results of a figure, by method and grid."""
+    """The results of a figure, by method."""
 
-    def __init__(self, scope: Scope, results: Results, column: Column) -> None:
+    def __init__(self, scope: Scope, results: Results, column: ColumnChoice) -> None:
         self._scope, self._results, self._column = scope, results, column
         self.epsilons = tuple(scope.epsilons)
 
-    def lines(self, method: Method, domain: Domain = DOMAIN) -> list[Json]:
+    def lines(self, method: Method) -> list[Json]:
         """A line of results for each level."""
-        found: list[Json] = self._results[task(self._scope, self._column, method, domain)]
+        found: list[Json] = self._results[task(self._scope, self._column, method)]
         return found
 
-    def expected(self, method: Method, domain: Domain = DOMAIN) -> list[float]:
+    def expected(self, method: Method) -> list[float]:
         """By level."""
-        return [line["expected"] for line in self.lines(method, domain)]
+        return [line["expected"] for line in self.lines(method)]
 
-    def curve(self, method: Method, label: str, scale: float = 1.0, kind: Kind = "paper") -> Curve:
+    def curve(self, method: Method, label: str, scale: float = 1.0) -> Curve:
         """Means of what was measured, with standard deviations."""
-        points = {
-            e * scale: line["measured"]
-            for e, line in zip(self.epsilons, self.lines(method), strict=True)
-        }
-        return Curve.of(label, points, kind if kind != "paper" else method.kind)
+        pairs = zip(self.epsilons, self.lines(method), strict=True)
+        return Curve.of(label, {e * scale: line["measured"] for e, line in pairs}, method.kind)
 
     def strays(self, methods: list[Method]) -> tuple[int, int]:
         """How many means lie further than the margin from what is expected, and of how many."""
@@ -124,14 +96,15 @@ class Measured:
         return far, count
 
 
-def show(scope: Scope, results: Results, column: Column, notes: tuple[Note, ...]) -> Finding:
+def show(scope: Scope, results: Results, label: str, column: ColumnChoice) -> Finding:
     """The whole figure."""
     m = Measured(scope, results, column)
-    far, count = m.strays([*nominal(scope), *_exact(scope), *TOTAL])
+    far, count = m.strays(_all(scope))
     ratio = [c / g for c, g in zip(m.expected(CLAMP), m.expected(GLOBAL), strict=True)]
     at = min(range(len(m.epsilons)), key=lambda i: abs(m.epsilons[i] - 0.64))
-    local = _local_always_best(scope, m)
+    local, said = _local_always_best(scope, m)
     return Finding(
+        said=said,
         summary=f"{count - far} of {count} measured means lie within {MARGIN:g} standard errors of "
         f"the exact expectation. Clamp-map keeps {min(ratio):.2f} to {max(ratio):.2f} times the "
         f"order of Global-map at the same promise. {local} {_at_total(m)}",
@@ -148,31 +121,12 @@ def show(scope: Scope, results: Results, column: Column, notes: tuple[Note, ...]
             for i in sorted({0, at})
         ),
         panels=_panels(scope, m),
-        grids=(_table(scope, m), _levels(scope, m), _wide(scope, m)),
+        grids=(_table(scope, m), _levels(scope, m)),
         notes=(
             Note(level_line(DOMAIN)),
-            Note(
-                "The paper prints no digits of this figure. Its grid has ten cells and θ is 2 or 4 "
-                "(the authors' settings); a wider grid stands beside it, as expected values alone.",
-                17,
-            ),
-            Note(
-                "Adj-map's and Global-map's nominal ε are not what they lose: the lower left panel "
-                "sets every mechanism to the same exact loss a unit.",
-                25,
-            ),
-            Note(
-                "The authors' code divides by ⟨r,r⟩ alone; here both norms stand, as in the "
-                "paper's definition.",
-                15,
-            ),
-            Note(
-                "GRR on the cells is FederBoost's way (move a value to another bucket). Piecewise "
-                "is clipped to the grid, which keeps more order than the paper's unclipped one; "
-                "the table has both.",
-                18,
-            ),
-            *notes,
+            *noted("weighted Kendall"),
+            *noted(label),
+            *noted(column.name),
         ),
     )
 
@@ -182,53 +136,35 @@ def _mean(line: Json) -> float:
 
 
 def _panels(scope: Scope, m: Measured) -> tuple[Panel, ...]:
-    axis, high = unit_axis(DOMAIN), "weighted Kendall"
+    """As in the paper by θ, then at equal exact ε, then at equal total ε."""
+    span, adj = DOMAIN.span, [Method("Adj-map", alpha=a) for a in alphas(scope)]
     panels = []
     for theta in THETAS:
-        curves = [
-            m.curve(CLAMP, "Clamp-map"),
-            m.curve(GLOBAL, "Global-map"),
-            *(
-                m.curve(Method("Adj-map", theta=theta, alpha=a), f"Adj-map α={a:g}")
-                for a in alphas(scope)
-            ),
-            m.curve(Method("Local-map", theta=theta), "Local-map"),
-            *(m.curve(x, x.family) for x in LDP),
-        ]
-        panels.append(Panel(f"θ = {theta}, as in the paper", axis, high, tuple(curves), logx=True))
-    theta = THETAS[-1]
-    exact = [
-        m.curve(CLAMP, "Clamp-map"),
-        m.curve(Method("Global-map", at="exact"), "Global-map"),
-        *(
-            m.curve(Method("Adj-map", theta=theta, alpha=a, at="exact"), f"Adj-map α={a:g}")
-            for a in alphas(scope)
-        ),
-    ]
-    panels.append(
+        by_alpha = {f"Adj-map α={a.alpha:g}": replace(a, theta=theta) for a in adj}
+        methods = {"Clamp-map": CLAMP, "Global-map": GLOBAL, **by_alpha}
+        more = {"Local-map": Method("Local-map", theta=theta)} | {x.family: x for x in LDP}
+        title = f"θ = {theta}, as in the paper"
+        panels.append((title, unit_axis(DOMAIN), methods | more, 1.0))
+    exact = {k: replace(x, at="exact") for k, x in methods.items() if x is not CLAMP}
+    axis = unit_axis(DOMAIN, "exact ε a unit")
+    panels.append((f"Equal exact ε, θ = {theta}", axis, {"Clamp-map": CLAMP, **exact}, 1.0))
+    total = {"Clamp-map": CLAMP, "Global-map": GLOBAL} | {x.family: x for x in TOTAL}
+    panels.append(("Equal total ε", f"ε from end to end (ε · {span})", total, float(span)))
+    return tuple(
         Panel(
-            f"Equal exact ε, θ = {theta}",
-            unit_axis(DOMAIN, "exact ε a unit"),
-            high,
-            tuple(exact),
+            title,
+            axis,
+            "weighted Kendall",
+            tuple(m.curve(x, label, scale) for label, x in chosen.items()),
             logx=True,
         )
+        for title, axis, chosen, scale in panels
     )
-    span = DOMAIN.span
-    total = [
-        m.curve(CLAMP, "Clamp-map", span),
-        m.curve(GLOBAL, "Global-map", span),
-        *(m.curve(x, x.family, span) for x in TOTAL),
-    ]
-    panels.append(
-        Panel("Equal total ε", f"ε from end to end (ε · {span})", high, tuple(total), logx=True)
-    )
-    return tuple(panels)
 
 
 def _table(scope: Scope, m: Measured) -> Grid:
     rows: list[tuple[Cell, ...]] = []
-    for method in [*nominal(scope), *_exact(scope), *TOTAL]:
+    for method in _all(scope):
         rows.append((method.label, *(_mean(line) for line in m.lines(method))))
         if method in (GLOBAL, CLAMP):
             rows.append((f"{method.label}, expected", *m.expected(method)))
@@ -249,13 +185,7 @@ def _levels(scope: Scope, m: Measured) -> Grid:
     return Grid("What they lose a unit of distance, exactly", header, rows, digits=3)
 
 
-def _wide(scope: Scope, m: Measured) -> Grid:
-    rows: list[tuple[Cell, ...]] = [(x.label, *m.expected(x, WIDE)) for x in _on_wide(scope)]
-    header = ("method", *(f"ε={e:g}, total {e * WIDE.span:g}" for e in m.epsilons))
-    return Grid("The same on 1..100, expected", header, tuple(rows), digits=3)
-
-
-def _local_always_best(scope: Scope, m: Measured) -> str:
+def _local_always_best(scope: Scope, m: Measured) -> tuple[str, Said]:
     """Whether Local-map is best everywhere among the paper's methods, as the paper says."""
     points = [(t, i) for t in THETAS for i in range(len(m.epsilons))]
     lost = {GLOBAL: 0, CLAMP: 0}
@@ -264,11 +194,12 @@ def _local_always_best(scope: Scope, m: Measured) -> str:
         paper = [GLOBAL, *adj_maps((theta,), alphas(scope)), *LDP]
         lost[GLOBAL] += max(m.expected(r)[i] for r in paper) > own + 1e-12
         lost[CLAMP] += m.expected(CLAMP)[i] > own + 1e-12
-    return (
+    held = len(points) - lost[GLOBAL]
+    text = (
         f"Among the paper's methods Local-map, which promises nothing between runs, is best at "
-        f"{len(points) - lost[GLOBAL]} of {len(points)} points (the paper: always); Clamp-map "
-        f"passes it at {lost[CLAMP]}."
+        f"{held} of {len(points)} points (the paper: always); Clamp-map passes it at {lost[CLAMP]}."
     )
+    return text, Said("Local-map keeps most order", held, len(points))
 
 
 def _at_total(m: Measured) -> str:
@@ -280,3 +211,30 @@ def _at_total(m: Measured) -> str:
         f"At equal total ε the better of Piecewise and GRR keeps more order than Clamp-map at "
         f"{ahead} of {len(own)} levels."
     )
+
+
+def _figure(
+    label: str, title: str, column: Callable[[Scope], ColumnChoice], needs: tuple[str, ...] = ()
+) -> Artefact:
+    return Artefact(
+        label,
+        title,
+        lambda scope: [task(scope, column(scope), m) for m in _all(scope)],
+        lambda scope, results: show(scope, results, label, column(scope)),
+        needs,
+    )
+
+
+ARTEFACTS = (
+    _figure(
+        "fig:adult_kendall",
+        "Order kept among the ages of Adult",
+        lambda scope: ColumnChoice(AGE_ALIKE if scope.bundled else AGE, 32_561),
+        ("Adult",),
+    ),
+    _figure(
+        "fig:syn10_kendall",
+        "Order kept among 10,000 uniform values",
+        lambda scope: ColumnChoice(UNIFORM, 10_000),
+    ),
+)

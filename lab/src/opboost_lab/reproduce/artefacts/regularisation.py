@@ -9,17 +9,9 @@ from dataclasses import dataclass, replace
 from scipy.stats import t as student
 
 from opboost_lab.accuracy import GRID
-from opboost_lab.reproduce.finding import (
-    Artefact,
-    Cell,
-    Curve,
-    Finding,
-    Grid,
-    Headline,
-    Note,
-    Panel,
-)
-from opboost_lab.reproduce.learning_figure import CLAMP, GLOBAL, LOCALS
+from opboost_lab.reproduce.artefacts.learning_figures import CLAMP, GLOBAL, LOCALS
+from opboost_lab.reproduce.charts import Cell, Curve, Grid, Panel
+from opboost_lab.reproduce.finding import Artefact, Finding, Headline, Note, Said, noted
 from opboost_lab.reproduce.methods import at_level, level_line, unit_axis
 from opboost_lab.reproduce.scope import Scope
 from opboost_lab.reproduce.source import Source, sources
@@ -71,10 +63,10 @@ class Pair:
         return float(student.sf(self.mean / self.error, len(self.gains) - 1))
 
 
-def _studies(scope: Scope) -> list[Study]:
+def _studies(scope: Scope, results: Results | None = None) -> list[Study]:
     names = QUICK_SETS if scope.quick else SETS
     return [
-        Study(_of(source, booster), scope, booster)
+        Study(_of(source, booster), scope, booster, results or {})
         for source in sources(names, scope, anew=True)
         for booster in BOOSTERS
     ]
@@ -101,11 +93,11 @@ def _tasks(scope: Scope) -> list[Task]:
 def pairs(scope: Scope, results: Results) -> list[Pair]:
     """Every comparison with plain training on raw values, and on the grid."""
     found = []
-    for study in _studies(scope):
-        bases = {"raw": study.plain(results, False), "grid": study.plain(results, True)}
+    for study in _studies(scope, results):
+        bases = {"raw": study.plain(False), "grid": study.plain(True)}
         for line in LINES:
             for e in _levels(scope):
-                values = study.values(results, line, e)
+                values = study.values(line, e)
                 for against, base in bases.items():
                     gains = tuple(
                         study.source.better * (v - b) for v, b in zip(values, base, strict=True)
@@ -127,7 +119,7 @@ def _show(scope: Scope, results: Results) -> Finding:
     found = pairs(scope, results)
     sure = surely(found)
     better = [p for p in found if p.mean > 0]
-    studies = _studies(scope)
+    studies = _studies(scope, results)
     panels = tuple(_panel(study, found, scope) for study in studies)
     rows: list[tuple[Cell, ...]] = [
         (
@@ -143,7 +135,7 @@ def _show(scope: Scope, results: Results) -> Finding:
     ]
     return Finding(
         _words(found, better, sure),
-        _headlines(studies, results, sure),
+        _headlines(studies, sure),
         panels,
         (
             Grid(
@@ -154,17 +146,13 @@ def _show(scope: Scope, results: Results) -> Finding:
         ),
         (
             *dict.fromkeys(n for s in studies for n in s.source.notes()),
-            Note(
-                "Each seed parts the rows anew, for the plain model and the others alike, and is "
-                "compared with itself. Test rows of different seeds overlap, so errors are "
-                "somewhat too small; Holm's correction is for all comparisons together."
-            ),
-            Note(
-                "A gain over plain on the grid alone is noise undoing what the grid lost; a gain "
-                "over plain on raw values is what the paper speaks of."
-            ),
-            Note("The paper's 1.0003 stands in the column that is an artefact.", 12),
+            *noted("regularisation"),
             Note(level_line(GRID)),
+        ),
+        said=Said(
+            "desensitised rows can make a better model than raw ones",
+            sum(p.against == "raw" for p in sure),
+            sum(p.against == "raw" for p in found),
         ),
     )  # fmt: skip
 
@@ -184,12 +172,12 @@ def _words(found: list[Pair], better: list[Pair], sure: list[Pair]) -> str:
     return f"{text}{gain}{best.mean:+.4g} {best.study.source.measure} (error {best.error:.2g})."
 
 
-def _headlines(studies: list[Study], results: Results, sure: list[Pair]) -> tuple[Headline, ...]:
+def _headlines(studies: list[Study], sure: list[Pair]) -> tuple[Headline, ...]:
     heads = [Headline("comparisons in which noise is surely better than plain", None, len(sure))]
     for study in studies:
         if study.source.name == "Adult" and not study.source.stand_in and not heads[1:]:
-            values = study.values(results, LOCALS[2], 1.28)
-            both = zip(values, study.plain(results, False), strict=True)
+            values = study.values(LOCALS[2], 1.28)
+            both = zip(values, study.plain(False), strict=True)
             share = statistics.fmean(v / b for v, b in both)
             heads.append(
                 Headline(

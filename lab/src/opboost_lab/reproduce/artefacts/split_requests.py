@@ -5,17 +5,9 @@ from __future__ import annotations
 import statistics
 
 from opboost_lab.accuracy import GRID
-from opboost_lab.reproduce.finding import (
-    Artefact,
-    Cell,
-    Curve,
-    Finding,
-    Grid,
-    Headline,
-    Note,
-    Panel,
-)
-from opboost_lab.reproduce.learning_figure import CLAMP, GLOBAL, LOCALS, PIECEWISE
+from opboost_lab.reproduce.artefacts.learning_figures import CLAMP, GLOBAL, LOCALS, PIECEWISE
+from opboost_lab.reproduce.charts import Cell, Curve, Grid, Panel
+from opboost_lab.reproduce.finding import Artefact, Finding, Headline, Note, Said, noted
 from opboost_lab.reproduce.methods import level_line, unit_axis
 from opboost_lab.reproduce.scope import Scope
 from opboost_lab.reproduce.source import sources
@@ -28,8 +20,8 @@ EVEN = 0.05
 """Changes up to this share count as none."""
 
 
-def _studies(scope: Scope) -> list[Study]:
-    return [Study(s, scope, "hist-gbdt") for s in sources(SETS, scope)]
+def _studies(scope: Scope, results: Results | None = None) -> list[Study]:
+    return [Study(s, scope, "hist-gbdt", results or {}) for s in sources(SETS, scope)]
 
 
 def _tasks(scope: Scope) -> list[Task]:
@@ -37,27 +29,21 @@ def _tasks(scope: Scope) -> list[Task]:
     return [t for study in _studies(scope) for t in study.tasks(LINES, scope.epsilons)]
 
 
-def _points(
-    study: Study, results: Results, line: Line, what: str, scope: Scope
-) -> dict[float, list[float]]:
-    return {
-        e: [results[study.task(line, e, s)][what] for s in study.seeds(line)]
-        for e in scope.epsilons
-    }
+def _points(study: Study, line: Line, what: str) -> dict[float, list[float]]:
+    found, levels = study.results, study.scope.epsilons
+    return {e: [found[study.task(line, e, s)][what] for s in study.seeds] for e in levels}
 
 
 def _show(scope: Scope, results: Results) -> Finding:
-    studies = _studies(scope)
-    panels = [_panel(study, results, "cuts", scope) for study in studies]
+    studies = _studies(scope, results)
+    panels = [_panel(study, "cuts") for study in studies]
     with_own = [s for s in studies if s.source.kind == "binary"]
-    panels += [_panel(study, results, "share", scope) for study in with_own]
+    panels += [_panel(study, "share") for study in with_own]
     rows: list[tuple[Cell, ...]] = []
     fewer = more = 0
     for study in studies:
         for line in LINES:
-            means = [
-                statistics.fmean(v) for v in _points(study, results, line, "cuts", scope).values()
-            ]
+            means = [statistics.fmean(v) for v in _points(study, line, "cuts").values()]
             rows.append((f"{study.source.title}: {line.label}", *means))
             if line.method.kind == "paper":
                 fewer += means[0] < (1 - EVEN) * means[-1]
@@ -71,7 +57,7 @@ def _show(scope: Scope, results: Results) -> Finding:
     )
     heads = []
     if with_own:
-        shares = _points(with_own[0], results, GLOBAL, "share", scope)
+        shares = _points(with_own[0], GLOBAL, "share")
         small, large = (statistics.fmean(shares[e]) for e in (low, high))
         words += (
             f" Its reason can be tested where the label party has columns too "
@@ -100,21 +86,17 @@ def _show(scope: Scope, results: Results) -> Finding:
         ),
         (
             *dict.fromkeys(n for s in studies for n in s.source.notes()),
-            Note(
-                "A grid of ten cells has nine cuts a column, so the number of different cuts is "
-                "bounded and hardly tells small ε from large. Where one party holds all columns, "
-                "every split is a request, whatever ε is."
-            ),
+            *noted("split requests"),
             Note(level_line(GRID)),
         ),
+        said=Said("fewer requests at small ε", fewer, asked),
     )
 
 
-def _panel(study: Study, results: Results, what: str, scope: Scope) -> Panel:
+def _panel(study: Study, what: str) -> Panel:
     named = {"cuts": "different cuts asked", "share": "share of all splits at the feature party"}
     curves = tuple(
-        Curve.of(line.label, _points(study, results, line, what, scope), line.method.kind)
-        for line in LINES
+        Curve.of(line.label, _points(study, line, what), line.method.kind) for line in LINES
     )
     return Panel(
         f"{study.source.title}: {named[what]}", unit_axis(GRID), named[what], curves, logx=True

@@ -4,16 +4,8 @@ from __future__ import annotations
 
 from opboost_lab.accuracy import GRID
 from opboost_lab.reproduce.artefacts.tab_comun_perform import BOOSTERS, METHODS, SETS
-from opboost_lab.reproduce.finding import (
-    Artefact,
-    Cell,
-    Curve,
-    Finding,
-    Grid,
-    Headline,
-    Note,
-    Panel,
-)
+from opboost_lab.reproduce.charts import Cell, Curve, Grid, Panel
+from opboost_lab.reproduce.finding import Artefact, Finding, Headline, Note, Said, noted
 from opboost_lab.reproduce.measures.cost_tables import COLUMNS, ROWS, STAND_INS
 from opboost_lab.reproduce.measures.training_time import MANY, desensitising_ms, training_ms
 from opboost_lab.reproduce.methods import at_level, level_line, unit_axis
@@ -95,6 +87,15 @@ def _show(scope: Scope, results: Results) -> Finding:
         f"α=10 on CASP, as expected ({worst['expected draws']:.0f}), and "
         f"{worst['resampling']:,.0f} ms of {whole:,.0f}; "
         f"ours never draws again: {ours:.1f} ms at most for all columns of a set.",
+        said=Said(
+            "resampling takes longest under Adj-map with α = 10",
+            sum(
+                noise[n, "Adj-map α=10"]["resampling"]
+                == max(noise[n, m]["resampling"] for m in METHODS)
+                for n in SETS
+            ),
+            len(SETS),
+        ),
         headlines=tuple(
             Headline(
                 f"CASP, XGBoost, {m}, {LEVEL}, by resampling, ms",
@@ -227,30 +228,13 @@ def _notes(scope: Scope) -> tuple[Note, ...]:
         )
     return (
         *notes,
-        Note(
-            "Both of the paper's samplers and ours have one law, so training is timed apart from "
-            "desensitising and the whole is their sum. The paper's ran in Java, a value at a time; "
-            "here they are vectorised, in numpy.",
-            4,
-        ),
-        Note(
-            "A smaller ε means wider noise, of which less falls into the range: the paper's trend. "
-            "A large α leaves little for ε_ner, so that few draws hit a run of four cells: Adj-map "
-            "α=10 is slow for that alone. How long a value takes also tells where it lies."
-        ),
+        *noted("tab:comp_perform"),
         Note(
             "The trend turns round for Adj-map with a small α and a large ε: a far run is chosen "
             "now and then, and narrow noise hardly ever reaches it. Where some values would take "
             f"more than {MANY:,} draws on average, resampling is not timed: it hardly ends.",
             30,
         ),
-        Note(
-            "The paper's extra time is about the same a draw in all cells but one: Pen-digits, "
-            "XGBoost, Global-map prints 1587.8, the figure of the row below it. Most likely it was "
-            "copied; at the others' time a draw it would be near 670.",
-            29,
-        ),
-        Note("The paper's GBDT is one of stumps; ours has three layers.", 14),
         Note(level_line(GRID)),
     )
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from opboost_lab.accuracy import GRID
-from opboost_lab.reproduce.finding import Artefact, Cell, Finding, Grid, Headline, Note
+from opboost_lab.reproduce.charts import Cell, Grid
+from opboost_lab.reproduce.finding import Artefact, Finding, Headline, Note, Said, noted
 from opboost_lab.reproduce.measures.cost_tables import COLUMNS, ROWS, STAND_INS
 from opboost_lab.reproduce.measures.traffic import networked, traffic
 from opboost_lab.reproduce.methods import Method, at_level, level_line
@@ -88,6 +89,15 @@ def _show(scope: Scope, results: Results) -> Finding:
         f"paper's bytes, by method, all three sets together; Clamp-map at most "
         f"{max(clamp[n] / paper[n] for n in SETS):.3f} of what is printed for Global-map. "
         + (f"Above an eighth: {', '.join(above)}." if above else "Each is below an eighth."),
+        said=Said(
+            "Party B sends what is printed, or less",
+            sum(
+                f["b"] <= (printed("b", b, n, m) or 0)
+                for (n, b, m), f in found.items()
+                if m in COMUN
+            ),
+            sum(m in COMUN for _, _, m in found),
+        ),
         short=f"Party B sends {min(shares.values()):.2f} to {max(shares.values()):.2f} of the "
         "bytes that the paper prints.",
         headlines=(
@@ -167,20 +177,7 @@ def _notes(scope: Scope) -> tuple[Note, ...]:
     )
     return (
         *own,
-        Note(
-            "The paper sends ranks as 32-bit integers. Ours are entropy-coded: near the entropy "
-            "of ten noisy cells, at most 3.3 bits a value. What is above it are heads of columns "
-            "and the declared mechanisms, a constant a column: Pen-digits, with sixteen short "
-            "columns, has most of that.",
-            16,
-        ),
-        Note(
-            "Party A's query names each cut once, so it is bounded by the cells of the grid; its "
-            "envelope, job and nonce make up most of it. The paper's GBDT is one of stumps, which "
-            "ask for little; ours has three layers.",
-            14,
-        ),
-        Note("Piecewise is clipped to the grid here; unclipped it has hundreds of cells.", 18),
+        *noted("tab:comun_perform"),
         Note(level_line(GRID)),
     )
 

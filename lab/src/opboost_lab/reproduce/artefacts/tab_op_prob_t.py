@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from opboost.grid import Domain
 from opboost.mechanisms import AdjMap, ClampMap, GlobalMap, LocalMap, Mechanism, RandomizedResponse
-from opboost_lab.reproduce.finding import Artefact, Finding, Grid, Headline, Note
+from opboost_lab.reproduce.charts import Grid
+from opboost_lab.reproduce.finding import Artefact, Finding, Headline, Note, Said, noted
 from opboost_lab.reproduce.methods import at_level
 from opboost_lab.reproduce.printed import OP_PROB_T
 from opboost_lab.reproduce.scope import Scope
@@ -56,6 +57,7 @@ def _show(scope: Scope, results: Results) -> Finding:
     return Finding(
         summary=f"{same} of {cells} printed figures come back to all four digits once the table's "
         "slips are made on purpose; the theorems' own formulas and the exact minimum stand beside.",
+        said=Said("the printed figures, to four digits", same, cells),
         short=f"{same} of {cells} figures of the table of order probabilities come back to all "
         "digits.",
         headlines=tuple(
@@ -80,17 +82,7 @@ def _show(scope: Scope, results: Results) -> Finding:
             ),
         ),
         notes=(
-            Note(
-                "The printed figures take |D| as R−L, drop a term of the denominator, and evaluate "
-                "GRR and Local-map at t−1; some exceed the proven bound.",
-                11,
-            ),
-            Note("Adj-map's theorem ignores ties; the bound here leaves that term out.", 21),
-            Note(
-                "Clamp-map ties more often on the ends: at distances below those of this table its "
-                "worst pair keeps order less often than not (fig:order preserving probability).",
-                3,
-            ),
+            *noted("tab:op-prob-t"),
             Note(
                 f"D is {DOMAIN.L}..{DOMAIN.R}, θ = {THETA}, {at_level(DOMAIN, EPSILON)}. GRR's ε "
                 f"is for any two values: {EPSILON:g} here, and θε = {THETA * EPSILON:g}, both far "

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 from sklearn.datasets import load_breast_cancer
 
-from opboost._typing import FloatArray, IntArray
+from opboost._typing import IntArray
 from opboost.grid import Domain, NumericMapping
 from opboost.mechanisms.ope import OrderPreservingEncryption
 from opboost.randomness.streams import SeededRng
@@ -44,8 +44,6 @@ PAPERS: dict[str, tuple[str, str, int]] = {
     "hours-per-week": ("Adult", "hours-per-week", 99),
     "capital-gain": ("Adult", "capital-gain", 100),
     "age, ten cells": ("Adult", "age", 10),
-    "F1": ("CASP", "F1", 50),
-    "F2": ("CASP", "F2", 50),
 }
 """Set, column, cells: ages and hours have a cell a unit."""
 BUNDLED: dict[str, tuple[str, int]] = {
@@ -53,8 +51,6 @@ BUNDLED: dict[str, tuple[str, int]] = {
     "hours-per-week": ("mean smoothness", 99),
     "capital-gain": ("area error", 100),
     "age, ten cells": ("mean texture", 10),
-    "F1": ("mean radius", 50),
-    "F2": ("mean perimeter", 50),
 }
 """Columns of the breast cancer set that stand in, and their cells."""
 
@@ -91,16 +87,16 @@ def release(target: str, cells: IntArray, domain: Domain, seed: int) -> IntArray
 def on_order(name: str, target: str, bundled: bool, seeds: int) -> Json:
     """Order or cipher attacked: the share recovered within each k, by attack and seed."""
     c = column(name, bundled)
-    prior = attacks.pmf(c.known, c.size)
     found = []
     for seed in range(seeds):
         shown = release(target, c.target, c.domain, seed)
-        exact = attacks.sorting(shown, attacks.pmf(c.target, c.size))
-        found.append(
-            _shares({a: attack(shown, prior) for a, attack in attacks.ORDER.items()}, c)
-            | _shares({"best possible": exact}, c)
-            | {"prior alone": _prior(c)}
-        )
+        known, exact = (attacks.pmf(half, c.size) for half in (c.known, c.target))
+        guesses = {"sorting": known, "best possible": exact}
+        shares = {
+            a: [attacks.recovered(attacks.sorting(shown, pmf), c.target, k) for k in WITHIN]
+            for a, pmf in guesses.items()
+        }
+        found.append(shares | {"prior alone": _prior(c)})
     return _by_attack(found)
 
 
@@ -109,78 +105,24 @@ def on_method(name: str, method: Json, epsilon: float, bundled: bool, seeds: int
     c = column(name, bundled)
     mechanism = Method(**method).mechanism(c.domain, epsilon)
     channel = mechanism.transition_matrix()
-    prior = attacks.pmf(c.known, c.size)
-    truth = attacks.pmf(c.target, c.size)
+    prior, truth = (attacks.pmf(half, c.size) for half in (c.known, c.target))
     best = [attacks.best_possible(truth, channel, k) for k in WITHIN]
     found = []
     for seed in range(seeds):
         shown = mechanism.sample(c.target, rng=SeededRng(seed)).astype(np.int64)
-        share = _shares({a: attack(shown, prior) for a, attack in attacks.ORDER.items()}, c)
-        share["posterior"] = [
-            attacks.recovered(attacks.posterior(shown, prior, channel, k), c.target, k)
-            for k in WITHIN
-        ]
-        found.append(share | {"prior alone": _prior(c), "best possible": best})
-    return _by_attack(found) | {"total": mechanism.guarantee().total}
-
-
-def on_two(name: str, other: str, target: Json, epsilon: float, bundled: bool, seeds: int) -> Json:
-    """One column read from its own release, and from that of a correlated one beside it."""
-    a, b = column(name, bundled), column(other, bundled)
-    joint = _joint(a, b)
-    found = []
-    for seed in range(seeds):
-        one, two = (
-            _order_channel(target, c, 2 * seed + i)
-            if isinstance(target, str)
-            else _noise_channel(Method(**target), epsilon, c, 2 * seed + i)
-            for i, c in enumerate((a, b))
-        )
-        guesses = [
-            (
-                attacks.posterior(one[0], joint.sum(axis=1), one[1], k),
-                attacks.posterior_of_two(one[0], two[0], joint, one[1], two[1], k),
-            )
-            for k in WITHIN
-        ]
+        sorted_ = attacks.sorting(shown, prior)
         found.append(
             {
-                way: [
-                    attacks.recovered(g[i], a.target, k)
-                    for g, k in zip(guesses, WITHIN, strict=True)
-                ]
-                for i, way in enumerate(("alone", "both"))
+                "sorting": [attacks.recovered(sorted_, c.target, k) for k in WITHIN],
+                "posterior": [
+                    attacks.recovered(attacks.posterior(shown, prior, channel, k), c.target, k)
+                    for k in WITHIN
+                ],
+                "prior alone": _prior(c),
+                "best possible": best,
             }
         )
-    correlation = float(np.corrcoef(a.target, b.target)[0, 1])
-    return _by_attack(found) | {"correlation": correlation}
-
-
-def big_jump(name: str, target: Json, epsilon: float, bundled: bool, games: int, seed: int) -> Json:
-    """How often the distance of three released numbers tells which three values they are.
-
-    Either the lowest value, m and m+1 were released, or m, m+1 and the highest; the attacker says
-    the second if the upper distance is the larger (Boldyreva et al., EUROCRYPT 2009).
-    """
-    c, rng = column(name, bundled), np.random.default_rng(seed)
-    m = rng.integers(1, c.size - 2, games)
-    side = rng.integers(0, 2, games)
-    low = np.stack([np.zeros_like(m), m, m + 1])
-    high = np.stack([m, m + 1, np.full_like(m, c.size - 1)])
-    asked = np.where(side, high, low)
-    if isinstance(target, str):
-        shown = release(target, np.concatenate([c.target, asked.reshape(-1)]), c.domain, seed)
-        seen = shown[len(c.target) :].reshape(asked.shape)
-    else:
-        mechanism = Method(**target).mechanism(c.domain, epsilon)
-        seen = mechanism.sample(asked, rng=SeededRng(seed)).astype(np.int64)
-    wider = (seen[2] - seen[1]).astype(float) - (seen[1] - seen[0])
-    said = np.where(wider == 0, rng.integers(0, 2, games), wider > 0)
-    return {"won": float(np.mean(said == side))}
-
-
-def _shares(guesses: dict[str, IntArray], c: Column) -> dict[str, list[float]]:
-    return {a: [attacks.recovered(g, c.target, k) for k in WITHIN] for a, g in guesses.items()}
+    return _by_attack(found) | {"total": mechanism.guarantee().total}
 
 
 def _prior(c: Column) -> list[float]:
@@ -194,29 +136,3 @@ def _prior(c: Column) -> list[float]:
 def _by_attack(found: list[dict[str, list[float]]]) -> dict[str, Json]:
     """By attack: for each k the shares of all seeds."""
     return {a: [[f[a][i] for f in found] for i in range(len(WITHIN))] for a in found[0]}
-
-
-def _joint(a: Column, b: Column) -> FloatArray:
-    """The joint pmf of the known rows, a twentieth of it as if the columns were independent."""
-    counts = np.zeros((a.size, b.size))
-    np.add.at(counts, (a.known, b.known), 1.0)
-    apart = np.outer(*(attacks.allowing(attacks.pmf(c.known, c.size)) for c in (a, b)))
-    return np.asarray(0.95 * counts / counts.sum() + 0.05 * apart)
-
-
-def _noise_channel(
-    method: Method, epsilon: float, c: Column, seed: int
-) -> tuple[IntArray, FloatArray]:
-    mechanism = method.mechanism(c.domain, epsilon)
-    shown = mechanism.sample(c.target, rng=SeededRng(seed)).astype(np.int64)
-    return shown, mechanism.transition_matrix()
-
-
-def _order_channel(target: str, c: Column, seed: int) -> tuple[IntArray, FloatArray]:
-    """The sorting attack as a channel: how it errs is learnt on two halves of what is known."""
-    half = len(c.known) // 2
-    mine, rest = c.known[:half], c.known[half:]
-    trial = attacks.sorting(release(target, mine, c.domain, seed + 1), attacks.pmf(rest, c.size))
-    channel = attacks.confusion(trial, mine, c.size)
-    shown = release(target, c.target, c.domain, seed)
-    return attacks.sorting(shown, attacks.pmf(c.known, c.size)), channel

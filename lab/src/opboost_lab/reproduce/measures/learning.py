@@ -8,6 +8,8 @@ import numpy as np
 
 from opboost.budgets.budget import Budget
 from opboost_lab.accuracy import GRID, fitted, plain_scores, scores
+from opboost_lab.declared_sets import all_private
+from opboost_lab.record_totals import Way, trained
 from opboost_lab.reproduce.methods import Method
 from opboost_lab.reproduce.source import Source
 from opboost_lab.reproduce.task import Json
@@ -50,6 +52,18 @@ def unprotected(source: Json, on_grid: bool, seed: int, booster: str, mapping: s
     """The same booster without noise, on raw values or on the cells of the grid."""
     data = Source(**source).data(seed)
     return {"scores": plain_scores(data, on_grid, booster, mapping, seed)}
+
+
+def at_record_total(source: Json, total: float, way: Way, seed: int, booster: str) -> Json:
+    """Train with every column private, a person's whole record at ``total``.
+
+    ``way`` is the plan of a record budget, which is denoised where that helps, or a mechanism whose
+    level is split evenly over all columns, as the paper's text says.
+    """
+    data = all_private(Source(**source).data(seed))
+    denoise = "auto" if way == "record" else False
+    estimator = trained(data, total, seed, way, denoise, booster=booster)
+    return {"scores": scores(data, estimator), "denoised": bool(estimator.denoised_)}
 
 
 def _budget(split: Json) -> Budget | None:

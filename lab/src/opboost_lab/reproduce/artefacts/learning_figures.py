@@ -5,16 +5,9 @@ from __future__ import annotations
 import statistics
 
 from opboost_lab.accuracy import GRID
-from opboost_lab.reproduce.finding import (
-    Artefact,
-    Cell,
-    Curve,
-    Finding,
-    Grid,
-    Headline,
-    Note,
-    Panel,
-)
+from opboost_lab.record_totals import Way
+from opboost_lab.reproduce.charts import Cell, Curve, Grid, Panel
+from opboost_lab.reproduce.finding import Artefact, Finding, Headline, Note, Said, noted
 from opboost_lab.reproduce.methods import Method, level_line, unit_axis
 from opboost_lab.reproduce.scope import Scope
 from opboost_lab.reproduce.source import Source
@@ -22,14 +15,23 @@ from opboost_lab.reproduce.study import BEST, Line, Study, level_heads
 from opboost_lab.reproduce.task import Results, Task
 
 THETAS = (2, 4)
-ALPHAS = (0.4, 0.6, 0.8, 1.0, 2.0, 5.0, 10.0)
-SHOWN_ALPHAS = (0.4, 1.0, 10.0)
-"""Those that are drawn; the table has all."""
+ALPHAS = (0.4, 1.0, 10.0)
+"""The ends and the middle of the paper's seven; its table of XGBoost has all (tab:opxgboost)."""
 QUICK_ALPHAS = (0.4, 10.0)
 TURN = 2.56
 """Below it, the paper says, large α and Local-map are best."""
 AT = 0.64
 """The level of the summary."""
+STUMP_LEVELS = (0.08, 0.64, 2.56)
+TOTALS = (1.0, 2.0, 4.0, 8.0)
+"""ε of a whole record, over all columns."""
+QUICK_TOTALS = (1.0, 8.0)
+FIRST_RECORD_SEED = 5
+"""Seeds below it chose the planning rule of record budgets, so they do not report on it."""
+RECORDS: dict[Way, str] = {
+    "record": "record budget, its plan",
+    "Global-map": "Global-map, split evenly",
+}
 
 GLOBAL = Line(Method("Global-map"))
 PIECEWISE = Line(Method("Piecewise"))
@@ -39,26 +41,11 @@ CLAMP_CELLS = Line(Method("Clamp-map"), "cells")
 LOCALS = {theta: Line(Method("Local-map", theta=theta)) for theta in THETAS}
 EXACT = (
     Line(Method("Global-map", at="exact")),
-    *(Line(Method("Adj-map", theta=t, alpha=1.0, at="exact")) for t in THETAS),
+    Line(Method("Adj-map", theta=2, alpha=1.0, at="exact")),
 )
 TOTAL = (Line(Method("Piecewise", at="total")), Line(Method("FederBoost", at="total"), "cells"))
-CLEANED = tuple(
-    Line(Method(line.method.family, theta=line.method.theta, denoise=True))
-    for line in (GLOBAL, LOCALS[2])
-)
+CLEANED = Line(Method("Global-map", denoise=True))
 STUMPS = (GLOBAL, LOCALS[2], CLAMP)
-
-
-def learning_figure(label: str, title: str, name: str) -> Artefact:
-    """The artefact of one of the figures."""
-    return Artefact(
-        label,
-        title,
-        lambda scope: tasks(Source.of(name, scope), scope),
-        lambda scope, results: show(Source.of(name, scope), scope, results),
-        needs=(name,),
-        learning=True,
-    )
 
 
 def adj_lines(scope: Scope, theta: int) -> list[Line]:
@@ -84,7 +71,7 @@ def lines(scope: Scope) -> list[Line]:
 
 def cleaned(scope: Scope) -> tuple[Line, ...]:
     """The lines that are denoised; a quick run has the best alone."""
-    return (BEST,) if scope.quick else (*CLEANED, BEST)
+    return (BEST,) if scope.quick else (CLEANED, BEST)
 
 
 def tasks(source: Source, scope: Scope) -> list[Task]:
@@ -94,50 +81,53 @@ def tasks(source: Source, scope: Scope) -> list[Task]:
         *study.plain_tasks("paper", "cells"),
         *study.tasks(lines(scope), scope.epsilons),
         *stumps.plain_tasks("paper"),
-        *stumps.tasks(STUMPS, scope.epsilons),
+        *stumps.tasks(STUMPS, STUMP_LEVELS),
+        *(t for way in RECORDS for ts in _record_tasks(study, way).values() for t in ts),
     ]
+
+
+def _record_tasks(study: Study, way: Way) -> dict[float, list[Task]]:
+    """The models at record totals, by total."""
+    totals = QUICK_TOTALS if study.scope.quick else TOTALS
+    seeds = [FIRST_RECORD_SEED + s for s in study.seeds]
+    return {total: [study.record_task(way, total, s) for s in seeds] for total in totals}
 
 
 def show(source: Source, scope: Scope, results: Results) -> Finding:
     """The figure."""
-    study, stumps = Study(source, scope, "hist-gbdt"), Study(source, scope, "stumps")
-    held = _said(study, scope, results)
-    grids = [_compared_grid(study, results), _grid(study, scope, results, source.measure)]
+    study = Study(source, scope, "hist-gbdt", results)
+    stumps = Study(source, scope, "stumps", results)
+    held, said = _said(study, scope)
+    grids = [_compared_grid(study), _grid(study, scope, source.measure)]
     if source.kind == "binary":
-        grids.append(_grid(study, scope, results, "accuracy"))
-    grids += [_stumps(stumps, scope, results), held]
+        grids.append(_grid(study, scope, "accuracy"))
+    grids += [_record_grid(study), _stumps(stumps), held]
     return Finding(
-        _summary(study, results),
-        (_headline(study, results),),
-        _panels(study, scope, results),
+        _summary(study),
+        (_headline(study),),
+        _panels(study, scope),
         tuple(grids),
         (*source.notes(), *_notes(study)),
-        _short(study, results),
+        _short(study),
+        said,
     )
 
 
-def _panels(study: Study, scope: Scope, results: Results) -> tuple[Panel, ...]:
+def _panels(study: Study, scope: Scope) -> tuple[Panel, ...]:
     levels, source = scope.epsilons, study.source
 
     def panel(title: str, named: dict[str, Line], measure: str, cells: bool = True) -> Panel:
-        drawn: list[Curve] = [study.plain_curve(results, False, levels, measure=measure)]
-        drawn.append(study.plain_curve(results, True, levels, measure=measure))
+        drawn: list[Curve] = [study.plain_curve(False, levels, measure=measure)]
+        drawn.append(study.plain_curve(True, levels, measure=measure))
         if cells:
-            drawn.append(study.plain_curve(results, True, levels, "cells", measure))
-        drawn += [
-            study.curve(results, line, levels, measure, label=label)
-            for label, line in named.items()
-        ]
+            drawn.append(study.plain_curve(True, levels, "cells", measure))
+        drawn += [study.curve(line, levels, measure, label=label) for label, line in named.items()]
         name, error = f"{source.title}: {title}", measure == "MSE"
         return Panel(name, unit_axis(GRID), measure, tuple(drawn), logx=True, logy=error)
 
     def of_theta(theta: int) -> dict[str, Line]:
         """The panel says θ, so that a method looks the same in both."""
-        adj = {
-            f"Adj-map α={line.method.alpha:g}": line
-            for line in adj_lines(scope, theta)
-            if line.method.alpha in SHOWN_ALPHAS
-        }
+        adj = {f"Adj-map α={line.method.alpha:g}": line for line in adj_lines(scope, theta)}
         return {
             "Global-map": GLOBAL,
             **adj,
@@ -156,44 +146,72 @@ def _panels(study: Study, scope: Scope, results: Results) -> tuple[Panel, ...]:
     panels.append(
         panel(f"equal total ({GRID.span} ε)", {"Global-map": GLOBAL} | best | total, measure)
     )
-    raw = {} if scope.quick else {"Global-map": GLOBAL, "Local-map": LOCALS[2]}
+    raw = {} if scope.quick else {"Global-map": GLOBAL}
     added = {CLAMP_CELLS.label: CLAMP_CELLS} | {line.label: line for line in cleaned(scope)}
     panels.append(panel("what denoising adds, θ = 2", raw | added, measure))
     if source.kind == "binary":
         panels.append(panel("plain accuracy, θ = 2", of_theta(2), "accuracy", cells=False))
-    return tuple(panels)
+    return (*panels, _record_panel(study))
 
 
-def _grid(study: Study, scope: Scope, results: Results, measure: str) -> Grid:
+def _record_curves(study: Study) -> list[Curve]:
+    """Plain, and the models at record totals."""
+    curves = []
+    for way, label in RECORDS.items():
+        points = {total: study.scores(ts) for total, ts in _record_tasks(study, way).items()}
+        curves.append(Curve.of(label, points, "ours" if way == "record" else "paper"))
+    return [study.plain_curve(False, curves[0].x), *curves]
+
+
+def _record_panel(study: Study) -> Panel:
+    measure = study.source.measure
+    return Panel(
+        f"{study.source.title}: by record total",
+        "ε of a whole record, every column private",
+        measure,
+        tuple(_record_curves(study)),
+        logx=True,
+        logy=measure == "MSE",
+    )
+
+
+def _record_grid(study: Study) -> Grid:
+    curves = _record_curves(study)
+    return Grid(
+        f"{study.source.title}: {study.source.measure} of GBDT by record total",
+        ("trained on", *(f"record total {total:g}" for total in curves[0].x)),
+        tuple((curve.label, *curve.y) for curve in curves),
+        note="Every column is private, and a person's whole record costs the total; "
+        f"{study.repeated()} from {FIRST_RECORD_SEED} on, for lower ones chose the plan's rule.",
+    )
+
+
+def _grid(study: Study, scope: Scope, measure: str) -> Grid:
     levels = scope.epsilons
     rows: list[tuple[Cell, ...]] = [
-        (f"plain, {way}", *[statistics.fmean(values)] * len(levels))
-        for way, values in (
-            ("raw", study.plain(results, False, measure=measure)),
-            ("on the grid", study.plain(results, True, measure=measure)),
-            ("on the grid, equal cells", study.plain(results, True, "cells", measure)),
+        (f"plain, {way}", *[mean] * len(levels))
+        for way, mean in (
+            ("raw", study.plain_mean(False, measure=measure)),
+            ("on the grid", study.plain_mean(True, measure=measure)),
+            ("on the grid, equal cells", study.plain_mean(True, "cells", measure)),
         )
     ]
-    rows += [
-        (line.label, *(study.mean(results, line, e, measure) for e in levels))
-        for line in lines(scope)
-    ]
+    rows += [(line.label, *(study.mean(line, e, measure) for e in levels)) for line in lines(scope)]
     return Grid(
         f"{study.source.title}: {measure} of GBDT, mean of {study.repeated()}",
         ("trained on", *level_heads(levels)),
         tuple(rows),
-        note=f"Denoised lines: {study.repeated(BEST)}."
-        + (" Lower is better." if measure == "MSE" else ""),
+        note="Lower is better." if measure == "MSE" else "",
     )
 
 
-def _stumps(study: Study, scope: Scope, results: Results) -> Grid:
-    levels = scope.epsilons
+def _stumps(study: Study) -> Grid:
+    levels = STUMP_LEVELS
     rows: list[tuple[Cell, ...]] = [
-        ("plain, raw", *[statistics.fmean(study.plain(results, False))] * len(levels)),
-        ("plain, on the grid", *[statistics.fmean(study.plain(results, True))] * len(levels)),
+        ("plain, raw", *[study.plain_mean(False)] * len(levels)),
+        ("plain, on the grid", *[study.plain_mean(True)] * len(levels)),
     ]
-    rows += [(line.label, *(study.mean(results, line, e) for e in levels)) for line in STUMPS]
+    rows += [(line.label, *(study.mean(line, e) for e in levels)) for line in STUMPS]
     return Grid(
         f"{study.source.title}: {study.source.measure} of 80 stumps, as the paper's code trains",
         ("trained on", *level_heads(levels)),
@@ -201,21 +219,20 @@ def _stumps(study: Study, scope: Scope, results: Results) -> Grid:
     )
 
 
-def _said(study: Study, scope: Scope, results: Results) -> Grid:
+def _said(study: Study, scope: Scope) -> tuple[Grid, Said]:
     """What the paper's text says about these figures, and at how many levels it is so here."""
     better = study.source.better
 
     def gain(line: Line, other: Line, epsilon: float) -> float:
-        pairs = zip(
-            study.values(results, line, epsilon),
-            study.values(results, other, epsilon),
-            strict=False,
-        )
+        pairs = zip(study.values(line, epsilon), study.values(other, epsilon), strict=False)
         return better * statistics.fmean(a - b for a, b in pairs)
+
+    counted: list[tuple[int, int]] = []
 
     def row(text: str, pairs: list[tuple[Line, Line, float]]) -> tuple[Cell, ...]:
         gains = [gain(*pair) for pair in pairs]
         held = sum(g > 0 for g in gains)
+        counted.append((held, len(gains)))
         return (text, f"{held} of {len(gains)}", min(gains, default=None), max(gains, default=None))
 
     low = [e for e in scope.epsilons if e < TURN]
@@ -238,6 +255,8 @@ def _said(study: Study, scope: Scope, results: Results) -> Grid:
             rows.append(
                 row(f"θ={t}: α=0.4 is above α=10, ε > 2.56", [(small, large, e) for e in high])
             )
+    held, cases = (sum(column) for column in zip(*counted, strict=True))
+    said = Said("what the text says of these figures, at each level", held, cases)
     rows += [
         row("ours: Clamp-map is above Global-map", [(CLAMP, GLOBAL, e) for e in scope.epsilons]),
         row("ours: the same at equal exact ε", [(CLAMP, EXACT[0], e) for e in scope.epsilons]),
@@ -251,12 +270,13 @@ def _said(study: Study, scope: Scope, results: Results) -> Grid:
         ),
         row("ours: denoising helps", [(BEST, CLAMP_CELLS, e) for e in scope.epsilons]),
     ]
-    return Grid(
+    grid = Grid(
         "What is said, and how often it is so",
         ("statement", "holds at", "smallest gain", "largest gain"),
         tuple(rows),
         note=f"Gains in {study.source.measure}, paired by seed; above zero is better.",
     )
+    return grid, said
 
 
 COMPARED = (GLOBAL, EXACT[0], CLAMP, BEST, *TOTAL)
@@ -264,28 +284,27 @@ COMPARED = (GLOBAL, EXACT[0], CLAMP, BEST, *TOTAL)
 RAW, ON_GRID = "plain, raw", "plain, on the grid"
 
 
-def _compared(study: Study, results: Results) -> dict[str, float]:
-    """Return the scores that sentences state, by label, over the seeds that all lines have."""
-    paired = len(study.seeds(BEST))
+def _compared(study: Study) -> dict[str, float]:
+    """Return the scores that sentences state, by label."""
     plain = {
-        RAW: statistics.fmean(study.plain(results, False)[:paired]),
-        ON_GRID: statistics.fmean(study.plain(results, True)[:paired]),
+        RAW: study.plain_mean(False),
+        ON_GRID: study.plain_mean(True),
     }
-    return plain | {line.label: study.mean(results, line, AT, first=paired) for line in COMPARED}
+    return plain | {line.label: study.mean(line, AT) for line in COMPARED}
 
 
-def _compared_grid(study: Study, results: Results) -> Grid:
+def _compared_grid(study: Study) -> Grid:
     return Grid(
-        f"{study.source.title}: {study.source.measure} of GBDT at ε = {AT:g} a unit, over the "
-        f"seeds that all lines have ({study.repeated(BEST)})",
+        f"{study.source.title}: {study.source.measure} of GBDT at ε = {AT:g} a unit, "
+        f"mean of {study.repeated()}",
         ("trained on", study.source.measure),
-        tuple(_compared(study, results).items()),
+        tuple(_compared(study).items()),
         note="The sentences of this figure state these scores.",
     )
 
 
-def _headline(study: Study, results: Results) -> Headline:
-    found = _compared(study, results)
+def _headline(study: Study) -> Headline:
+    found = _compared(study)
     return Headline(
         f"{study.source.measure} of GBDT, Global-map, ε={AT:g} ({AT * GRID.span:g} end to end)",
         None,
@@ -297,8 +316,8 @@ def _headline(study: Study, results: Results) -> Headline:
     )
 
 
-def _summary(study: Study, results: Results) -> str:
-    scores = _compared(study, results)
+def _summary(study: Study) -> str:
+    scores = _compared(study)
     raw, found = scores[RAW], {line: scores[line.label] for line in COMPARED}
     left = study.source.better * (raw - found[GLOBAL])
     won = study.source.better * (found[BEST] - found[GLOBAL])
@@ -312,8 +331,8 @@ def _summary(study: Study, results: Results) -> str:
     )
 
 
-def _short(study: Study, results: Results) -> str:
-    source, found = study.source, _compared(study, results)
+def _short(study: Study) -> str:
+    source, found = study.source, _compared(study)
     local = max((found[line.label] for line in TOTAL), key=lambda value: source.better * value)
     return (
         f"{source.title}, {source.measure} at ε = {AT:g} a unit: the paper's Global-map "
@@ -325,27 +344,28 @@ def _short(study: Study, results: Results) -> str:
 def _notes(study: Study) -> tuple[Note, ...]:
     return (
         Note(level_line(GRID)),
-        Note("The paper draws these figures without printing numbers."),
+        *noted("models by ε"),
         Note(
-            "The paper's axis reads precision; its code measures AUC for two classes and accuracy "
-            "for more. A regression is measured against the labels, as the code does, not against "
-            "the plain model's predictions, as the text says.",
-            13,
-        ),
-        Note("Trees have the three layers that the text names; its code trains stumps.", 14),
-        Note(
-            "Lines by the paper's method use its mapping, which wastes a cell; our best uses equal "
-            "cells, so part of its gain is the mapping's: both plain lines stand beside.",
-            23,
-        ),
-        Note("Adj-map's ε is nominal: its exact level lies above, Global-map's below.", 25),
-        Note(
-            "At equal total a method of local privacy may put near values as far apart as far "
-            "ones: it guards ends alike but neighbours up to nine times less, and FederBoost's "
-            "cells follow the rows' own quantiles. Where it scores higher, that is the price."
-        ),
-        Note(
-            f"Denoised lines have {study.repeated(BEST)}, the others {study.repeated()}; sentences "
-            "compare over the seeds that both have."
+            f"Every line has {study.repeated()}. Adj-map is shown at the ends and the middle of "
+            "the paper's seven α, the paper's stumps at three levels."
         ),
     )
+
+
+def _figure(label: str, name: str) -> Artefact:
+    return Artefact(
+        label,
+        f"GBDT models of {name}, by ε",
+        lambda scope: tasks(Source.of(name, scope), scope),
+        lambda scope, results: show(Source.of(name, scope), scope, results),
+        needs=(name,),
+        learning=True,
+    )
+
+
+ARTEFACTS = (
+    _figure("fig:adult_class", "Adult"),
+    _figure("fig:pendigits_class", "Pen-digits"),
+    _figure("fig:plant_regress", "Powerplant"),
+    _figure("fig:casp_regress", "CASP"),
+)

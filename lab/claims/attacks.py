@@ -1,0 +1,172 @@
+"""Attacks by record total: docs/attacks.md.  Needs ``OPBOOST_DATA``; four minutes on one core."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from claims.claim import Claim, Rule
+from claims.covered_sources import FEDERATION, LEARNING
+from opboost.model_card.card import guess_bound
+from opboost_lab.accuracy import parted
+from opboost_lab.attacks import attributes, invented_columns, labels, linkage
+from opboost_lab.declared_sets import all_private
+
+HERE = "docs/attacks.md"
+COLUMNS = {"Adult": 5, "Powerplant": 4, "Pen-digits": 16}
+"""The sets, and how many columns of numbers each has."""
+
+TOTALS = (1, 2, 4, 8, 16)
+EPSILONS = (0.08, 0.64, 2.56)
+"""Levels per cell of the paper's figures."""
+
+MANY_SEEDS, SEEDS = range(5, 15), range(5, 8)
+MOST_GAINED_FROM_MESSAGES = 0.03
+INVENTED, FEW_INVENTED = 1_000, 50
+
+
+def over_seeds(attack: Callable[..., Any], figure: str, *about: Any) -> list[float]:
+    """One figure of an attack, seed by seed."""
+    seeds = MANY_SEEDS if attack in (linkage.by_total, linkage.by_epsilon) else SEEDS
+    return [getattr(attack(*about, seed), figure) for seed in seeds]
+
+
+def claim(
+    name: str,
+    attack: Callable[..., Any],
+    figure: str,
+    *about: Any,
+    target: float = 1.0,
+    rule: Rule = "at most",
+    middle: Callable[[list[float]], float] = statistics.fmean,
+) -> Claim:
+    """A figure of an attack: its mean over seeds."""
+    compute = partial(over_seeds, attack, figure, *about)
+    return Claim(name, HERE, rule, target, compute, within=1e-9, middle=middle)
+
+
+def linkage_claims(data: str, columns: int) -> list[Claim]:
+    """No attacker gets beyond the ceiling of the total; the surest guess may reach it."""
+    found = []
+    for total in TOTALS:
+        about = f"{data} at a record total of {total}, linkage"
+        attack, ceiling = linkage.by_total, guess_bound(total, 1 / linkage.PEOPLE)
+        listed = guess_bound(total, linkage.TOP / linkage.PEOPLE)
+        found += [
+            claim(f"{about}: first guess", attack, "first", data, total, target=ceiling),
+            claim(f"{about}: among ten", attack, "top", data, total, target=listed),
+            claim(f"{about}: surest", attack, "surest", data, total, target=ceiling, middle=max),
+        ]
+    for epsilon in EPSILONS:
+        about = f"{data}, Global-map at {epsilon} per cell, linkage"
+        attack, whole = linkage.by_epsilon, epsilon * 9 * columns
+        listed = guess_bound(whole, linkage.TOP / linkage.PEOPLE)
+        ceiling = guess_bound(whole, 1 / linkage.PEOPLE)
+        found += [
+            claim(f"{about}: total", attack, "total", data, epsilon, target=whole, rule="equals"),
+            claim(f"{about}: first guess", attack, "first", data, epsilon, target=ceiling),
+            claim(f"{about}: among ten", attack, "top", data, epsilon, target=listed),
+        ]
+    return found
+
+
+def attribute_claims(data: str) -> list[Claim]:
+    """What is guessed without any release, and from it."""
+    attack = attributes.by_total
+    found = [
+        claim(f"{data}, attributes: from the prior", attack, "prior", data, 1),
+        claim(f"{data}, attributes: from the label", attack, "label", data, 1),
+    ]
+    for total in TOTALS:
+        about = f"{data} at a record total of {total}, attributes"
+        found += [
+            claim(f"{about}: from the release", attack, "release", data, total),
+            claim(f"{about}: by the label party", attack, "party", data, total),
+            claim(f"{about}: most gained in a column", attack, "most_gained", data, total),
+            Claim(
+                f"{about}: release over its ceiling",
+                HERE,
+                "at most",
+                0.0,
+                partial(over_ceiling, data, total),
+                middle=max,
+            ),
+        ]
+    return found
+
+
+def over_ceiling(data: str, total: float) -> list[float]:
+    """How far the release lets anybody guess beyond what the total allows."""
+    found = [attributes.by_total(data, total, seed) for seed in SEEDS]
+    return [one.release - one.ceiling for one in found]
+
+
+def gained(data: str, total: float, figure: str) -> list[float]:
+    """What a message adds to the AUC of who was told nothing."""
+    found = [labels.by_total(data, total, seed) for seed in SEEDS]
+    return [getattr(one, figure) - one.nothing for one in found]
+
+
+def label_claims(data: str) -> list[Claim]:
+    """What each message adds to what a feature party knows about labels."""
+    attack = labels.by_total
+    found = [
+        claim(f"{data}, labels: told nothing", attack, "nothing", data, 16),
+        claim(f"{data}, labels: a model with labels", attack, "ceiling", data, 16),
+    ]
+    for total in TOTALS:
+        about = f"{data} at a record total of {total}, labels"
+        found += [
+            Claim(
+                f"{about}: gained from {words}",
+                HERE,
+                "at most",
+                MOST_GAINED_FROM_MESSAGES,
+                partial(gained, data, total, figure),
+                middle=statistics.fmean,
+            )
+            for figure, words in (("query", "a query for used values"), ("weights", "weights"))
+        ]
+        found.append(claim(f"{about}: own trees", attack, "trees", data, total))
+    return found
+
+
+def differing(ask: Any) -> list[float]:
+    """Values of a split query that depend on labels."""
+    sets = [all_private(parted(data, 5)) for data in COLUMNS]
+    return [float(labels.values_that_differ(s, 4, 5, labels.PEOPLE, ask)) for s in sets]
+
+
+def from_invented(columns: int, weights_epsilon: float | None) -> list[float]:
+    """The AUC of a dishonest party, seed by seed."""
+    return [invented_columns.by_columns("Adult", columns, s, weights_epsilon) for s in SEEDS]
+
+
+COVERS = (*FEDERATION, *LEARNING, "opboost.scores")
+CLAIMS = [
+    *(c for data, columns in COLUMNS.items() for c in linkage_claims(data, columns)),
+    *(c for data in COLUMNS for c in attribute_claims(data)),
+    *(c for data in COLUMNS for c in label_claims(data)),
+    Claim(
+        "values of a query for all that depend on labels",
+        HERE, "equals", 0, partial(differing, "all"), middle=max,
+    ),
+    Claim(
+        "values of a query for used ones that depend on labels",
+        HERE, "at least", 1, partial(differing, "used"), middle=min,
+    ),
+    *(
+        Claim(
+            f"{columns:,} invented columns, {invented_columns.TARGETS} people of Adult{words}: AUC",
+            HERE, "at most", 1.0, partial(from_invented, columns, epsilon),
+            middle=statistics.fmean,
+        )
+        for columns, epsilon, words in (
+            (FEW_INVENTED, None, ""),
+            (INVENTED, None, ""),
+            (INVENTED, 1.0, ", weights_epsilon = 1"),
+        )
+    ),
+]  # fmt: skip

@@ -1,0 +1,77 @@
+"""A dishonest feature party: it invents columns, and reads labels off the weights of its pilot.
+
+It singles some people out.  Each invented column puts each of them on one of two sides at random,
+and everybody else in the middle.  A column of higher weight splits them more as the labels do, one
+way or the other.  So the products of two people's sides, added up over the columns by weight, are
+larger where the labels are equal, and the first eigenvector splits by label.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from opboost.budgets.budget import Budget
+from opboost.budgets.record_plan import RecordPlan
+from opboost.grid import Integers
+from opboost.protocol.messages import Weights
+from opboost_lab.accuracy import parted
+from opboost_lab.attacks.curious_party import CuriousParty, trained_with
+from opboost_lab.attacks.labels import classes_of, mean_auc
+from opboost_lab.attacks.released_records import some_people
+from opboost_lab.declared_sets import party_plan
+
+PEOPLE, TARGETS = 1_100, 200
+"""People in the job, as a pilot needs a thousand, and those who are singled out."""
+
+LEVEL = 20.0
+"""The level that is declared for each column: next to no noise."""
+
+
+class _GoneError(Exception):
+    """The party left the job."""
+
+
+class DishonestParty(CuriousParty):
+    """A party that leaves as soon as it has the weights."""
+
+    def take_weights(self, weights: Weights) -> None:
+        """Leave."""
+        self.weights = weights
+        raise _GoneError
+
+
+def read_off(
+    y: Any, targets: int, columns: int, seed: int, weights_epsilon: float | None = None
+) -> Any:
+    """Scores that order the first people by label, up to a swap of the two ends."""
+    sides = np.random.default_rng(seed).choice([-1, 1], (targets, columns))
+    whole = np.vstack([sides, np.zeros((len(y) - targets, columns), dtype=np.int64)])
+    table = pa.table({f"c{j}": side for j, side in enumerate(whole.T)})
+    budget = Budget.record(LEVEL * columns, columns_per_row=columns, pilot=0.999)
+    plan = RecordPlan.of(budget, bounds=dict.fromkeys(table.column_names, Integers(-1, 1)))
+    with tempfile.TemporaryDirectory() as folder:
+        party = DishonestParty(table, party_plan(plan, "shop"), Path(folder))
+        with suppress(_GoneError):
+            trained_with(party, y, seed, weights_epsilon=weights_epsilon)
+        party.ledger.close()
+    halvings = np.array(party.weights.columns)
+    together = (sides * (halvings.mean() - halvings)) @ sides.T
+    np.fill_diagonal(together, 0)
+    return np.linalg.eigh(together)[1][:, -1]
+
+
+@cache
+def by_columns(name: str, columns: int, seed: int, weights_epsilon: float | None = None) -> float:
+    """The AUC on labels of one of the paper's sets, from the better of both ends."""
+    data = parted(name, seed)
+    _, y = some_people(data, PEOPLE, seed)
+    scores = read_off(y, TARGETS, columns, seed, weights_epsilon)
+    area = mean_auc(scores[:, None], classes_of(data, y)[:TARGETS])
+    return max(area, 1 - area)

@@ -1,0 +1,69 @@
+"""What a job needs of a feature party's columns, compared before anything is drawn.
+
+A model that is continued has the columns and declarations of its first training.  The label party
+tells each party its own columns of that model, and the party compares them with its plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from opboost.columns.continued_columns import check_same_private
+from opboost.columns.private_column import PrivateColumn
+from opboost.errors import ParameterError, refusing
+from opboost.protocol.messages import Books, ColumnSchema, Welcome
+
+MOST_NUMBERED = 9
+"""The highest number behind a name that several columns of a job have."""
+
+
+def check_needed(
+    welcome: Welcome, party: str, columns: Sequence[ColumnSchema], codebook: Books
+) -> None:
+    """Refuse a job that needs other columns, or values that this party withholds.
+
+    ``columns`` are those that the party would announce with its release.
+    """
+    if not welcome.columns and not welcome.values:
+        return
+    own = [c.column() for c in columns]
+    with refusing("declaration"):
+        if welcome.columns:
+            known = [c.column() for c in welcome.columns]
+            check_same_private(_under_own_names(known, own, party), own)
+        if welcome.values and codebook == "cuts" and any(c.has_order for c in own):
+            why = "continues a model" if welcome.columns else "stops early"
+            raise ParameterError(
+                f"The label party's job {why}, which needs the values of released codes, and "
+                'codebook = "cuts" withholds them. Write codebook = "full" under [party]: it says '
+                "nothing that the noise does not cover."
+            )
+
+
+def _under_own_names(
+    known: Sequence[PrivateColumn], own: Sequence[PrivateColumn], party: str
+) -> list[PrivateColumn]:
+    """A model's columns of a party, each under the name that it has at the party if there is one.
+
+    Those that the party does not have keep the model's name.
+    """
+    left = {str(c.name): c for c in known}
+    found = []
+    for column in own:
+        name = next((n for n in names_in_models(party, str(column.name)) if n in left), None)
+        if name is not None:
+            found.append(replace(left.pop(name), name=column.name))
+    return [*found, *left.values()]
+
+
+def names_in_models(party: str, name: str) -> Iterator[str]:
+    """The names that a party's column may have in a model, where columns have different names.
+
+    >>> list(names_in_models("shop", "age"))[:4]
+    ['age', 'shop.age', 'age.2', 'shop.age.2']
+    """
+    names = (name, f"{party}.{name}")
+    yield from names
+    for number in range(2, MOST_NUMBERED + 1):
+        yield from (f"{n}.{number}" for n in names)

@@ -1,0 +1,39 @@
+"""Which columns a model that is continued needs of each feature party."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from opboost.errors import ParameterError
+from opboost.estimators import OpBoostClassifier, OpBoostRegressor
+from opboost.protocol.messages import ColumnSchema
+
+
+def needed_columns(
+    model: OpBoostClassifier | OpBoostRegressor, parties: Sequence[str]
+) -> dict[str, tuple[ColumnSchema, ...]]:
+    """Each party's columns of a model, as the party announced them; other parties are refused.
+
+    Where both have one feature party, it may be called otherwise.
+    """
+    owners = model.origins_.parties
+    if len(parties) == 1 and len(set(owners.values())) < 2:
+        owners = {c.name: parties[0] for c in model.private_columns_}
+    known = sorted(set(owners.values()))
+    if not known:
+        raise ParameterError(
+            "The model that is continued does not say which party holds each of its columns, and "
+            f"the job has {len(parties)} feature parties. Train a new model with them."
+        )
+    for name in (*known, *parties):
+        if name not in known or name not in parties:
+            lacks = "takes no part in the job" if name in known else "has no columns in it"
+            raise ParameterError(
+                f"A model is continued with the parties of its training ({', '.join(known)}), and "
+                f"{name!r} {lacks}. Let the same parties take part, or train a new model."
+            )
+    found: dict[str, list[ColumnSchema]] = {name: [] for name in parties}
+    for column in model.private_columns_:
+        described = ColumnSchema.of(column, str(column.name), "raw")
+        found[owners[column.name]].append(described)
+    return {name: tuple(columns) for name, columns in found.items()}

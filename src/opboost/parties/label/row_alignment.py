@@ -1,0 +1,135 @@
+"""The label party's side of private set intersection: which rows the job is about."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from opboost._typing import IntArray
+from opboost.columns.codebook import distinct
+from opboost.errors import DataError, PrivacyError
+from opboost.parties.alignment import PsiPeer, common_to_all, kept_secret
+from opboost.parties.channel import Channel, declined_to_all
+from opboost.parties.label.known_rows import load_known, save_known
+from opboost.parties.row_proof import RowProof
+from opboost.protocol.messages import Welcome
+from opboost.psi.align_rules import AlignRules, RowChoice
+from opboost.psi.common_rows import Common
+from opboost.psi.row_keys import Digests
+from opboost.psi.table_keys import Keys, refuse_repeats
+from opboost.storage import atomic_files
+
+Found = tuple[IntArray, dict[str, IntArray]]
+"""The rows that the job is about, and the rows that each party is told to be common."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowAlignment:
+    """How the label party finds the rows that it shares with each feature party.
+
+    Attributes:
+        rules: The agreed rules of the alignment.
+        kept: ``"common"`` or ``"mine"``: which rows the job is about.
+        y: The labels of all rows, or None for rows to be predicted.
+        check_watching: Refuses labels of which too few could watch the training.
+        check_record: Refuses parties whose totals add up to more than the job allows.
+    """
+
+    rules: AlignRules
+    kept: RowChoice
+    y: Any
+    check_watching: Callable[[Any], None]
+    check_record: Callable[[Sequence[Channel], Welcome], None]
+
+    def found(
+        self, channels: Sequence[Channel], welcome: Welcome, digests: Digests, state: Path | None
+    ) -> Found:
+        """Return the rows, in the order of their keys' digests.
+
+        ``state`` is a folder that holds the secrets during the alignment and the outcome after it,
+        so that a label party that was killed resumes.
+        """
+        if state is None:
+            return self._matched(channels, welcome, None, digests)
+        kept = state / "common"
+        if not kept.exists():
+            rows, known = self._matched(channels, welcome, state, digests)
+            if self.kept == "mine":
+                save_known(state, digests, known)
+            common = Common.of(digests, rows).to_bytes()
+            atomic_files.write(kept, atomic_files.with_checksum(common))
+        for channel in channels:
+            channel.forget()
+        shutil.rmtree(state / "align", ignore_errors=True)
+        stored = Common.from_bytes(atomic_files.read_checked(kept, atomic_files.AT_LABEL_PARTY))
+        parties = [channel.party for channel in channels]
+        known = load_known(state, digests, parties) if self.kept == "mine" else {}
+        return stored.rows(digests), known
+
+    def _matched(
+        self, channels: Sequence[Channel], welcome: Welcome, state: Path | None, digests: Digests
+    ) -> Found:
+        """Compare points with every party, and tell each which of its rows are common.
+
+        With ``rows="mine"`` a party is told its own overlap, and nothing about the others'.
+        """
+        refuse_repeats(digests)
+        sides = []
+        for channel in channels:
+            secret = kept_secret(state and state / "align" / channel.party)
+            sides.append(PsiPeer(welcome.job, "label", secret, digests, self.rules))
+        for channel, side in zip(channels, sides, strict=True):
+            channel.offer(welcome, side)
+        self.check_record(channels, welcome)
+        with declined_to_all(channels):
+            matches = [channel.met(side) for channel, side in zip(channels, sides, strict=True)]
+        names = [channel.party for channel in channels]
+        if self.kept == "mine":
+            rows = Common.of(digests, np.arange(len(digests))).rows(digests)
+            shared = [Common.of(digests, match.rows).rows(digests) for match in matches]
+        else:
+            rows = Common.of(digests, common_to_all(matches)).rows(digests)
+            shared = [rows for _ in matches]
+        known = dict(zip(names, shared, strict=True))
+        try:
+            self._check_known(known)
+        except (PrivacyError, DataError):
+            if state is not None:
+                atomic_files.write(state / "stopped", b"too few rows in common")
+            for channel in channels:
+                channel.refuse(self._too_few(len(known[channel.party])))
+            raise
+        if state is not None:
+            (state / "stopped").unlink(missing_ok=True)
+        for channel, match in zip(channels, matches, strict=True):
+            # Kept with the points, so that a label party that was killed repeats itself.
+            secret = kept_secret(state and state / "align" / channel.party / "proof")
+            told = known[channel.party]
+            ids = Keys.of_digests(digests, told).digest(welcome.nonce)
+            proof = RowProof.of(secret, ids)
+            channel.tell(match.told(welcome.job, told, proof.share), proof)
+        return rows, known
+
+    def _check_known(self, known: Mapping[str, IntArray]) -> None:
+        """Refuse rows in common that are too few to hide in, or of one label."""
+        for name, rows in known.items():
+            who = "The parties" if self.kept == "common" else f"{name!r} and the label party"
+            self.rules.check_common(len(rows), who)
+        some = np.unique(np.concatenate(list(known.values())))
+        if self.y is None:
+            return
+        if len(distinct(self.y[some])) < 2:
+            who = "all parties have" if self.kept == "common" else "some feature party has"
+            raise DataError(f"The label holds one value only in the rows that {who}")
+        self.check_watching(self.y[some] if self.kept == "common" else self.y)
+
+    def _too_few(self, rows: int) -> str:
+        """What a party is told about too few rows; with ``rows="mine"``, about its own alone."""
+        if self.kept == "common" or rows < self.rules.minimum_rows:
+            return "The parties have too few rows in common to learn from."
+        return "The label party ended the job."

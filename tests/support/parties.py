@@ -1,0 +1,41 @@
+"""Whole jobs and commands of parties, as tests run them."""
+
+from __future__ import annotations
+
+import subprocess
+
+from robustness.command_line import run
+from robustness.party_processes import Party, joined, serving
+
+
+def ended(command, timeout=120):
+    """Run a party's command to its end: status, data and words, as ``subprocess.run`` has them."""
+    party = Party(command)
+    out, said = party.communicate(timeout)
+    return subprocess.CompletedProcess(command, party.returncode, out, said)
+
+
+def ran(made):
+    """A whole job of a federation: what each feature party printed."""
+    with serving(made) as (process, address):
+        manifests = joined(made, address)
+        said = process.communicate(timeout=120)[1]
+    assert process.returncode == 0, said
+    return manifests
+
+
+def tree(folder):
+    """Every file below a folder, with its content and mode."""
+    return {
+        str(f.relative_to(folder)): (f.stat().st_mode, f.read_bytes() if f.is_file() else None)
+        for f in sorted(folder.rglob("*"))
+    }
+
+
+def refused(office, party, verb, *given):
+    """The words and the status of a refusal, after which everything is as it was."""
+    before = tree(office.made.folder)
+    where = [] if verb == "finish" else ["--to", office.out(party)]
+    status, _, words = run("bundle", verb, "-c", office.made.config(party), *given, *where)
+    assert tree(office.made.folder) == before
+    return status, words

@@ -34,6 +34,9 @@ LEAST = 5_000
 FEW = 20
 """Crashes of one target after which it is given up: they are the same few."""
 
+STATUS_LOST = 255
+"""Exit status that multiprocessing reports if the fork server lost the worker's own status."""
+
 
 @dataclass(frozen=True, slots=True)
 class Crash:
@@ -154,6 +157,7 @@ class _Feed:
     ) -> None:
         self.target, self.fed, self.seconds = target, 0, 0.0
         self.crashes: list[Crash] = []
+        self._ended = False
         self._count, self._seed, self._home, self._say = count, seed, home, say
 
     def run(self) -> None:
@@ -170,6 +174,7 @@ class _Feed:
         """Let a worker feed the cases that are left, until it has done so, dies or hangs."""
         slate = _Slate(home / "slate")
         slate.write(-1)
+        self._ended = False
         context = multiprocessing.get_context("forkserver")
         pipe, theirs = context.Pipe(duplex=False)
         cases = range(self.fed, self._count)
@@ -182,7 +187,8 @@ class _Feed:
         if hanging:
             process.kill()
         process.join()
-        if process.exitcode == 0:
+        lost = self._ended and process.exitcode == STATUS_LOST
+        if process.exitcode == 0 or lost:
             self.fed = self._count
             return
         case, data = slate.read()
@@ -202,9 +208,13 @@ class _Feed:
         while True:
             if pipe.poll(0.2):
                 try:
-                    self._note(pipe.recv())
+                    crash = pipe.recv()
                 except EOFError:
                     return False
+                if crash is None:
+                    self._ended = True
+                else:
+                    self._note(crash)
             case, now = slate.read()[0], time.monotonic()
             if case != known or case < 0:
                 known, since = case, now
@@ -235,6 +245,7 @@ def _work(pipe: Connection, home: Path, target: Target, cases: range, seed: int)
             pipe.send(crash)
             if found >= FEW:
                 break
+    pipe.send(None)  # the last case is over
 
 
 def _crashes(

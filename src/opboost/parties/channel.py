@@ -213,9 +213,14 @@ def declined_to_all(channels: Sequence[Channel]) -> Iterator[None]:
     try:
         yield
     except ScoreDeclinedError:
-        for channel in channels:
-            channel.refuse("The label party ended the job.")
+        refuse_all(channels, "The label party ended the job.")
         raise
+
+
+def refuse_all(channels: Sequence[Channel], why: str) -> None:
+    """Tell every party at the same time, so that one that has left does not delay the others."""
+    for _ in at_once(lambda channel: channel.refuse(why), channels, threads=len(channels)):
+        pass
 
 
 class MemoryChannel:

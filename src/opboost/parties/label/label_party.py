@@ -33,7 +33,13 @@ from opboost.estimators import OpBoostClassifier, OpBoostRegressor
 from opboost.estimators.boosted import kind_for
 from opboost.estimators.boosted_base import fitted_to_parties
 from opboost.files.predict_without import check_left_out, check_taking_part
-from opboost.parties.channel import Channel, Weigh, check_channels, declined_to_all
+from opboost.parties.channel import (
+    Channel,
+    Weigh,
+    check_channels,
+    declined_to_all,
+    refuse_all,
+)
 from opboost.parties.label.known_rows import (
     KnownRows,
     check_presence,
@@ -314,8 +320,7 @@ class LabelParty:
             private = [c for offer in offers for c in offer.private]
             check_same_private(self._earlier.trained_model_.layout.private, private)
         except ColumnError:
-            for channel in channels:
-                channel.refuse("The columns are not those of the model that is continued.")
+            refuse_all(channels, "The columns are not those of the model that is continued.")
             raise
 
     def _trained(
@@ -520,8 +525,7 @@ class LabelParty:
         try:
             check_offers(model, offers, without)
         except PeerError:
-            for channel in channels:
-                channel.refuse("What came is not what the model was trained on.")
+            refuse_all(channels, "What came is not what the model was trained on.")
             raise
         columns = of_model(model, self._released(offers), self._count)
         places = np.arange(self._count) if self._places is None else self._places

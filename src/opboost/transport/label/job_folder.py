@@ -4,6 +4,7 @@ A file is there when it is whole, so a job's phase is read off its folder and ev
 repeated.  The gate writes what came in; the training process writes questions::
 
     state/JOB/job.json                 the job: number, hash, nonce, rows, digest of the IDs
+    state/JOB/parties/NAME/visited     it has logged in at least once
     state/JOB/parties/NAME/declined    the kind of reason for which it refuses to release, if so
     state/JOB/parties/NAME/hello       how it introduced itself; only if the job limits the total
     state/JOB/parties/NAME/terms       what the job needs of its columns; only if that is something
@@ -57,10 +58,13 @@ REFUSAL = "declined"
 TERMS, AGREED = "terms", "agreed"
 """What the job needs of a party, and that the party has compared it with its plan."""
 
+VISITED = "visited"
+"""The note that a party has logged in at least once."""
+
 _OWN = (
     "pilot", "weights", "score", "columns", "score-declined", "query", "aligned", "expected",
     "refused", "points", "due", "proved", TERMS, AGREED,
-    REFUSAL,
+    REFUSAL, VISITED,
 )  # fmt: skip
 
 HOLD_SECONDS = 5.0
@@ -248,10 +252,11 @@ class PartyFolder:
         found: str | None = None if self.has("sent") else self.noted(REFUSAL, str)
         return found if found is not None and found in get_args(Refusal) else ""
 
-    def forget_earlier_visit(self) -> None:
-        """The party is back: what it refused for, or agreed to, may have changed."""
+    def begin_visit(self) -> None:
+        """Note that the party logged in; what it refused for, or agreed to, may have changed."""
         for name in (REFUSAL, AGREED):
             (self.folder / name).unlink(missing_ok=True)
+        self.write(VISITED, b"")
 
     def forget_points(self) -> None:
         """Take the points away, and keep how many they were."""

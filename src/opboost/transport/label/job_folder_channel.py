@@ -30,10 +30,10 @@ from opboost.psi.curve_points import piece_count
 from opboost.psi.point_matching import PointList
 from opboost.storage import atomic_files
 from opboost.transport.label.job_folder import (
-    AGREED,
     HOLD_SECONDS,
     LOOK_SECONDS,
     TERMS,
+    VISITED,
     PartyFolder,
     piece_numbers,
 )
@@ -52,6 +52,7 @@ class JobFolderChannel:
         self._box, self._party = PartyFolder(job, party), party
         self._ours = job / "align" / party
         self._wait, self._watch = wait, watch
+        self._has_declined = False
 
     @property
     def party(self) -> str:
@@ -124,7 +125,7 @@ class JobFolderChannel:
 
     def refuse(self, why: str) -> None:
         """Leave the reason, and stay a moment for a party that is there to fetch it."""
-        if self._box.phase() == "expected" and not self._box.has(AGREED):
+        if self._has_declined or not self._box.has(VISITED):
             return
         self._box.write("refused", why.encode())
         end = time.monotonic() + 2 * HOLD_SECONDS
@@ -222,6 +223,7 @@ class JobFolderChannel:
         """End the wait for a party that does not release the score that it is asked for."""
         if self._box.has("score-declined"):
             (self._box.folder / "score-declined").unlink()
+            self._has_declined = True
             raise ScoreDeclinedError(
                 f"Party {self._party!r} declined to release a score; its own screen says why. "
                 "Nothing was predicted. Agree on it, or predict from columns in a new run "

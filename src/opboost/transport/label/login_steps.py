@@ -43,7 +43,7 @@ class LoginSteps:
             with self._job.lock:
                 meet(self._job.folder, record, hello)
         box = self._job.box(party)
-        box.forget_earlier_visit()
+        box.begin_visit()
         session = self._logins.opened(party)
         return encode(welcome_to(box, record, receipt, session))
 

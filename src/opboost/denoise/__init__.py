@@ -1,9 +1,10 @@
-"""Clean rows from noisy ones: post-processing of what was released, so it costs no privacy.
+"""Estimate clean rows from noisy ones: post-processing of a release, so it costs no privacy.
 
-The label party knows the public channel of each column and its labels.  It fits a model of the
-clean rows of each label through the channel, and draws clean rows from their posterior.
+The label party knows its labels and the public channel of each column.  For each label, it fits a
+model of the clean rows through the channel, and draws clean rows from their posterior.
 
-    channel -> labels -> rows -> mixture -> draws -> choose -> fit -> verdict
+    noise_matrix -> label_groups -> encoded_rows -> latent_classes -> posterior_draws
+        -> model_selection -> fit -> whether_to_denoise
 """
 
 from opboost.denoise.encoded_rows import Space

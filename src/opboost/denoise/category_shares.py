@@ -1,4 +1,4 @@
-"""Shares of categories from bits, drawn together as far as noise alone can part them."""
+"""Estimate the shares of categories from noisy bits, shrunk by as much as noise explains."""
 
 from __future__ import annotations
 
@@ -10,31 +10,32 @@ from opboost._typing import FloatArray
 from opboost.denoise.encoded_rows import Table
 
 MIN_SHARE = 0.1
-"""No category's share is below this part of an equal share."""
+"""The smallest share of a category, as a fraction of an equal share."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BitTally:
-    """Of each group, the rows that sent a column of bits and those that set each bit.
+    """For each group, how many rows sent a column of bits, and how many of these set each bit.
 
-    Inverting the channel gives unbiased shares, but each carries the noise of all rows: with many
-    categories and few rows nothing else.  So groups are drawn towards the column, and the column
-    towards equal shares, by the part of their spread that noise explains (James and Stein's rule).
+    Inverting the channel gives unbiased shares, but each carries the noise of all rows.  With many
+    categories and few rows, they are nothing but noise.  So the groups are shrunk towards the
+    column, and the column towards equal shares, by the part of their spread that noise explains
+    (James and Stein's rule).
     """
 
     sent: FloatArray
     set: FloatArray
     rates: tuple[float, float]
-    """How often a bit is set for another category, and for its own."""
+    """The chance that a bit is set if the row has another category, and if it has this one."""
 
     @classmethod
     def of(cls, counts: Table, base: int, states: int, rates: tuple[float, float]) -> BitTally:
-        """From a tally of outputs: at ``base`` how many sent it, then how many set each bit."""
+        """Read a tally of outputs: at ``base`` how many rows sent it, then each bit."""
         table = counts.astype(np.float64)
         return cls(table[:, base], table[:, base + 1 : base + 1 + states], rates)
 
     def column(self) -> FloatArray:
-        """The shares among all rows.
+        """Return the shares among all rows.
 
         >>> rows = BitTally(np.array([100.0]), np.array([[90.0, 10.0]]), (0.1, 0.9))
         >>> rows.column().round(2)
@@ -43,7 +44,7 @@ class BitTally:
         return _as_pmf(self._column())
 
     def groups(self, near: Table) -> FloatArray:
-        """``[group, category]``: the shares, a row counting for other groups as ``near`` says."""
+        """Return ``[group, category]`` shares; ``near`` weights the rows of other groups."""
         kernel = near.astype(np.float64)
         rows = np.maximum(kernel @ self.sent, 1.0)
         gap = self._inverted(kernel @ self.set / rows[:, None]) - self._raw()
@@ -65,17 +66,17 @@ class BitTally:
         return np.asarray((share - off) / (on - off))
 
     def _noise(self) -> float:
-        """The variance of one row's inverted bits, summed over categories."""
+        """Return the variance of one row's inverted bits, summed over categories."""
         off, on = self.rates
         seen = self.set.sum(axis=0) / max(self.sent.sum(), 1.0)
         return float((seen * (1 - seen)).sum() / (on - off) ** 2)
 
 
 def _kept(gap: FloatArray, noise: float) -> float:
-    """How much of a gap is more than noise: nothing where it is no larger.
+    """Return the fraction of a gap that exceeds noise: zero if the gap is no larger than noise.
 
-    Pmfs lie within a distance of about one, which bounds what can be more than noise: where noise
-    is far larger, the little by which chance exceeds it would else be taken for a law.
+    Two pmfs are at most about one apart, so the part beyond noise is bounded.  Without this bound,
+    where noise is far larger, a small excess by chance would be taken for a real difference.
     """
     pmfs = gap.size / gap.shape[-1]
     more = 1 - noise / max(float((gap**2).sum()), 1e-12)
@@ -83,7 +84,7 @@ def _kept(gap: FloatArray, noise: float) -> float:
 
 
 def _as_pmf(shares: FloatArray) -> FloatArray:
-    """The nearest pmf, floored: what noise put above is taken off evenly, not in proportion.
+    """Return the nearest pmf, floored: an excess is subtracted evenly, not in proportion.
 
     >>> _as_pmf(np.array([0.7, 0.5, -0.2])).round(2)
     array([0.58, 0.39, 0.03])

@@ -1,7 +1,7 @@
-"""Columns taken two by two, so that a class need not be independent in its strongest dependences.
+"""Pair columns, so that a class need not treat its most dependent columns as independent.
 
-Two columns with channels M and N are one column of pairs of states with the channel M ⊗ N; a pass
-over the rows then looks up half as many factors.
+Two columns with channels M and N form one column of pairs of states with the channel M ⊗ N.  A
+pass over the rows then looks up half as many factors.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from opboost.denoise.label_groups import Groups
 from opboost.denoise.noise_matrix import NoiseMatrix
 
 MAX_PAIR_CELLS = 128
-"""Outputs that a pair may have: more would need more rows than there are."""
+"""The most outputs of a pair: more would need more rows than there are."""
 
 MIN_ROWS_PER_OUTPUT = 4
-"""A group must have so many rows for each output of a pair."""
+"""The least rows that a group must have for each output of a pair."""
 
 MAX_ROWS_READ = 50_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pairing:
-    """Which channel columns go together; the others stay alone, after the pairs."""
+    """Which channel columns are paired; the others stay single and follow the pairs."""
 
     space: Space
     pairs: tuple[tuple[int, int], ...]
     alone: tuple[int, ...]
 
     def paired_space(self) -> Space:
-        """The columns as the models see them."""
+        """Return the columns as the models see them."""
         old = self.space
         joint = [_product(old.channels[a], old.channels[b]) for a, b in self.pairs]
         return replace(
@@ -46,7 +46,7 @@ class Pairing:
         )
 
     def paired(self, codes: Codes) -> Codes:
-        """Codes of columns to codes of pairs."""
+        """Convert codes of columns to codes of pairs."""
         if not self.pairs:
             return codes
         width = len(self.pairs) + len(self.alone)
@@ -59,7 +59,7 @@ class Pairing:
         return out
 
     def parted(self, states: Codes) -> Codes:
-        """States of pairs to states of columns."""
+        """Convert states of pairs to states of columns."""
         if not self.pairs:
             return states
         out = np.empty((len(states), len(self.space.channels)), dtype=states.dtype)
@@ -72,8 +72,9 @@ class Pairing:
 def pairing(space: Space, groups: Groups, codes: Codes) -> Pairing:
     """Pair the columns whose outputs depend most on each other within groups.
 
-    Bins of a target stay with single columns: many groups would each have to learn the pairs' laws.
-    So do columns that not every row sends: few rows send both of a pair.
+    All columns stay single in two cases.  If the groups are bins of a target, each of the many
+    groups would have to learn the distributions of the pairs.  If some rows do not send a column,
+    few rows send both columns of a pair.
     """
     count = len(space.channels)
     everyone = tuple(range(count))
@@ -98,7 +99,7 @@ def pairing(space: Space, groups: Groups, codes: Codes) -> Pairing:
 
 
 def dependence(codes: Codes, group: IntArray, groups: int) -> FloatArray:
-    """The absolute correlation of each two columns, within groups."""
+    """Return the absolute correlation of every two columns, within groups."""
     values = codes.astype(np.float64)
     size = np.maximum(np.bincount(group, minlength=groups), 1)
     for j in range(values.shape[1]):

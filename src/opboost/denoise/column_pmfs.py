@@ -1,8 +1,8 @@
-"""The distribution of each whole column, from the outputs of all groups: where every fit begins.
+"""Estimate the distribution of each whole column from all groups' outputs: every fit starts there.
 
-EM without smoothing ends in a few spikes where rows are few and noise is high.  All groups would
-inherit them, so that draws tell nothing about the cells in between.  So held-out outputs choose how
-smooth a column is, before groups are looked at.
+Where rows are few and noise is high, EM without smoothing ends in a few spikes.  All groups would
+inherit them, and draws would say nothing about the cells in between.  So held-out outputs choose
+how smooth each column is, before any group is fitted.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from opboost.denoise.encoded_rows import Space, Table
 from opboost.denoise.latent_classes import FLOOR, Mixture
 
 KAPPA = 0.1
-"""Rows of the parent's distribution that are added to every pmf."""
+"""How many rows of the parent's distribution are added to every pmf."""
 
 COLUMN_STEPS = 200
-"""Steps of EM for a whole column."""
+"""EM steps for a whole column."""
 
 COLUMN_SMOOTHINGS = (0.0, 0.01, 0.03, 0.1, 0.3, 0.6)
-"""How far a step draws a cell of a whole column towards its neighbours."""
+"""Candidate smoothings: how far each step pulls a cell of a whole column towards its neighbours."""
 
 SLACK_ERRORS = 1.5
-"""A smoother distribution, and more steps, stand while held-out outputs are less likely by at most
-this many standard errors."""
+"""A smoother distribution, or more steps, is preferred while it lowers the log-likelihood of the
+held-out outputs by at most this many standard errors."""
 
 
 def column_smoothings(space: Space, folds: Sequence[Table]) -> tuple[float, ...]:
-    """Return each column's smoothing: the largest that held-out outputs do not speak against.
+    """Return each column's smoothing: the largest that held-out outputs do not reject.
 
     ``folds`` are tallies of parts of the rows; each part is held out once.
     """
@@ -59,9 +59,9 @@ def column_smoothings(space: Space, folds: Sequence[Table]) -> tuple[float, ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnStart:
-    """Where every fit begins: each whole column's pmf, deconvolved from the rows of all groups.
+    """The start of every fit: each whole column's pmf, deconvolved from the rows of all groups.
 
-    ``constant`` is by what the chances of outputs are divided.
+    ``constant`` is the value by which the chances of outputs are divided.
     """
 
     fitted: Mixture
@@ -70,7 +70,7 @@ class ColumnStart:
 
     @classmethod
     def of(cls, space: Space, counts: Table, smooth: Sequence[float] = ()) -> ColumnStart:
-        """Fit the columns; ``smooth`` is the smoothing of each, none where it is left out."""
+        """Fit the columns; ``smooth`` holds each column's smoothing, and defaults to none."""
         index = space.index()
         smooth = smooth or (0.0,) * (len(index.starts) - 1)
         kinds = sorted({0.0, *smooth})
@@ -90,7 +90,7 @@ class ColumnStart:
         return cls(start, column, constant)
 
     def blank(self, groups: int, near: Table, lanes: int = 1) -> Mixture:
-        """The start of each group and lane: every pmf that of its whole column."""
+        """Return the start of each group and lane: every pmf is that of its whole column."""
         parent = np.repeat(self.column[None], groups, axis=0)
         return replace(
             self.fitted,
@@ -107,7 +107,7 @@ class ColumnStart:
 
 
 def _uniform(space: Space, counts: Table, smooth: Table) -> Mixture:
-    """One group with a class for each smoothing: uniform columns, and categories as bits tell."""
+    """Return one group with a class per smoothing: uniform columns, categories from the bits."""
     index, lanes = space.index(), len(smooth)
     flat = [np.full(m.shape[0], 1 / m.shape[0]) for m in space.matrices]
     for b, bits in enumerate(space.bits):

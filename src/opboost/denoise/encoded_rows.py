@@ -1,4 +1,4 @@
-"""Rows as the compiled loops take them: outputs of all columns, sorted by group, cut into units."""
+"""Rows in the form that the compiled loops read: all outputs, sorted by group, cut into units."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from opboost.runtime.threads import most_threads, threads_for
 UNIT_ROWS = 8192
 
 CLASSES_PER_CELL = 8
-"""To weigh a cell under so many classes takes as long as other work on it."""
+"""Weighing a cell under this many classes takes as long as all other work on it."""
 
 WAVE_CELLS = 2**22
-"""Cells of the sums that units have of their own, before they are added up."""
+"""The most cells of the units' own sums that are held in memory before they are added up."""
 
 Codes = np.ndarray[Any, Any]
 Table = np.ndarray[Any, np.dtype[np.float32]]
 
 
 Line = int | tuple[tuple[int, int], tuple[int, int]]
-"""How many of a column's states stand in order, from the first on; of a pair of columns, that and
-how many states there are, for each of both."""
+"""How many of a column's states are ordered, counted from the first.  For a pair of columns: that
+number and the number of states, for each of the two."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Space:
     """The columns of a table: private ones through channels, unary bits, and own ones as they are.
 
-    ``lines`` tell which states are neighbours; ``own`` how many values each of the label party's
-    discretised columns has.
+    ``lines`` says which states are neighbours.  ``own`` holds how many values each of the label
+    party's discretised columns has.
     """
 
     channels: tuple[NoiseMatrix, ...]
@@ -47,11 +47,11 @@ class Space:
 
     @property
     def matrices(self) -> list[FloatArray]:
-        """One matrix for each column that a code stands for."""
+        """One matrix for each column that is held as a code."""
         return [*(c.matrix for c in self.channels), *(np.eye(k) for k in self.own)]
 
     def index(self) -> Index:
-        """Where each column's lines stand in the tables of the compiled loops."""
+        """Return where each column's lines start in the tables of the compiled loops."""
         matrices = self.matrices
         states = [m.shape[0] for m in matrices]
         outputs = [m.shape[1] for m in matrices]
@@ -79,7 +79,7 @@ class Space:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Index:
-    """See :meth:`Space.index`; the names are those of ``kernels.mixture``."""
+    """See :meth:`Space.index`; the names are those of :mod:`opboost.denoise.mixture_kernel`."""
 
     offsets: IntArray
     unsent: IntArray
@@ -97,7 +97,7 @@ class Index:
 
 
 def _ways(line: Line) -> list[list[int]]:
-    """The lines along which states are neighbours: length, step, how many, and their step."""
+    """Return the lines along which states are neighbours: length, step, count, distance."""
     if isinstance(line, int):
         return [[line, 1, 1, 0], [0, 0, 0, 0]]
     (first, states), (second, width) = line
@@ -110,10 +110,10 @@ def _starts(sizes: Sequence[int]) -> IntArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EncodedRows:
-    """Outputs of all columns, sorted by group; ``order`` says which row of the table stands where.
+    """Outputs of all columns, sorted by group; ``order`` maps each to its row of the table.
 
-    ``units`` are (group, begin, end): pieces of at most 8,192 rows of one group.  ``weight`` is how
-    many rows each counts for; it is empty where every row counts once.
+    ``units`` are (group, begin, end): pieces of at most 8,192 rows of one group.  ``weight`` says
+    how many rows each row counts for; it is empty if every row counts once.
     """
 
     codes: Codes
@@ -147,7 +147,7 @@ class EncodedRows:
         groups: int,
         weight: FloatArray | None = None,
     ) -> EncodedRows:
-        """From outputs that are sorted by group already; ``group`` and ``weight`` are not."""
+        """Take outputs that are sorted by group; ``group`` and ``weight`` are in table order."""
         ends = np.searchsorted(group[order], np.arange(groups + 1))
         units = [
             (g, begin, min(begin + UNIT_ROWS, int(ends[g + 1])))
@@ -168,13 +168,13 @@ class EncodedRows:
 
     @property
     def sizes(self) -> IntArray:
-        """Rows in each group."""
+        """The number of rows in each group."""
         return np.bincount(
             self.units[:, 0], self.units[:, 2] - self.units[:, 1], minlength=self.groups
         ).astype(np.int64)
 
     def where(self, keep: BoolArray) -> EncodedRows:
-        """The rows of the table that are marked; ``order`` goes on speaking of the whole table."""
+        """Select the marked rows of the table; ``order`` still refers to the whole table."""
         inside = keep[self.order]
         before = np.concatenate([[0], np.cumsum(inside)])
         units = self.units.copy()
@@ -186,7 +186,7 @@ class EncodedRows:
         )
 
     def as_group(self, g: int) -> EncodedRows:
-        """The same rows, as if all were of one group."""
+        """Return the same rows as if all belonged to group ``g``."""
         units = self.units.copy()
         units[:, 0] = g
         return replace(self, units=units)
@@ -194,9 +194,9 @@ class EncodedRows:
     def each(
         self, work: Callable[[int, int], None], units: int | None = None, classes: int = 1
     ) -> None:
-        """Do work on ranges of (so many) units, in threads where there is much of it.
+        """Call ``work`` on ranges of units (all by default), in threads if there is much to do.
 
-        Every cell is weighed under so many classes.
+        Every cell is weighed under ``classes`` classes.
         """
         count = len(self.units) if units is None else units
         cells = self.codes.size + self.bits.size
@@ -204,13 +204,13 @@ class EncodedRows:
         in_threads(work, count, min(threads, count))
 
     def waves(self, cells: int) -> Iterator[IntArray]:
-        """Runs of units whose sums, of so many cells each, fit into little memory."""
+        """Yield runs of units whose sums, of ``cells`` cells each, fit into little memory."""
         step = max(2 * (os.cpu_count() or 1), WAVE_CELLS // max(1, cells))
         return (self.units[k : k + step] for k in range(0, len(self.units), step))
 
 
 def in_threads(work: Callable[[int, int], None], size: int, threads: int) -> None:
-    """Cut 0..size into as many ranges as there are threads."""
+    """Split 0..size into one range per thread, and call ``work`` on each."""
     if threads <= 1:
         work(0, size)
         return
@@ -220,5 +220,5 @@ def in_threads(work: Callable[[int, int], None], size: int, threads: int) -> Non
 
 @lru_cache(maxsize=1)
 def _pool(process: int) -> ThreadPoolExecutor:
-    """Threads that wait for the next step; a forked process makes its own."""
+    """Return threads that are kept for the next step; a forked process makes its own."""
     return ThreadPoolExecutor(most_threads())

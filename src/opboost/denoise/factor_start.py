@@ -1,8 +1,8 @@
-"""Where latent classes begin: along the directions in which columns vary together.
+"""Start latent classes along the directions in which columns vary together.
 
-Rows that send few columns tell little each, but all rows that send two given columns together tell
-how these two vary together within a label group.  The correlations of all pairs, shrunk by their
-errors, give a few common factors; a class is a point on them.  EM goes on from there.
+A row that sends few columns says little.  But all rows that send two given columns show how these
+two vary together within a label group.  The correlations of all pairs, shrunk by their errors, give
+a few common factors.  Each class starts as a point on these factors, and EM continues from there.
 """
 
 from __future__ import annotations
@@ -21,22 +21,24 @@ MAX_EXPLAINED = 0.9
 """The largest share of a column's variance that factors may explain."""
 
 MIN_EXPLAINED = 1e-4
-"""Classes do not differ in a column of whose variance factors explain less."""
+"""Classes do not differ in a column if factors explain less than this share of its variance."""
 
 MAX_SHIFT = 2.0
-"""A class lies at most so many standard deviations from its group's mean."""
+"""The most standard deviations by which a class may lie away from its group's mean."""
 
 MIN_PAIR_ROWS = 3
-"""Fewer rows that send both columns tell nothing about the pair."""
+"""The fewest rows with both columns of a pair: fewer say nothing about the pair."""
 
 COMMUNALITY_STEPS = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnScores:
-    """A score of each state of a column, and of each output: its mean is that of the state.
+    """A score for each state and each output of a column.
 
-    ``told`` marks the outputs that tell something; none of a column without an order.
+    Given a state, the mean score of its outputs is the score of the state.
+
+    ``told`` marks the outputs that carry information: none if the column has no order.
     """
 
     states: FloatArray
@@ -45,7 +47,7 @@ class ColumnScores:
 
     @classmethod
     def of(cls, index: Index, j: int, pmf: FloatArray) -> ColumnScores:
-        """From the column's channel; the score has variance one under the pmf."""
+        """Derive the scores from the column's channel; they have variance one under the pmf."""
         states = len(pmf)
         matrix = index.matrix[index.places[j] : index.places[j + 1]].reshape(states, -1)
         outputs = matrix.shape[1]
@@ -74,7 +76,7 @@ class ColumnScores:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Factors:
-    """``loadings[g, j, f]`` of standardised columns on factors; ``spread[g, j]`` is a variance."""
+    """``loadings[g, j, f]`` of standardised columns on factors, and variances ``spread[g, j]``."""
 
     scores: tuple[ColumnScores, ...]
     loadings: FloatArray
@@ -83,7 +85,7 @@ class Factors:
 
     @classmethod
     def of(cls, pmfs: Table, index: Index, rows: EncodedRows, groups: Groups) -> Factors | None:
-        """The factors of rows whose groups have these pmfs; None where no pair tells anything.
+        """Return the factors of rows whose groups have these pmfs; None if no pair says anything.
 
         Ordered groups share their factors, so that a class means the same in neighbouring groups.
         """
@@ -113,9 +115,9 @@ class Factors:
         return cls(scores, np.stack([_loadings(r) for r in best]), spread, False)
 
     def write_classes(self, pmfs: Table, index: Index, P: Table, rng: np.random.Generator) -> None:
-        """Write ``P[g, x, c]`` of the columns that have scores: each class a point on the factors.
+        """Write ``P[g, x, c]`` of the columns that have scores: each class is a point on factors.
 
-        A class's pmf is the group's, weighed by a normal curve around the class's mean, so that all
+        A class's pmf is the group's, weighted by a normal curve around the class's mean.  So all
         classes together have about the group's pmf again.
         """
         classes, width = P.shape[2], self.loadings.shape[2]
@@ -144,7 +146,7 @@ class Factors:
 
 
 def _spread(pmfs: Table, index: Index, scores: tuple[ColumnScores, ...]) -> FloatArray:
-    """``[g, j]``: the variance of each column's score within each group."""
+    """Return ``[g, j]``: the variance of each column's score within each group."""
     found = np.empty((len(pmfs), len(scores)))
     for j, score in enumerate(scores):
         pmf = pmfs[:, index.starts[j] : index.starts[j + 1]].astype(np.float64)
@@ -156,9 +158,9 @@ def _spread(pmfs: Table, index: Index, scores: tuple[ColumnScores, ...]) -> Floa
 def _correlations(
     index: Index, rows: EncodedRows, scores: tuple[ColumnScores, ...], spread: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """``[g, i, j]``: correlations of clean columns within groups, and their squared errors.
+    """Return ``[g, i, j]`` correlations of clean columns within groups, and their squared errors.
 
-    The noise of two columns is independent, so that products of two scores have no bias.
+    The noise of two columns is independent, so products of two scores are unbiased.
     """
     width = len(scores)
     value = np.zeros((rows.groups, width, width))
@@ -184,7 +186,7 @@ def _correlations(
 
 
 def _pooled(value: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The mean over groups, weighed by what each tells."""
+    """Return the mean over groups, weighted by how precise each group's value is."""
     weight = 1 / np.maximum(error, 1e-9)
     whole = weight.sum(axis=0)
     mean = (weight * value).sum(axis=0) / np.maximum(whole, 1e-12)
@@ -192,7 +194,7 @@ def _pooled(value: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArra
 
 
 def _signal(value: FloatArray, error: FloatArray) -> float:
-    """The mean square of what the values say beyond their errors."""
+    """Return the mean square of the values beyond what their errors explain."""
     known = np.isfinite(error)
     if not known.any():
         return 0.0
@@ -200,14 +202,14 @@ def _signal(value: FloatArray, error: FloatArray) -> float:
 
 
 def _kept(signal: float, error: FloatArray) -> FloatArray:
-    """The share of each value that is kept, by its error."""
+    """Return the share of each value that is kept, given its error."""
     if signal <= 0:
         return np.zeros_like(error)
     return np.where(np.isfinite(error), signal / (signal + error), 0.0)
 
 
 def _loadings(correlation: FloatArray) -> FloatArray:
-    """``[j, f]``: factor analysis of correlations whose diagonal is not known."""
+    """Return ``[j, f]``: a factor analysis of correlations whose diagonal is not known."""
     off = np.clip(correlation, -0.98, 0.98)
     np.fill_diagonal(off, 0.0)
     width = min(MAX_FACTORS, len(off))
@@ -224,7 +226,7 @@ def _loadings(correlation: FloatArray) -> FloatArray:
 
 
 def _points(classes: int, most: int, rng: np.random.Generator) -> Any:
-    """``[c, f]``: points of mean zero and covariance one, on few factors if classes are few."""
+    """Return ``[c, f]``: points of mean zero and covariance one, on few factors for few classes."""
     width = min(most, max(1, classes.bit_length() - 1))
     drawn = rng.normal(size=(classes, width))
     orthogonal, _ = np.linalg.qr(drawn - drawn.mean(axis=0))

@@ -1,4 +1,4 @@
-"""From noisy rows and their labels to models of clean rows, and to posterior draws."""
+"""Fit models of clean rows to noisy rows and their labels, and draw from the posterior."""
 
 from __future__ import annotations
 
@@ -36,38 +36,38 @@ from opboost.denoise.row_blocks import (
 )
 
 MIN_SELECTION_ROWS = 10_000
-"""Of larger tables, at least so many rows take part in choosing, ..."""
+"""In larger tables, model selection uses at least this many rows ..."""
 
 SELECTION_CELLS = 200_000
-"""... and at least as many as send so many cells: rows that send few columns tell little each."""
+"""... and at least as many rows as send this many cells: rows that send few columns say little."""
 
 MANY_ROWS = 1_000_000
-"""Of tables with more rows, those that take part are picked without numbering all of them."""
+"""Above this many rows, the rows for model selection are picked without permuting all of them."""
 
 HELD_SHARE = 0.2
-"""Of the rows that take part in choosing, this share is held out."""
+"""The share of the rows for model selection that is held out."""
 
 IDLE = 2
-"""The mark of a row that takes no part in choosing."""
+"""Marks a row that takes no part in model selection."""
 
 FOLDS = 4
-"""Parts of the rows, each held out once, when one class a group is chosen."""
+"""Parts of the rows, each held out once, when the fit with one class per group is chosen."""
 
 REFINING_STEPS = 10
-"""Steps on all rows that settle what was fitted to a part of them."""
+"""EM steps on all rows that refine a model fitted to a part of them."""
 
 INNER_STEPS = 6
 """Updates of the pmfs in each such step: they cost little beside the pass over the rows."""
 
 FitProgress = Callable[[str, float], None]
-"""Told what is going on and how much of it is done."""
+"""Receives the name of the current stage and how much of it is done."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trial:
     """The model of the training part, and which rows it has seen (1), not seen (0), or neither (2).
 
-    What is decided with it is decided about rows whose labels it does not know.
+    Decisions made with it concern rows whose labels it does not know.
     """
 
     member: Mixture
@@ -76,7 +76,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Denoiser:
-    """Fitted models of P(clean row | label); each draw comes from another of them."""
+    """Fitted models of P(clean row | label); draws take turns among them."""
 
     pairing: Pairing
     groups: Groups
@@ -85,12 +85,12 @@ class Denoiser:
     trial: Trial
 
     def draw(self, outputs: Outputs, y: object, number: int, seed: int) -> States:
-        """Clean rows given what was sent and the label: one draw, repeatable by seed and number."""
+        """Draw clean rows given outputs and labels: one draw, repeatable by seed and number."""
         member = self.members[number % len(self.members)]
         return drawn(member, self.pairing, outputs, self.groups.place(y), number, seed)
 
     def distribution(self) -> JointDistribution:
-        """What rows without a label tell about themselves."""
+        """Return the joint distribution, for rows without a label."""
         return JointDistribution.of(self.members[0], self.pairing, self.groups)
 
 
@@ -103,11 +103,12 @@ def fit(
     progress: FitProgress | None = None,
     spread: Spread | None = None,
 ) -> Denoiser:
-    """Choose and fit: linear in rows × columns × classes a step, memory of a few bytes a cell.
+    """Choose a model and fit it.
 
-    Smoothing over labels, steps and the number of classes are those under which held-out noisy rows
-    are likeliest; then ``members`` models from different starts are fitted to all rows.  With
-    ``spread``, workers of a cluster pass over the rows.
+    Held-out noisy rows choose the smoothing over labels, the number of steps and the number of
+    classes: those under which they are likeliest.  Then ``members`` models from different starts
+    are fitted to all rows.  With ``spread``, workers of a cluster pass over the rows.  A step costs
+    time linear in rows × columns × classes, and memory of a few bytes per cell.
     """
     pairs = pairing(space, groups, outputs.codes)
     codes = pairs.paired(outputs.codes)
@@ -126,7 +127,7 @@ def fit_blocks(
     members: int = 2,
     progress: FitProgress | None = None,
 ) -> Denoiser:
-    """The same for rows in blocks: what is chosen is chosen on rows that are brought into memory.
+    """Fit as :func:`fit` does, to rows in blocks; model selection brings its rows into memory.
 
     Passes over all rows: one that tallies outputs, one that collects these rows, and one per step.
     """
@@ -146,7 +147,7 @@ def fit_blocks(
     say("choosing", 1.0)
     one = one_class(space, whole, base, groups)
     if len(sample) < size:
-        # Classes have taken shape on a part of the rows; all of them settle these.
+        # The classes were found on a part of the rows; the steps below refine them on all rows.
         parts = [transferred(chosen.model, trained, one)]
         steps = REFINING_STEPS
     else:
@@ -165,10 +166,10 @@ def fit_blocks(
 
 
 def transferred(model: Mixture, before: Mixture, after: Mixture) -> Mixture:
-    """Classes that lean from one law of each group as they leaned from another.
+    """Transfer the class-specific deviations from one set of group distributions to another.
 
-    What a part of the rows told about each group's columns gives way to what all rows tell; what it
-    told about classes stays.
+    What all rows say about each group's columns replaces what a part of them said.  What that part
+    said about classes is kept.
     """
     P = (model.P * (after.P / np.maximum(before.P, 1e-9))).astype(np.float32)
     bounds = np.append(model.index.starts, model.index.bit_starts[1:])
@@ -179,12 +180,12 @@ def transferred(model: Mixture, before: Mixture, after: Mixture) -> Mixture:
 
 
 def _selection_rows(cells: float, space: Space) -> int:
-    """How many rows take part in choosing, where a row sends so many cells."""
+    """Return how many rows model selection uses, if a row sends ``cells`` cells."""
     return max(MIN_SELECTION_ROWS, int(SELECTION_CELLS / max(1.0, cells + len(space.bits))))
 
 
 def _parts(size: int, choosing: int, rng: np.random.Generator) -> Codes:
-    """1 for rows to train on, 0 for held-out rows, 2 for rows that sit out."""
+    """Return 1 for rows to train on, 0 for held-out rows, 2 for rows that take no part."""
     part = np.empty(size, dtype=np.uint8)
     for here in block_slices(size):
         part[here] = rng.random(here.stop - here.start) >= HELD_SHARE
@@ -199,7 +200,7 @@ def _parts(size: int, choosing: int, rng: np.random.Generator) -> Codes:
 
 
 def _folds(size: int, rng: np.random.Generator) -> Codes:
-    """The fold of each row, one byte each."""
+    """Return the fold of each row, one byte each."""
     fold = np.empty(size, dtype=np.uint8)
     for here in block_slices(size):
         fold[here] = rng.integers(0, FOLDS, here.stop - here.start)

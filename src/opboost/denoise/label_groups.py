@@ -1,4 +1,4 @@
-"""Rows grouped by their label: classes, or bins of a regression's target, and who is near whom."""
+"""Group rows by label: classes, or bins of a regression target, and which groups are near."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Groups:
     """The group of each row, and whether groups are ordered, so that neighbours are alike.
 
     Bins of a target hold equally many rows; a value that many rows share has a bin of its own.
-    ``weight`` is how many rows each row counts for in fits; None where all count once.
+    ``weight`` says how many rows each row counts for in fits; None if every row counts once.
     """
 
     of: IntArray
@@ -29,12 +29,12 @@ class Groups:
 
     @classmethod
     def classes(cls, y: Any, count: int, weight: FloatArray | None = None) -> Groups:
-        """One group a class."""
+        """Make one group per class."""
         return cls(np.asarray(y).astype(_narrow(count)), count, False, None, weight)
 
     @classmethod
     def bins(cls, y: Any, weight: FloatArray | None = None) -> Groups:
-        """Adaptive bins: at most 32, at least 40 rows each, cut at quantiles.
+        """Make adaptive bins: at most 32, at least 40 rows each, cut at quantiles.
 
         >>> Groups.bins(np.arange(1000.0)).count
         25
@@ -47,30 +47,30 @@ class Groups:
         return cls(place, len(cuts) + 1, True, cuts, weight)
 
     def sizes(self) -> FloatArray:
-        """How many rows each group counts for."""
+        """Return how many rows each group counts for."""
         return np.bincount(self.of, self.weight, minlength=self.count).astype(np.float64)
 
     def means(self, y: FloatArray) -> FloatArray:
-        """The mean target of each group; 0 for one that no row counts for."""
+        """Return the mean target of each group; 0 if no row counts for it."""
         total = np.bincount(self.of, y if self.weight is None else y * self.weight, self.count)
         size = self.sizes()
         return np.divide(total, size, out=np.zeros_like(total), where=size > 0)
 
     def where(self, rows: IntArray) -> Groups:
-        """Some of the rows, in the same groups."""
+        """Select some of the rows, in the same groups."""
         weight = None if self.weight is None else self.weight[rows]
         return replace(self, of=self.of[rows], weight=weight)
 
     def place(self, y: Any) -> IntArray:
-        """The groups of further rows."""
+        """Return the groups of further rows."""
         if self.cuts is None:
             return np.asarray(y).astype(np.int64)
         return np.searchsorted(self.cuts, np.asarray(y, dtype=np.float64), side="right")
 
     def kernel(self, width: float) -> FloatArray:
-        """``[g, h]``: how much a row of group h counts for group g; ones on the diagonal.
+        """Return ``[g, h]``: how much a row of group h counts for group g; ones on the diagonal.
 
-        A Gaussian of this width, in bins; classes know no neighbours.
+        The kernel is a Gaussian of this width, in bins.  Classes have no neighbours.
         """
         if not self.ordered or width <= 0:
             return np.eye(self.count)
@@ -80,5 +80,5 @@ class Groups:
 
 
 def _narrow(groups: int) -> np.dtype[Any]:
-    """The smallest type that holds a group: large tables keep the group of every row."""
+    """Return the smallest type that can hold a group: large tables store the group of every row."""
     return np.min_scalar_type(max(0, groups - 1))

@@ -2,9 +2,9 @@
 
     P(x | group g) = sum over classes c of pi[g, c] · product over columns j of P[g, j, c](x_j)
 
-The E-step weighs classes by the likelihood of a row's outputs, Q = P · M; the M-step is EM's
-multiplicative update of each pmf, on sums of outputs and not on rows.  A row counts for
-neighbouring groups too (a kernel over groups): that is EM for a local likelihood.
+The E-step weights classes by the likelihood of a row's outputs, Q = P · M.  The M-step is EM's
+multiplicative update of each pmf; it works on sums of outputs, not on rows.  A row also counts for
+neighbouring groups (a kernel over groups): this is EM for a local likelihood.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from opboost.denoise.encoded_rows import EncodedRows, Index, Table, in_threads
 from opboost.runtime.threads import threads_for
 
 MAX_LANES = 128
-"""Pmfs of one column that are fitted side by side: their tables stay near the processor."""
+"""The most pmfs of one column that are fitted side by side: their tables stay in the cache."""
 
 FLOOR = 1e-3
-"""Outputs rarer than this are weighed as if they were this common, so that products stay finite."""
+"""Rarer outputs are weighted as if they were this common, so that products stay finite."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mixture:
-    """One or several models, fitted side by side; :meth:`stepped` gives their next state.
+    """One or several models, fitted side by side; :meth:`stepped` returns their next state.
 
     ``P[g, x, c]`` holds the pmfs of all columns, one below the other, and ``Q`` the chances of
-    outputs; model k has the classes from ``models[k]`` to ``models[k + 1]``.  ``near[k]`` spreads
-    its counts over groups, ``near_pi`` the classes' sizes.  ``kappa`` rows of ``parent`` are added
-    to every pmf.
+    outputs.  Model k has the classes from ``models[k]`` to ``models[k + 1]``.  ``near[k]`` spreads
+    its counts over groups, and ``near_pi`` the sizes of the classes.  ``kappa`` rows of ``parent``
+    are added to every pmf.
     """
 
     index: Index
@@ -51,11 +51,11 @@ class Mixture:
 
     @property
     def classes(self) -> int:
-        """Latent classes in each group, of all models."""
+        """The number of latent classes in each group, over all models."""
         return int(self.pi.shape[1])
 
     def __getitem__(self, k: int) -> Mixture:
-        """Model k alone."""
+        """Return model k alone."""
         lanes = slice(self.models[k], self.models[k + 1])
         return replace(
             self,
@@ -69,7 +69,7 @@ class Mixture:
 
     @classmethod
     def side_by_side(cls, parts: Sequence[Mixture]) -> Mixture:
-        """Models of the same rows as one value."""
+        """Combine models of the same rows into one value."""
         widths = [m.classes for m in parts]
         return replace(
             parts[0],
@@ -83,7 +83,7 @@ class Mixture:
 
     @classmethod
     def of_pmfs(cls, index: Index, constant: Table, pi: Table, P: Table) -> Mixture:
-        """A model that was fitted before; it weighs and draws, and is not fitted further."""
+        """Rebuild a fitted model, which can weigh and draw but is not fitted further."""
         groups, classes = pi.shape
         alone = np.eye(groups, dtype=np.float32)
         lanes, smooth = np.array([0, classes]), np.zeros(classes, dtype=np.float32)
@@ -94,13 +94,13 @@ class Mixture:
         ).refreshed()
 
     def stepped(self, rows: EncodedRows, inner: int = 2) -> Mixture:
-        """One step of EM."""
+        """Return the state after one step of EM."""
         return self.fitted(*self.expected(rows), inner)
 
     def expected(self, rows: EncodedRows) -> tuple[Table, Table]:
-        """The E-step: each group's counts of outputs, and sizes of classes.
+        """Return each group's counts of outputs and sizes of classes: the E-step.
 
-        Both are sums over rows, so those of several blocks of rows add up.
+        Both are sums over rows, so the sums of several blocks of rows can be added.
         """
         i = self.index
         whole = np.zeros((len(self.pi), i.height, self.classes), dtype=np.float32)
@@ -126,9 +126,9 @@ class Mixture:
         return counts, sizes
 
     def fitted(self, counts: Table, sizes: Table, inner: int, bits: bool = True) -> Mixture:
-        """The M-step: from each group's counts of outputs and sizes of classes.
+        """Fit to each group's counts of outputs and sizes of classes: the M-step.
 
-        ``counts`` of plain tallies say nothing of bits: then these keep their pmfs.
+        Plain tallies as ``counts`` say nothing about bits: then the bits keep their pmfs.
         """
         pi = self.near_pi @ sizes + 1
         spread = np.empty_like(counts)
@@ -146,13 +146,13 @@ class Mixture:
         return replace(made, pi=pi.astype(np.float32))
 
     def refreshed(self) -> Mixture:
-        """The same pmfs, with the chances of outputs that belong to them."""
+        """Return the same pmfs, with the chances of outputs that follow from them."""
         return self._maximised(self.Q, 0.0, 0, 1, False)
 
     def _maximised(
         self, counts: Table, kappa: float, inner: int, threads: int, bits: bool
     ) -> Mixture:
-        """Fit the pmfs to counts that are spread over groups."""
+        """Fit the pmfs to counts that were spread over groups."""
         i, P, Q = self.index, self.P.copy(), self.Q.copy()
         lanes, rows = len(P) * self.classes, np.float32(kappa)
         width = min(MAX_LANES, -(-lanes // 8) * 8)
@@ -172,7 +172,7 @@ class Mixture:
         return replace(self, P=P, Q=Q)
 
     def likelihoods(self, rows: EncodedRows) -> FloatArray:
-        """``[row, model]``, in the order of ``rows``, up to a constant of each row's outputs."""
+        """Return ``[row, model]``, in the order of ``rows``, up to a constant per row's outputs."""
         out = np.zeros((len(rows), len(self.near)))
         i = self.index
         head = (rows.codes, rows.bits, rows.units)

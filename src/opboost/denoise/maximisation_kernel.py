@@ -1,8 +1,8 @@
-"""Latent classes seen through a channel: maximisation, on each group's counts of outputs.
+"""Compiled maximisation step for latent classes seen through a channel, on counts of outputs.
 
 The tables are those of :mod:`opboost.denoise.mixture_kernel`, which counts the outputs.
 Functions that other functions here call are inlined, and divisions do not check for zero, for the
-reasons that are given there.
+reasons given there.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import numpy as np
 from opboost.runtime.compiling import njit
 
 _TINY = np.float32(1e-30)
-_FAR = np.float32(1e-5)  # a row that counts less for another group does not count
-_EVEN = np.float32(1 + 1e-5)  # chances this near to each other differ by rounding alone
-_LEAST = np.float32(1e-4)  # of an output's constant: a factor never rules a class out
+_FAR = np.float32(1e-5)  # below this weight, a row does not count for another group
+_EVEN = np.float32(1 + 1e-5)  # chances with a smaller ratio differ only by rounding
+_LEAST = np.float32(1e-4)  # of an output's constant, so that no factor rules a class out
 
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
 def spread(lo, hi, near, models, counts, out):  # type: ignore[no-untyped-def]
-    """What the rows of all groups count for groups lo..hi, by the kernel ``near[k]`` of model k."""
+    """Sum the counts of all groups for each of groups lo..hi, by kernel ``near[k]`` of model k."""
     classes = counts.shape[2]
     weight = np.empty(classes, np.float32)
     for g in range(lo, hi):
@@ -58,12 +58,12 @@ def maximise(  # type: ignore[no-untyped-def]
 ):
     """Fit the pmfs ``P[group, state, class]`` of channel columns to counts of outputs.
 
-    Each of ``inner`` steps multiplies P by ``u * sqrt(u)``, u being EM's factor: EM over-relaxed,
-    about half as many steps for the same fit.  ``kappa`` rows of ``parent`` are added.  Columns
-    marked ``exact`` are seen as they are, so that their counts are their pmf.
+    Each of ``inner`` steps multiplies P by ``u * sqrt(u)``, where u is EM's factor: over-relaxed
+    EM, which needs about half as many steps for the same fit.  ``kappa`` rows of ``parent`` are
+    added.  Columns marked ``exact`` carry no noise, so their counts are their pmf.
 
-    The classes of all groups are lanes of one axis, ``g * classes + c``: what is done to them is
-    the same.  ``width`` lanes are copied at a time; this call works on blocks lo..hi of them.  The
+    The classes of all groups are lanes of one axis, ``g * classes + c``, because all are treated
+    alike.  ``width`` lanes are copied at a time, and this call works on blocks lo..hi of them.  The
     result does not depend on which call works on a block.
     """
     classes = P.shape[2]
@@ -148,7 +148,7 @@ def _copied(table, begin, count, first, out):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy", inline="always")
 def _written(lanes, begin, count, first, table):  # type: ignore[no-untyped-def]
-    """Copy ``count`` lanes back."""
+    """Copy ``count`` lanes back into the table."""
     classes = table.shape[2]
     k = 0
     while k < count:
@@ -162,10 +162,10 @@ def _written(lanes, begin, count, first, table):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy", inline="always")
 def _banded(M):  # type: ignore[no-untyped-def]
-    """Each output's least chance from any state, by how much the chances from each state exceed
-    it, and where they do.
+    """Return each output's least chance from any state, the excess over it, and where that is.
 
-    Of a window most outputs have their least chance, so that sums run over the band alone.
+    In the matrix of a window mechanism, most outputs have their least chance.  So sums need to run
+    over the band alone.
     """
     floor = np.empty(M.shape[1], np.float32)
     rise = np.empty(M.shape, np.float32)
@@ -205,7 +205,7 @@ def _outputs(pmf, rise, floor, band, q, whole):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy", inline="always")
 def _shrunk(u, size, law, kappa, pmf, whole):  # type: ignore[no-untyped-def]
-    """The pmf of ``size`` rows spread as ``u`` and ``kappa`` rows of the parent's law."""
+    """Write the pmf of ``size`` rows distributed as ``u`` and ``kappa`` rows of the parent."""
     lanes = u.shape[1]
     for k in range(lanes):
         whole[k] = _TINY
@@ -222,11 +222,11 @@ def _shrunk(u, size, law, kappa, pmf, whole):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy", inline="always")
 def _smoothed(pmf, law, inverse, line, share, u, whole):  # type: ignore[no-untyped-def]
-    """Draw each cell's ratio to the parent's law towards those of its neighbours along a line.
+    """Pull each cell's ratio to the parent's distribution towards its neighbours' along a line.
 
-    Where the channel tells neighbours apart the next step draws it back; where it does not, the
-    pmf keeps the parent's shape from one cell to the next.  ``line`` holds how many cells stand in
-    it, how far apart they are, how many lines there are, and how far apart these are.
+    Where the channel tells neighbours apart, the next step pulls the ratio back.  Where it does
+    not, the pmf keeps the parent's shape from one cell to the next.  ``line`` holds how many cells
+    a line has, how far apart they are, how many lines there are, and how far apart the lines are.
     """
     lanes = pmf.shape[1]
     for number in range(line[2]):
@@ -257,8 +257,8 @@ def _smoothed(pmf, law, inverse, line, share, u, whole):  # type: ignore[no-unty
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
 def maximise_bits(lo, hi, counts, bases, starts, odds, P, Q, parent, kappa, fit):  # type: ignore[no-untyped-def]
-    """The same for unary bits of groups lo..hi; ``odds[b]`` holds the factors of an unset and a set
-    bit.
+    """Fit the pmfs of unary bits of groups lo..hi; ``odds[b]`` holds the factors of an unset and a
+    set bit.
     """
     classes = P.shape[2]
     for g in range(lo, hi):

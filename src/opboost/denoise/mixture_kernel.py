@@ -1,30 +1,30 @@
-"""Latent classes seen through a channel: expectation, likelihood and draws.
+"""Compiled expectation, likelihood and draws for latent classes seen through a channel.
 
-A row belongs to a group (its label's) and, unseen, to a class.  Tables have the classes as last
-axis, so that the innermost loops run over neighbours in memory:
+A row belongs to a group (that of its label) and to a class, which is not observed.  The classes are
+the last axis of all tables, so that the innermost loops run over neighbours in memory:
 
 * ``Q[group, t, class]``: the chance of an output, divided by a constant of that output, so that
   products of many stay near one.  ``t = offsets[j] + code`` for column j.  The code ``unsent[j]``
-  says that the row did not send the column: it tells nothing, and is passed over.
+  means that the row did not send the column: it carries no information, and is skipped.
 * A column of unary bits has a base line and one line for each category: its factor is
-  ``Q[base] + sum of Q[base + 1 + a] over set bits a``.  A first bit of 2 says that the row did not
+  ``Q[base] + sum of Q[base + 1 + a] over set bits a``.  A first bit of 2 means that the row did not
   send the column.
 
-Several models are fitted in one pass, side by side on the axis of classes: ``models`` holds where
+Several models are fitted in one pass, side by side on the axis of classes; ``models`` holds where
 each begins.  A pass costs little more for many models than for one.
 
-Rows are sorted by group and cut into units ``(group, begin, end)``; each unit has sums of its own,
+Rows are sorted by group and cut into units ``(group, begin, end)``.  Each unit has sums of its own,
 so the result does not depend on the number of threads.
 
-Rows are weighed a few at a time: to hand arrays to an inlined function costs more than the work on
-one row.
+Rows are weighed a few at a time, because passing arrays to an inlined function costs more than the
+work on one row.
 
-Divisions are numpy's, without a check for zero, which would keep a loop from working on several
+Divisions follow numpy and do not check for zero.  A check would keep a loop from working on several
 classes at once.
 
-Functions that other functions here call are inlined.  numba may otherwise link one copy of them in
-the process that compiles and another in a process that reads the cache; under ``fastmath`` the two
-round differently, and the first fit on a machine would not be that of all others.
+Functions that other functions here call are inlined.  Otherwise numba may link one copy of them in
+the process that compiles, and another in a process that reads the cache.  Under ``fastmath`` the
+two round differently, and the first fit on a machine would differ from all later ones.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _ROWS = 32  # rows that are weighed at a time
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy", inline="always")
 def _rescaled(p, r, models, score, scored):  # type: ignore[no-untyped-def]
-    """Let each model's shares add up to one; the logarithms of their sums go to ``score``."""
+    """Scale each model's shares to sum to one; if ``scored``, add their log-sums to ``score``."""
     for k in range(models.shape[0] - 1):
         whole = _TINY
         for c in range(models[k], models[k + 1]):
@@ -76,12 +76,11 @@ def _weigh(  # type: ignore[no-untyped-def]
     score,
     scored,
 ):
-    """Weigh rows begin..end of one group: for row begin + r, write the lines of the ``sent[r]``
-    outputs that it sent to ``lines[r]``, the classes' shares to ``p[r]`` and the bits' factors to
-    ``s[r]``.
+    """Weigh rows begin..end of one group.
 
-    ``scored`` adds the logarithms of its likelihoods to ``score[r]``.  They take as long as all the
-    rest.
+    For row begin + r, write the lines of the ``sent[r]`` outputs that it sent to ``lines[r]``, the
+    classes' shares to ``p[r]`` and the bits' factors to ``s[r]``.  ``scored`` adds the logarithms
+    of its likelihoods to ``score[r]``; they take as long as everything else.
     """
     classes = pi.shape[0]
     for i in range(begin, end):
@@ -134,9 +133,9 @@ def expect(  # type: ignore[no-untyped-def]
     counts,
     sizes,
 ):
-    """Add a row's shares to its unit's ``counts`` and ``sizes``.
+    """Add each row's shares to the ``counts`` and ``sizes`` of its unit.
 
-    A row counts as often as its weight says; without weights, once.
+    A row counts as often as its weight says, or once if there are no weights.
     """
     classes = pi.shape[1]
     lines, sent = np.empty((_ROWS, codes.shape[1]), np.int64), np.empty(_ROWS, np.int64)
@@ -177,7 +176,7 @@ def expect(  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
 def likelihoods(codes, bits, units, lo, hi, offsets, unsent, bases, firsts, Q, pi, models, out):  # type: ignore[no-untyped-def]
-    """``out[row, model]``: log-likelihoods, up to a constant that depends on outputs alone."""
+    """Write log-likelihoods to ``out[row, model]``, up to a constant of the outputs alone."""
     classes = pi.shape[1]
     lines, sent = np.empty((_ROWS, codes.shape[1]), np.int64), np.empty(_ROWS, np.int64)
     p = np.empty((_ROWS, classes), np.float32)
@@ -218,7 +217,7 @@ def draw(  # type: ignore[no-untyped-def]
     out,
     out_bits,
 ):
-    """States of the first ``drawn`` columns and of the bit columns, given outputs and group.
+    """Draw the first ``drawn`` columns and the bit columns, given outputs and group.
 
     Row i writes to ``out[rows[i]]``; its randomness depends on ``key`` and ``tokens[rows[i]]``.
     """

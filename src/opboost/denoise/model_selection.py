@@ -1,4 +1,4 @@
-"""Chosen without clean rows: smoothing, steps and classes, by likelihood of held-out rows."""
+"""Choose smoothing, steps and classes without clean rows, by the likelihood of held-out rows."""
 
 from __future__ import annotations
 
@@ -18,46 +18,46 @@ from opboost.denoise.latent_classes import Mixture
 from opboost.denoise.mixture_kernel import UNSENT
 
 WIDTHS = (0.0, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0)
-"""Widths of the kernel over ordered groups, in thirty-seconds of the rows."""
+"""Widths of the kernel over ordered groups, in 32nds of the rows."""
 
 SHARES = (0.0, 0.003, 0.01, 0.03, 0.1, 0.3)
-"""What a row counts for each other class, where groups have no order."""
+"""How much a row counts for each other class, if groups have no order."""
 
 SMOOTHINGS = (0.0, 0.01, 0.03, 0.1, 0.3, 0.6)
-"""How far a step draws a cell's ratio to its column's law towards those of its neighbours."""
+"""How far each step pulls a cell's ratio to its column's distribution towards its neighbours'."""
 
 PATH = (1, 1, 2, 4, 8, 16, 32, 64, 128)
-"""Steps between two looks at the held-out rows, for one class a group."""
+"""Steps between two evaluations on the held-out rows, for one class per group."""
 
 LADDER = ((1, 0), (4, 0), (8, 1), (16, 1), (16, 2), (32, 3))
-"""Candidates: classes in each group, and how much wider than the base's the kernel is."""
+"""Candidates: classes per group, and how much wider the kernel is than the base's."""
 
 MIN_ROWS_PER_CLASS = 64
-"""Where groups do not lend each other rows, a class has at least so many of them."""
+"""The fewest rows per class, if groups do not share rows."""
 
 CHECKS = ((0, 6), (1, 4), (2, 3), (4, 3), (8, 2), (16, 1), (32, 1), (48, 1))
-"""After so many steps the held-out rows are looked at, and so many candidates stay."""
+"""Pairs: evaluate on the held-out rows after this many steps, and keep this many candidates."""
 
 
 MIN_PATH_GAIN = 0.5
-"""Steps go on while held-out outputs gain so many nats from one look to the next."""
+"""Steps continue while held-out outputs gain this many nats between two evaluations."""
 
 MIN_PATH_STEPS = 32
-"""So many steps are tried in any case."""
+"""The fewest steps that are tried in any case."""
 
 MAX_ROWS_LOOKED_AT = 20_000
-"""So many rows tell whether rows send more than one column."""
+"""How many rows are read to see whether rows send more than one column."""
 
 MIN_STEPS = 16
-"""Classes have so many steps to gain something."""
+"""How many steps classes have to gain something."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Base:
-    """One class a group: cheap, because sums of outputs are all that it needs.
+    """The fit with one class per group: cheap, because it needs only sums of outputs.
 
-    ``steps`` and ``smooth`` are of each column: a column of two values has settled long before one
-    of many has.  ``whole`` is the smoothing of each whole column, over all groups.
+    ``steps`` and ``smooth`` hold one value per column: a column of two values converges long before
+    one of many.  ``whole`` is the smoothing of each whole column, over all groups.
     """
 
     near: int
@@ -67,20 +67,20 @@ class Base:
 
     @classmethod
     def alike(cls, columns: int, near: int, steps: int, smooth: float = 0.0) -> Base:
-        """The same for every column."""
+        """Use the same steps and smoothing for every column."""
         return cls(near, (steps,) * columns, (smooth,) * columns)
 
     @property
     def usual_smooth(self) -> float:
-        """The smoothing of classes, which have one for all columns."""
+        """The smoothing of classes, which share one over all columns."""
         return float(np.median(self.smooth)) if self.smooth else 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChosenModel:
-    """A candidate, its steps, the model that the training part gave, and its held-out gain.
+    """A candidate, its steps, the model fitted to the training part, and its held-out gain.
 
-    ``gain`` is in nats a row over one class a group.
+    ``gain`` is in nats per row, relative to one class per group.
     """
 
     classes: int
@@ -91,7 +91,7 @@ class ChosenModel:
 
 
 def kernels(groups: Groups) -> list[Table]:
-    """Ways to let a row count for other groups, from not at all to much."""
+    """Return kernels that let a row count for other groups, from not at all to a lot."""
     if groups.ordered:
         found = [groups.kernel(width * groups.count / 32) for width in WIDTHS]
     else:
@@ -101,9 +101,10 @@ def kernels(groups: Groups) -> list[Table]:
 
 
 def tally(rows: EncodedRows, index: Index) -> Table:
-    """``[g, t]``: how many rows of group g have output t; of bits, how many sent, how many set.
+    """Return ``[g, t]``: how many rows of group g have output t.
 
-    A row counts as often as its weight says.
+    For bits, it holds how many rows sent the column and how many set each bit.  A row counts as
+    often as its weight says.
     """
     counts = np.zeros((rows.groups, index.height), dtype=np.float32)
     top = index.bases[0] if len(index.bases) else index.height
@@ -114,7 +115,7 @@ def tally(rows: EncodedRows, index: Index) -> Table:
             seen = rows.codes[begin:end, j]
             counts[g, at:after] += np.bincount(seen, weight, minlength=after - at)
             if index.unsent[j] >= 0:
-                counts[g, at + index.unsent[j]] = 0.0  # tells nothing
+                counts[g, at + index.unsent[j]] = 0.0  # carries no information
         for b, base in enumerate(index.bases):
             bits = rows.bits[begin:end, index.firsts[b] : index.firsts[b + 1]]
             sent = (bits[:, 0] != 2) * (np.float64(1) if weight is None else weight)
@@ -124,11 +125,11 @@ def tally(rows: EncodedRows, index: Index) -> Table:
 
 
 def best_base(space: Space, groups: Groups, folds: Sequence[Table]) -> Base:
-    """The kernel over groups, and each column's steps and smoothing, for one class a group.
+    """Choose the kernel over groups and each column's steps and smoothing, for one class per group.
 
-    ``folds`` are tallies of parts of the rows; each part is held out once.  The kernel is that
-    under which held-out outputs are likeliest; then a column's smoothing is the largest that they
-    do not speak against.
+    ``folds`` are tallies of parts of the rows; each part is held out once.  The kernel is the one
+    under which held-out outputs are likeliest.  Then a column's smoothing is the largest that
+    held-out outputs do not reject.
     """
     whole = column_smoothings(space, folds)
     start = ColumnStart.of(space, sum(folds[1:], folds[0]), whole)
@@ -143,24 +144,24 @@ def best_base(space: Space, groups: Groups, folds: Sequence[Table]) -> Base:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Looks:
-    """Ways to fit, looked at after rising numbers of steps.
+    """Candidate fits ("ways"), evaluated after growing numbers of steps ("looks").
 
-    ``score[look, way, column]`` is how likely held-out outputs are, in nats; ``chances[look]`` are
-    the logarithms for each output, with a lane for each way and fold.
+    ``score[look, way, column]`` is the log-likelihood of held-out outputs, in nats.
+    ``chances[look]`` holds the logarithm for each output, with a lane for each way and fold.
     """
 
     spans: list[tuple[int, int]]
-    """Where each column's outputs stand."""
+    """Where each column's outputs begin and end."""
     steps: list[int]
     score: FloatArray
     chances: list[Table]
 
     def smoothest(self, j: int, folds: Sequence[Table]) -> tuple[int, int]:
-        """The look and the way of a column: the largest smoothing that stands, then most steps.
+        """Return a column's look and way: the largest acceptable smoothing, then the most steps.
 
-        They stand if they are worse than the best by no more than the error of the difference
-        allows.  Fewer steps leave groups nearer to each other than they are, in every column to the
-        same side, so that columns do not make up for each other.
+        A candidate is acceptable if it is worse than the best by no more than the error of the
+        difference allows.  Too few steps leave groups more alike than they are.  This bias has the
+        same direction in every column, so columns do not compensate for each other.
         """
         looks = self.score[:, :, j].argmax(axis=0)
         score = self.score[looks, np.arange(len(looks)), j]
@@ -194,10 +195,10 @@ def _looks(
     folds: Sequence[Table],
     tried: Sequence[tuple[int, float]],
 ) -> _Looks:
-    """All ways and folds side by side, as if they were classes: their counts differ, not the code.
+    """Fit all ways and folds side by side, as if they were classes: only their counts differ.
 
-    A way is a kernel and a smoothing.  The start is the law of the whole column, in which held-out
-    rows take part.
+    A way is a kernel and a smoothing.  The fits start from the distribution of the whole column,
+    which includes held-out rows.
     """
     ways, whole = kernels(groups), sum(folds[1:], folds[0])
     spread = np.stack([ways[near] @ (whole - held) for near, _ in tried for held in folds], axis=2)
@@ -232,7 +233,7 @@ def _looks(
 
 
 def one_class(space: Space, counts: Table, base: Base, groups: Groups) -> Mixture:
-    """The model with one class a group, fitted to counts."""
+    """Return the model with one class per group, fitted to counts."""
     near = kernels(groups)[base.near]
     smooths = sorted({*base.smooth, base.usual_smooth})
     start = ColumnStart.of(space, counts, base.whole)
@@ -264,9 +265,9 @@ def seeded(
     factors: Factors | None = None,
     lean: float = 0.7,
 ) -> Mixture:
-    """A start with many classes: points on the factors, where there are any.
+    """Return a start with many classes: points on the factors, if there are any.
 
-    Without factors a class begins as the posterior of what a row drawn at random sent.  Ordered
+    Without factors, a class starts as the posterior given the outputs of a random row.  Ordered
     groups share these centres, so that a class means the same in neighbouring groups.
     """
     index, count = one.index, groups.count
@@ -277,7 +278,7 @@ def seeded(
         for g in range(count):
             own = rows.units[rows.units[:, 0] == g]
             if groups.ordered and g:
-                pass  # the first group's centres
+                pass  # use the first group's centres
             elif groups.ordered or not len(own):
                 centres = rng.integers(0, len(rows), classes)
             else:
@@ -322,11 +323,11 @@ def best_mixture(
     groups: Groups,
     rng: np.random.Generator,
 ) -> ChosenModel:
-    """The candidate of the ladder under which held-out rows are likeliest; the worst of those that
-    are left go at each look.
+    """Return the candidate of the ladder under which held-out rows are likeliest.
 
-    One class a group it stays where rows send one column each, and where more classes gain nothing.
-    Without factors they must gain more than twice the gain's standard error.
+    Each evaluation drops the worst of the remaining candidates.  The result has one class per group
+    if rows send one column each, or if more classes gain nothing.  Without factors, more classes
+    must gain more than twice the gain's standard error.
     """
     ways = kernels(groups)
     ladder = [(c, min(base.near + wider, len(ways) - 1)) for c, wider in LADDER]
@@ -362,7 +363,7 @@ def best_mixture(
 
 
 def _pairs_told(rows: EncodedRows, index: Index) -> bool:
-    """Whether some rows tell about two columns: else nothing tells how columns vary together."""
+    """Return whether some row sends two columns; if none does, nothing shows how columns covary."""
     some = rows.codes[:MAX_ROWS_LOOKED_AT] != index.unsent.astype(np.int64)
     told = some.sum(axis=1)
     for b in range(len(index.bases)):
@@ -371,15 +372,15 @@ def _pairs_told(rows: EncodedRows, index: Index) -> bool:
 
 
 def _told(bank: Mixture, held: EncodedRows) -> FloatArray:
-    """``[row, model]``: how likely held-out outputs are given their group, in nats."""
+    """Return ``[row, model]``: log-likelihoods of held-out outputs given their group, in nats."""
     return bank.likelihoods(held)
 
 
 def _told_apart(bank: Mixture, held: EncodedRows) -> FloatArray:
-    """``[row, model]``: how likely held-out groups are given the outputs, in nats.
+    """Return ``[row, model]``: log-likelihoods of held-out groups given the outputs, in nats.
 
-    What a booster learns is what tells groups apart, so of two models that describe outputs this
-    asks for the one that does that.
+    A booster learns what distinguishes groups.  So of two models that describe outputs equally
+    well, this prefers the one that distinguishes groups.
     """
     size = np.maximum(held.sizes, 1e-9)
     whole = np.full((len(held), len(bank.near)), -np.inf)

@@ -1,4 +1,4 @@
-"""The public channel of a column: how likely each output is, from each state that may be true."""
+"""The public channel of a column: the chance of each output, given each possible true state."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from opboost.errors import ParameterError
 from opboost.mechanisms import GapMechanism, Mechanism, NominalMechanism
 
 MAX_NOISE_MATRIX_CELLS = 512
-"""Grids up to this size are modelled cell by cell."""
+"""The largest grid that is modelled cell by cell."""
 
 MAX_GRID_CELLS = 2048
-"""Larger grids are not inverted; those in between are modelled in runs of cells."""
+"""The largest grid that is inverted; grids between the two limits are modelled in runs of cells."""
 
 MAX_RUNS = 128
-"""Runs of cells of a large grid, so that its tables do not outgrow the data."""
+"""The most runs of cells of a large grid, so that its tables do not outgrow the data."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NoiseMatrix:
     """``matrix[x, y]`` is the chance of output y from state x; rows sum to one.
 
-    A column whose gaps are reported has one state more (missing) and one output more (reported
-    missing); a column that is sent for some rows only has an output for "not sent".
+    A column that reports missing values has one more state (missing) and one more output (reported
+    missing).  A column that only some rows send has an output for "not sent".
     """
 
     matrix: FloatArray
@@ -39,26 +39,26 @@ class NoiseMatrix:
 
     @property
     def states(self) -> int:
-        """How many values the column may truly have."""
+        """The number of possible true values."""
         return int(self.matrix.shape[0])
 
     @property
     def outputs(self) -> int:
-        """How many values may come out."""
+        """The number of possible outputs."""
         return int(self.matrix.shape[1])
 
     @property
     def unsent(self) -> int:
-        """The output of rows that did not send the column; -1 where every row sends it.
+        """The output of rows that did not send the column; -1 if every row sends it.
 
-        It is the last output, and as likely from any state.
+        It is the last output, and equally likely from any state.
         """
         is_extra = self.outputs > self.states > 1
         is_even = float(np.ptp(self.matrix[:, -1])) < 1e-12
         return self.outputs - 1 if is_extra and is_even else -1
 
     def posterior(self, pmf: FloatArray) -> FloatArray:
-        """``[y, x]`` is P(x | y) where the column has this law; rows sum to one.
+        """Return ``[y, x]`` = P(x | y) if the column has this distribution; rows sum to one.
 
         >>> NoiseMatrix(np.array([[0.9, 0.1], [0.2, 0.8]])).posterior(np.array([0.5, 0.5])).round(3)
         array([[0.818, 0.182],
@@ -70,9 +70,9 @@ class NoiseMatrix:
         return np.asarray(np.divide(joint, whole, out=even, where=whole > 0))
 
     def sent_by(self, share: float) -> NoiseMatrix:
-        """The channel of a column that only this share of rows sends, with one output for the rest.
+        """Return the channel of a column that only this share of rows sends.
 
-        The last output is "missing" where the channel has one, and a new one where it has not.
+        The last output stands for the other rows: "missing" if the channel has it, else a new one.
         """
         if share >= 1:
             return self
@@ -82,11 +82,11 @@ class NoiseMatrix:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BitNoise:
-    """The channel of a column of bits, one a category.
+    """The channel of a column of bits, one per category.
 
-    The chance of a row of bits from a category is proportional to ``odds`` at the category's bit,
-    for an unset bit and for a set one.  ``rates`` are the chances that a bit is set for another
-    category, and for its own.
+    Given a category, the chance of a row of bits is proportional to ``odds`` at the category's bit,
+    for an unset bit and for a set one.  ``rates`` are the chances that a bit is set if the row has
+    another category, and if it has this one.
     """
 
     states: int
@@ -95,17 +95,17 @@ class BitNoise:
 
     @classmethod
     def of(cls, mechanism: NominalMechanism) -> BitNoise:
-        """From the mechanism's public parameters."""
+        """Read the mechanism's public parameters."""
         return cls(len(mechanism.categories), mechanism.bit_odds(), mechanism.bit_rates())
 
 
 def noise_matrix_of(
     mechanism: Mechanism | GapMechanism, sent: float = 1.0, *, largest: int = MAX_NOISE_MATRIX_CELLS
 ) -> NoiseMatrix | None:
-    """The channel of a mechanism on a grid; None where it is too large to be inverted.
+    """Return the channel of a mechanism on a grid; None if the grid is too large to be inverted.
 
-    ``sent`` is the share of rows that send the column (``Budget.sampled``).  Of a column with gaps
-    the last state is "missing" and the last output is "reported missing or not sent".
+    ``sent`` is the share of rows that send the column (``Budget.sampled``).  If the column has
+    gaps, the last state is "missing" and the last output is "reported missing or not sent".
 
     >>> import opboost as op
     >>> m = op.ClampMap(op.Domain(1, 10), epsilon=0.64)
@@ -124,9 +124,10 @@ def noise_matrix_of(
 def runs_matrix_of(
     mechanism: Mechanism | GapMechanism, sent: float = 1.0, *, largest: int = MAX_GRID_CELLS
 ) -> NoiseMatrix | None:
-    """The same, where states and outputs of a grid above 512 cells are runs of :func:`run_length`.
+    """Return the channel, with grids above 512 cells cut into runs of :func:`run_length` cells.
 
-    The cells of a run are taken to be equally likely.  Memory: one row of the grid's matrix.
+    States and outputs are then runs, whose cells are assumed to be equally likely.  Memory: one row
+    of the grid's matrix.
 
     >>> import opboost as op
     >>> runs_matrix_of(op.ClampMap(op.Domain(1, 2000), epsilon=0.01)).matrix.shape
@@ -143,13 +144,13 @@ def runs_matrix_of(
 
 
 def run_length(mechanism: Mechanism) -> int:
-    """How many cells stand for one state: one, but on grids above 512 cells."""
+    """Return how many cells form one state: one, except on grids above 512 cells."""
     cells = max(mechanism.domain.size, mechanism.outputs.size)
     return 1 if cells <= MAX_NOISE_MATRIX_CELLS else -(-cells // MAX_RUNS)
 
 
 def in_runs(chances: FloatArray, length: int) -> FloatArray:
-    """The chances of runs of outputs."""
+    """Add up the chances of outputs within each run."""
     return np.asarray(np.add.reduceat(chances, np.arange(0, len(chances), length)))
 
 
@@ -169,7 +170,7 @@ def _with_gaps(
 
 
 def outputs_of(mechanism: Mechanism, values: Any, missing: Any = None) -> np.ndarray[Any, Any]:
-    """Released values as positions among the channel's outputs; gaps take the last one."""
+    """Return released values as positions among the channel's outputs; gaps take the last one."""
     grid = mechanism.outputs
     codes = np.asarray(values).astype(np.int64) - grid.L
     if missing is not None:

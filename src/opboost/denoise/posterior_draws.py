@@ -1,4 +1,4 @@
-"""Clean rows drawn from a fitted model: given the label, or given what a row sent alone."""
+"""Draw clean rows from a fitted model: given outputs and label, or given outputs alone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from opboost.randomness.splitmix64 import splitmix64
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outputs:
-    """What rows sent: codes of channel columns and own ones, and bits of unary columns."""
+    """What rows sent: codes of channel columns and own columns, and bits of unary columns."""
 
     codes: Codes
     bits: Codes
@@ -28,7 +28,7 @@ class Outputs:
         return Outputs(self.codes[rows], self.bits[rows])
 
     def tokens(self) -> Codes:
-        """A number for each row that depends on what it sent alone."""
+        """Return a number for each row that depends only on what it sent."""
         found = np.zeros(len(self), dtype=np.uint64)
         for block in (self.codes, self.bits):
             for j in range(block.shape[1]):
@@ -38,7 +38,7 @@ class Outputs:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class States:
-    """Clean rows, drawn: states of channel columns, categories of unary columns."""
+    """Drawn clean rows: states of channel columns, categories of unary columns."""
 
     cells: Codes
     categories: Codes
@@ -46,7 +46,7 @@ class States:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JointDistribution:
-    """The law of clean rows and labels together, for rows whose label is not known."""
+    """The joint distribution of clean rows and labels, for rows whose label is not known."""
 
     member: Mixture
     pairing: Pairing
@@ -54,12 +54,12 @@ class JointDistribution:
 
     @classmethod
     def of(cls, member: Mixture, pairing: Pairing, groups: Groups) -> JointDistribution:
-        """Groups are as common as they were among the rows of the fit."""
+        """Build it from a model; groups are as common as among the rows of the fit."""
         count = groups.sizes() + 1e-9
         return cls(member, pairing, count / count.sum())
 
     def chances(self, outputs: Outputs) -> FloatArray:
-        """``[row, group]``: P(group | outputs).  Cost: a pass over the rows for each group."""
+        """Return ``[row, group]``: P(group | outputs).  Cost: a pass over the rows per group."""
         score = np.tile(np.log(self.share), (len(outputs), 1))
         codes = self.pairing.paired(outputs.codes)
         count = len(self.share)
@@ -70,9 +70,9 @@ class JointDistribution:
         return np.asarray(score / score.sum(axis=1, keepdims=True))
 
     def guesses(self, outputs: Outputs, chance: FloatArray, times: int, seed: int) -> States:
-        """Each row so many times, one below the other: a group by its chance, then a clean row.
+        """Draw ``times`` guesses per row, stacked: first a group by its chance, then a clean row.
 
-        A row's guesses depend on the seed and on what it sent, not on where it stands.
+        A row's guesses depend on the seed and on what it sent, not on its position.
         """
         tokens = outputs.tokens()
         start = splitmix64(tokens ^ np.uint64(seed)).astype(np.float64) / 2.0**64
@@ -95,7 +95,7 @@ def drawn(
     seed: int,
     tokens: Codes | None = None,
 ) -> States:
-    """One draw from one model, for rows of these groups; by default a row's token is its place."""
+    """Draw once from one model, for rows of these groups; tokens default to rows' positions."""
     rows = EncodedRows.of(pairs.paired(outputs.codes), outputs.bits, group, len(member.pi))
     return drawn_rows(rows, member, pairs, number, seed, tokens)
 
@@ -108,7 +108,7 @@ def drawn_rows(
     seed: int,
     tokens: Codes | None = None,
 ) -> States:
-    """The same for rows that are encoded; states stand in the order of the table."""
+    """Draw once for encoded rows; the states are returned in the order of the table."""
     space = pairs.paired_space()
     key = int(np.random.SeedSequence([seed, number]).generate_state(1, np.uint64)[0])
     most = max((c.states for c in space.channels), default=1)

@@ -1,4 +1,4 @@
-"""The law of a whole column, from its noisy values: a deconvolved histogram with its error."""
+"""Estimate a column's distribution from its noisy values: a deconvolved histogram with errors."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from opboost.grid import Domain
 from opboost.mechanisms import Mechanism
 
 LOOKS = (0, 4, 8, 16, 32, 64, 128, 256, 512)
-"""Steps of EM at which held-out values are looked at."""
+"""EM steps after which held-out values are evaluated."""
 
 SMOOTHINGS = (0.0, 0.01, 0.03, 0.1, 0.3)
-"""Shares of a cell's mass that a step lets go to its neighbours."""
+"""Candidate smoothings: the share of a cell's mass that each step moves to its neighbours."""
 
 MAX_RECONSTRUCTED_CELLS = 2048
-"""A single column needs one table, so it may be larger than those of a whole model."""
+"""The largest grid: a single column needs one table, so it may be larger than in a whole model."""
 
 FOLDS = 5
 REPEATS = 24
@@ -28,10 +28,11 @@ REPEATS = 24
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reconstruction:
-    """The law of the clean column that best explains the noisy one.
+    """The distribution of the clean column that best explains the noisy one.
 
-    ``pmf[k]`` is the share of cell ``domain.L + k``; ``error[k]`` its standard error, from
-    histograms drawn anew from the fitted law.  Post-processing: it costs no privacy.
+    ``pmf[k]`` is the share of cell ``domain.L + k``.  ``error[k]`` is its standard error, from
+    histograms that are simulated from the fitted distribution.  Post-processing: it costs no
+    privacy.
     """
 
     domain: Domain
@@ -51,7 +52,7 @@ class Reconstruction:
         return float(self.pmf @ self.cells)
 
     def quantile(self, share: ArrayLike) -> FloatArray:
-        """The smallest cells up to which at least these shares of the rows lie."""
+        """Return the smallest cells up to which at least these shares of the rows lie."""
         wanted = np.asarray(share, dtype=np.float64)
         if ((wanted < 0) | (wanted > 1) | np.isnan(wanted)).any():
             raise ParameterError(f"A share must lie between 0 and 1; got {share!r}.")
@@ -59,7 +60,7 @@ class Reconstruction:
         return np.asarray(self.cells[np.minimum(place, len(self.pmf) - 1)])
 
     def range(self, queries: ArrayLike) -> FloatArray:
-        """The shares of rows within ranges, both ends included; one row of ``queries`` a range."""
+        """Return the shares of rows within ranges, ends included; one row of ``queries`` each."""
         ranges = np.asarray(queries)
         if ranges.ndim != 2 or ranges.shape[1] != 2:
             raise DataError(f"queries must have shape (n, 2); got {ranges.shape}")
@@ -72,10 +73,10 @@ class Reconstruction:
 
 
 def reconstruct(values: ArrayLike, m: Mechanism, *, seed: int = 0) -> Reconstruction:
-    """The law of the column that ``m`` desensitised: pmf, error, mean, quantiles, range queries.
+    """Estimate the clean column behind ``m``: pmf, error, mean, quantiles, range queries.
 
-    EM through the transition matrix; how long, and how smooth along the grid, is what held-out
-    values find likeliest.  Cost: O(n + cells²) a step, whatever the number of rows.
+    This runs EM through the transition matrix.  Held-out values choose how many steps it takes, and
+    how smooth the result is along the grid.  Cost: O(n) once, then O(cells²) per step.
 
     >>> import numpy as np, opboost as op
     >>> m = op.ClampMap(op.Domain(1, 10), epsilon=0.64)
@@ -107,8 +108,9 @@ def reconstruct(values: ArrayLike, m: Mechanism, *, seed: int = 0) -> Reconstruc
 def deconvolve(
     counts: ArrayLike, channel: NoiseMatrix, steps: int, smoothing: float = 0.0
 ) -> FloatArray:
-    """The pmf after so many steps of EM from an even start; without smoothing each step makes the
-    counts likelier.
+    """Return the pmf after ``steps`` EM steps from a uniform start.
+
+    Without smoothing, each step makes the counts likelier.
     """
     seen = np.asarray(counts, dtype=np.float64)[None]
     return np.asarray(_stepped(_even(channel, 1), seen, channel, smoothing, steps)[0])
@@ -125,7 +127,7 @@ def _stepped(
     smoothing: float | FloatArray,
     steps: int,
 ) -> FloatArray:
-    """So many steps of EM on several laws at once, a row each: one pass over the matrix a step."""
+    """Run EM steps on several distributions at once, one per row: one pass over the matrix each."""
     whole = np.maximum(seen.sum(axis=1, keepdims=True), 1e-300)
     for _ in range(steps):
         chance = pmfs @ channel.matrix
@@ -139,8 +141,9 @@ def _stepped(
 
 
 def _chosen(counts: IntArray, channel: NoiseMatrix, rng: np.random.Generator) -> tuple[float, int]:
-    """The smoothest law that held-out values do not find less likely than the likeliest one, by
-    more than the standard error over five folds.
+    """Choose the smoothest distribution whose held-out log-likelihood is close to the best.
+
+    Close means within the standard error over five folds.
     """
     folds = np.array(_folds(counts, rng))
     smoothings = SMOOTHINGS if channel.states > 2 else SMOOTHINGS[:1]
@@ -167,7 +170,7 @@ def _chosen(counts: IntArray, channel: NoiseMatrix, rng: np.random.Generator) ->
 
 
 def _folds(counts: IntArray, rng: np.random.Generator) -> list[FloatArray]:
-    """The values dealt into five parts at random."""
+    """Deal the values into five parts at random."""
     left = counts.astype(np.int64)
     parts = []
     for k in range(FOLDS, 0, -1):

@@ -1,7 +1,7 @@
-"""Encoded rows in blocks, in memory, on disk or with the workers of a cluster.
+"""Blocks of encoded rows: in memory, on disk, or with the workers of a cluster.
 
-EM needs sums over rows alone.  What a step needs of a block is computed where the block is, and the
-blocks' sums are added up in their order, so that the result does not depend on who computed them.
+EM needs only sums over rows.  Each block's part of a step is computed where the block is.  The
+blocks' sums are then added in block order, so the result does not depend on who computed them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from opboost.denoise.model_selection import tally
 from opboost.denoise.posterior_draws import Outputs, States, drawn_rows
 
 BLOCK_ROWS = 2**18
-"""Rows of a block on disk, at most."""
+"""The most rows of a block on disk."""
 
 Found = TypeVar("Found")
 
@@ -34,22 +34,22 @@ class RowBlocks(Protocol):
 
     @property
     def slices(self) -> Sequence[slice]:
-        """Which rows of the table each block holds."""
+        """The rows of the table that each block holds."""
         ...
 
     def block(self, k: int) -> EncodedRows:
-        """One block; ``order`` counts from its first row."""
+        """Return one block; ``order`` counts from its first row."""
         ...
 
     def map(self, work: Callable[..., Found], *each: Iterable[Any]) -> Iterator[Found]:
         """Yield ``work(rows, *arguments)`` of each block, in the order of the blocks.
 
-        Work and arguments may travel to another process, so both can be pickled.
+        Work and arguments may be sent to another process, so both must be picklable.
         """
         ...
 
     def where(self, keep: BoolArray) -> EncodedRows:
-        """Bring the rows of the table that are marked into memory."""
+        """Bring the marked rows of the table into memory."""
         ...
 
 
@@ -61,11 +61,11 @@ class RowsInMemory:
 
     @property
     def slices(self) -> Sequence[slice]:
-        """The whole table."""
+        """One slice: the whole table."""
         return [slice(0, len(self.rows))]
 
     def block(self, k: int) -> EncodedRows:
-        """All rows."""
+        """Return all rows."""
         return self.rows
 
     def map(self, work: Callable[..., Found], *each: Iterable[Any]) -> Iterator[Found]:
@@ -73,27 +73,27 @@ class RowsInMemory:
         return map(work, [self.rows], *each)
 
     def where(self, keep: BoolArray) -> EncodedRows:
-        """Some of the rows."""
+        """Return the marked rows."""
         return self.rows.where(keep)
 
 
 class CutBlocks:
-    """Rows that are cut into blocks of at most ``BLOCK_ROWS``."""
+    """Rows cut into blocks of at most ``BLOCK_ROWS``."""
 
     def __init__(self, groups: Groups) -> None:
         self.groups = groups
         self.slices = block_slices(len(groups.of))
 
     def block(self, k: int) -> EncodedRows:
-        """One block; ``order`` counts from its first row."""
+        """Return one block; ``order`` counts from its first row."""
         raise NotImplementedError
 
     def map(self, work: Callable[..., Found], *each: Iterable[Any]) -> Iterator[Found]:
-        """Work on one block after the other: one of them is in memory at a time."""
+        """Work on one block after another, with one of them in memory at a time."""
         return map(work, map(self.block, range(len(self.slices))), *each)
 
     def where(self, keep: BoolArray) -> EncodedRows:
-        """Collect rows from all blocks; ``order`` speaks of the whole table."""
+        """Collect rows from all blocks; ``order`` refers to the whole table."""
         kept = [k for k, here in enumerate(self.slices) if keep[here].any()]
         parts = [self.block(k).where(keep[self.slices[k]]) for k in kept]
         place = [part.order + self.slices[k].start for k, part in zip(kept, parts, strict=True)]
@@ -126,8 +126,8 @@ class CutRows(CutBlocks):
 class StoredBlocks(CutBlocks):
     """Rows in files of a folder, two files per block.
 
-    Groups and weights stay in memory: at most one byte per row where weights are equal and groups
-    are fewer than 256.
+    Groups and weights stay in memory: at most one byte per row if weights are equal and there are
+    fewer than 256 groups.
     """
 
     def __init__(self, folder: Path, groups: Groups) -> None:
@@ -138,7 +138,7 @@ class StoredBlocks(CutBlocks):
     def write(
         cls, folder: Path, read: Callable[[slice], Outputs], pairs: Pairing, groups: Groups
     ) -> StoredBlocks:
-        """Encode rows, a block at a time, and write them."""
+        """Encode the rows and write them, one block at a time."""
         made = cls(folder, groups)
         for k, here in enumerate(made.slices):
             outputs = read(here)
@@ -161,16 +161,16 @@ class StoredBlocks(CutBlocks):
 
 
 Spread = Callable[[CutBlocks], AbstractContextManager[RowBlocks]]
-"""Hands blocks to workers for as long as they are needed."""
+"""Lends blocks to workers for as long as the context lasts."""
 
 
 def kept_here(blocks: CutBlocks) -> AbstractContextManager[RowBlocks]:
-    """The blocks themselves: this process does all the work."""
+    """Return the blocks themselves: this process does all the work."""
     return nullcontext(blocks)
 
 
 def block_slices(rows: int) -> list[slice]:
-    """The rows of each block of a table."""
+    """Return the rows of each block of a table."""
     return [slice(a, min(a + BLOCK_ROWS, rows)) for a in range(0, rows, BLOCK_ROWS)]
 
 
@@ -192,7 +192,7 @@ def _fold_tallies(folds: int, index: Index, rows: EncodedRows, fold: Codes) -> T
 
 
 def sent_cells(blocks: RowBlocks, index: Index) -> float:
-    """The mean number of columns that a row sends, unary ones left out."""
+    """Return the mean number of columns that a row sends, without unary ones."""
     if not (index.unsent >= 0).any():
         return float(len(index.offsets))
     sent = sum(blocks.map(partial(_sent_cells, index.unsent)))
@@ -219,9 +219,9 @@ def stepped(bank: Mixture, blocks: RowBlocks, inner: int) -> Mixture:
 def block_draws(
     blocks: RowBlocks, member: Mixture, pairs: Pairing, number: int, seed: int
 ) -> Iterator[States]:
-    """Draw clean rows given what was sent and the label, block by block.
+    """Draw clean rows given their outputs and labels, block by block.
 
-    A row's draw depends on its place in the table, the number and the seed, not on the blocks.
+    A row's draw depends on its position in the table, the number and the seed, not on the blocks.
     """
     work = partial(_drawn_block, member, pairs, number, seed)
     return blocks.map(work, [here.start for here in blocks.slices])

@@ -1,4 +1,4 @@
-"""Whether to denoise at all, decided on noisy rows whose labels no model has seen."""
+"""Decide whether to denoise at all, on noisy rows whose labels no model has seen."""
 
 from __future__ import annotations
 
@@ -9,26 +9,27 @@ import numpy as np
 from opboost._typing import FloatArray
 
 MIN_ROWS = 300
-"""With fewer rows the held-out ones tell nothing, and rows stay as they are."""
+"""With fewer rows, the held-out ones are too few to decide, and rows are not denoised."""
 
 SLOPES = tuple(0.1 * k for k in range(16))
 
 MIN_INFORMATION_NATS = 0.5
-"""At least this part of predictions' spread is taken for what they tell, however few the guesses:
-what is left of noise by noise may be anything, and would be scaled up to a loss below zero."""
+"""The least share of the predictions' variance that counts as information, however few the guesses.
+Without it, the difference of two noisy variances could be tiny, and scale a loss below zero."""
 
 
 FEW_ROWS = 2_000
-"""With fewer rows than this, held-out ones flatter draws, and what came counts for more."""
+"""With fewer rows than this, held-out rows favour draws, so the noisy rows get more weight."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Mean held-out losses of training on rows as they came and on draws, and the paired error.
+    """Mean held-out losses of training on noisy rows and on draws, and the paired error.
 
-    ``slack`` is how many errors draws may be worse by.  At high noise all losses lie within the
-    error, and there draws are what helps: it is 1.  Where rows as they came tell most of the label
-    there is little to win, and draws must be better: it falls to −1, further with few rows.
+    ``slack`` is how many standard errors worse draws may be.  At high noise all losses lie within
+    the error, and draws are what helps: slack is 1.  Where noisy rows already predict most of the
+    label, there is little to gain and draws must be better: slack falls to −1, and lower still with
+    few rows.
     """
 
     naive: float
@@ -38,7 +39,7 @@ class Verdict:
 
     @classmethod
     def of(cls, naive: FloatArray, denoised: FloatArray, null: FloatArray, rows: int) -> Verdict:
-        """From the losses of the same held-out rows; ``null`` are those of knowing no column.
+        """Compare losses on the same held-out rows; ``null`` holds those without any column.
 
         >>> Verdict.of(np.array([1.0, 2.0, 1.5]), np.array([1.1, 2.1, 1.7]), np.full(3, 2), 9_000)
         Verdict(naive=1.5, denoised=1.63..., error=0.03..., slack=1.0)
@@ -51,12 +52,12 @@ class Verdict:
 
     @property
     def denoise(self) -> bool:
-        """The rule."""
+        """Whether draws are worse than noisy rows by at most ``slack`` standard errors."""
         return self.denoised - self.naive <= self.slack * self.error
 
 
 def null_losses(y: FloatArray, task: str, classes: int) -> FloatArray:
-    """What it costs to predict the mean, or the classes' shares, for every row."""
+    """Return the losses of predicting the mean, or the classes' shares, for every row."""
     if task == "regression":
         return losses(np.full(len(y), y.mean()), y, task)
     share = np.bincount(y.astype(np.int64), minlength=classes) + 0.5
@@ -66,12 +67,12 @@ def null_losses(y: FloatArray, task: str, classes: int) -> FloatArray:
 def losses(
     prediction: FloatArray, y: FloatArray, task: str, variance: FloatArray | float = 0.0
 ) -> FloatArray:
-    """Row by row: squared errors, or minus the logarithm of the true class's probability.
+    """Return each row's squared error, or minus the logarithm of the true class's probability.
 
-    Predictions are drawn towards the mean as far as suits these rows best, so that what counts is
-    how well they tell rows apart, not how sure they are of it: a model of noisy rows is timid, and
-    that would be held for a virtue.  ``variance`` is what predictions have of their own, as means
-    of few guesses.
+    Predictions are first shrunk towards the mean by the amount that suits these rows best.  So the
+    loss measures how well they distinguish rows, not how confident they are.  Otherwise a model of
+    noisy rows, whose predictions are timid, would look good for that alone.  ``variance`` is the
+    predictions' own variance, since they are means of few guesses.
     """
     if task == "regression":
         centred, wanted = prediction - prediction.mean(), y - y.mean()
@@ -92,7 +93,7 @@ def losses(
 
 
 def mean_loss(prediction: FloatArray, y: FloatArray, task: str) -> float:
-    """The loss of predictions as they are, not drawn towards anything.
+    """Return the loss of predictions without shrinking them.
 
     >>> mean_loss(np.array([1.0, 3.0]), np.array([1.0, 1.0]), "regression")
     2.0

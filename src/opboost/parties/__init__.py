@@ -1,7 +1,7 @@
-"""The two kinds of party, and the channel through which alone they meet.
+"""The two kinds of party, and the channel that is their only connection.
 
 ``feature/`` finds the common rows, desensitises its columns once and answers the split query.
 ``label/`` receives the release, trains, asks for the values behind its splits, and predicts.
-``channel.py`` is the small protocol between them; the channel in memory is here, the one over the
-network is in ``transport``.
+``channel.py`` defines the small protocol between them and implements it in memory; ``transport``
+implements it over the network.
 """

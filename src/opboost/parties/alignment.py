@@ -1,7 +1,8 @@
-"""What both kinds of party do when rows are aligned: show points, raise the other's, match.
+"""The steps of row alignment that both kinds of party share: send points, raise the peer's, match.
 
-The label party meets each feature party alone, with a secret for each, and alone learns the
-pairwise intersections; see the order of messages in ``protocol/messages.py``.
+The label party runs a separate exchange with each feature party, with a different secret for each.
+Only the label party learns the pairwise intersections.  ``protocol/messages.py`` gives the order of
+messages.
 """
 
 from __future__ import annotations
@@ -27,9 +28,10 @@ from opboost.storage import atomic_files
 
 
 def kept_secret(folder: Path | None, next_step: str = atomic_files.AT_LABEL_PARTY) -> Secret:
-    """The secret of a folder, made at first use for its owner's eyes alone; without one, a new.
+    """Return the secret kept in a folder, created on first use and readable by its owner only.
 
-    ``next_step`` is what the owner is told to do about one that is damaged.
+    Without a folder, return a fresh secret.  ``next_step`` tells the owner what to do about a
+    damaged secret file.
     """
     if folder is None:
         return Secret.fresh()
@@ -39,7 +41,7 @@ def kept_secret(folder: Path | None, next_step: str = atomic_files.AT_LABEL_PART
 
 
 class PsiPeer:
-    """One party's keys as it shows them to one peer, and what it does with the peer's."""
+    """One party's keys as one peer sees them, and the operations on that peer's keys."""
 
     def __init__(
         self, job: str, step: Step, secret: Secret, digests: Digests, rules: AlignRules
@@ -52,7 +54,7 @@ class PsiPeer:
         self._theirs: tuple[bytes, int] | None = None
 
     def pieces(self, have: Collection[int] = ()) -> Iterator[Points]:
-        """This party's blinded keys, all pieces but those that the peer has."""
+        """Yield this party's blinded keys, leaving out the pieces that the peer already has."""
         missing = [n for n in range(piece_count(self.total)) if n not in have]
         return at_once(self._piece, missing)
 
@@ -71,25 +73,25 @@ class PsiPeer:
             raise WireError("Points of two secrets came in one job.")
 
     def forget_theirs(self) -> None:
-        """Let the peer begin again, with another secret."""
+        """Let the peer start again with another secret."""
         self._theirs = None
 
     def raised(self, theirs: Points, *, checked: bool = False) -> Points:
-        """Return a piece of the peer's points, raised: what a feature party sends back.
+        """Return one piece of the peer's points, raised, for a feature party to send back.
 
-        ``checked`` says that the points were found to lie on the curve.
+        ``checked`` says that the points are already known to lie on the curve.
         """
         self.check(theirs)
         points = self._secret.raised(theirs.points, checked=checked)
         return Points(self.job, "raised", self.tag, theirs.total, theirs.piece, points)
 
     def doubled(self, theirs: Points) -> bytes:
-        """A piece of the peer's points, raised: what the label party compares."""
+        """Return the bytes of one piece of the peer's points, raised, for the label party."""
         self.check(theirs)
         return self._secret.raised(theirs.points)
 
     def met(self, raised: PointList, doubled: PointList) -> Match:
-        """Return what is common to one's own points, raised by the peer, and the peer's doubled."""
+        """Match one's own points, raised by the peer, with the peer's points, raised by oneself."""
         if self._theirs is None:
             raise WireError("No points came.")
         left, right = common_places(raised, doubled)
@@ -98,7 +100,7 @@ class PsiPeer:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Rows that the label party shares with one peer, and where they stand in its points."""
+    """Rows that the label party shares with one peer, and their places in the peer's points."""
 
     rows: IntArray
     places: IntArray
@@ -106,20 +108,23 @@ class Match:
     total: int
 
     def told(self, job: str, rows: IntArray, share: bytes) -> Aligned:
-        """What this peer is told when ``rows`` are common to all parties."""
+        """Return the message that tells this peer which rows are common to all parties.
+
+        ``rows`` are the label party's common rows.
+        """
         places = self.places[np.isin(self.rows, rows)]
         bitmap = packed(places, self.total)
         return Aligned(job, self.tag, self.total, len(places), bitmap, share)
 
 
 def common_to_all(matches: Sequence[Match]) -> IntArray:
-    """The label party's rows that every peer has."""
+    """Return the label party's rows that every peer has."""
     return reduce(np.intersect1d, [match.rows for match in matches])
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A whole set of points that a label party showed, told from any other by its digests."""
+    """A complete set of points that a label party showed, identified by its pieces' digests."""
 
     total: int
     pieces: tuple[bytes, ...]
@@ -128,10 +133,10 @@ class Shown:
     def of(
         cls, job: str, theirs: Iterable[Points], rules: AlignRules, aside: Path | None = None
     ) -> Shown:
-        """Look at all pieces in their order, before any of them is raised.
+        """Read and check all pieces in order, before any of them is raised.
 
-        Too many are refused, and points of two sets, of no curve, or that stand twice.  ``aside``
-        is a folder for what is compared, 40 bytes per point.
+        Refuse too many points, points of two sets, points off the curve, and duplicates.  ``aside``
+        is a folder for the temporary comparison data, 40 bytes per point.
         """
         with PointList(aside) as seen:
             return cls._of(job, theirs, rules, seen)
@@ -163,7 +168,7 @@ class Shown:
         return hashlib.sha256(b"".join(self.pieces)).hexdigest()
 
     def check(self, points: Points) -> None:
-        """Refuse a piece that is not the one of this set."""
+        """Refuse a piece that does not belong to this set."""
         if self.pieces[points.piece : points.piece + 1] != (_digest(points),):
             raise WireError("Points came that differ from those that were shown before.")
 
@@ -174,7 +179,7 @@ def _digest(points: Points) -> bytes:
 
 
 def check_aligned(aligned: Aligned, side: PsiPeer) -> None:
-    """Refuse an answer to other points than this side's."""
+    """Refuse an alignment result for points other than this party's."""
     if (aligned.job, aligned.tag, aligned.total) != (side.job, side.tag, side.total):
         raise PeerError(
             "The alignment is one of other points: this party's state of the job was lost. Let "

@@ -1,4 +1,4 @@
-"""The columns that a party's schema announces, and what the head of each may say."""
+"""The columns that a party's schema announces, and what each column's header may contain."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from opboost.protocol.messages import Schema
 
 
 class _Range(NamedTuple):
-    """The lowest and the highest output of a released column, and whether its codebook stays."""
+    """The lowest and highest output of a released column, and whether its codebook is withheld."""
 
     lower: int
     upper: int
@@ -24,27 +24,27 @@ class _Range(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AnnouncedColumns:
-    """What a schema says of its released columns, read once for all of them."""
+    """The released columns that a schema announces, computed once for all of them."""
 
     rows: int
     ranges: tuple[_Range, ...]
 
     @classmethod
     def of(cls, schema: Schema, private: Sequence[PrivateColumn] | None = None) -> AnnouncedColumns:
-        """The columns of a schema; ``private`` are its private columns, where they are known."""
+        """Read a schema's columns; ``private`` are its private columns if already known."""
         columns = schema.private() if private is None else private
         cuts = schema.codebook == "cuts"
         ranges = tuple(_range(c, cuts) for c in columns for _ in c.release_names())
         return cls(schema.rows, ranges)
 
     def most_symbols(self, number: int) -> int:
-        """Return how many symbols a column's stream has at most: its outputs, and one for gaps."""
+        """Return the most symbols a column's stream may have: its outputs, plus one for gaps."""
         if number >= len(self.ranges):
             raise PeerError(f"Column {number} came, and {len(self.ranges)} are announced.")
         return self.ranges[number].most_symbols
 
     def check(self, head: ColumnHead, number: int) -> None:
-        """Refuse a column whose head does not fit what its party's schema says."""
+        """Refuse a column whose header contradicts its party's schema."""
         if number >= len(self.ranges) or head.column != number:
             raise PeerError(f"Column {head.column} came where column {number} was due.")
         lower, upper, withheld, _ = self.ranges[number]

@@ -1,7 +1,7 @@
-"""What the label party sees of one feature party.
+"""The label party's interface to one feature party.
 
-A channel carries messages and nothing else.  :class:`MemoryChannel` joins two parties in one
-process, through the same bytes as a network would carry.
+A channel carries messages and nothing else. :class:`MemoryChannel` connects two parties in one
+process, and encodes the same bytes that a network would carry.
 """
 
 from __future__ import annotations
@@ -37,93 +37,93 @@ from opboost.psi.point_matching import PointList
 from opboost.storage import atomic_files
 
 Weigh = Callable[[Schema, Iterator[tuple[ColumnHead, CodedColumn]]], Weights]
-"""From what a pilot released to the weights of a party's columns."""
+"""Computes the weights of a party's columns from what its pilot released."""
 
 
 class ScoreDeclinedError(PeerError):
-    """A feature party does not release the score that it was asked for."""
+    """A feature party declined to release the score that it was asked for."""
 
 
 class Channel(Protocol):
-    """The way to one feature party."""
+    """A connection to one feature party."""
 
     @property
     def party(self) -> str:
-        """The feature party's name, as the channel knows it to be."""
+        """The feature party's name, as authenticated by the channel."""
         ...
 
     def introduced(self, welcome: Welcome) -> float:
-        """The most that the party reveals about one person, as it said when it introduced itself.
+        """Return the most that the party reveals about one person, according to its introduction.
 
-        Asked only where the job limits what all parties together reveal.
+        Called only if the job limits what all parties together reveal.
         """
         ...
 
     def agree(self, welcome: Welcome) -> None:
         """Tell the party what the job needs of its columns, before anything is drawn.
 
-        A party that has other columns, or withholds what is needed, refuses.
+        A party refuses if its columns differ, or if it withholds what the job needs.
         """
         ...
 
     def offer(self, welcome: Welcome, side: PsiPeer) -> None:
-        """Show the label party's points; only where rows are aligned privately."""
+        """Send the label party's points; called only if rows are aligned privately."""
         ...
 
     def met(self, side: PsiPeer) -> Match:
-        """The rows in common with this party, when its points have come."""
+        """Wait for this party's points, then return the rows in common with it."""
         ...
 
     def tell(self, aligned: Aligned, proof: RowProof) -> None:
-        """Say which rows all parties have, and prove to know them to whoever proves it too."""
+        """Tell the party which rows are common; each side proves that it knows them."""
         ...
 
     def forget(self) -> None:
-        """Let go of points: the common rows are known, and kept."""
+        """Discard the points once the common rows are known and saved."""
         ...
 
     def refuse(self, why: str) -> None:
-        """Say that there will be no alignment."""
+        """Tell the party that there will be no alignment."""
         ...
 
     def open(self, welcome: Welcome, weigh: Weigh | None = None) -> Schema:
-        """Say which job this is, and get what the party has to offer.
+        """Tell the party which job this is, and return the schema of its release.
 
-        ``weigh`` is asked for weights of columns where the party lets a pilot release first.
+        If the party lets a pilot release first, ``weigh`` computes the weights of its columns.
         """
         ...
 
     def want_score(self, task: ScoreTask) -> None:
-        """Ask for a score in place of columns; the party may decline, before anybody draws."""
+        """Ask for a score instead of columns; the party may decline before anybody draws noise."""
         ...
 
     def open_score(self, welcome: Welcome) -> Schema:
-        """What the party releases in place of columns, when it has come."""
+        """Wait for the party's score release, and return its schema."""
         ...
 
     def columns(self) -> Iterator[tuple[ColumnHead, CodedColumn]]:
-        """The released columns, in the order of their numbers."""
+        """Yield the released columns, in the order of their numbers."""
         ...
 
     def files(self) -> Iterator[Path]:
-        """The same columns as the files that hold their streams, for rows that stay on disk."""
+        """Yield the same columns as files that hold their streams, for rows that stay on disk."""
         ...
 
     def ask(self, query: SplitQuery) -> None:
-        """Put the split query to the party, which may come for it hours later."""
+        """Put the split query to the party, which may fetch it hours later."""
         ...
 
     def answer(self) -> SplitValues:
-        """The party's answer, when it has come."""
+        """Wait for the party's answer, and return it."""
         ...
 
     def close(self) -> None:
-        """Say that nothing more will be asked."""
+        """Tell the party that nothing more will be asked."""
         ...
 
 
 class Answering(Protocol):
-    """What a channel in memory needs of a feature party."""
+    """The interface of a feature party that :class:`MemoryChannel` needs."""
 
     @property
     def name(self) -> str:
@@ -131,7 +131,7 @@ class Answering(Protocol):
         ...
 
     def hello(self, record: float) -> Hello:
-        """How the party introduces itself to a job that allows ``record`` per person."""
+        """Introduce the party to a job that allows ``record`` per person."""
         ...
 
     def check_terms(self, welcome: Welcome) -> None:
@@ -139,19 +139,19 @@ class Answering(Protocol):
         ...
 
     def psi_session(self, welcome: Welcome) -> PsiSession:
-        """The party's side of an alignment."""
+        """Return the party's side of an alignment."""
         ...
 
     def pilot_release(self, welcome: Welcome) -> tuple[Schema, list[Path]] | None:
-        """The release of a pilot; None where there is none."""
+        """Return the release of the pilot; None if there is no pilot."""
         ...
 
     def take_weights(self, weights: Weights) -> None:
-        """Take the weights of columns that the pilot led to."""
+        """Accept the column weights that the label party computed from the pilot."""
         ...
 
     def release(self, welcome: Welcome) -> tuple[Schema, list[Path]]:
-        """The schema, and a file for each released column."""
+        """Return the schema, and a file for each released column."""
         ...
 
     def check_score(self, task: ScoreTask) -> None:
@@ -159,11 +159,11 @@ class Answering(Protocol):
         ...
 
     def score_release(self, welcome: Welcome, task: ScoreTask) -> tuple[Schema, list[Path]]:
-        """The schema and the files of a score."""
+        """Return the schema and the files of a score."""
         ...
 
     def answer(self, query: SplitQuery) -> SplitValues:
-        """The values behind cuts."""
+        """Return the values behind the cuts of a split query."""
         ...
 
 
@@ -171,28 +171,28 @@ class PsiSession(Protocol):
     """A feature party's side of an alignment."""
 
     def begin(self, theirs: Iterable[Points]) -> None:
-        """Look at all of the label party's points."""
+        """Read and check all of the label party's points."""
         ...
 
     def pieces(self) -> Iterator[Points]:
-        """The party's own points."""
+        """Yield the party's own points."""
         ...
 
     def raised(self, theirs: Iterable[Points]) -> Iterator[Points]:
-        """The label party's, raised."""
+        """Yield the label party's points, raised by this party's secret."""
         ...
 
     def claim(self, aligned: Aligned) -> Claim:
-        """The party's proof that it knows the common rows."""
+        """Return the party's proof that it knows the common rows."""
         ...
 
     def finish(self, aligned: Aligned, proof: Proof) -> None:
-        """Take note of the common rows, if the label party proves that it knows them."""
+        """Save the common rows, if the label party proves that it knows them."""
         ...
 
 
 def check_channels(channels: Sequence[Channel]) -> None:
-    """Refuse what is no list of channels to different parties."""
+    """Refuse anything but a list of channels to different parties."""
     if not isinstance(channels, Sequence) or not channels:
         raise ParameterError("Give a list of channels, to at least one feature party.")
     for channel in channels:
@@ -209,7 +209,7 @@ def check_channels(channels: Sequence[Channel]) -> None:
 
 @contextmanager
 def declined_to_all(channels: Sequence[Channel]) -> Iterator[None]:
-    """Let no party wait for a job that another one's refusal to release a score has ended."""
+    """If a party declines to release a score, end the job for all, so that none keeps waiting."""
     try:
         yield
     except ScoreDeclinedError:
@@ -218,13 +218,13 @@ def declined_to_all(channels: Sequence[Channel]) -> Iterator[None]:
 
 
 def refuse_all(channels: Sequence[Channel], why: str) -> None:
-    """Tell every party at the same time, so that one that has left does not delay the others."""
+    """Refuse every party at the same time, so that one that has left does not delay the others."""
     for _ in at_once(lambda channel: channel.refuse(why), channels, threads=len(channels)):
         pass
 
 
 class MemoryChannel:
-    """Two parties in one process.
+    """A channel between two parties in one process.
 
     >>> import opboost as op, pandas as pd, numpy as np
     >>> numbers = np.random.default_rng(0)
@@ -256,7 +256,7 @@ class MemoryChannel:
         return self._party.name
 
     def introduced(self, welcome: Welcome) -> float:
-        """The most that the party reveals about one person."""
+        """Return the most that the party reveals about one person."""
         record = decode(encode(welcome), Welcome).record
         return decode(self._counted(encode(self._party.hello(record))), Hello).total
 
@@ -265,13 +265,13 @@ class MemoryChannel:
         self._party.check_terms(decode(encode(welcome), Welcome))
 
     def offer(self, welcome: Welcome, side: PsiPeer) -> None:
-        """Hand the label party's points over."""
+        """Hand over the label party's points."""
         self._psi_session = self._party.psi_session(decode(encode(welcome), Welcome))
         self._offered = [decode(encode(piece), Points) for piece in side.pieces()]
         self._psi_session.begin(self._offered)
 
     def met(self, side: PsiPeer) -> Match:
-        """What the party's points have in common with the label party's."""
+        """Return the rows that the party's points have in common with the label party's."""
         theirs = [decode(self._counted(encode(p)), Points) for p in self._psi_session.pieces()]
         with PointList() as raised, PointList() as doubled:
             for points in at_once(side.doubled, theirs):
@@ -281,7 +281,7 @@ class MemoryChannel:
             return side.met(raised, doubled)
 
     def tell(self, aligned: Aligned, proof: RowProof) -> None:
-        """Tell the party which rows are common; each proves that it knows them."""
+        """Tell the party which rows are common; each side proves that it knows them."""
         told = decode(encode(aligned), Aligned)
         claim = decode(self._counted(encode(self._psi_session.claim(told))), Claim)
         agreed = proof.answered(claim, aligned.count)
@@ -289,14 +289,14 @@ class MemoryChannel:
         self._psi_session.finish(told, decode(encode(answer), Proof))
 
     def forget(self) -> None:
-        """Let go of the label party's points."""
+        """Discard the label party's points."""
         self._offered = []
 
     def refuse(self, why: str) -> None:
-        """Nothing to do: the label party's own error is seen in this process."""
+        """Do nothing: in one process, the caller already sees the label party's error."""
 
     def open(self, welcome: Welcome, weigh: Weigh | None = None) -> Schema:
-        """The party's release for this job, after that of its pilot."""
+        """Return the schema of the party's release for this job; its pilot, if any, runs first."""
         asked = decode(encode(welcome), Welcome)
         pilot = None if weigh is None else self._party.pilot_release(asked)
         if weigh is not None and pilot is not None:
@@ -307,24 +307,24 @@ class MemoryChannel:
         return decode(self._counted(encode(schema)), Schema)
 
     def want_score(self, task: ScoreTask) -> None:
-        """Hand the score that is wanted over; the party refuses here what it does not allow."""
+        """Hand over the score task; the party refuses here what it does not allow."""
         self._task = decode(encode(task), ScoreTask)
         self._party.check_score(self._task)
 
     def open_score(self, welcome: Welcome) -> Schema:
-        """The party's score for this job."""
+        """Return the schema of the party's score for this job."""
         asked = decode(encode(welcome), Welcome)
         schema, self._files = self._party.score_release(asked, self._task)
         return decode(self._counted(encode(schema)), Schema)
 
     def columns(self) -> Iterator[tuple[ColumnHead, CodedColumn]]:
-        """The released columns."""
+        """Return the released columns."""
         return map(read_column, self.files())
 
     def files(self) -> Iterator[Path]:
-        """The files of the released columns."""
+        """Yield the files of the released columns."""
         for file in self._files:
-            self.sent += file.stat().st_size - atomic_files.CHECKSUM_BYTES  # which stays at home
+            self.sent += file.stat().st_size - atomic_files.CHECKSUM_BYTES  # not sent
             yield file
 
     def ask(self, query: SplitQuery) -> None:
@@ -332,11 +332,11 @@ class MemoryChannel:
         self._answer = self._party.answer(decode(encode(query), SplitQuery))
 
     def answer(self) -> SplitValues:
-        """The party's answer."""
+        """Return the party's answer."""
         return decode(self._counted(encode(self._answer)), SplitValues)
 
     def close(self) -> None:
-        """Nothing to do: the party is in this process."""
+        """Do nothing: the party is in this process."""
 
     def _counted(self, data: bytes) -> bytes:
         self.sent += len(data)

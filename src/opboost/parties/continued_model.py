@@ -1,7 +1,7 @@
-"""What a job needs of a feature party's columns, compared before anything is drawn.
+"""Check what a job needs of a feature party's columns, before anything is drawn.
 
-A model that is continued has the columns and declarations of its first training.  The label party
-tells each party its own columns of that model, and the party compares them with its plan.
+A continued model keeps the columns and declarations of its first training.  The label party tells
+each party which of the model's columns are its own, and the party compares them with its plan.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from opboost.errors import ParameterError, refusing
 from opboost.protocol.messages import Books, ColumnSchema, Welcome
 
 MOST_NUMBERED = 9
-"""The highest number behind a name that several columns of a job have."""
+"""The highest number that is appended to a name shared by several columns of a job."""
 
 
 def check_needed(
     welcome: Welcome, party: str, columns: Sequence[ColumnSchema], codebook: Books
 ) -> None:
-    """Refuse a job that needs other columns, or values that this party withholds.
+    """Refuse a job that needs other columns than this party has, or values that it withholds.
 
     ``columns`` are those that the party would announce with its release.
     """
@@ -44,9 +44,9 @@ def check_needed(
 def _under_own_names(
     known: Sequence[PrivateColumn], own: Sequence[PrivateColumn], party: str
 ) -> list[PrivateColumn]:
-    """A model's columns of a party, each under the name that it has at the party if there is one.
+    """Return a model's columns of a party, renamed to the party's own names where they match.
 
-    Those that the party does not have keep the model's name.
+    Columns that the party does not have keep the model's name.
     """
     left = {str(c.name): c for c in known}
     found = []
@@ -58,7 +58,7 @@ def _under_own_names(
 
 
 def names_in_models(party: str, name: str) -> Iterator[str]:
-    """The names that a party's column may have in a model, where columns have different names.
+    """Yield the names that a party's column may have in a model, which makes column names unique.
 
     >>> list(names_in_models("shop", "age"))[:4]
     ['age', 'shop.age', 'age.2', 'shop.age.2']

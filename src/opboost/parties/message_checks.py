@@ -1,4 +1,4 @@
-"""What the label party refuses to take in, whoever sends it."""
+"""The label party's checks of incoming messages, whoever sends them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from opboost.protocol.messages import Rows, Schema, SplitQuery, SplitValues, enc
 
 
 def check_schema(schema: Schema | Rows, party: str, job: str, rows: int, ids: bytes) -> None:
-    """Refuse a release of another party, job or set of rows; ``ids`` is the digest expected."""
+    """Refuse a release of another party, job or set of rows; ``ids`` is the expected digest."""
     if schema.party != party:
         raise PeerError(f"Party {party!r} sent a release in the name of {schema.party!r}.")
     if schema.job != job:
@@ -42,7 +42,7 @@ _NEXT = (
 
 
 def check_private(private: Sequence[PrivateColumn]) -> None:
-    """Refuse columns on which no booster could train."""
+    """Refuse columns that no booster could train on."""
     for c in private:
         if c.mapping is not None and max(map(abs, ends(c))) > MAX_FLOAT32_INTEGER:
             raise PeerError(
@@ -52,7 +52,7 @@ def check_private(private: Sequence[PrivateColumn]) -> None:
 
 
 def check_total(schema: Schema, told: float) -> None:
-    """Refuse a release that reveals more about one person than its party said before."""
+    """Refuse a release that reveals more about one person than its party announced."""
     promises = {c.name: c.guarantee() for c in schema.private()}
     found = Joint(promises, schema.columns_per_row or None).total
     if found > told and not math.isclose(found, told, rel_tol=1e-9):
@@ -63,7 +63,7 @@ def check_total(schema: Schema, told: float) -> None:
 
 
 def check_values_shown(schema: Schema) -> None:
-    """Refuse codes without values, of which no prediction can be made."""
+    """Refuse codes without values, from which nothing can be predicted."""
     if schema.codebook != "full":
         raise PeerError(
             f"Party {schema.party!r} withholds its codebook, and codes without values cannot be "
@@ -77,7 +77,7 @@ def check_answer(
     private: Sequence[PrivateColumn],
     books: Mapping[int, Codebook | None],
 ) -> dict[int, list[float]]:
-    """The cells behind each column's cuts; an answer that cannot be true is refused."""
+    """Return the cells behind each column's cuts; refuse an answer that cannot be true."""
     if answer.job != query.job or answer.query != hashlib.sha256(encode(query)).digest():
         raise PeerError("The answer is one to another split query.")
     if [c.column for c in answer.columns] != [c.column for c in query.columns]:
@@ -91,7 +91,7 @@ def check_answer(
         cells = [_cell(column, values.units, v) for v in values.values]
         lower, upper = ends(column) if values.units == "grid" else _grid(column)
         inside = all(lower <= c <= upper for c in cells)
-        # In raw units a split among outputs beyond the grid is placed at the bound.
+        # In raw units, a split among outputs beyond the grid is placed at the bound.
         rises = all(a < b or a == b in (lower, upper) for a, b in pairwise(cells))
         if not inside or not rises:
             raise PeerError(f"The values of column {number} do not rise on its grid.")
@@ -105,7 +105,7 @@ def check_answer(
 
 
 def _cell(column: PrivateColumn, units: str, value: float) -> float:
-    """A split value as a cell: in raw units the threshold lies in the cell that it stands for."""
+    """Convert a split value to a cell; in raw units, to the cell that contains the threshold."""
     if units == "grid":
         return value
     if not isinstance(column.mapping, NumericMapping):
@@ -116,7 +116,7 @@ def _cell(column: PrivateColumn, units: str, value: float) -> float:
 
 
 def ends(column: PrivateColumn) -> tuple[int, int]:
-    """The lowest and the highest output of a column on a grid."""
+    """Return the lowest and the highest output of a column on a grid."""
     assert isinstance(column.mechanism, Mechanism)
     return column.mechanism.outputs.L, column.mechanism.outputs.R
 

@@ -1,1 +1,1 @@
-"""The feature party: finds common rows, desensitises once, keeps what it sends."""
+"""The feature party: finds common rows, desensitises them once, and keeps what it sends."""

@@ -1,4 +1,4 @@
-"""What a feature party keeps on disk of its jobs: a folder each, bound to one configuration."""
+"""What a feature party keeps on disk: one folder per job, bound to one configuration."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from opboost.storage import atomic_files
 
 M = TypeVar("M")
 RELEASE = "schema [0-9]*.arrow [0-9]*.values"
-"""The files of a release, which the ledger's memory makes again."""
+"""The files of a release, which can be recreated from the noise that the ledger remembers."""
 
 PILOT = "pilot"
-"""The folder of a pilot's release within a job's."""
+"""The folder of a pilot's release, within the job's folder."""
 
 
 class FeatureJobFolders:
     """The folders of a feature party's jobs.
 
-    ``about`` is the JSON text of the recipient and configuration that a job must keep.
+    ``about`` is the recipient and configuration, as JSON text, that must not change during a job.
     """
 
     def __init__(self, state: Path, about: str) -> None:
         self.state, self._about = state, about
 
     def folder(self, job: str) -> Path:
-        """Where the state of a job is kept."""
+        """Return the folder that keeps the state of a job."""
         return self.state / job
 
     def phase(self, job: str) -> str | None:
-        """How far a job is here; None where nothing of it is known."""
+        """Return how far a job has come at this party; None if the job is unknown."""
         folder = self.folder(job)
         for file, phase in (
             ("answer", "answered"),
@@ -47,11 +47,11 @@ class FeatureJobFolders:
         return None
 
     def is_bound(self, job: str) -> bool:
-        """Whether a job's folder is tied to a configuration."""
+        """Return whether a job's folder is bound to a configuration."""
         return (self.folder(job) / "binding.json").exists()
 
     def bind(self, job: str, nonce: bytes | None = None) -> None:
-        """Tie a job's folder to its recipient and configuration; refuse it to any other."""
+        """Bind a job's folder to its recipient and configuration; refuse it to any other."""
         file = self.folder(job) / "binding.json"
         if not file.exists():
             if nonce is None:
@@ -68,7 +68,10 @@ class FeatureJobFolders:
             )
 
     def is_replanned(self, job: str, nonce: bytes) -> bool:
-        """Whether a job that released nothing goes on to the same recipient with another plan."""
+        """Return whether a job continues with another plan, having released nothing.
+
+        The recipient must be the same.
+        """
         if not self.is_bound(job) or self.is_released(job) or self.piloted(job) is not None:
             return False
         known = self._read(self.folder(job) / "binding.json")
@@ -78,7 +81,7 @@ class FeatureJobFolders:
         return all(before[name] == now[name] for name in ("recipient", "align"))
 
     def unbind(self, job: str) -> None:
-        """Let a job that released nothing go from the configuration that it began with."""
+        """Release a job that has released nothing from the configuration that it began with."""
         (self.folder(job) / "binding.json").unlink(missing_ok=True)
 
     @staticmethod
@@ -91,32 +94,32 @@ class FeatureJobFolders:
         return known
 
     def is_released(self, job: str) -> bool:
-        """Whether the release of a job is whole."""
+        """Return whether the release of a job is complete."""
         return (self.folder(job) / "schema").exists()
 
     def released(self, job: str) -> tuple[Schema, list[Path]]:
-        """The release that was made for a job."""
+        """Return the release that was made for a job."""
         folder = self.folder(job)
         return _own(folder / "schema", Schema), sorted(folder.glob("*.arrow"))
 
     def pilot(self, job: str) -> Path:
-        """Where the release of a job's pilot is kept."""
+        """Return the folder that keeps the release of a job's pilot."""
         return self.folder(job) / PILOT
 
     def piloted(self, job: str) -> tuple[Schema, list[Path]] | None:
-        """The release of a job's pilot; None where it was not made."""
+        """Return the release of a job's pilot; None if it was not made."""
         folder = self.pilot(job)
         if not (folder / "schema").exists():
             return None
         return _own(folder / "schema", Schema), sorted(folder.glob("*.arrow"))
 
     def weights(self, job: str) -> Weights | None:
-        """The weights that the label party told in a job; None where it has not yet."""
+        """Return the weights that the label party sent in a job; None if it has sent none."""
         file = self.folder(job) / "weights"
         return _own(file, Weights) if file.exists() else None
 
     def last_weights(self) -> Weights | None:
-        """The weights of the last job with this recipient and configuration that had any."""
+        """Return the weights of the last job with this recipient and configuration that had any."""
         for file in sorted(self.state.glob("*/weights"), reverse=True):
             binding = file.parent / "binding.json"
             if binding.exists() and self._read(binding)["about"] == self._about:
@@ -124,14 +127,14 @@ class FeatureJobFolders:
         return None
 
     def keep_weights(self, weights: Weights) -> None:
-        """Keep the weights of a job; others than those that are known are refused."""
+        """Keep the weights of a job; refuse weights that differ from those already kept."""
         known = self.weights(weights.job)
         if known is not None and known != weights:
             raise PeerError(f"Other weights of columns came before in job {weights.job}.")
         atomic_files.write(self.folder(weights.job) / "weights", encode(weights))
 
     def keep_task(self, task: ScoreTask) -> None:
-        """Keep the score that a job asks for; another one in the same job is refused."""
+        """Keep the score that a job asks for; refuse a second, different one in the same job."""
         file = self.folder(task.job) / "score"
         if file.exists() and _own(file, ScoreTask) != task:
             raise PrivacyError(
@@ -143,7 +146,7 @@ class FeatureJobFolders:
         atomic_files.write(file, encode(task))
 
     def answer(self, job: str) -> SplitValues | None:
-        """The answer that was given in a job; None where none was."""
+        """Return the answer that was given in a job; None if none was given."""
         file = self.folder(job) / "answer"
         return _own(file, SplitValues) if file.exists() else None
 
@@ -153,12 +156,12 @@ class FeatureJobFolders:
 
 
 def never_released(job: str) -> PeerError:
-    """What a label party is told that asks before anything was released."""
+    """Return the error for a label party that asks before anything was released."""
     return PeerError(f"A split query came for job {job}, which was never released.")
 
 
 def _own(file: Path, kind: type[M]) -> M:
-    """A message that this party wrote to its disk."""
+    """Read a message that this party wrote to its own disk."""
     try:
         return decode(file.read_bytes(), kind)
     except WireError:

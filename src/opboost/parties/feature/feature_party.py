@@ -1,4 +1,4 @@
-"""The feature party: desensitises its columns once, sends codes, answers one question."""
+"""The feature party: desensitises its columns once, sends codes, answers one split query."""
 
 from __future__ import annotations
 
@@ -64,32 +64,33 @@ class FeatureParty:
 
     Args:
         table: A pandas, polars or Arrow table, a numpy array, or a CSV or Parquet file (or folder),
-            which is read in pieces.  The folder of a stored release (``opboost.scale``) is sent as
-            it is: its noise was drawn and charged for when it was made.
-        schema: What is declared about the columns: a TOML file's path, its :class:`Plan`, or
+            which is read in pieces.  The folder of a stored release (``opboost.scale``) is sent
+            unchanged: its noise was drawn and charged when it was made.
+        schema: The declarations of the columns: the path of a TOML file, its :class:`Plan`, or
             private columns.
-        ledger: Where releases are recorded and noise is remembered; needs ``ids``.  Without one,
-            noise is remembered by this object alone.
-        ids: The column(s) that tell people apart.  They never leave; the label party sees a keyed
-            digest of all of them together.
+        ledger: Where releases are recorded and noise is remembered; needs ``ids``.  Without a
+            ledger, only this object remembers the noise.
+        ids: The column(s) that identify people.  They never leave this party; the label party sees
+            one keyed digest of all of them together.
         name: This party's name in the federation.
-        recipient: Who gets the release; recorded in the ledger.
+        recipient: Who receives the release; recorded in the ledger.
         units: ``"raw"`` shares declared bounds and category names, and answers in raw units;
             ``"grid"`` shares neither and numbers the cells.
         names: ``"hidden"`` sends column names as numbers.
         codebook: ``"cuts"`` withholds the values behind codes until the split query.
-        state: Where a release is kept until its job is over; a temporary folder if not given.
-        new_attributes: Attributes that a ledger which knows others may take in.
-        people: What the ledger calls the IDs; by default the names of their columns.
+        state: Where a release is kept until its job ends; a temporary folder by default.
+        new_attributes: Attributes that may be added to a ledger which already knows others.
+        people: The ledger's name for the IDs; by default the names of their columns.
         align: How rows are matched: ``"given"`` (the label party has the same ones in the same
             order), ``"psi"`` (privately, by ``ids``), or the :class:`op.AlignRules` for that.
-        normalisation: With ``"given"``: what spellings of an ID may differ in.
-        rows: Which rows this party agrees to: ``"common"``, those that all parties have, or
-            ``"mine"``, those that it shares with the label party, whoever else knows them.  Where
-            rows are given, a row without any value then stands for a person whom it does not know.
-        progress: Told how far things are.
-        score: What scores may reveal in predictions, beside the record budget: a level, or an
-            ``op.ScoreBudget``.  None takes what the schema says.
+        normalisation: With ``"given"``: which differences in the spelling of an ID are ignored.
+        rows: Which rows this party agrees to release: ``"common"``, those that all parties have, or
+            ``"mine"``, those that it shares with the label party, whether or not others know them.
+            With ``"mine"`` and given rows, a row without any value stands for a person whom this
+            party does not know.
+        progress: Called with the progress of each step.
+        score: What scores may reveal in predictions, in addition to the record budget: a level, or
+            an ``op.ScoreBudget``.  None uses the value in the schema.
     """
 
     def __init__(
@@ -162,33 +163,34 @@ class FeatureParty:
 
     @property
     def ledger(self) -> Ledger:
-        """The ledger that remembers and charges what this party releases."""
+        """The ledger that remembers and charges this party's releases."""
         return self._ledger
 
     def guarantee(self) -> Joint:
-        """What is promised about one person's record."""
+        """The privacy guarantee for one person's record."""
         return self._promise
 
     def folder(self, job: str) -> Path:
-        """Where the state of a job is kept."""
+        """Return the folder that keeps the state of a job."""
         return self._jobs.folder(job)
 
     def phase(self, job: str) -> str | None:
-        """How far a job is here; None where nothing of it is known."""
+        """Return how far a job has come at this party; None if the job is unknown."""
         return self._jobs.phase(job)
 
     def hello(self, record: float, job_hash: bytes = bytes(32)) -> Hello:
-        """How this party introduces itself to a job that allows ``record`` per person.
+        """Introduce this party to a job that allows ``record`` per person.
 
-        It refuses if its own plan alone reveals more; 0 is no limit.
+        Refuse if this party's plan alone reveals more; 0 means no limit.
         """
         check_job_record(self.plan, record or None, self.name)
         return Hello(self.name, job_hash, self.plan.total if record else 0.0)
 
     def check_terms(self, welcome: Welcome) -> None:
-        """Refuse a job that this party's plan does not fit, before anything is drawn or shown.
+        """Refuse a job that does not fit this party's plan, before anything is drawn or shown.
 
-        Its limit may be lower, its rows or the columns of the model that it continues others.
+        The job's limit may be too low, or it may need other rows, or continue a model of other
+        columns.
         """
         check_job_record(self.plan, welcome.record or None, self.name)
         check_agreed_rows(welcome, self._agreed)
@@ -196,11 +198,11 @@ class FeatureParty:
         check_needed(welcome, self.name, shown.columns, shown.codebook)
 
     def check_release(self) -> None:
-        """Refuse now, before anybody is called, what a release would be refused for.
+        """Refuse now, before contacting anybody, whatever the release would refuse later.
 
-        The table is read once: gaps, values that do not fit, IDs that are missing or stand twice.
-        Then the ledger is asked for columns and people whom it refuses.  Where rows are aligned,
-        nobody knows yet whose rows are common: people are refused only if nobody could be released.
+        Read the table once to find gaps, values that do not fit, and missing or duplicate IDs.
+        Then ask the ledger which columns and people it refuses.  If rows are aligned, nobody knows
+        yet which rows are common: refuse people only if nobody could be released.
         """
         with refusing("rows"):
             self._check_rows()
@@ -208,7 +210,7 @@ class FeatureParty:
 
     def _check_rows(self) -> None:
         if self._rules is not None:
-            # The digests are kept: the alignment that follows reads no IDs again.
+            # Keep the digests, so that the alignment does not read the IDs again.
             self.__dict__["_digests"] = self._identities.digests(
                 self._table, self._progress, self._table.rows
             )
@@ -229,7 +231,7 @@ class FeatureParty:
                 raise repeated_ids(repeats)
 
     def _bind(self, job: str, nonce: bytes) -> None:
-        """Tie a job to its configuration; another plan is taken while nothing was released."""
+        """Bind a job to its configuration; accept a changed plan while nothing was released."""
         if self._jobs.is_replanned(job, nonce) and not is_committed(self._ledger, job):
             abort_open(self._ledger, job, "the job goes on with another plan")
             self._jobs.unbind(job)
@@ -237,7 +239,7 @@ class FeatureParty:
             self._jobs.bind(job, nonce)
 
     def psi_session(self, welcome: Welcome) -> FeaturePsi:
-        """The alignment of a job with the label party's rows, from wherever it stands."""
+        """Start or resume the alignment of a job with the label party's rows."""
         if self._rules is None:
             raise PeerError("The label party wants to align rows, which are given in this job.")
         self.check_terms(welcome)
@@ -256,7 +258,7 @@ class FeatureParty:
         )
 
     def rows(self, welcome: Welcome) -> Rows:
-        """How many rows are given, and the digest of their IDs under the job's nonce."""
+        """Return the number of given rows, and the digest of their IDs under the job's nonce."""
         digest, count = hmac.new(welcome.nonce, digestmod="sha256"), 0
         for piece, _, _ in self._table.pieces():
             digest.update(framed_array(self._identities.keys(piece, count)))
@@ -264,7 +266,7 @@ class FeatureParty:
         return Rows(self.name, welcome.job, count, digest.digest())
 
     def release(self, welcome: Welcome) -> tuple[Schema, list[Path]]:
-        """The schema, and a file for each released column: made once a job, then found again."""
+        """Return the schema and one file per released column; made once per job, then kept."""
         job = welcome.job
         self.check_terms(welcome)
         self._bind(job, welcome.nonce)
@@ -274,15 +276,15 @@ class FeatureParty:
         return self.released(job)
 
     def check_score(self, task: ScoreTask) -> None:
-        """Refuse now the score that :meth:`score_release` would refuse, before rows are aligned."""
+        """Refuse now, before rows are aligned, a score that :meth:`score_release` would refuse."""
         accepted(self.plan, self._table, self._ledger, task.score_model())
 
     def score_release(self, welcome: Welcome, task: ScoreTask) -> tuple[Schema, list[Path]]:
-        """The schema and the files of a score, in place of columns.
+        """Return the schema and the files of a score, released instead of columns.
 
-        Whatever the party does not allow is refused before anything is written.  The release is
-        made once a job; a person who was scored by the same model in this period has the draw of
-        then, whatever the values are now.
+        Refuse what the party does not allow before anything is written.  The release is made once
+        per job.  A person whom the same model already scored in this period keeps that draw, even
+        if the values have changed since.
         """
         if task.job != welcome.job:
             raise PeerError("A score of another job is asked for.")
@@ -306,15 +308,15 @@ class FeatureParty:
 
     @property
     def has_pilot(self) -> bool:
-        """Whether some people release first, so that the label party weighs the columns."""
+        """Whether some people release first, so that the label party can weigh the columns."""
         budget = self.plan.budget
         waits = isinstance(budget, RecordBudget) and budget.awaits_weights
         return waits and self._table.stored is None
 
     def check_pilot(self) -> None:
-        """Refuse now a pilot of too few people, as far as the table tells.
+        """Refuse now a pilot of too few people, as far as the table shows.
 
-        Where rows are aligned, fewer of them may turn out to be common.
+        If rows are aligned, fewer people than that may turn out to be common.
         """
         budget = self.plan.budget
         if self.has_pilot and isinstance(budget, RecordBudget):
@@ -323,10 +325,10 @@ class FeatureParty:
                 budget.check_pilot_rows(rows)
 
     def pilot_release(self, welcome: Welcome) -> tuple[Schema, list[Path]] | None:
-        """The release of the pilot, with gaps for everybody else.
+        """Return the release of the pilot, with gaps for everybody else.
 
-        It is made once a job and then found again; None where the budget has no pilot, or the job
-        is past it.
+        It is made once per job, then read from disk.  Return None if the budget has no pilot, or if
+        the job is past it.
         """
         job = welcome.job
         if not self.has_pilot or self._jobs.is_released(job) or self._jobs.weights(job):
@@ -343,7 +345,7 @@ class FeatureParty:
         return self._jobs.piloted(job)
 
     def take_weights(self, weights: Weights) -> None:
-        """Keep how often the label party wants each column: everybody else chooses by that."""
+        """Keep how often the label party wants each column; people outside the pilot follow it."""
         if self._jobs.piloted(weights.job) is None:
             raise PeerError("Weights of columns came before any pilot.")
         if weights.columns and len(weights.columns) != len(self.plan.private):
@@ -353,9 +355,9 @@ class FeatureParty:
         self._jobs.keep_weights(weights)
 
     def _weighted_plan(self, job: str) -> Plan:
-        """The plan by which people choose columns in a job: evenly where nothing was told.
+        """Return the plan by which people choose columns in a job: evenly if no weights were sent.
 
-        A job without a pilot, such as a prediction, takes the weights of the last one that had it.
+        A job without a pilot, such as a prediction, uses the weights of the last job that had one.
         """
         if not self.has_pilot:
             return self.plan
@@ -367,21 +369,21 @@ class FeatureParty:
         return self.plan.weighted(weights, "The label party's answer to the pilot")
 
     def released(self, job: str) -> tuple[Schema, list[Path]]:
-        """The release that was made for a job."""
+        """Return the release that was made for a job."""
         return self._jobs.released(job)
 
     def answer(self, query: SplitQuery) -> SplitValues:
-        """The values behind cuts: one query a job, the same answer whenever it is repeated."""
+        """Return the values behind cuts: one query per job, the same answer if repeated."""
         return self._answers.answer(query)
 
     def _chosen(self, welcome: Welcome) -> ChosenRows | None:
-        """The rows that are common to the parties; None where rows are given."""
+        """Return the rows that are common to the parties; None if rows are given."""
         if self._rules is None:
             return None
         return ChosenRows(self._digests, self.psi_session(welcome).rows())
 
     def _stored(self, table: Any) -> StoredRelease | None:
-        """The release that a folder holds; None where a table holds raw values."""
+        """Return the release that a folder holds; None if the table holds raw values."""
         if not isinstance(table, Path) or not (table / MANIFEST).exists():
             return None
         sampled = self.plan.budget is not None and self.plan.budget.columns_per_row is not None
@@ -390,7 +392,7 @@ class FeatureParty:
 
     @cached_property
     def _digests(self) -> Digests:
-        """The digest of each row's key; the drawing sees to it that they are still the table's."""
+        """Return the digest of each row's key; drawing checks that they still match the table."""
         return self._identities.digests(self._table, self._progress)
 
 
@@ -407,7 +409,7 @@ def _described(party: str, plan: Plan, units: Units, *, hidden: bool) -> Iterato
 def _check_ids(
     ids: Sequence[str], spelling: Normalisation, ledger: Ledger | None, rules: AlignRules | None
 ) -> None:
-    """Refuse IDs that are missing, or that the ledger, the job and its spelling disagree about."""
+    """Refuse missing IDs, and IDs on which the ledger, the job and its spelling disagree."""
     if ledger is not None and ledger.ids == "exact" and spelling.spelling != "exact":
         raise ParameterError(
             "The ledger tells IDs apart by every character, and the job does not: one person "

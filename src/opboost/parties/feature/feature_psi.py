@@ -1,14 +1,14 @@
-"""The feature party's side of an alignment: recorded before a point leaves, kept until it is over.
+"""The feature party's side of an alignment: recorded before any point leaves, kept until it ends.
 
-In the job's folder stand ``secret`` while the alignment goes on, then ``common``, a bitmap beside
-the table.  In between stands ``told``, what the label party calls common, with ``proof/secret`` for
-the proof that both know those rows.  By bundles there is also ``rows.lock``, the outcome of that
-proof, for as long as the job goes on.
+The job's folder holds ``secret`` during the alignment, then ``common``, a bitmap over the table's
+rows.  In between it holds ``told``, the rows that the label party calls common, and
+``proof/secret`` for the proof that both parties know those rows.  With bundles it also holds
+``rows.lock``, the outcome of that proof, until the job ends.
 
-What the label party learns it learns from points, so the ledger has an entry ``align`` before the
-first of them leaves, with a digest of all points that are raised, and ``aligned`` when the common
-rows are known.  Each is written once a job: another set of points, or other rows, are refused
-whatever became of the folder.
+The label party learns from points.  So the ledger gets an entry ``align`` before the first point
+leaves, with a digest of all points that are raised, and an entry ``aligned`` when the common rows
+are known.  Each is written once per job.  Another set of points, or other rows, are refused even if
+the folder was lost.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from opboost.storage import atomic_files
 
 
 class FeaturePsi:
-    """One alignment with the label party; may be taken up again at any point.
+    """One alignment with the label party, which can be resumed at any point.
 
-    ``begin``, then ``pieces`` and ``raised`` in any order, then ``claim`` and ``finish``, or by
-    bundles ``lock``.  ``bind`` ties the job's folder to its configuration when the first thing is
-    written there.
+    Call ``begin``, then ``pieces`` and ``raised`` in any order, then ``claim`` and ``finish``, or
+    ``lock`` with bundles.  ``bind`` binds the job's folder to its configuration before the first
+    file is written there.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class FeaturePsi:
         self._party, self._bind = party, bind
         self._shown: Shown | None = None
         self._met: _Exchanged | None = None
-        if self.done:  # and perhaps killed before it was gone
+        if self.done:  # a kill may have left secrets behind
             self._forget_secrets()
 
     @property
@@ -72,7 +72,7 @@ class FeaturePsi:
 
     @property
     def aside(self) -> Path:
-        """A folder for temporary files, which stands before the job's own does."""
+        """A folder for temporary files, which exists before the job's own folder does."""
         return next(folder for folder in (self._folder, *self._folder.parents) if folder.exists())
 
     def rows(self) -> IntArray:
@@ -83,10 +83,10 @@ class FeaturePsi:
         return Common.from_bytes(data).rows(self._digests)
 
     def begin(self, theirs: Iterable[Points]) -> None:
-        """Look at all of the label party's points, and record them before anything leaves.
+        """Check all of the label party's points, and record them before anything leaves.
 
-        A label party that has aligned too often, or brings too many rows, is refused; so are other
-        points than those that a job began with.  What is refused leaves nothing behind.
+        Refuse a label party that has aligned too often or brings too many rows, and points other
+        than those the job began with.  A refusal leaves nothing behind.
         """
         refuse_repeats(self._digests)
         self._rules.check_own(len(self._digests))
@@ -118,12 +118,12 @@ class FeaturePsi:
         self._shown = shown
 
     def pieces(self, have: Collection[int] = ()) -> Iterator[Points]:
-        """This party's points, all pieces but those that the label party has."""
+        """Yield this party's points, leaving out the pieces that the label party already has."""
         self._begun()
         return self._side.pieces(have)
 
     def raised(self, theirs: Iterable[Points]) -> Iterator[Points]:
-        """The label party's points, raised: those that it began with, and no others."""
+        """Yield the label party's points, raised; refuse any that the job did not begin with."""
         shown = self._begun()
 
         def raised(points: Points) -> Points:
@@ -133,20 +133,20 @@ class FeaturePsi:
         return at_once(raised, theirs)
 
     def claim(self, aligned: Aligned) -> Claim:
-        """Prove that this party knows the rows which the label party calls common.
+        """Prove that this party knows the rows that the label party calls common.
 
-        What the label party says first is pinned: other rows, or another half of its own proof,
-        would each be a further guess at this party's rows.
+        The label party's first statement is binding.  Other rows, or another half of its own proof,
+        would each give it a further guess at this party's rows.
         """
         met = self._exchanged(aligned)
         job = self._folder.name
         return Claim(self._party, job, aligned.count, met.share, met.agreed.feature)
 
     def finish(self, aligned: Aligned, proof: Proof) -> None:
-        """Keep which rows are common, and let the secrets go.
+        """Save which rows are common, and delete the secrets.
 
-        The label party proves that it knows the keys of all of them; what is refused leaves nothing
-        behind in the ledger.  Repeated, it must say the same.
+        The label party must prove that it knows the keys of all of them.  A refusal leaves nothing
+        behind in the ledger.  A repeated call must give the same rows.
         """
         self._check_same(aligned)
         if self.done:
@@ -156,10 +156,11 @@ class FeaturePsi:
         self._keep(aligned, met.rows)
 
     def lock(self, aligned: Aligned) -> Lock:
-        """Keep which rows are common, and lock what is sent: only who knows those rows can open it.
+        """Save which rows are common, and lock what is sent: only who knows those rows can open it.
 
-        This is for parties that exchange files, and saves them two: the label party proves that it
-        knows the rows by what it can read, and with its next bundle (:meth:`opened`).
+        This is for parties that exchange files, and saves them two files.  The label party proves
+        that it knows the rows by being able to read the bundle, and confirms it in its next one
+        (:meth:`opened`).
         """
         self._check_same(aligned)
         if not self._lock_file.exists():
@@ -172,7 +173,7 @@ class FeaturePsi:
         return self._locked()
 
     def opened(self, proof: Proof) -> Lock:
-        """Return the lock again; refuse a label party that cannot have opened what was locked."""
+        """Return the lock again; refuse a label party that cannot have opened the bundle."""
         locked = self._locked()
         self._check_proof(locked.agreed.label, proof)
         return locked
@@ -186,7 +187,7 @@ class FeaturePsi:
         )
 
     def _exchanged(self, aligned: Aligned) -> _Exchanged:
-        """This party's half of the proof, and the outcome with the label party's half."""
+        """Return this party's half of the proof, and the outcome with the label party's half."""
         if self._met is not None and self._met.aligned == aligned:
             return self._met
         self._check_same(aligned)
@@ -202,7 +203,7 @@ class FeaturePsi:
         return self._met
 
     def _check_same(self, aligned: Aligned) -> None:
-        """Refuse other rows than those that the ledger says were called common."""
+        """Refuse rows other than those that the ledger recorded as common."""
         known = self._known("aligned")
         if known is not None and known["bitmap"] != _bitmap(aligned):
             raise self._other_rows()
@@ -232,7 +233,7 @@ class FeaturePsi:
         self._forget_secrets()
 
     def _told(self, aligned: Aligned) -> IntArray:
-        """The rows that the label party calls common, in the order that all parties share."""
+        """Return the rows that the label party calls common, in the order all parties share."""
         check_aligned(aligned, self._side)
         check_on_curve(aligned.share)
         self._rules.check_common(aligned.count)
@@ -262,7 +263,7 @@ class FeaturePsi:
             )
 
     def _known(self, kind: str) -> dict[str, Any] | None:
-        """What the ledger says of this job."""
+        """Return what the ledger records about this job."""
         bodies = (e.body for e in self._ledger.entries(kind))
         return next((body for body in bodies if body["job"] == self._about["job"]), None)
 
@@ -275,7 +276,7 @@ class FeaturePsi:
         return self._folder / "rows.lock"
 
     def _forget_secrets(self) -> None:
-        """Also what a kill left of their writing."""
+        """Delete the secrets, and partial files that a kill left behind."""
         for file in (self._secret_file, self._folder / "told", *self._folder.glob(".secret.*")):
             file.unlink(missing_ok=True)
         shutil.rmtree(self._folder / "proof", ignore_errors=True)
@@ -283,7 +284,7 @@ class FeaturePsi:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Exchanged:
-    """The proof that both know the common rows, as far as this party is concerned."""
+    """The proof that both parties know the common rows, as this party holds it."""
 
     aligned: Aligned
     rows: IntArray

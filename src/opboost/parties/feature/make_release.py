@@ -1,4 +1,4 @@
-"""The release that a feature party makes in a job: rows drawn once, coded, kept with a schema."""
+"""The release that a feature party makes in a job: rows drawn once, coded, stored with a schema."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from opboost.storage.framing import framed_array
 
 @dataclass(frozen=True, slots=True)
 class ShownColumns:
-    """What the label party is shown of the columns, and under which settings."""
+    """What the label party sees of the columns, and under which settings."""
 
     party: str
     units: Units
@@ -36,7 +36,7 @@ class ShownColumns:
 
 @dataclass(frozen=True, slots=True)
 class Charged:
-    """What a release is recorded under in the ledger."""
+    """The names under which the ledger records a release."""
 
     recipient: str
     new_attributes: tuple[str, ...]
@@ -45,7 +45,7 @@ class Charged:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseMaker:
-    """Desensitises a table through the ledger, and writes what is to be sent."""
+    """Desensitises a table through the ledger, and writes the files to send."""
 
     table: PartyTable
     identities: RowIdentities
@@ -55,18 +55,18 @@ class ReleaseMaker:
     charged: Charged
     progress: JobProgress
     score: ScoreCharge | None = None
-    """What a score is charged to, where the release is one."""
+    """What a score is charged to, if the release is a score."""
 
     def make(
         self, welcome: Welcome, folder: Path, chosen: ChosenRows | None, pilot: float | None = None
     ) -> None:
-        """Write the release of a job into its folder, of the chosen rows or of all; schema last.
+        """Write a job's release of the chosen rows, or of all rows, into its folder; schema last.
 
-        ``pilot`` is the share of people who release first: of the others nothing is drawn, and
+        ``pilot`` is the share of people who release first.  Nothing is drawn for the others, and
         all their cells are gaps.
         """
         folder.mkdir(parents=True, exist_ok=True)
-        for left in folder.glob("[0-9]*"):  # of a run that was cut short
+        for left in folder.glob("[0-9]*"):  # left by an interrupted run
             left.unlink()
         outgoing = OutgoingColumns(folder)
         ids = self._draw(welcome, outgoing, chosen, pilot)
@@ -92,7 +92,7 @@ class ReleaseMaker:
         chosen: ChosenRows | None,
         pilot: float | None,
     ) -> bytes:
-        """Draw the rows into ``spool``; returns the digest of their IDs under the job's nonce."""
+        """Draw the rows into ``outgoing``; return the digest of their IDs under the job's nonce."""
         digest = hmac.new(welcome.nonce, digestmod="sha256")
         self._check_people(welcome.job, chosen)
         seen = 0
@@ -123,15 +123,15 @@ class ReleaseMaker:
         return digest.digest() if chosen is None else chosen.ids(welcome.nonce)
 
     def rehearse(self, *, all_people: bool) -> None:
-        """Refuse what the ledger would refuse of a release to come; nothing is drawn or written.
+        """Refuse what the ledger would refuse of a future release; draw and write nothing.
 
-        Unless ``all_people`` of the table will be released, it refuses only if nobody could be.
+        Unless ``all_people`` of the table will be released, refuse only if nobody could be.
         """
         drawing = self._drawing("rehearsal")
         drawing.rehearse(partial(self._refusable, drawing, None), all_people=all_people)
 
     def _check_people(self, job: str, chosen: ChosenRows | None) -> None:
-        """Refuse people whom the ledger refuses before anything is drawn, or reserved for them."""
+        """Refuse people whom the ledger refuses, before anything is drawn or reserved for them."""
         drawing = self._drawing(job)
         with refusing("cap"):
             drawing.check(self._refusable(drawing, chosen))
@@ -139,13 +139,13 @@ class ReleaseMaker:
     def _refusable(
         self, drawing: Drawing, chosen: ChosenRows | None
     ) -> Iterable[tuple[pa.LargeBinaryArray, None]]:
-        """The people whom the ledger may refuse; none where it cannot refuse anybody."""
+        """Return the people whom the ledger may refuse; none if it cannot refuse anybody."""
         if self.table.stored is not None or not drawing.can_refuse_people():
             return ()
         return self._people(chosen)
 
     def _people(self, chosen: ChosenRows | None) -> Iterator[tuple[pa.LargeBinaryArray, None]]:
-        """The people whose rows are released, in pieces."""
+        """Yield the people whose rows are released, in pieces."""
         seen = 0
         for piece, _, _ in self.table.pieces():
             keys = self.identities.keys(piece, seen)

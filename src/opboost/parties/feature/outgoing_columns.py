@@ -1,8 +1,8 @@
-"""What a feature party is about to send, on its disk: drawn once, sent as often as needed.
+"""The columns that a feature party is about to send, on disk: drawn once, sent as often as needed.
 
-Draws come in pieces of rows; a column's codes are known only after its last row, because they
-number the values that occur.  So draws are put aside in plain files first, then each column is
-coded into the Arrow stream that goes over the wire byte by byte.
+Draws arrive in pieces of rows.  A column's codes number the values that occur, so they are known
+only after its last row.  So draws first go into plain files; then each column is coded into the
+Arrow stream that is sent byte for byte.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from opboost.protocol.entropy_coding import Coder
 from opboost.storage import atomic_files
 
 MAX_CODES_IN_MEMORY = 2**16
-"""Grids up to so many cells are counted in an array, larger ones by sorting."""
+"""Grids of up to this many cells are counted in an array, larger ones by sorting."""
 
 
 class OutgoingColumns:
-    """Columns of draws on their way into streams."""
+    """Columns of draws that are being coded into streams."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -48,9 +48,9 @@ class OutgoingColumns:
         order: IntArray | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> list[Path]:
-        """One stream a column, and beside it its values; ``withheld`` leaves a codebook out.
+        """Write one stream per column with its values beside it; ``withheld`` omits a codebook.
 
-        Rows stand in the given order, or in that in which they were added.
+        Rows are in the given order, or in the order in which they were added.
         """
         files = []
         for j, draft in enumerate(self._drafts):
@@ -63,7 +63,7 @@ class OutgoingColumns:
 
 
 class _Draft:
-    """The draws of one column so far, in a type with room for gaps as its smallest integer."""
+    """The draws of one column so far, in an integer type whose smallest value marks gaps."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -86,7 +86,7 @@ class _Draft:
 
     @property
     def _gap(self) -> int:
-        """What stands for a row without a value."""
+        """The integer that marks a row without a value."""
         return int(np.iinfo(self._kind or np.int64).min)
 
     def write(
@@ -114,7 +114,7 @@ class _Draft:
         self._path.unlink()
 
     def _codes(self, rows: int, values: IntArray, order: IntArray | None) -> Iterator[IntArray]:
-        """The codes, piece by piece; a gap is the symbol after the last value."""
+        """Yield the codes, piece by piece; a gap is the symbol after the last value."""
         assert self._kind is not None
         draws = None
         if order is not None:
@@ -137,11 +137,11 @@ class _Draft:
 
 
 _ROOMY: dict[int, np.dtype[Any]] = {1: np.dtype(np.int16), 2: np.dtype(np.int32)}
-"""By the bytes of a column's values: a type that holds them, and a mark for gaps."""
+"""For each item size in bytes, an integer type with room for the values and a gap mark."""
 
 
 def _lookup(values: IntArray, kind: np.dtype[Any]) -> Callable[[IntArray], IntArray]:
-    """The place of a value among ``values``: by a table where they are close, else by search."""
+    """Return a function from values to their places in ``values``: by table or by search."""
     if not len(values) or values[-1] - values[0] >= MAX_CODES_IN_MEMORY:
         return lambda part: np.searchsorted(values, part).astype(kind)
     low = values[0]
@@ -160,7 +160,7 @@ def _counted(values: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def read_values(stream: Path) -> IntArray:
-    """The values behind the codes of a stream that was written here."""
+    """Return the values behind the codes of a stream that this party wrote."""
     file = stream.with_suffix(".values")
     if not file.exists():
         raise atomic_files.damaged(file, atomic_files.AT_FEATURE_PARTY)

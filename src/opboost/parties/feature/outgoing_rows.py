@@ -1,4 +1,4 @@
-"""A feature party's rows on their way out: raw or stored, all of them or those that are common."""
+"""A feature party's rows on their way out: raw or stored, all rows or only the common ones."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ from opboost.psi.table_keys import Keys
 
 @dataclass(frozen=True, slots=True)
 class RawRows:
-    """Some rows on the grid, before any noise."""
+    """Some rows on the grid, before any noise is added."""
 
     prepared: tuple[Prepared, ...]
 
     def where(self, here: BoolArray) -> RawRows:
-        """Some of them."""
+        """Return some of these rows."""
         return RawRows(tuple(p.where(here) for p in self.prepared))
 
     def released(self, drawing: Drawing, people: pa.LargeBinaryArray) -> list[OutColumn]:
-        """Desensitised through the ledger."""
+        """Desensitise the rows through the ledger."""
         return [c for columns in drawing.draw(people, self.prepared) for c in columns]
 
 
 @dataclass(frozen=True, slots=True)
 class StoredRows:
-    """Some rows of a release that was made before; ``release`` is its name."""
+    """Some rows of an earlier release, whose name is ``release``."""
 
     columns: tuple[OutColumn, ...]
     release: str
 
     def where(self, here: BoolArray) -> StoredRows:
-        """Some of them."""
+        """Return some of these rows."""
         return StoredRows(tuple(c.where(here) for c in self.columns), self.release)
 
     def released(self, drawing: Drawing, people: pa.LargeBinaryArray) -> list[OutColumn]:
-        """As they are, without forgotten people; the ledger notes that they go out."""
+        """Return the rows unchanged but for forgotten people; the ledger records their release."""
         drawing.repeat(people, self.release)
         gone = drawing.forgotten(people)
         return [hidden(c, gone) for c in self.columns] if gone.any() else list(self.columns)
@@ -55,7 +55,7 @@ class StoredRows:
 def released_of(
     first: BoolArray, rows: RawRows | StoredRows, drawing: Drawing, people: pa.LargeBinaryArray
 ) -> list[OutColumn]:
-    """The release of some rows, with gaps in all others: nothing is drawn of these."""
+    """Release the ``first`` rows only; all others are gaps, for which nothing is drawn."""
     out = []
     for column in rows.where(first).released(drawing, people.filter(pa.array(first))):
         missing, values = ~first, np.zeros(len(first), dtype=column.values.dtype)
@@ -67,9 +67,9 @@ def released_of(
 
 
 def without_forgotten(digests: Digests, ledger: Ledger, people: pa.LargeBinaryArray) -> Digests:
-    """The digests of rows' keys, in which forgotten people have one that nobody else can have.
+    """Return row digests in which forgotten people have one that nobody else can have.
 
-    So the label party does not find them in a private alignment.
+    So a private alignment does not reveal them to the label party.
     """
     gone = forgotten(ledger)(people)
     if not gone.any():
@@ -89,11 +89,11 @@ class ChosenRows:
     rows: IntArray
 
     def ids(self, nonce: bytes) -> bytes:
-        """The keyed digest of their keys."""
+        """Return the keyed digest of the rows' keys."""
         return Keys.of_digests(self.digests, self.rows).digest(nonce)
 
     def among(self, first: int, digests: Digests) -> BoolArray:
-        """Which of the rows from ``first`` on are common; their keys must be those of before."""
+        """Return which rows from ``first`` on are common; refuse keys that have changed."""
         whole = slice(first, first + len(digests))
         if not np.array_equal(digests, self.digests[whole]):
             raise DataError("The table's IDs changed while it was read", hint="Join again.")
@@ -106,5 +106,5 @@ class ChosenRows:
         return mask
 
     def order(self) -> IntArray:
-        """Where each common row stands among the common rows in the table's order."""
+        """Return the place of each common row among the common rows in table order."""
         return np.searchsorted(np.sort(self.rows), self.rows)

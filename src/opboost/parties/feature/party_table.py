@@ -1,4 +1,4 @@
-"""A feature party's table: its names checked, its rows read in pieces, raw or released before."""
+"""A feature party's table: checks its column names, and reads raw or stored rows in pieces."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from opboost.parties.feature.unknown_people import known_people, nobody
 from opboost.sources.table_address import TableAddress
 
 JobProgress = Callable[[str, int, int], None]
-"""Told what is done, how much of it, and of how much in all."""
+"""Called with what is done, how much of it, and how much there is in all."""
 
 
 class PartyTable:
-    """The table that a feature party releases columns of, in memory, in files or in a database.
+    """The table whose columns a feature party releases: in memory, in files or in a database.
 
-    Of a table that is a stored release, ``stored`` knows the columns and what was drawn.  With
+    For a table that is a stored release, ``stored`` holds the columns and what was drawn.  With
     ``has_unknown``, rows without any value are people whom the party does not know.
     """
 
@@ -44,7 +44,7 @@ class PartyTable:
         self._check_names()
 
     def pieces(self) -> Iterator[tuple[Any, int, int]]:
-        """The table in pieces, with how much of it is done."""
+        """Yield the table in pieces, with how much of it is done."""
         if not isinstance(self._table, TableAddress):
             rows = len(self._table)
             yield self._table, rows, rows
@@ -67,26 +67,26 @@ class PartyTable:
             before += size_of(file)
 
     def rows(self, piece: Any, first: int) -> RawRows | StoredRows:
-        """The rows of a piece before their release, or as a stored one holds them."""
+        """Return the rows of a piece: raw before their release, or as a stored release has them."""
         if self.stored is not None:
             return StoredRows(tuple(self.stored.columns(piece)), self.stored.manifest.release)
         known = self.known(piece)
         if known is not None and not known.any():
             return RawRows(tuple(nobody(c, len(piece)) for c in self._plan.private))
-        if known is not None:  # a known row stands in, so that messages keep the rows' numbers
+        if known is not None:  # fill in a known row, so that messages keep row numbers
             place = np.arange(len(piece))
             piece = rows_of(piece, np.where(known, place, int(np.argmax(known))))
         return RawRows(tuple(c.prepare(piece, first) for c in self._plan.private))
 
     def known(self, piece: Any) -> BoolArray | None:
-        """Which rows of a piece are people whom the party knows; None where all are."""
+        """Return which rows of a piece are people whom the party knows; None if all are."""
         if not self._has_unknown:
             return None
         known = known_people(piece, self._plan.private)
         return None if known.all() else known
 
     def people(self) -> int:
-        """How many rows are people whom the party knows."""
+        """Return how many rows are people whom the party knows."""
         found = 0
         for piece, _, _ in self.pieces():
             known = self.known(piece)
@@ -113,7 +113,7 @@ class PartyTable:
                 self._plan.check_names([*kept, *(i for i in named if i in self._ids)])
 
     def _declared(self) -> list[Hashable]:
-        """The columns that a table must have; of a stored release those that came out."""
+        """Return the columns that a table must have; for a stored release, the released ones."""
         if self.stored is not None:
             return [name for c in self._plan.private for name in c.release_names()]
         return [c.name for c in self._plan.private]

@@ -1,4 +1,4 @@
-"""By what a feature party's rows are matched with others, and remembered in the ledger."""
+"""The identities by which a feature party matches its rows, and the ledger remembers them."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from opboost.psi.row_keys import Digests, Normalisation, key_array, key_digests,
 
 
 class RowIdentities:
-    """The ID columns of a table, as the job spells them and as the ledger does."""
+    """The ID columns of a table, as the job spells them and as the ledger spells them."""
 
     def __init__(self, ids: Sequence[str], spelling: Normalisation, ledger: Ledger) -> None:
         self._ids, self._spelling, self._ledger = list(ids), spelling, ledger
 
     @cached_property
     def has_tombstones(self) -> bool:
-        """Whether anybody was forgotten by the ledger."""
+        """Return whether the ledger has forgotten anybody."""
         return len(self._ledger.tombstones()) > 0
 
     def keys(self, piece: Any, first: int) -> pa.LargeBinaryArray:
-        """What rows are matched by: their IDs as the job spells them."""
+        """Return the keys by which rows are matched: their IDs as the job spells them."""
         if isinstance(piece, pa.Table) and self._ids:
             return key_array(piece, self._ids, self._spelling, first)
         listed = [_listed(piece, n) for n in self._ids]
@@ -37,7 +37,7 @@ class RowIdentities:
         return pa.array(keys, pa.large_binary())
 
     def people(self, piece: Any, first: int, keys: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
-        """What the ledger knows people by: their IDs as it spells them, the same in every job."""
+        """Return the ledger's keys of people: their IDs in its spelling, the same in every job."""
         if not self._ids:
             return pa.array(_row_numbers(first, len(piece)), pa.large_binary())
         spelling = self._ledger.ids
@@ -49,7 +49,7 @@ class RowIdentities:
         return pa.array(id_bytes(listed, self._ids, first, spelling), pa.large_binary())
 
     def matched(self, piece: Any, first: int, keys: pa.LargeBinaryArray) -> Digests:
-        """The digests by which rows are matched; those of forgotten people match nobody's."""
+        """Return the digests by which rows are matched; those of forgotten people match nobody."""
         found = key_digests(keys)
         if not self.has_tombstones:
             return found
@@ -61,8 +61,8 @@ class RowIdentities:
         progress: JobProgress,
         look: Callable[[Any, int], object] = lambda piece, first: None,
     ) -> Digests:
-        """The digests by which all rows of a table are matched; ``look`` is shown every piece."""
-        found, seen = bytearray(), 0  # grows in place: the digests are in memory once
+        """Return the digests by which a table's rows are matched; call ``look`` with each piece."""
+        found, seen = bytearray(), 0  # grows in place, so memory holds the digests once
         for piece, done, total in table.pieces():
             look(piece, seen)
             found += self.matched(piece, seen, self.keys(piece, seen)).data
@@ -72,7 +72,7 @@ class RowIdentities:
 
 
 def _row_numbers(first: int, count: int) -> list[bytes]:
-    """Stand-ins for IDs where a table has none: a row is its place."""
+    """Return row numbers that stand in for IDs in a table without any."""
     return [str(row).encode() for row in range(first, first + count)]
 
 

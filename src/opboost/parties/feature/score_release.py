@@ -1,4 +1,4 @@
-"""What a feature party checks before it releases a score, and the table of scores it releases."""
+"""The checks that a feature party makes before it releases a score, and the table of its scores."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from opboost.scores.score_model import ScoreModel
 
 @dataclass(frozen=True, slots=True)
 class AcceptedScore:
-    """A score that the party releases: the model, its column, and what it is charged to."""
+    """A score that the party releases: the model, its column, and the budget it is charged to."""
 
     model: ScoreModel
     column: PrivateColumn
@@ -30,7 +30,7 @@ class AcceptedScore:
 
 
 def accepted(plan: Plan, table: PartyTable, ledger: Ledger, model: ScoreModel) -> AcceptedScore:
-    """Refuse a score that the party does not allow; nothing is drawn or written before."""
+    """Refuse a score that the party does not allow, before anything is drawn or written."""
     budget = plan.score
     if budget is None:
         raise PrivacyError(
@@ -59,7 +59,7 @@ def accepted(plan: Plan, table: PartyTable, ledger: Ledger, model: ScoreModel) -
 
 
 def _nearer(plan: Plan) -> Any:
-    """The first column whose promise is better for near values; None where all pairs are alike."""
+    """Return the first column with a stronger guarantee for near values; None if there is none."""
     return next((c.name for c in plan.private if not isinstance(c.guarantee(), LDP)), None)
 
 
@@ -71,15 +71,15 @@ class ScoredTable(PartyTable):
         self.stored = None
 
     def pieces(self) -> Iterator[tuple[Any, int, int]]:
-        """The table in pieces, with how much of it is done."""
+        """Yield the table in pieces, with how much of it is done."""
         return self._whole.pieces()
 
     def known(self, piece: Any) -> BoolArray | None:
-        """Which rows of a piece are people whom the party knows; None where all are."""
+        """Return which rows of a piece are people whom the party knows; None if all are."""
         return self._whole.known(piece)
 
     def rows(self, piece: Any, first: int) -> RawRows:
-        """The scores of a piece as cells, before any noise."""
+        """Return the scores of a piece as cells, before any noise."""
         rows = self._whole.rows(piece, first)
         assert isinstance(rows, RawRows), "a stored release is refused before"
         return RawRows((self._score.model.cells(self._private, rows.prepared, self._level),))

@@ -1,4 +1,4 @@
-"""A feature party's answers to split queries: one a job, in the ledger before it leaves."""
+"""A feature party's answers to split queries: one per job, recorded in the ledger first."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from opboost.protocol.messages import Cuts, SplitQuery, SplitValues, Units, Valu
 
 
 class SplitAnswers:
-    """The values behind the cuts that a label party asks for."""
+    """Answers a label party's query for the values behind its cuts."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class SplitAnswers:
         self._private, self._units = private, units
 
     def answer(self, query: SplitQuery) -> SplitValues:
-        """The values behind cuts: one query a job, the same answer whenever it is repeated."""
+        """Return the values behind cuts: one query per job, the same answer if repeated."""
         self._jobs.bind(query.job)
         digest = hashlib.sha256(encode(query)).digest()
         known = self._jobs.answer(query.job)
@@ -49,7 +49,7 @@ class SplitAnswers:
         return answer
 
     def values(self, folder: Path, query: SplitQuery) -> Iterator[Values]:
-        """The values behind the cuts of each column of a query, from the release in ``folder``."""
+        """Yield the values behind each queried column's cuts, from the release in ``folder``."""
         columns = [c for c in self._private for _ in c.release_names()]
         for cuts in query.columns:
             if cuts.column >= len(columns) or not columns[cuts.column].has_order:
@@ -63,7 +63,7 @@ class SplitAnswers:
             yield self._answered(columns[cuts.column], cuts, values, query.left_up_to)
 
     def _record(self, query: SplitQuery, digest: bytes) -> None:
-        """Log the answer before it leaves; the ledger, too, knows that there is one a job."""
+        """Record the answer before it leaves; the ledger, too, allows only one per job."""
         counts = {str(c.column): len(c.codes) for c in query.columns}
         body = {"job": query.job, "recipient": self._recipient, "cuts": counts}
         with self._ledger.writing():
@@ -85,7 +85,7 @@ class SplitAnswers:
         if self._units == "raw" and isinstance(c.mapping, NumericMapping):
             raw = tuple(map(RawUnits(c.mapping, left_up_to), cells))
             inner = [(v, cell) for v, cell in zip(raw, cells, strict=True) if isfinite(v)]
-            # Cells narrower than a 32-bit float tells apart have no thresholds of their own.
+            # Cells narrower than the resolution of a 32-bit float have no thresholds of their own.
             if all(c.mapping.to_grid([v])[0] == cell for v, cell in inner):
                 return Values(cuts.column, "raw", raw)
         return Values(cuts.column, "grid", tuple(cells))

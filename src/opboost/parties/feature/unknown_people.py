@@ -1,7 +1,7 @@
 """People of the label party whom a feature party does not know, in a job with ``rows = "mine"``.
 
-In a private alignment they have no row here.  Where rows are given, they have a row whose columns
-are all empty: nothing is drawn, charged or sent about them.
+In a private alignment they have no row at the feature party.  If rows are given, they have a row
+whose columns are all empty: nothing is drawn, charged or sent about them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from opboost.psi.align_rules import RowChoice
 
 
 def check_agreed_rows(welcome: Welcome, rows: RowChoice) -> None:
-    """Refuse a label party whose choice of rows is not the one that this party agreed to."""
+    """Refuse a label party whose choice of rows differs from what this party agreed to."""
     if welcome.rows != rows:
         raise PeerError(
             f"The label party's job has rows = {welcome.rows!r}, and this party agreed to rows = "
@@ -30,7 +30,7 @@ def check_agreed_rows(welcome: Welcome, rows: RowChoice) -> None:
 
 
 def check_empty_rows(private: Sequence[PrivateColumn], *, stored: bool) -> None:
-    """Refuse a table in which a row of an unknown person could not be told from another's.
+    """Refuse a table in which an unknown person's row could not be told from another row.
 
     A column that reports gaps under noise would have to hide, and to show, that a row is empty.
     """
@@ -50,7 +50,7 @@ def check_empty_rows(private: Sequence[PrivateColumn], *, stored: bool) -> None:
 
 
 def nobody(column: PrivateColumn, rows: int) -> Prepared:
-    """Return cells that stand for rows of unknown people, of whom nothing is drawn."""
+    """Return cells for the rows of unknown people, for whom nothing is drawn."""
     kind = np.uint8 if column.mapping is None else column.mapping.domain.dtype()
     first = 0 if column.mapping is None else column.mapping.domain.L
     cells = np.full(rows, first, dtype=kind)
@@ -58,7 +58,7 @@ def nobody(column: PrivateColumn, rows: int) -> Prepared:
 
 
 def known_people(piece: Any, private: Sequence[PrivateColumn]) -> BoolArray:
-    """Return which rows hold a value in some private column.
+    """Return which rows have a value in at least one private column.
 
     >>> import pandas as pd, opboost as op
     >>> grid = op.Domain(1, 10)

@@ -1,7 +1,7 @@
 """Which of the label party's rows each feature party knows, in a job with ``rows = "mine"``.
 
-A column of a party stands for all rows of the label party.  In the rows of people whom the party
-does not know it counts as not sent.
+A party's column has a value or a gap for every row of the label party.  In the rows of people whom
+the party does not know, it counts as not sent.
 """
 
 from __future__ import annotations
@@ -29,37 +29,37 @@ from opboost.training.absent_columns import nobody_sent, spread
 from opboost.training.released_columns import ReleasedColumn
 
 FOLDER = "known"
-"""Where a job's folder keeps which rows each party has."""
+"""The subfolder of a job's folder that stores which rows each party has."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KnownRows:
-    """The places of each party's people among the label party's rows, rising."""
+    """The places of each party's people among the label party's rows, ascending."""
 
     digests: Digests
-    """Of the keys of all rows of the label party, in the order that all parties share."""
+    """The digests of all the label party's row keys, in the order that all parties share."""
     places: Mapping[str, IntArray]
     _keys: dict[str, Keys] = field(default_factory=dict)
 
     @classmethod
     def of(cls, digests: Digests, rows: IntArray, known: Mapping[str, IntArray]) -> KnownRows:
-        """From the numbers of rows in the table: all of them in order, and those of each party."""
+        """Build from row numbers in the table: all rows in order, and the rows of each party."""
         found = {name: np.flatnonzero(np.isin(rows, some)) for name, some in known.items()}
         return cls(digests[rows], found)
 
     def expected(self, party: str, nonce: bytes) -> tuple[int, bytes]:
-        """How many rows a party's release must have, and the digest of their IDs."""
+        """Return how many rows a party's release must have, and the digest of their IDs."""
         if party not in self._keys:
             self._keys[party] = Keys.of_digests(self.digests, self.places[party])
         return len(self.places[party]), self._keys[party].digest(nonce)
 
     def spread(self, column: ReleasedColumn, party: str) -> ReleasedColumn:
-        """A party's column for all rows of the label party."""
+        """Spread a party's column over all rows of the label party."""
         return spread(column, self.places[party], len(self.digests))
 
 
 def save_known(folder: Path, digests: Digests, known: Mapping[str, IntArray]) -> None:
-    """Keep which rows each party has, without any key."""
+    """Save which rows each party has, without saving any key."""
     for name, rows in known.items():
         data = Common.of(digests, rows).to_bytes()
         (folder / FOLDER).mkdir(parents=True, exist_ok=True)
@@ -67,7 +67,7 @@ def save_known(folder: Path, digests: Digests, known: Mapping[str, IntArray]) ->
 
 
 def load_known(folder: Path, digests: Digests, parties: Sequence[str]) -> dict[str, IntArray]:
-    """The rows of each party that :func:`save_known` kept, in the order that all parties share."""
+    """Return each party's rows that :func:`save_known` saved, in the order all parties share."""
     found = {}
     for name in parties:
         file = folder / FOLDER / name
@@ -77,7 +77,7 @@ def load_known(folder: Path, digests: Digests, parties: Sequence[str]) -> dict[s
 
 
 def check_presence(own: Any, parties: Sequence[str]) -> None:
-    """Refuse a table to which the columns of presence cannot be added."""
+    """Refuse a table to which the presence columns cannot be added."""
     if own is None:
         return
     if not is_frame(own):
@@ -95,7 +95,7 @@ def check_presence(own: Any, parties: Sequence[str]) -> None:
 
 
 def with_presence(own: Any, present: Mapping[str, BoolArray]) -> Any:
-    """The label party's own columns, and for each party whether it knows the person (1 or 0)."""
+    """Return the own columns, plus one per party that says whether it knows the person (1 or 0)."""
     for party, known in present.items():
         column = known.astype(np.int64)
         if own is None:
@@ -108,7 +108,7 @@ def with_presence(own: Any, present: Mapping[str, BoolArray]) -> Any:
 def present(
     release: Sequence[ReleasedColumn], parties: Mapping[Hashable, str]
 ) -> dict[str, BoolArray]:
-    """For each party, the rows of people whom it knows."""
+    """Return, for each party, the rows of people whom it knows."""
     found: dict[str, BoolArray] = {}
     for column in release:
         known = np.ones(len(column), np.bool_) if column.absent is None else ~column.absent
@@ -119,7 +119,7 @@ def present(
 def with_model_presence(
     model: OpBoostClassifier | OpBoostRegressor, own: Any, release: Sequence[ReleasedColumn]
 ) -> Any:
-    """The own columns, with those columns of presence that the model has."""
+    """Return the own columns, with the presence columns that the model has."""
     there = [] if own is None else column_names(own)
     lacking = [party for name, party in presence_columns(model).items() if name not in there]
     found = present(release, model.origins_.parties)
@@ -127,7 +127,7 @@ def with_model_presence(
 
 
 def check_row_choice(rows: RowChoice, presence: bool, memory: str, continued: Any) -> None:
-    """Refuse settings that do not go with a choice of rows, before anybody connects."""
+    """Refuse settings that are incompatible with a choice of rows, before anybody connects."""
     if presence and rows == "common":
         raise ParameterError(
             "presence is the same for everybody where rows='common'. Leave it out, or choose "
@@ -145,7 +145,7 @@ def check_row_choice(rows: RowChoice, presence: bool, memory: str, continued: An
 
 
 def check_some_known(release: Sequence[ReleasedColumn], y: Any) -> None:
-    """Refuse rows of which too few are known to any party to learn from its columns."""
+    """Refuse labels with fewer than two values among the rows that some feature party knows."""
     known = ~nobody_sent(release)
     if not known.any() or len(distinct(y[known])) < 2:
         raise DataError(

@@ -1,6 +1,6 @@
 """The label party: trains on codes, asks for the values behind the cuts it used, owns the model.
 
-With a model it also predicts new rows, of whose columns feature parties hold a part.
+With a trained model it also predicts new rows, some of whose columns feature parties hold.
 """
 
 from __future__ import annotations
@@ -116,52 +116,54 @@ class LabelParty:
     """The party that holds the label, and perhaps features of its own.
 
     Args:
-        features: Its own columns, or None.
-        y: The label, a row for each row of the feature parties; None for rows to be predicted.
+        features: The label party's own columns, or None.
+        y: The label, one value per row of the feature parties; None for rows to be predicted.
         booster, booster_params, random_state, denoise: As for ``op.OpBoostClassifier``.
-        task: ``"classify"``, ``"regress"``, or ``"auto"``: text, truth values and two different
-            numbers are classes.
-        ids: Row IDs, or keys as bytes, which are taken as they are: no normalisation is applied to
-            them.  Needed where feature parties have them, and compared by a keyed digest of all of
-            them in their order.  Keys of a table that is not in memory are ``Keys``.
+        task: ``"classify"``, ``"regress"``, or ``"auto"``, which treats text, truth values and
+            numbers with two distinct values as classes.
+        ids: Row IDs, or keys as bytes, which are used unchanged: no normalisation is applied to
+            them.  Needed if feature parties have IDs.  The parties compare a keyed digest of all
+            IDs in order.  For a table that is not in memory, pass ``Keys``.
         align: As for ``op.FeatureParty``.  With ``"psi"`` rows are matched privately.
-        rows: ``"common"`` trains on the rows that all parties have; ``"mine"`` on all rows of the
-            label party, where the columns of a party that does not know a person count as not
-            sent.  That assumes that absence says nothing about the label.  Feature parties agree
-            to it (``op.FeatureParty(rows="mine")``): each learns whom it shares with the label
-            party.
-        presence: With ``rows="mine"``: whether it is a column of the model (``"known to shop"``)
-            that a feature party knows the person, for where absence does say something.
-        ask: Which values a split query asks for: ``"used"``, those behind the model's cuts, which
-            reveals something about the labels; ``"all"``, every value of every column, which
-            reveals nothing about them; ``"if-needed"``, as ``"used"``, and no query where a release
-            already tells everything.  ``"auto"`` is ``"all"`` for a party whose release tells its
-            values and has at most 256 per column, and else ``"used"``.
-        memory: ``"external"`` leaves what came on disk, denoises it there and trains XGBoost from
-            there, a block at a time.
-        record: The most that all feature parties together may reveal about one person; they are
-            refused before anything is drawn if their plans add up to more.
-        share_weights: Whether a party whose pilot releases first is told weights of its columns,
-            which reveal something about the labels.  Without them its people choose evenly.
-        weights_epsilon: The level of randomised response on each label before columns are weighed;
-            None for none.
+        rows: ``"common"`` trains on the rows that all parties have.  ``"mine"`` trains on all rows
+            of the label party; if a party does not know a person, its columns count as not sent.
+            That assumes that absence says nothing about the label.  Feature parties must agree to
+            it (``op.FeatureParty(rows="mine")``): each learns whom it shares with the label party.
+        presence: With ``rows="mine"``: whether the model gets a column (``"known to shop"``) that
+            says whether a feature party knows the person.  Use it if absence does say something
+            about the label.
+        ask: Which values a split query asks for.  ``"used"`` asks for those behind the model's
+            cuts, which reveals something about the labels.  ``"all"`` asks for every value of every
+            column, which reveals nothing about them.  ``"if-needed"`` is ``"used"``, without a
+            query if a release already contains everything.  ``"auto"`` is ``"all"`` for a party
+            whose release contains its values, at most 256 per column, and ``"used"`` otherwise.
+        memory: ``"external"`` leaves the received columns on disk, denoises them there and trains
+            XGBoost from disk, one block at a time.
+        record: The most that all feature parties together may reveal about one person.  If their
+            plans add up to more, they are refused before anything is drawn.
+        share_weights: Whether to send a party whose pilot releases first the weights of its
+            columns, which reveal something about the labels.  Without them its people choose
+            evenly.
+        weights_epsilon: The level of randomised response applied to each label before columns are
+            weighed; None for no randomised response.
         held_out: The share of rows on which a second model, trained without them, is scored
-            (``model.held_out_score_``); 0 switches the score off.  The model that is returned
-            learns from all rows.
-        early_stopping_rounds: Training ends when so many rounds have not made the model better on a
-            share of the rows (``held_out``, or a fifth), which it does not learn from; None for all
-            rounds and all rows.
+            (``model.held_out_score_``); 0 switches the score off.  The returned model learns from
+            all rows.
+        early_stopping_rounds: Stop training after this many rounds without improvement on a share
+            of the rows (``held_out``, or a fifth), from which the model does not learn.  None
+            trains all rounds on all rows.
         continue_from: A model of the same parties, columns and declarations, to which trees are
             added on these rows.  A person who is in both trainings is charged for both.
-        structure: ``"by-party"`` keeps each tree to the columns of one party, so that the score is
-            a sum over parties.
-        share_trees: Whether predictions may show a feature party its own trees, so that it releases
-            a score in place of columns.  Splits and leaf values say more about labels than a split
-            query.
-        smallest_leaf: How many people a leaf has, at least, that a feature party is shown.
+        structure: ``"by-party"`` restricts each tree to the columns of one party, so that the score
+            is a sum over parties.
+        share_trees: Whether predictions may show a feature party its own trees, so that it can
+            release a score instead of columns.  Splits and leaf values reveal more about labels
+            than a split query does.
+        smallest_leaf: The fewest people in a leaf that a feature party is shown.
 
     ``train`` returns an ordinary fitted estimator: it predicts, explains itself and is saved like
-    one that was trained on one machine.  ``predict`` uses it for rows of which others hold a part.
+    one that was trained on one machine.  ``predict`` applies it to rows of which other parties hold
+    a part.
     """
 
     def __init__(
@@ -221,12 +223,12 @@ class LabelParty:
             raise ParameterError(
                 f"The label has {len(sized):,} rows, the label party's features {len(features):,}."
             )
-        if features is not None and y is not None:  # refused before anybody releases anything
+        if features is not None and y is not None:  # refuse before anybody releases anything
             OwnTable.of(features)
         self._count = len(sized)
-        self._places: IntArray | None = None  # all rows, in the order of the table
+        self._places: IntArray | None = None  # all rows, in table order
         self._kept, self._presence = checked_rows(rows), presence
-        self._known: KnownRows | None = None  # who knows which rows, once they are aligned
+        self._known: KnownRows | None = None  # who knows which rows, once aligned
         check_row_choice(self._kept, presence, memory, continue_from)
         if self._kept == "mine" and y is not None:
             check_adds_trees(booster)
@@ -252,7 +254,7 @@ class LabelParty:
         }
 
     def check_training(self) -> None:
-        """Refuse now, before anybody releases, a label or a booster that cannot be trained."""
+        """Refuse a label or a booster that cannot be trained, before anybody releases."""
         if self._kind is None:
             raise ParameterError("There is no label to learn. Give y=..., or use predict.")
         self._check_watching(self._y)
@@ -268,8 +270,8 @@ class LabelParty:
     ) -> Estimator:
         """Receive every party's release, train, ask for split values, and put them into the model.
 
-        ``state`` is a folder in which a model in codes waits for its split values, so that a
-        restart asks the same question again.
+        ``state`` is a folder in which a model in codes waits for its split values, so that after a
+        restart the label party asks the same question again.
         """
         check_channels(channels)
         if self._kind is None:
@@ -292,7 +294,7 @@ class LabelParty:
             return self._trained(channels, offers, state, disk)
 
     def check_parties(self, parties: Sequence[str]) -> None:
-        """Refuse parties that the model which is continued, or the own columns, do not allow."""
+        """Refuse parties that do not fit the continued model or the own columns."""
         if self._earlier is not None:
             needed_columns(self._earlier, parties)
         if self._presence:
@@ -301,8 +303,8 @@ class LabelParty:
     def agree(self, channels: Sequence[Channel], welcome: Welcome) -> None:
         """Tell every party what the job needs of its columns, before anybody draws.
 
-        A continued model needs the columns of its training.  It needs the values of their codes,
-        and so does early stopping.
+        A continued model needs the columns of its training.  It also needs the values of their
+        codes, as does early stopping.
         """
         if self._earlier is None and self._early_stopping is None:
             return
@@ -313,7 +315,7 @@ class LabelParty:
             channel.agree(replace(self._welcome(welcome), columns=columns, values=True))
 
     def _check_continued(self, channels: Sequence[Channel], offers: list[ReceivedRelease]) -> None:
-        """Refuse other columns than those of the model that is continued; every party hears it."""
+        """Refuse columns that differ from the continued model's, and tell every party."""
         if self._earlier is None:
             return
         try:
@@ -330,7 +332,7 @@ class LabelParty:
         state: Path | None,
         disk: Path | None,
     ) -> Estimator:
-        """Receive, prepare the rows, fit, ask for values, and put them in the place of cuts."""
+        """Receive, prepare the rows, fit, ask for values, and replace cuts by them."""
         assert self._kind is not None
         release = self._released(offers) if disk is None else []
         stored = {} if disk is None else {n: c for o in offers for n, c in o.stored(disk).items()}
@@ -345,7 +347,7 @@ class LabelParty:
             release = release_rows(release, there)
             stored = {name: [c.where(there) for c in columns] for name, columns in stored.items()}
         params = dict(self._settings)
-        if params["random_state"] is None:  # the same codes, the same model
+        if params["random_state"] is None:  # the same codes give the same model
             params["random_state"] = seed(offers)
         earlier = None if self._earlier is None else self._earlier.trained_model_
         settings = TrainingSettings.of(
@@ -405,7 +407,7 @@ class LabelParty:
 
             score = scored_once(scored, self._held_out, folder)
             model = replace(model, score=score)
-            if state is None:  # the verbs of a job print it
+            if state is None:  # with a job folder, the command prints it
                 print(score.line(total=promised.total + scores_later(offers)), file=sys.stderr)
         estimator = self._kind({c.name: c.mechanism for c in private}, **params)
         made = fitted_to_parties(estimator, model, promised, origins(offers))
@@ -417,7 +419,7 @@ class LabelParty:
     def _watching(
         self, target: Target, release: Sequence[ReleasedColumn], seed: int | None
     ) -> Split:
-        """Which rows watch the training, and which it learns from."""
+        """Return which rows are watched for early stopping, and which the model learns from."""
         if any(c.withheld for c in release):
             raise ParameterError(
                 "early_stopping needs the values of released codes, and a party withholds them "
@@ -426,12 +428,12 @@ class LabelParty:
         return self._watched_split(target, seed or 0)
 
     def _check_watching(self, y: Any) -> None:
-        """Refuse rows of which too few could watch the training, before anybody draws."""
+        """Refuse labels with too few rows to watch for early stopping, before anybody draws."""
         if self._early_stopping is not None:
             self._watched_split(self._target(y), 0)
 
     def _watched_split(self, target: Target, seed: int) -> Split:
-        """Hold rows out that watch the training; how many follows from the labels alone."""
+        """Hold out rows to watch for early stopping; their number follows from the labels alone."""
         split = split_rows(target, self._held_out or DEFAULT_HELD_OUT, seed)
         if split.unscored:
             raise DataError(
@@ -443,12 +445,12 @@ class LabelParty:
     def _with_scores(
         self, model: TrainedModel, prepared: PreparedRows, books: Books
     ) -> TrainedModel:
-        """The model with what parties are asked for where their scores are predicted from."""
+        """Return the model with the score tasks that parties get in predictions by score."""
         known = all(book is not None for book in books.values())
         if not model.layout.parties or not known or self._earlier is not None:
             return model
         draws, problem = prepared.rows.draws, prepared.problem
-        with suppress(ParameterError):  # an objective of another kind
+        with suppress(ParameterError):  # for an objective of another kind
             parts = score_parts(
                 model.layout, model.trained, problem, books, draws, self._smallest_leaf
             )
@@ -465,15 +467,15 @@ class LabelParty:
         release: Literal["columns", "score"] = "columns",
         without: Sequence[str] = (),
     ) -> Predicted:
-        """Receive every party's release of these rows, and predict those that all parties have.
+        """Receive every party's release of these rows, and predict the rows that all parties have.
 
         With ``rows="mine"`` all rows are predicted, whoever knows them.  ``without`` names parties
         of the model that do not take part: their columns count as not sent.
 
-        The parties release what the model was trained on, under the same declarations; then the
-        prediction is the one that ``model.predict(desensitize=True)`` makes of the same noise.
-        With ``release="score"`` each party releases its part of the score instead, once for each
-        person; the model was trained with ``structure="by-party"``.
+        The parties release the columns that the model was trained on, under the same declarations.
+        The prediction then equals that of ``model.predict(desensitize=True)`` with the same noise.
+        With ``release="score"`` each party instead releases its part of the score, once per person;
+        this needs a model trained with ``structure="by-party"``.
 
         >>> import numpy as np, pandas as pd, opboost as op
         >>> rng = np.random.default_rng(0)
@@ -543,7 +545,7 @@ class LabelParty:
     def _predict_by_score(
         self, model: Estimator, channels: Sequence[Channel], welcome: Welcome
     ) -> Predicted:
-        """Ask every party for its part of the score, and add up what came."""
+        """Ask every party for its part of the score, and add up the answers."""
         offers = []
         for channel in channels:
             schema = channel.open_score(welcome)
@@ -570,10 +572,10 @@ class LabelParty:
     def align(
         self, channels: Sequence[Channel], welcome: Welcome, state: Path | None = None
     ) -> LabelParty:
-        """Find the rows that all parties have, tell each which they are, and keep those alone.
+        """Find the rows that all parties have, tell each party which they are, and keep only those.
 
-        Common rows are in the order of their keys' digests, at every party.  ``state`` holds the
-        secrets while this goes on, and the outcome afterwards.
+        Every party orders the common rows by the digests of their keys.  ``state`` holds the
+        secrets during the alignment, and the outcome afterwards.
         """
         if self._rules is None:
             raise ParameterError("Rows are given, or aligned already. Build it with align='psi'.")
@@ -585,20 +587,20 @@ class LabelParty:
         return self._restricted(rows, digests, known)
 
     def _welcome(self, welcome: Welcome | None) -> Welcome:
-        """The job's first message, with its limit for one person and the rows it is about."""
+        """Return the job's first message, with its limit per person and its choice of rows."""
         return replace(welcome or _new_job(), record=self._record, rows=self._kept)
 
     def _check_record(self, channels: Sequence[Channel], welcome: Welcome) -> None:
         """Refuse parties whose plans add up to more than the job allows, before anything is drawn.
 
-        Where rows are aligned, no party knows them yet.
+        If rows are aligned, no party knows them yet.
         """
         if self._record:
             totals = {channel.party: channel.introduced(welcome) for channel in channels}
             check_record(totals, self._record)
 
     def _released(self, offers: Sequence[ReceivedRelease]) -> list[ReleasedColumn]:
-        """What the parties released, for the rows that the job is about."""
+        """Return the parties' released columns, for the rows that the job is about."""
         found = []
         for offer in offers:
             columns = offer.received()
@@ -612,7 +614,7 @@ class LabelParty:
     def _own_with_presence(
         self, offers: Sequence[ReceivedRelease], release: Sequence[ReleasedColumn]
     ) -> Any:
-        """The own columns, with those of presence if they are wanted."""
+        """Return the own columns, with the presence columns if they are wanted."""
         if not self._presence:
             return self._own
         parties = origins(offers).parties
@@ -621,7 +623,7 @@ class LabelParty:
     def _restricted(
         self, rows: IntArray, digests: Digests, known: Mapping[str, IntArray]
     ) -> LabelParty:
-        """The same party with some of its rows, in the order given."""
+        """Return the same party with some of its rows, in the order given."""
         made = copy(self)
         made._own = None if self._own is None else rows_of(self._own, rows)
         made._y = None if self._y is None else self._y[rows]
@@ -633,8 +635,10 @@ class LabelParty:
 
     @contextmanager
     def _aside(self, state: Path | None) -> Iterator[Path | None]:
-        """A folder for codes and bins while a model is trained from disk; a kill leaves a ``.part``
-        that the next run takes away."""
+        """Yield a folder for codes and bins while a model is trained from disk.
+
+        A kill leaves a ``.part`` folder, which the next run deletes.
+        """
         if self._memory == "internal":
             yield None
             return
@@ -658,7 +662,7 @@ class LabelParty:
         return Keys.held(row_keys([list(ids)], ["ids"], rule))
 
     def _folder(self, state: Path | None) -> Path | None:
-        """Where the model in codes is kept: other settings, another model."""
+        """Return the folder that keeps the model in codes, which depends on the settings."""
         if state is None:
             return None
         given: list[Any] = [*sorted(self._settings.items(), key=lambda i: i[0]), self._memory]
@@ -690,7 +694,7 @@ class LabelParty:
             check_total(schema, channel.introduced(welcome))
 
     def weigher(self, channel: Channel, welcome: Welcome) -> Weigh:
-        """Return the function that answers a party's pilot; rows must be given or aligned."""
+        """Return the function that answers a party's pilot; rows must be given or aligned first."""
 
         def weigh(schema: Schema, columns: Iterator[tuple[ColumnHead, CodedColumn]]) -> Weights:
             self._check(schema, channel, welcome)
@@ -709,13 +713,13 @@ class LabelParty:
 
 
 def _where(table: Any, rows: BoolArray | IntArray) -> Any:
-    """Some rows of a table, if there is one."""
+    """Return some rows of a table; None if there is no table."""
     places = np.arange(len(rows))[rows] if rows.dtype == np.bool_ else rows.astype(np.int64)
     return None if table is None else rows_of(table, places)
 
 
 def _checked_rounds(rounds: int | None, memory: Memory) -> int | None:
-    """Refuse a number of rounds that cannot end a training."""
+    """Return a valid number of early-stopping rounds; refuse any other."""
     if rounds is None:
         return None
     if type(rounds) is not int or rounds < 1:

@@ -1,4 +1,4 @@
-"""A model in codes that waits on disk for its split values, with the codebooks it began with."""
+"""A model in codes that waits on disk for its split values, with its original codebooks."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from opboost.training.feature_matrix import Books
 
 
 def trained_once(booster: Booster, problem: Problem, folder: Path | None) -> Trained:
-    """Train, or take the model in codes that an earlier run left behind with its codebooks."""
+    """Train, or load the model in codes that an earlier run saved with its codebooks."""
     if folder is None:
         return fit_booster(booster, problem)
     if (folder / "books.json").exists():
-        with suppress(DataError, OSError):  # one that is damaged is trained again, to the same
+        with suppress(DataError, OSError):  # a damaged model is trained again, identically
             atomic_files.verify_checksum(folder / "books.json", atomic_files.AT_LABEL_PARTY)
             return load_trained(folder, problem.task, problem.X.shape[1])
     shutil.rmtree(folder, ignore_errors=True)
@@ -37,7 +37,7 @@ def trained_once(booster: Booster, problem: Problem, folder: Path | None) -> Tra
 
 
 def digest_of(trained: Trained) -> str:
-    """The SHA-256 of a model's file."""
+    """Return the SHA-256 of a model's file."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "model"
         trained.save(file)
@@ -45,7 +45,7 @@ def digest_of(trained: Trained) -> str:
 
 
 def first_books(books: Books, folder: Path | None) -> Books:
-    """The codebooks that belong to the model in codes: those it was first kept with."""
+    """Return the codebooks that were first saved with the model in codes."""
     if folder is None:
         return books
     file = folder / "books.json"

@@ -1,4 +1,4 @@
-"""Which columns a model that is continued needs of each feature party."""
+"""Which columns of each feature party a continued model needs."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from opboost.protocol.messages import ColumnSchema
 def needed_columns(
     model: OpBoostClassifier | OpBoostRegressor, parties: Sequence[str]
 ) -> dict[str, tuple[ColumnSchema, ...]]:
-    """Each party's columns of a model, as the party announced them; other parties are refused.
+    """Return each party's columns of a model, as it announced them; refuse other parties.
 
-    Where both have one feature party, it may be called otherwise.
+    If the model and the job both have one feature party, its name may differ.
     """
     owners = model.origins_.parties
     if len(parties) == 1 and len(set(owners.values())) < 2:

@@ -1,4 +1,4 @@
-"""The label party's answer to a pilot: how often the others should send each column."""
+"""The label party's answer to a pilot: how often the other people should send each column."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def pilot_answer(
     target: Target,
     epsilon: float | None = None,
 ) -> Weights:
-    """Weigh a party's columns by what its pilot released, one column in memory at a time.
+    """Weigh a party's columns by its pilot's release, with one column in memory at a time.
 
-    ``epsilon`` redraws each label by randomised response first.
+    ``epsilon`` first applies randomised response to each label.
     """
     labels = label_features(target, epsilon)
     scores = {c.private.name: score(c, labels) for c in released_columns(schema, columns)}
@@ -35,7 +35,7 @@ def pilot_answer(
 def released_columns(
     schema: Schema, columns: Iterator[tuple[ColumnHead, CodedColumn]]
 ) -> Iterator[ReleasedColumn]:
-    """Yield the columns that a schema announces, in its order; a missing one is refused."""
+    """Yield the columns that a schema announces, in its order; refuse a missing one."""
     private = schema.private()
     check_private(private)
     announced = AnnouncedColumns.of(schema, private)

@@ -1,7 +1,7 @@
 """Predictions for rows of which feature parties hold a part.
 
-A prediction is a job like a training that ends when the columns have come.  Nobody asks for values
-behind cuts: the model has them.
+A prediction is a job like a training, but it ends when the columns have arrived.  It needs no split
+query, because the model already contains the values behind its cuts.
 """
 
 from __future__ import annotations
@@ -32,15 +32,16 @@ from opboost.training.released_columns import ReleasedColumn
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Predicted:
-    """Predictions in the order of the label party's table: of the rows that all parties have, or
-    with ``rows="mine"`` of all rows.
+    """Predictions in the order of the label party's table.
+
+    They cover the rows that all parties have, or with ``rows="mine"`` all rows.
 
     Attributes:
-        rows: Where they stand in that table, rising.
-        prediction: The likeliest class, or the value.
-        probabilities: One column a class; None for a regression.
-        classes: Those classes; None for a regression.
-        guarantee: What is promised about one person's record.
+        rows: Their places in that table, ascending.
+        prediction: The most likely class, or the value.
+        probabilities: One column per class; None for a regression.
+        classes: The classes of those columns; None for a regression.
+        guarantee: The privacy guarantee for one person's record.
     """
 
     rows: IntArray
@@ -58,7 +59,7 @@ class Predicted:
         places: IntArray,
         guarantee: Joint,
     ) -> Predicted:
-        """The predictions for released rows that stand at these places of the table."""
+        """Predict released rows that have these places in the table."""
         return cls._of(model, model.trained_model_.of_released(own, release), places, guarantee)
 
     @classmethod
@@ -70,7 +71,7 @@ class Predicted:
         places: IntArray,
         guarantee: Joint,
     ) -> Predicted:
-        """The predictions for rows of which each party released its part of the score."""
+        """Predict rows for which each party released its part of the score."""
         found = model.trained_model_.of_scores(own, answers, len(places))
         return cls._of(model, found, places, guarantee)
 
@@ -90,12 +91,12 @@ class Predicted:
         return cls(places[order], likeliest, found, model.classes_, guarantee)
 
     def table(self) -> pa.Table:
-        """The columns that ``opboost predict`` writes."""
+        """Return the columns that ``opboost predict`` writes."""
         return prediction_table(self.prediction, self.classes, self.probabilities)
 
 
 def check_own(model: OpBoostClassifier | OpBoostRegressor, own: Any) -> None:
-    """Refuse a table of the label party that lacks columns which the model takes from it."""
+    """Refuse a table of the label party that lacks own columns of the model."""
     names = [] if own is None else column_names(own)
     added = presence_columns(model)
     for column in model.own_columns_:
@@ -108,7 +109,7 @@ def check_own(model: OpBoostClassifier | OpBoostRegressor, own: Any) -> None:
 
 
 def names_of_party(model: OpBoostClassifier | OpBoostRegressor, party: str) -> list[str]:
-    """The names that a party's columns of the model had at the party itself."""
+    """Return the names that a party's columns of the model have at the party itself."""
     parties = model.origins_.parties
     return [str(n).removeprefix(f"{party}.") for n, owner in parties.items() if owner == party]
 
@@ -129,7 +130,7 @@ def check_offers(
 ) -> None:
     """Refuse anything but the model's columns, under the declarations of the training.
 
-    Names are told apart already, as they were for the training.
+    Columns have already been renamed apart, as they were for the training.
     """
     for offer in offers:
         check_values_shown(offer.schema)
@@ -157,7 +158,7 @@ def check_offers(
 def of_model(
     model: OpBoostClassifier | OpBoostRegressor, release: Sequence[ReleasedColumn], rows: int
 ) -> list[ReleasedColumn]:
-    """What the parties released, in the order of the model's columns; others are not sent."""
+    """Return the released columns in the order of the model's; missing ones count as not sent."""
     came = {c.private.name: _with_book(c) for c in release}
     return [came.get(c.name) or absent_column(c, rows) for c in model.private_columns_]
 
@@ -177,7 +178,7 @@ def _check_column(came: PrivateColumn, wanted: PrivateColumn | None, party: str)
 
 
 def _with_book(column: ReleasedColumn) -> ReleasedColumn:
-    """A column that no row sent has no values; any value stands for its gaps."""
+    """Give a column that no row sent a codebook with one value, which stands for its gaps."""
     private = column.private
     book = Codebook(np.array([0 if private.mapping is None else ends(private)[0]]))
     parts = (replace(p, book=book) if p.book is None else p for p in column.parts)

@@ -1,4 +1,4 @@
-"""What feature parties released, as the label party takes it in."""
+"""The feature parties' releases, as the label party receives them."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from opboost.training.feature_matrix import OwnColumn
 from opboost.training.released_columns import ReleasedColumn
 
 ROWS = 1 << 20
-"""Rows of columns on disk that are looked at, at a time."""
+"""How many rows of columns on disk are read at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReceivedRelease:
-    """One party's release, with its columns under the names that they have in the model."""
+    """One party's release, with its columns renamed as in the model."""
 
     channel: Channel
     schema: Schema
     private: tuple[PrivateColumn, ...]
     heads: list[ColumnHead] = field(default_factory=list)
-    """Of the released columns; known when they were received."""
+    """The headers of the released columns, known once these are received."""
 
     @property
     def sent(self) -> float:
@@ -46,7 +46,7 @@ class ReceivedRelease:
         return self.schema.columns_per_row / len(self.private) or 1.0
 
     def received(self) -> list[ReleasedColumn]:
-        """The released columns."""
+        """Return the released columns."""
         numbers = [c.name for c in self.private for _ in c.release_names()]
         found: dict[Hashable, list[CodedColumn]] = {c.name: [] for c in self.private}
         announced = AnnouncedColumns.of(self.schema, self.private)
@@ -58,7 +58,7 @@ class ReceivedRelease:
         return [ReleasedColumn(c, tuple(found[c.name]), self.sent) for c in self.private]
 
     def stored(self, folder: Path) -> dict[Hashable, Sequence[StoredColumn]]:
-        """The same by private column, unpacked into files of a folder instead of memory."""
+        """Return them by private column, unpacked into files of a folder instead of memory."""
         numbers = [c.name for c in self.private for _ in c.release_names()]
         found: dict[Hashable, list[StoredColumn]] = {c.name: [] for c in self.private}
         announced = AnnouncedColumns.of(self.schema, self.private)
@@ -79,10 +79,9 @@ class ReceivedRelease:
 def sent_by_all(
     offers: Sequence[ReceivedRelease], release: Sequence[ReleasedColumn]
 ) -> BoolArray | None:
-    """The rows of which every party sent something; None where that is all of them.
+    """Return the rows for which every party sent something; None if that is all of them.
 
-    A party sends nothing about a person whom it has forgotten.  Any other gap is one that its
-    schema announces.
+    A party sends nothing about a person whom it has forgotten.  Its schema announces any other gap.
     """
     released = {c.private.name: c.parts for c in release}
     return _sent_by_all(offers, released, offers[0].schema.rows)
@@ -91,7 +90,7 @@ def sent_by_all(
 def stored_by_all(
     offers: Sequence[ReceivedRelease], stored: Mapping[Hashable, Sequence[StoredColumn]]
 ) -> BoolArray | None:
-    """The same for columns that stay on disk, read a block of rows at a time."""
+    """Return the same for columns that stay on disk, reading a block of rows at a time."""
     if not any(c.head.gaps for columns in stored.values() for c in columns):
         return None
     count, found = offers[0].schema.rows, []
@@ -116,7 +115,7 @@ def _sent_by_all(
 def _absent(
     offer: ReceivedRelease, released: Mapping[Hashable, Sequence[CodedColumn]], rows: int
 ) -> BoolArray | None:
-    """The rows of which a party sent nothing; None where its schema announces all gaps."""
+    """Return the rows for which a party sent nothing; None if its schema announces all gaps."""
     columns = [(c.flagged() is not None, r) for c in offer.private for r in released[c.name]]
     gaps = [np.zeros(rows, bool) if r.missing is None else r.missing for _, r in columns]
     plain = [g for (flagged, _), g in zip(columns, gaps, strict=True) if not flagged]
@@ -131,7 +130,7 @@ def _absent(
 
 
 def named_apart(offers: list[ReceivedRelease], own: list[str]) -> list[ReceivedRelease]:
-    """Where parties have features of one name, put the party's name before it, or a number."""
+    """If parties have features of the same name, prefix the party's name or append a number."""
     seen = Counter([*own, *(n for o in offers for c in o.private for n in _all_names(c))])
     taken = set(own)
     apart = []
@@ -154,7 +153,7 @@ def named_apart(offers: list[ReceivedRelease], own: list[str]) -> list[ReceivedR
 
 
 def own_names(columns: Iterable[OwnColumn]) -> list[str]:
-    """The names of the label party's columns, and of the features that they become."""
+    """Return the names of the label party's columns, and of the features made from them."""
     return [name for c in columns for name in {str(c.name), *c.names()}]
 
 
@@ -163,11 +162,11 @@ def _all_names(column: PrivateColumn) -> set[str]:
 
 
 SCORES_LATER = "scores in predictions"
-"""What a promise about training columns does not cover, where parties allow it."""
+"""What a guarantee about training columns does not cover, if parties allow scores."""
 
 
 def promise(offers: list[ReceivedRelease]) -> Joint:
-    """What all releases together promise about one person's record."""
+    """Return what all releases together guarantee about one person's record."""
     parts: dict[object, Any] = {}
     for offer in offers:
         parts |= {c.name: c.guarantee() for c in offer.private}
@@ -187,18 +186,18 @@ def promise(offers: list[ReceivedRelease]) -> Joint:
 
 
 def scores_later(offers: Sequence[ReceivedRelease]) -> float:
-    """Return the most that scores in predictions may reveal about a person besides."""
+    """Return the most that scores in predictions may additionally reveal about a person."""
     return sum(offer.schema.scores for offer in offers)
 
 
 def origins(offers: Sequence[ReceivedRelease]) -> Origins:
-    """Which party holds each column, and which ones withhold their raw units."""
+    """Return which party holds each column, and which columns have withheld raw units."""
     withheld = (c.name for o in offers if o.schema.units == "grid" for c in o.private)
     parties = {c.name: o.schema.party for o in offers for c in o.private}
     return Origins(parties, frozenset(withheld))
 
 
 def seed(offers: list[ReceivedRelease]) -> int:
-    """A seed that follows from what was released."""
+    """Return a seed derived from the releases."""
     digests = b"".join(head.digest for offer in offers for head in offer.heads)
     return int.from_bytes(hashlib.sha256(digests).digest()[:4], "big") >> 1

@@ -1,4 +1,4 @@
-"""The label party's side of private set intersection: which rows the job is about."""
+"""The label party's side of private set intersection, which finds the rows of the job."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from opboost.psi.table_keys import Keys, refuse_repeats
 from opboost.storage import atomic_files
 
 Found = tuple[IntArray, dict[str, IntArray]]
-"""The rows that the job is about, and the rows that each party is told to be common."""
+"""The rows that the job is about, and the rows that each party is told are common."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowAlignment:
-    """How the label party finds the rows that it shares with each feature party.
+    """Finds the rows that the label party shares with each feature party.
 
     Attributes:
         rules: The agreed rules of the alignment.
         kept: ``"common"`` or ``"mine"``: which rows the job is about.
         y: The labels of all rows, or None for rows to be predicted.
-        check_watching: Refuses labels of which too few could watch the training.
+        check_watching: Refuses labels with too few rows to watch for early stopping.
         check_record: Refuses parties whose totals add up to more than the job allows.
     """
 
@@ -49,10 +49,10 @@ class RowAlignment:
     def found(
         self, channels: Sequence[Channel], welcome: Welcome, digests: Digests, state: Path | None
     ) -> Found:
-        """Return the rows, in the order of their keys' digests.
+        """Return the rows, ordered by the digests of their keys.
 
         ``state`` is a folder that holds the secrets during the alignment and the outcome after it,
-        so that a label party that was killed resumes.
+        so that a label party that was killed can resume.
         """
         if state is None:
             return self._matched(channels, welcome, None, digests)
@@ -76,7 +76,7 @@ class RowAlignment:
     ) -> Found:
         """Compare points with every party, and tell each which of its rows are common.
 
-        With ``rows="mine"`` a party is told its own overlap, and nothing about the others'.
+        With ``rows="mine"`` each party is told its own overlap, and nothing about the others'.
         """
         refuse_repeats(digests)
         sides = []
@@ -107,7 +107,7 @@ class RowAlignment:
         if state is not None:
             (state / "stopped").unlink(missing_ok=True)
         for channel, match in zip(channels, matches, strict=True):
-            # Kept with the points, so that a label party that was killed repeats itself.
+            # Kept with the points, so that a label party that was killed repeats the same message.
             secret = kept_secret(state and state / "align" / channel.party / "proof")
             told = known[channel.party]
             ids = Keys.of_digests(digests, told).digest(welcome.nonce)
@@ -116,7 +116,7 @@ class RowAlignment:
         return rows, known
 
     def _check_known(self, known: Mapping[str, IntArray]) -> None:
-        """Refuse rows in common that are too few to hide in, or of one label."""
+        """Refuse common rows that are too few to hide in, or that have only one label."""
         for name, rows in known.items():
             who = "The parties" if self.kept == "common" else f"{name!r} and the label party"
             self.rules.check_common(len(rows), who)
@@ -129,7 +129,7 @@ class RowAlignment:
         self.check_watching(self.y[some] if self.kept == "common" else self.y)
 
     def _too_few(self, rows: int) -> str:
-        """What a party is told about too few rows; with ``rows="mine"``, about its own alone."""
+        """Return what a party is told about too few rows; with ``rows="mine"``, its own only."""
         if self.kept == "common" or rows < self.rules.minimum_rows:
             return "The parties have too few rows in common to learn from."
         return "The label party ended the job."

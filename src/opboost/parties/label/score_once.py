@@ -1,4 +1,4 @@
-"""The score of a job's model, kept beside the model in codes so that a restart has it."""
+"""The held-out score of a job's model, kept beside the model in codes for a restart."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from opboost.training.score_training import Scored
 
 
 def scored_once(score: Callable[[], Scored], held_out: float, folder: Path | None) -> HeldOutScore:
-    """Score a model, or take the score that an earlier run left behind for the same share.
+    """Score a model, or load the score that an earlier run saved for the same share.
 
-    The held-out loss by round joins the training curve, which the job page draws.
+    The held-out loss per round is added to the training curve, which the job page draws.
     """
     if folder is None:
         return score().score
     file = folder / "score.json"
     if file.exists():
-        with suppress(DataError, OSError, TypeError):  # one that is damaged is computed again
+        with suppress(DataError, OSError, TypeError):  # a damaged score is computed again
             kept: dict[str, Any] = atomic_files.read_json(
                 file, dict[str, Any], atomic_files.AT_LABEL_PARTY, checksum=True
             )
@@ -33,7 +33,7 @@ def scored_once(score: Callable[[], Scored], held_out: float, folder: Path | Non
             if found.held_out == held_out:
                 return found
     scored = score()
-    with suppress(DataError, OSError):  # it is only shown
+    with suppress(DataError, OSError):  # the curve is only for display
         curve = Curve.load(folder / "curve.json")
         replace(curve, held_out=tuple(scored.loss_by_round.items())).save(folder / "curve.json")
     plain = json.dumps(scored.score.to_dict(), ensure_ascii=False).encode()

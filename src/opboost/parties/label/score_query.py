@@ -1,4 +1,4 @@
-"""What the label party asks for where parties release scores, and what it takes for an answer."""
+"""What the label party asks for in a prediction by score, and which answers it accepts."""
 
 from __future__ import annotations
 
@@ -51,19 +51,19 @@ def check_scores(model: Estimator, parties: Sequence[str], share_trees: bool) ->
 
 
 def score_task(model: Estimator, party: str, job: str) -> ScoreTask:
-    """What a party is asked for."""
+    """Return the score task that a party is asked for."""
     scores = model.trained_model_.scores
     assert scores is not None
     return ScoreTask.of(job, scores.parties[party].model)
 
 
 def scores_of(schema: Schema) -> tuple[PrivateColumn, ...]:
-    """The one column of a released score, under a name of its party."""
+    """Return the single column of a released score, named after its party."""
     return tuple(replace(c, name=f"{schema.party} {c.name}") for c in schema.private())
 
 
 def check_score_schema(model: Estimator, schema: Schema) -> None:
-    """Refuse anything but the score that was asked for, at whatever level the party allows."""
+    """Refuse anything but the requested score; the party chooses its privacy level."""
     scores = model.trained_model_.scores
     assert scores is not None
     came = schema.private()
@@ -79,7 +79,7 @@ def check_score_schema(model: Estimator, schema: Schema) -> None:
 
 
 def with_scores(model: Estimator, answers: Mapping[str, ReleasedColumn]) -> Joint:
-    """What is promised about a person of the training who is scored as well: both add up."""
+    """Return the guarantee for a person of the training who is also scored: both add up."""
     parts: dict[object, LDP] = {
         f"score of {party}": LDP(answer.private.guarantee().total)
         for party, answer in answers.items()

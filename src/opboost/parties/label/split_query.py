@@ -1,7 +1,7 @@
-"""The split query: which codes a party is asked for, and what the answers become in the model.
+"""The split query: which codes a party is asked for, and how the answers enter the model.
 
-Codes that a model was cut at reveal something about labels.  A question for all codes of a party's
-columns follows from its release alone, and reveals nothing about them.
+The codes at which a model has cuts reveal something about labels.  A query for all codes of a
+party's columns follows from its release alone, and reveals nothing about them.
 """
 
 from __future__ import annotations
@@ -25,8 +25,12 @@ from opboost.training.feature_matrix import Books
 from opboost.training.train_model import values_in
 
 Ask = Literal["auto", "all", "used", "always", "if-needed"]
-"""Which values a party is asked for: all, those of the model's cuts (``"always"`` is an older word
-for it), those only if they are not known, or all where they are known and few."""
+"""Which values a party is asked for.
+
+``"all"`` asks for every value, and ``"used"`` for those of the model's cuts (``"always"`` is its
+older name).  ``"if-needed"`` asks for those of the cuts only if they are not known.  ``"auto"``
+asks for all values if they are known and few.
+"""
 
 MAX_VALUES_ASKED = 256
 """The most values per column for which ``"auto"`` asks for all of them."""
@@ -47,9 +51,10 @@ class SplitQuestion:
     def of(
         cls, offer: ReceivedRelease, trained: Trained, books: Books, first: int, *, whole: bool
     ) -> SplitQuestion:
-        """The question about a party whose first feature is ``first``.
+        """Build the question for a party whose first feature is ``first``.
 
-        With ``whole`` it is for all codes of all columns, else for those of the model's cuts.
+        With ``whole`` it asks for all codes of all columns, otherwise for those of the model's
+        cuts.
         """
         numbers, feature, number = {}, first, 0
         for column in offer.private:
@@ -68,7 +73,7 @@ class SplitQuestion:
         return cls(offer, trained.left_up_to, feature - first, numbers, codes, books)
 
     def query(self, job: str) -> SplitQuery:
-        """The message: each column's codes, rising, those that stand for a value."""
+        """Return the message: for each column the codes that stand for a value, ascending."""
         columns = [
             Cuts(number, self.codes[feature])
             for feature, number in self.numbers.items()
@@ -77,7 +82,7 @@ class SplitQuestion:
         return SplitQuery(job, self.left_up_to, tuple(columns))
 
     def answered(self) -> dict[int, Replace]:
-        """What replaces cuts of columns whose codebook is withheld; the whole answer is checked."""
+        """Check the whole answer; return the cut values of columns whose codebook is withheld."""
         query = self.query(self.offer.schema.job)
         books = {number: head.codebook for number, head in enumerate(self.offer.heads)}
         try:
@@ -104,7 +109,7 @@ def split_values(
 ) -> dict[int, Replace]:
     """Ask every party for the values behind the cuts of its columns, or for all its values.
 
-    A party whose codebooks are known is asked too, unless ``ask`` is ``"if-needed"``.
+    Parties whose codebooks are known are asked too, unless ``ask`` is ``"if-needed"``.
     """
     questions, feature = [], 0
     for offer in offers:
@@ -122,10 +127,10 @@ def split_values(
 
 
 def is_small(offer: ReceivedRelease) -> bool:
-    """Whether a party's release tells its values, and has few: then asking for all costs little.
+    """Return whether a release contains its values, and few: then asking for all costs little.
 
-    A party that withholds values until they are asked for (``codebook = "cuts"``) is asked for
-    those of the model's cuts.
+    A party that withholds values until it is asked (``codebook = "cuts"``) is asked only for those
+    of the model's cuts.
     """
     return all(
         head.codebook is not None and head.values <= MAX_VALUES_ASKED
@@ -135,17 +140,17 @@ def is_small(offer: ReceivedRelease) -> bool:
 
 
 def _released(offer: ReceivedRelease) -> list[PrivateColumn]:
-    """The private column behind each released one."""
+    """Return the private column behind each released one."""
     return [c for c in offer.private for _ in c.release_names()]
 
 
 def _all_codes(head: ColumnHead, left_up_to: bool) -> tuple[int, ...]:
-    """Every code of a column at which a cut could lie."""
+    """Return every code of a column at which a cut could lie."""
     return tuple(range(0 if left_up_to else 1, head.values))
 
 
 def ask_nothing(offers: Sequence[ReceivedRelease]) -> None:
-    """Tell parties that no split value is wanted: a continued model is in grid values already."""
+    """Tell parties that no split value is needed: a continued model already has grid values."""
     for offer in offers:
         offer.channel.ask(SplitQuery(offer.schema.job, False, ()))
     for offer in offers:
@@ -155,9 +160,9 @@ def ask_nothing(offers: Sequence[ReceivedRelease]) -> None:
 def _wire_codes(
     cuts: Sequence[float], book: Codebook | None, head: ColumnHead, left_up_to: bool
 ) -> tuple[int, ...]:
-    """The codes, as they were sent, at which a feature's cuts lie.
+    """Return the codes, as the party sent them, at which a feature's cuts lie.
 
-    A model that was trained on draws has codes of its own: their values lead to those of the wire.
+    A model that was trained on draws has its own codes; their values lead to the sent codes.
     """
     first = 0 if left_up_to else 1
     if book is None or head.codebook is None:
@@ -172,7 +177,7 @@ def _wire_codes(
 
 @dataclass(frozen=True, slots=True)
 class _Answered:
-    """A cut between codes to the value behind it."""
+    """Maps a cut between codes to the value behind it."""
 
     values: dict[int, float]
     count: int

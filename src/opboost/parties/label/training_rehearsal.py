@@ -1,4 +1,4 @@
-"""A tree on made-up rows: whether the label party can train and save, before anybody releases."""
+"""A trial training on made-up rows, to check before anybody releases that training can succeed."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from opboost.training.targets import Target
 MADE_UP_ROWS, MADE_UP_COLUMNS = 64, 2
 
 ROWS_A_TREE = "rows_a_tree"
-"""A parameter for rows on disk; the made-up rows are in memory."""
+"""A parameter for rows on disk, removed because the made-up rows are in memory."""
 
 _ROUNDS = {"hist-gbdt": "max_iter"}
-"""What a booster calls the number of trees; ``n_estimators`` for the others."""
+"""Each booster's name for the number of trees; ``n_estimators`` for the others."""
 
 
 def rehearse_training(booster: Any, params: Mapping[str, Any] | None, target: Target) -> None:
-    """Train and save one tree on made-up rows; what fails here would fail in the end.
+    """Train and save one tree on made-up rows, so that errors appear now and not after the job.
 
-    The labels are some of the target's own, every class among them: an objective may not take all.
-    A booster that is an object of the caller's is taken as it is, and not tried.
+    The labels are taken from the target and include every class, because an objective may not
+    accept all of them.  A booster object from the caller is not tried.
     """
     if not isinstance(booster, str):
         return
@@ -42,7 +42,7 @@ def rehearse_training(booster: Any, params: Mapping[str, Any] | None, target: Ta
 
 
 def _some(target: Target) -> np.ndarray[Any, Any]:
-    """Labels of a target from the least to the largest, each class at least once."""
+    """Return labels of a target from the smallest to the largest, each class at least once."""
     if target.classes:
         return np.arange(max(MADE_UP_ROWS, 2 * target.classes)) % target.classes
     ordered = np.sort(target.y)

@@ -140,6 +140,8 @@ def as_sentences() -> Iterator[None]:
         raise LoggedOut(_words(error)) from None
     except flight.FlightTimedOutError as error:
         raise Unreachable(f"it did not answer in time ({_words(error)})") from None
+    except flight.FlightCancelledError:  # a server that ends during a call; no refusal says so
+        raise Unreachable("it ended the call before it answered") from None
     except flight.FlightUnavailableError as error:
         words = _words(error)
         if "handshake failed" in words.lower() or "certificate" in words.lower():

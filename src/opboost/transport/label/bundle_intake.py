@@ -1,4 +1,4 @@
-"""What feature parties' bundles bring to the label party: checked, then put into their folders."""
+"""Checks for feature parties' bundles, whose contents then go into the parties' folders."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ from opboost.transport.shared.bundle_steps import (
 from opboost.transport.shared.logs import Log
 
 RELEASES = (PILOT.number, KEPT_BUNDLES)
-"""The numbers of the steps that bring columns: a pilot's, and everybody's."""
+"""The numbers of the steps that bring columns: a pilot's, and the release of all people."""
 
 PROVED = "proved"
-"""The label party's answer to a proof of rows, for its next bundle."""
+"""The file with the label party's answer to a proof of rows, which its next bundle carries."""
 
 
 class BundleIntake:
-    """Takes the bundles of a job in; ``chains`` has the bundles between it and each party."""
+    """The intake of a job's bundles; ``chains`` maps each party to the chain of its bundles."""
 
     def __init__(
         self, folder: Path, record: JobRecord, tools: Tools, chains: Mapping[str, BundleChain]
@@ -53,7 +53,7 @@ class BundleIntake:
         self._log = Log(folder / "label.jsonl")
 
     def check(self, bundles: Sequence[Bundle], verb: str, numbers: Sequence[int]) -> None:
-        """Refuse bundles that are not due; nothing is decrypted, nothing written."""
+        """Refuse bundles that are not due, without decrypting or writing anything."""
         seen: dict[str, str] = {}
         for bundle in bundles:
             sender, name = bundle.header.sender, bundle.path.name
@@ -68,7 +68,7 @@ class BundleIntake:
             seen[sender] = name
 
     def take(self, bundles: Sequence[Bundle]) -> None:
-        """Open bundles, check what is in all of them, then put it into the parties' mailboxes."""
+        """Decrypt all bundles and check their contents, then store them in the parties' folders."""
         new = [b for b in bundles if not self._chains[b.header.sender].is_repeated(b)]
         with staging(self._folder) as place:
             for bundle in new:
@@ -90,10 +90,11 @@ class BundleIntake:
                 self._log.write("took", job=self._record.job, peer=sender, step=number)
 
     def unlocked(self, header: Header) -> tuple[bytes, bytes]:
-        """What proves to a release's sender that its rows are known, and what unlocks the release.
+        """Return the proof that the label party knows the rows, and the key that opens the release.
 
-        Both are empty where there are no aligned rows, and nothing is locked.  A release has the
-        same proof as its pilot: another one would be a further guess at rows.
+        Both are empty unless the job aligns rows and the step brings a release: then nothing is
+        locked.  A release must carry the same proof as its pilot, since a different one would be
+        another guess at rows.
         """
         if self._record.align == "given" or header.number not in RELEASES:
             return b"", b""
@@ -113,7 +114,7 @@ class BundleIntake:
         return answer, agreed.lock
 
     def check_inside(self, inside: Path, party: str, number: int) -> None:
-        """Refuse the items of a party's bundle unless they are what its step brings."""
+        """Refuse a party's bundle unless it holds exactly the items of its step."""
         box = PartyFolder(self._folder, party)
         if number == 2:
             self._check_points(inside, box)
@@ -124,7 +125,7 @@ class BundleIntake:
             check_split_values(self._record, box, read_item(inside, "answer"))
 
     def _check_points(self, inside: Path, box: PartyFolder) -> None:
-        """Refuse points of two secrets, and lists with gaps; adds what the gate would note."""
+        """Refuse points of two secrets or lists with gaps; write the note a label server would."""
         first = decode(read_item(inside, "00000.feature"), Points)
         places = [
             (self._record.job, step, first.tag, total, number)
@@ -155,7 +156,7 @@ class BundleIntake:
             check_column_file(inside / name, announced, column)
 
     def _met(self, inside: Path, party: str) -> list[str]:
-        """The item by which a party introduces itself; none if the job limits no total."""
+        """Return the item in which a party introduces itself; none if the job limits no total."""
         if not self._record.record:
             return []
         hello = decode(read_item(inside, HELLO), Hello)
@@ -165,12 +166,12 @@ class BundleIntake:
         return [HELLO]
 
     def _store(self, inside: Path, box: PartyFolder, number: int) -> None:
-        """Put items where the network's gate would have put them; what marks them whole is last."""
+        """Store items where the label server would; write last what marks them as complete."""
         target = box.pilot() if number == PILOT.number else box
         target.folder.mkdir(parents=True, exist_ok=True)
         files = sorted(inside.iterdir())
         if number in RELEASES:
-            for left in target.folder.glob("*.arrow"):  # of a run that was cut short
+            for left in target.folder.glob("*.arrow"):  # from an interrupted run
                 left.unlink()
         for file in files:
             atomic_files.flush(file)

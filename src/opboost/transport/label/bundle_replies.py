@@ -1,4 +1,4 @@
-"""What the label party sends by bundles: points, common rows, weights, split queries."""
+"""The contents of the label party's bundles: points, common rows, weights, split queries."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from opboost.transport.shared.logs import Log
 
 
 class BundleReplies:
-    """Writes the bundles of a job for its feature parties."""
+    """Writer of a job's bundles for its feature parties."""
 
     def __init__(self, folder: Path, record: JobRecord, tools: Tools) -> None:
         self._folder, self._record, self._tools = folder, record, tools
         self._log = Log(folder / "label.jsonl")
 
     def write_due(self, peer: str, chain: BundleChain) -> None:
-        """Write the bundle that is due to a party, if the job is so far."""
+        """Write a party's next bundle, if the label party is to send it and the job is ready."""
         step = chain.due()
         if step is None or not step.by_label_party:
             return
@@ -46,18 +46,18 @@ class BundleReplies:
         return {**first, **{file.name: file for file in points}}
 
     def _welcome(self, peer: str) -> dict[str, Source]:
-        """The job, and the newest receipt of the party's ledger, before the party draws."""
+        """Return the job's terms and the party's newest receipt, which it needs before drawing."""
         receipt = newest_receipt(self._folder.parent, peer)
         told = welcome_to(PartyFolder(self._folder, peer), self._record, receipt)
         return {"welcome": encode(told)}
 
     def _rows(self, box: PartyFolder) -> dict[str, Source]:
-        """What the party compares given rows with, before it draws anything."""
+        """Return what the party compares its given rows with before it draws anything."""
         if self._record.align != "given":
             return {}
         rows, ids = box.expected(self._record)
         return {"rows": encode(Rows(self._record.label_party, self._record.job, rows, ids))}
 
     def _proof(self, box: PartyFolder) -> dict[str, Source]:
-        """What proves that the party's last release could be opened, where rows are aligned."""
+        """Return the proof that the label party opened the last release, if rows are aligned."""
         return {} if self._record.align == "given" else {"proof": box.read("proved")}

@@ -1,4 +1,4 @@
-"""Which calls the label party's server admits, and what the sender of a refused one is told."""
+"""Admission of calls to the label server, and the errors that refused callers receive."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from opboost.transport.label.served_job import ServedJob
 from opboost.transport.shared.tls import CLAIMED, SESSION
 
 MAX_CALLS = 16
-"""Calls that one party may have open at a time."""
+"""Calls that one party may have open at once."""
 
 HEADERS = "headers"
-"""The name under which a call's headers are found in its context."""
+"""The key of a call's headers in its context."""
 
 
 class FloodError(PeerError):
-    """More calls at a time than one sender may have."""
+    """A party has too many calls open at once."""
 
 
 class CallAdmission:
-    """Names the caller of each call, and counts the calls that each party has open."""
+    """The check that identifies each caller, and the count of calls that each party has open."""
 
     def __init__(self, job: ServedJob, logins: Logins, limits: ConnectionLimits) -> None:
         self.log, self.limits = job.log, limits
@@ -43,23 +43,23 @@ class CallAdmission:
     def call(
         self, context: flight.ServerCallContext, step: str, body: pa.Buffer | None = None
     ) -> AdmittedCall:
-        """The context of one call, in which it is admitted under its caller's name or refused."""
+        """Return a context manager that admits one call under its caller's name, or refuses it."""
         return AdmittedCall(self, context, step, body)
 
     def enter(self, account: str) -> None:
-        """Count a call; a party may have few at a time, for each holds a thread and its stack."""
+        """Count a call, or refuse it beyond ``MAX_CALLS``: each holds a thread and its stack."""
         with self._lock:
             if self._calls[account] >= MAX_CALLS:
                 raise FloodError(f"Party {account!r} has {MAX_CALLS} calls open already.")
             self._calls[account] += 1
 
     def leave(self, account: str) -> None:
-        """A call has ended."""
+        """Count the end of a call."""
         with self._lock:
             self._calls[account] -= 1
 
     def named(self, context: flight.ServerCallContext) -> str:
-        """Whom TLS says is calling; one that is not of this job, or is revoked, is turned away."""
+        """Return the caller's name from TLS; refuse one that is revoked or not in this job."""
         if self._by_certificate:
             party = str(context.peer_identity().decode(errors="replace"))
         else:
@@ -73,10 +73,10 @@ class CallAdmission:
     def logged_in(
         self, context: flight.ServerCallContext, party: str, step: str, body: pa.Buffer | None
     ) -> bool:
-        """Whether the caller has proved its name; one that has not may do nothing but that."""
+        """Return whether the caller has logged in; refuse all steps but the login if it has not."""
         if self._logins.is_open(context.get_middleware(HEADERS).session, party):
             return True
-        if body is not None:  # told first: other versions log in in other ways
+        if body is not None:  # report this first: other versions log in differently
             check_version(body.slice(0, min(body.size, 2**16)).to_pybytes())
         if step not in ("hello", "login"):
             raise NotLoggedInError(f"Party {party!r} has not logged in. Say hello first.")
@@ -84,7 +84,7 @@ class CallAdmission:
 
 
 class AdmittedCall:
-    """Names the caller, and turns what goes wrong into a sentence for it and a line in the log."""
+    """One call: names its caller, and turns errors into a sentence for it and a log line."""
 
     def __init__(
         self,
@@ -98,13 +98,13 @@ class AdmittedCall:
         self._account = ""
 
     def __enter__(self) -> str:
-        """Raises unless the caller may take this step: then nothing of the call is looked at."""
+        """Return the caller's name; raise, before reading the call, if it may not take the step."""
         admission = self._admission
         try:
             party = admission.named(self._context)
             self._party = party
             known = admission.logged_in(self._context, party, self._step, self._body)
-            # Who has not logged in uses up nothing of the party that it says it is.
+            # A caller that has not logged in does not count against the party that it claims to be.
             self._account = party if known else f"{party}?"
             admission.enter(self._account)
             admission.limits.named(self._peer, self._account)
@@ -133,7 +133,7 @@ class AdmittedCall:
         else:
             why = "The label party cannot use the message."
         if _is_disk(error):
-            os._exit(DISK)  # nobody can be served; the training process tells why
+            os._exit(DISK)  # no party can be served; the training process says why
         internal = "" if isinstance(error, OpBoostError) else type(error).__name__
         self._admission.log.write(
             "refused", party=self._party, step=self._step, why=why[:300], error=internal
@@ -142,12 +142,12 @@ class AdmittedCall:
 
 
 def first_line(error: BaseException) -> str:
-    """What an error of the transport says, without its details."""
+    """Return the first line of a transport error, without its details."""
     return str(error).split("\n", 1)[0].split(". Detail:", 1)[0]
 
 
 def _told(error: BaseException, why: str) -> flight.FlightError:
-    """What the sender of a refused call gets: it may try again where it only has to log in."""
+    """Return the error for a refused caller; it may retry if it only has to log in."""
     if isinstance(error, NotLoggedInError):
         return flight.FlightUnauthenticatedError(why)
     return flight.FlightServerError(why)
@@ -158,15 +158,15 @@ def _is_disk(error: BaseException) -> bool:
 
 
 class HeaderFactory(flight.ServerMiddlewareFactory):  # type: ignore[misc]
-    """Reads a call's headers."""
+    """The middleware factory that reads a call's headers."""
 
     def start_call(self, info: Any, headers: dict[str, list[str]]) -> _Headers:
-        """The headers of a call that begins."""
+        """Return the headers of a new call."""
         return _Headers(headers.get(CLAIMED, [""])[0], headers.get(SESSION, [""])[0])
 
 
 class _Headers(flight.ServerMiddleware):  # type: ignore[misc]
-    """A call's session, and in plaintext on loopback its sender's name, unproved."""
+    """A call's session and, in plaintext on loopback, the name that its sender claims."""
 
     def __init__(self, claimed: str, session: str) -> None:
         self.claimed, self.session = claimed, session

@@ -1,4 +1,4 @@
-"""The steps after a release, as the label party's server takes them: split query and farewell."""
+"""The label server's steps after a release: split query and farewell."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from opboost.transport.label.served_job import ServedJob
 
 
 class ClosingSteps:
-    """``poll`` until there is a split query, ``answer`` it, and ``heard`` when the job is done.
+    """The steps ``poll`` for a split query, ``answer`` to it, and ``heard`` when the job is done.
 
-    ``refuse`` ends a visit without a release.
+    With ``refuse``, a party ends its visit without a release.
     """
 
     def __init__(self, job: ServedJob) -> None:
         self._job = job
 
     def poll(self, party: str, data: bytes) -> bytes:
-        """The split query, or a farewell when the job is done."""
+        """Return the split query, or a farewell when the job is done."""
         self._job.check_job(decode(data, Poll).job)
         box = self._job.box(party)
         end = time.monotonic() + HOLD_SECONDS
@@ -35,7 +35,7 @@ class ClosingSteps:
         return self._job.ack("wait")
 
     def answer(self, party: str, data: bytes) -> bytes:
-        """The values behind the cuts that were asked for."""
+        """Store the values behind the cuts of the split query."""
         box = self._job.box(party)
         query = check_split_values(self._job.record, box, data)
         box.write("answer", data)
@@ -43,7 +43,7 @@ class ClosingSteps:
         return self._job.ack("answer")
 
     def refuse(self, party: str, data: bytes) -> bytes:
-        """The party refuses to release, for a kind of reason; the job waits until it comes back."""
+        """Note that the party refuses to release, and why; the job waits until it returns."""
         said, box = decode(data, Ack), self._job.box(party)
         self._job.check_job(said.job)
         if box.has("sent"):
@@ -53,7 +53,7 @@ class ClosingSteps:
         return self._job.ack("refuse")
 
     def heard(self, party: str, data: bytes) -> bytes:
-        """The party knows that the job is done: nobody needs to wait for it any more."""
+        """Note that the party knows that the job is done, so that nobody waits for it."""
         self._job.check_job(decode(data, Ack).job)
         if not is_done(self._job.folder):
             raise PeerError("The job is not done yet.")

@@ -1,4 +1,4 @@
-"""Turns at the processor: the party that has had the least of it goes first."""
+"""Fair scheduling of CPU work: the party that has used the least goes first."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 
 class FairTurns:
-    """Grants a few turns at a time; of the parties that wait, the one with the least work is next.
+    """A scheduler that grants a few turns at once, next to the waiting party with the least work.
 
-    Work counts whether or not it came to anything, so a party that sends what is refused goes
-    behind the others.  A party waits for what others have brought already, never for their network.
+    Work counts even if its result is refused, so a party that sends refused data falls behind the
+    others.  A party waits only for work on data that has arrived, never for another's network.
     """
 
     def __init__(self, at_once: int) -> None:
@@ -24,7 +24,7 @@ class FairTurns:
 
     @contextmanager
     def turn(self, party: str, work: int) -> Iterator[None]:
-        """Wait for a turn of this party, which counts as ``work``."""
+        """Wait for a turn for this party; the turn counts as ``work``."""
         asked = _Waiting(party, work, threading.Event())
         with self._lock:
             self._waiting.append(asked)
@@ -38,7 +38,7 @@ class FairTurns:
                 self._grant()
 
     def _grant(self) -> None:
-        """Give free turns away; of two parties with as much work, to the one that waits longer."""
+        """Grant the free turns; between parties with equal work, the longest waiting goes first."""
         while self._free and self._waiting:
             following = min(self._waiting, key=lambda asked: self._work[asked.party])
             self._waiting.remove(following)
@@ -48,7 +48,7 @@ class FairTurns:
 
 
 class _Waiting(NamedTuple):
-    """A turn that was asked for."""
+    """A requested turn."""
 
     party: str
     work: int

@@ -1,7 +1,7 @@
-"""The Flight server of the label party: takes messages in, checks them, puts them on disk.
+"""The label party's Flight server, which checks incoming messages and writes them to disk.
 
-A refused call ends with a sentence for its sender and a line in the log; the other parties do not
-notice.
+When it refuses a call, it returns a sentence to the sender and writes a line to the log.  The other
+parties do not notice.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from opboost.transport.shared.logs import LINES_PER_MINUTE, Log
 _NUMBER = re.compile(r"[0-9]{1,9}")
 
 Step = Callable[[str, bytes], bytes]
-"""Takes a party's name and its message; returns the answer."""
+"""A function from a party's name and its message to the answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What the gate is started with; the training process hands it over as JSON."""
+    """The label server's settings, which the training process passes as JSON."""
 
     job: Path
     listen: str
@@ -52,7 +52,7 @@ class Setting:
 
 
 class LabelServer(flight.FlightServerBase):  # type: ignore[misc]
-    """The Flight server of one job: admits calls, and hands each to its step."""
+    """The Flight server of one job, which admits calls and passes each to its step."""
 
     def __init__(self, setting: Setting) -> None:
         log = Log(setting.job / "gate.jsonl", a_minute=LINES_PER_MINUTE)
@@ -84,7 +84,7 @@ class LabelServer(flight.FlightServerBase):  # type: ignore[misc]
     def do_action(
         self, context: flight.ServerCallContext, action: flight.Action
     ) -> Iterator[flight.Result]:
-        """One small message in, one out."""
+        """Take one small message and return its answer."""
         peer = context.peer()
         steps: dict[str, Step] = {
             "hello": partial(self._logging_in.hello, peer),
@@ -99,7 +99,7 @@ class LabelServer(flight.FlightServerBase):  # type: ignore[misc]
             if action.body.size > MAX_MESSAGE_BYTES:
                 raise WireError(f"A message of {action.body.size:,} bytes is too large.")
             out = steps[step](party, action.body.to_pybytes())
-            # The call counts until its answer has left: who does not read it has few of them.
+            # The call counts until its answer is sent: a client that never reads runs out of calls.
             yield flight.Result(pa.py_buffer(out))
 
     def do_put(
@@ -109,7 +109,7 @@ class LabelServer(flight.FlightServerBase):  # type: ignore[misc]
         reader: flight.MetadataRecordBatchReader,
         writer: flight.FlightMetadataWriter,
     ) -> None:
-        """One column's stream."""
+        """Receive the stream of one column."""
         with self._admission.call(context, "codes") as party:
             path = [part.decode(errors="replace") for part in descriptor.path or ()]
             job = self._job.record.job
@@ -126,7 +126,7 @@ class LabelServer(flight.FlightServerBase):  # type: ignore[misc]
 def _steps(
     alignment: AlignmentSteps, release: ReleaseSteps, pilot: ReleaseSteps, closing: ClosingSteps
 ) -> dict[str, Step]:
-    """The steps of a party that is logged in, by the names under which it calls them."""
+    """Return the steps that a logged-in party may call, by name."""
     return {
         "want": alignment.want,
         "points": alignment.points,

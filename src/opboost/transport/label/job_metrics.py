@@ -1,4 +1,4 @@
-"""Where the job stands, in the text form that Prometheus reads."""
+"""The status of the newest job as Prometheus metrics."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PHASES = (
 
 
 class JobMetrics(Collector):
-    """The metrics of the newest job, read from its folder whenever Prometheus asks."""
+    """The metrics of the newest job, read from its folder on every scrape."""
 
     def __init__(self, state: Path) -> None:
         self._state = state
@@ -64,7 +64,7 @@ class JobMetrics(Collector):
 
 @contextmanager
 def serving_metrics(address: str, state: Path) -> Iterator[int]:
-    """Answer GET /metrics while the block runs; yields the port."""
+    """Serve GET /metrics while the block runs, and yield the port."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit():
         raise ConfigError(f'Metrics are served on "host:port"; got {address!r}.')

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LabelJobRun:
-    """The label party with its table and its channels, wherever the job stands."""
+    """The label party with its table and its channels, whatever the job's phase."""
 
     config: LabelConfig
     folder: Path
@@ -32,24 +32,24 @@ class LabelJobRun:
     channels: Sequence[JobFolderChannel]
     started: float = field(default_factory=time.monotonic)
     log: Log | None = None
-    """Where a networked run notes how long the alignment took; None by bundles, which are carried
-    meanwhile."""
+    """Where a networked run logs the duration of the alignment.  None by bundles, since that would
+    include the time in which people carry them."""
 
     def __post_init__(self) -> None:
-        """Refuse a table with other rows than the job began with."""
+        """Refuse a table whose rows are not those with which the job began."""
         check_data(self.record, self.data)
 
     @property
     def welcome(self) -> Welcome:
-        """The job's first message, without what is one party's alone."""
+        """The job's first message, without the parts that differ by party."""
         return welcome_of(self.record)
 
     def seconds(self) -> float:
-        """Seconds since the run began."""
+        """Return the seconds since the run began."""
         return time.monotonic() - self.started
 
     def reach(self, goal: Goal) -> Reached:
-        """Align rows where they are not given, then do what the job is for."""
+        """Align rows unless they are given, then reach the job's goal."""
         begun = time.monotonic()
         party = self.aligned()
         if self.record.align == "given":
@@ -61,7 +61,7 @@ class LabelJobRun:
         return goal.reach(party, self, {"align": figures})
 
     def aligned(self) -> LabelParty:
-        """The label party with the common rows alone; with all of them if rows are given."""
+        """Return the label party with the common rows only, or with all rows if they are given."""
         party = label_party(self.config, self.data)
         if self.record.align == "given":
             return party

@@ -1,7 +1,7 @@
-"""The process that faces the network: it serves one job until the training process ends.
+"""The process that faces the network and serves one job until the training process ends.
 
-It holds no data of the label party, and a memory limit bounds what a hostile stream can use up: a
-small compressed batch may inflate a thousandfold before Python sees it.
+It holds none of the label party's data.  A memory limit bounds what a hostile stream can use up: a
+small compressed batch can inflate a thousandfold before Python sees it.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from opboost.transport.label.flight_server import LabelServer
 
 MAX_OPEN_FILES = 4096
-"""Open files and connections that the gate asks the system for; see also ``MAX_CONNECTIONS``."""
+"""Open files and connections that the label server asks for; see also ``MAX_CONNECTIONS``."""
 
 FAREWELL_SECONDS = 0.3
-"""Seconds for which calls may still end when the training process has; others are cut off."""
+"""Seconds that open calls have to finish after the training process ends; the rest are cut."""
 
 
 def main() -> None:
-    """Serve until the standard input closes, which it does when the training process ends."""
+    """Serve until standard input closes, which happens when the training process ends."""
     full_stack()
     with loading:
         load_without_optional_packages()
@@ -60,9 +60,9 @@ def main() -> None:
 
 
 def _let_answers_leave(server: LabelServer) -> None:
-    """Let calls end that are answered already, such as the last party's that the job is done."""
+    """Let answers that are ready leave, such as the one that tells the last party of the end."""
     ending = threading.Thread(target=server.shutdown, daemon=True)
-    with suppress(RuntimeError):  # no memory is left for a thread
+    with suppress(RuntimeError):  # there is no memory left for a thread
         ending.start()
         ending.join(FAREWELL_SECONDS)
 

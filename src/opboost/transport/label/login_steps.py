@@ -13,19 +13,19 @@ from opboost.transport.shared.tls import check_login
 
 
 class LoginSteps:
-    """``hello``, then ``login``; ``certificate`` is the label party's own."""
+    """The steps ``hello`` and ``login``; ``certificate`` is the label party's own."""
 
     def __init__(self, job: ServedJob, logins: Logins, certificate: bytes) -> None:
         self._job, self._logins, self._certificate = job, logins, certificate
 
     def hello(self, peer: str, party: str, data: bytes) -> bytes:
-        """A challenge for this connection; nothing of the job is told before it is met."""
+        """Return a challenge for this connection; only a login that meets it reveals the job."""
         hello = decode(data, Hello)
         _check_own(party, hello.party)
         return encode(Challenge(self._logins.challenged(peer, hello), self._certificate))
 
     def login(self, peer: str, party: str, data: bytes) -> bytes:
-        """A session for a party that signed its challenge and has the same job file."""
+        """Open a session for a party that signed its challenge and has the same job file."""
         login = decode(data, Login)
         hello, nonce = self._logins.challenge(peer)
         _check_own(party, hello.party)

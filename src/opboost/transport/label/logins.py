@@ -1,8 +1,8 @@
-"""Who has proved its name to the gate: challenges that are good once, and the sessions they open.
+"""Logins at the label server: single-use challenges, and the sessions that they open.
 
-TLS alone tells too little.  gRPC takes a caller's name from whatever a certificate has (a subject,
-an address, the first of several names), and does not show the certificate.  So a party signs a
-fresh nonce, and shows with every call the session that it got for it.
+TLS alone does not identify a party.  gRPC takes a caller's name from whatever a certificate has (a
+subject, an address, the first of several names), and does not expose the certificate.  So a party
+signs a fresh nonce to get a session, and sends that session with every call.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from opboost.errors import PeerError
 from opboost.protocol.messages import Hello
 
 MAX_CHALLENGES = 1024
-"""Challenges that wait for an answer; a connection has one, and the oldest go first."""
+"""Unanswered challenges, one per connection; beyond this many, the oldest are dropped."""
 
 MAX_SESSIONS = 64
-"""Sessions of one party; those that were not used for longest go first."""
+"""Sessions per party; beyond this many, the least recently used are dropped."""
 
 
 class NotLoggedInError(PeerError):
-    """A call by somebody who has not proved its name; it may do so now."""
+    """A call from a party that has not logged in; it may log in and call again."""
 
 
 class Logins:
-    """The challenges and sessions of one gate; they end with its process."""
+    """The challenges and sessions of one label server; they end with its process."""
 
     def __init__(
         self, *, max_challenges: int = MAX_CHALLENGES, max_sessions: int = MAX_SESSIONS
@@ -38,7 +38,7 @@ class Logins:
         self._sessions: dict[str, OrderedDict[bytes, None]] = {}
 
     def challenged(self, peer: str, hello: Hello) -> bytes:
-        """Return a fresh nonce for the connection over which this hello came."""
+        """Return a fresh nonce for the connection that sent this hello."""
         nonce = secrets.token_bytes(32)
         with self._lock:
             self._challenges[peer] = hello, nonce
@@ -48,7 +48,7 @@ class Logins:
         return nonce
 
     def challenge(self, peer: str) -> tuple[Hello, bytes]:
-        """Take the connection's challenge: whatever comes of the login, the nonce is used up."""
+        """Remove and return the connection's challenge; even a failed login uses up its nonce."""
         with self._lock:
             found = self._challenges.pop(peer, None)
         if found is None:
@@ -56,7 +56,7 @@ class Logins:
         return found
 
     def opened(self, party: str) -> bytes:
-        """Return a new session of a party that has proved its name."""
+        """Return a new session for a party that has proved its name."""
         session = secrets.token_bytes(32)
         with self._lock:
             own = self._sessions.setdefault(party, OrderedDict())
@@ -66,7 +66,7 @@ class Logins:
         return session
 
     def is_open(self, session: str, party: str) -> bool:
-        """Whether this is a session of this party, in hexadecimal digits."""
+        """Return whether a session, in hexadecimal digits, is one of this party's."""
         digest = _digest(session)
         with self._lock:
             own = self._sessions.get(party, OrderedDict())
@@ -77,5 +77,5 @@ class Logins:
 
 
 def _digest(session: str) -> bytes:
-    """What is kept and looked up in its place, so that the time that takes tells nothing."""
+    """Return the digest that stands in for a session, so that lookup time reveals nothing."""
     return hashlib.sha256(session.encode(errors="replace")).digest()

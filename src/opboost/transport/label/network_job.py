@@ -1,4 +1,4 @@
-"""A networked job of the label party, under way: an open gate, and channels to what comes in."""
+"""A running networked job of the label party: its label server, and channels to the parties."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from opboost.transport.shared.logs import Log, taken_up
 from opboost.transport.shared.tls import Identity, check_loopback, read_identity
 
 LINGER_SECONDS = 60.0
-"""Seconds for which the gate stays open after the end, so that parties learn of it."""
+"""Seconds for which the label server stays up after a job, so that parties learn it is done."""
 
 Watch = Callable[[dict[str, Any]], None]
-"""Told where the job stands, about ten times a second."""
+"""A callback that receives the job's status, at most about ten times per second."""
 
 Opened = Callable[[str], None]
-"""Told the address at which parties are served."""
+"""A callback that receives the address at which the label server listens."""
 
 Say = Callable[[str], None]
-"""Told what the operator should know."""
+"""A callback that receives messages for the operator."""
 
 
 def checked_identity(config: LabelConfig, *, insecure_plaintext: bool) -> Identity | None:
-    """Who serves, where the file says that it listens."""
+    """Return the label party's identity, or None in plaintext; require an address to listen on."""
     if config.party.listen is None:
         raise ConfigError('Add listen = "0.0.0.0:8815" to [party]: feature parties connect there.')
     if insecure_plaintext:
@@ -44,7 +44,7 @@ def checked_identity(config: LabelConfig, *, insecure_plaintext: bool) -> Identi
 
 @dataclass(frozen=True, slots=True)
 class NetworkJob:
-    """A job of the label party's, from when parties are let in until they know that it is done."""
+    """A job of the label party, from opening its server until every party knows that it is done."""
 
     folder: Path
     record: JobRecord
@@ -52,13 +52,13 @@ class NetworkJob:
 
     @classmethod
     def of(cls, config: LabelConfig, folder: Path) -> NetworkJob:
-        """The job of a folder, under what the label party's file says now."""
+        """Load a folder's job, updated with the current settings of the label party's file."""
         record = replace(JobRecord.load(folder), **current(config))
         record.save(folder)
         return cls(folder, record, Log(folder / "label.jsonl"))
 
     def channels(self, wait: float, watch: Watch) -> list[JobFolderChannel]:
-        """The channels to the parties that take part; each waits so many seconds."""
+        """Return a channel to each party that takes part; each waits up to ``wait`` seconds."""
         look = _watching(self.folder, self.record, self.log, watch)
         return [
             JobFolderChannel(self.folder, name, wait=wait, watch=look)
@@ -66,7 +66,7 @@ class NetworkJob:
         ]
 
     def taken_up(self, half_written: int, say: Say) -> None:
-        """Tell that a job goes on that was begun before, from where, and what a kill had left."""
+        """Report that the job is resumed, from which phase, and what a killed run left behind."""
         lost = check(self.folder, atomic_files.AT_LABEL_PARTY, ("*.label", "*.doubled"))
         phase = str(status(self.folder)["phase"])
         self.log.write(
@@ -77,7 +77,7 @@ class NetworkJob:
     def open(
         self, label_server: LabelServerProcess, config: LabelConfig, identity: Identity | None
     ) -> str:
-        """Let the parties in; returns the address."""
+        """Open the label server to the parties and return its address."""
         record = self.record
         self.log.write("serving", job=record.job, rows=record.rows, parties=list(record.parties))
         return label_server.open(
@@ -98,8 +98,7 @@ class NetworkJob:
         identity: Identity | None,
         say: Say,
     ) -> None:
-        """Open the gate of a job that was killed when it was done, if nobody had the time to hear
-        of that."""
+        """Reopen the label server of a finished job if it was killed before every party knew."""
         if self.record.way != "network" or (self.folder / "ended").exists():
             return
         names = ", ".join(self.unaware()) or "no party"
@@ -109,7 +108,7 @@ class NetworkJob:
         self.end()
 
     def end(self) -> None:
-        """Keep the gate open until every party has heard that the job is done, or a while."""
+        """Keep the label server up until every party knows that the job is done, or for a while."""
         self.log.write("done", job=self.record.job)
         end = time.monotonic() + LINGER_SECONDS
         while self.unaware() and time.monotonic() < end:
@@ -118,7 +117,7 @@ class NetworkJob:
         atomic_files.write(self.folder / "ended", b"")
 
     def unaware(self) -> list[str]:
-        """The parties that have not heard yet that the job is done."""
+        """Return the parties that do not know yet that the job is done."""
         return [n for n in self.record.active if not PartyFolder(self.folder, n).has("farewell")]
 
 

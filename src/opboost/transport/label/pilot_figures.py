@@ -1,4 +1,4 @@
-"""What the label party's state folder says about the usefulness of the columns that came in."""
+"""The usefulness of received columns, computed from the label party's state folder."""
 
 from __future__ import annotations
 
@@ -22,18 +22,19 @@ from opboost.transport.label.label_job import check_data, read_data
 
 @dataclass(frozen=True, slots=True)
 class PartyUsefulness:
-    """The columns of one party, and from which of its rows their usefulness was computed."""
+    """The usefulness of one party's columns, and the rows from which it was computed."""
 
     party: str
     rows: str
-    """``"pilot"``, or ``"release"`` once all people have released."""
+    """``"pilot"``, or ``"release"`` once the party has released the rows of all people."""
     columns: tuple[ColumnUsefulness, ...]
 
 
 def parties_usefulness(config: LabelConfig, name: str) -> tuple[str, list[PartyUsefulness]]:
-    """Return the last job in which rows were released, and the usefulness of their columns.
+    """Return the last job in which a party released rows, and the usefulness of the columns.
 
-    Nothing is asked of anybody: released rows and own labels suffice.  ``name`` is the file's.
+    The released rows and the label party's own labels suffice, so no party is asked for anything.
+    ``name`` is the name of the job file.
     """
     if config.job.purpose != "train":
         raise ConfigError(
@@ -71,7 +72,7 @@ def _last_job(config: LabelConfig) -> Path | None:
 
 
 def _released(job: Path, party: str) -> PartyFolder | None:
-    """The folder of all released rows, else of the pilot's; None while neither is whole."""
+    """Return the folder of the full release, else of the pilot; None if neither is complete."""
     box = PartyFolder(job, party)
     if box.has("sent"):
         return box
@@ -80,7 +81,7 @@ def _released(job: Path, party: str) -> PartyFolder | None:
 
 
 def _target(config: LabelConfig, job: Path) -> Target:
-    """The labels of the job's rows, in the order in which columns come."""
+    """Return the labels of the job's rows, in the row order of the received columns."""
     data, record = read_data(config), JobRecord.load(job)
     check_data(record, data)
     y = data.y

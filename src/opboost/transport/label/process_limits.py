@@ -1,4 +1,4 @@
-"""What the process that faces the network may use of the machine."""
+"""Resource limits of the process that faces the network."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def limit_memory(megabytes: int) -> None:
-    """Let this process use so much more than it does now; allocations beyond fail cleanly."""
+    """Let this process use this much more memory; allocations beyond that fail cleanly."""
     try:
         import resource
 
@@ -22,7 +22,7 @@ def limit_memory(megabytes: int) -> None:
 
 
 def allow_files(count: int) -> None:
-    """Let this process hold so many files and connections, as far as it may."""
+    """Let this process hold this many files and connections, as far as the system allows."""
     with suppress(ImportError, OSError, ValueError):
         import resource
 
@@ -33,7 +33,7 @@ def allow_files(count: int) -> None:
 
 
 def full_stack() -> None:
-    """Let the first thread's stack grow as far as it may; the others keep the size they have."""
+    """Let the main thread's stack grow to the hard limit; other threads keep their size."""
     with suppress(ImportError, OSError, ValueError):
         import resource
 

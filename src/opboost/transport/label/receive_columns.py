@@ -1,4 +1,4 @@
-"""What the label party takes in from a feature party, by whichever way it came."""
+"""Checks and storage for what a feature party sends, over the network or by bundle."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from opboost.transport.shared.tls import check_receipt
 
 
 def check_their_points(record: JobRecord, points: Points) -> None:
-    """Refuse points of another step, or more than the label party aligns."""
+    """Refuse points of an unexpected step, or more points than the label party aligns."""
     if record.align == "given" or points.step not in STEPS:
         raise PeerError("Points came that nobody waits for.")
     if points.step == "raised" and points.total != record.rows:
@@ -48,10 +48,10 @@ def check_their_points(record: JobRecord, points: Points) -> None:
 
 
 def answered_claim(record: JobRecord, box: PartyFolder, data: bytes) -> bytes:
-    """The label party's proof that it knows the common rows, for a party that proves it first.
+    """Return the label party's proof that it knows the common rows, once the party has proved it.
 
-    One claim is taken a job: each tells its sender whether it is right, so a second would be a
-    further guess at rows that it does not have.
+    The label party accepts one claim per job and party.  Its answer reveals to the sender whether
+    the claim was right, so a second claim would be another guess at rows that the sender lacks.
     """
     claim = decode(data, Claim)
     if record.align == "given" or not box.has("aligned"):
@@ -70,13 +70,13 @@ def answered_claim(record: JobRecord, box: PartyFolder, data: bytes) -> bytes:
 
 
 def check_proved(record: JobRecord, box: PartyFolder) -> None:
-    """Refuse a release of aligned rows that the party has not proved to know."""
+    """Refuse a release of aligned rows if the party has not proved that it knows them."""
     if record.align != "given" and not box.has("proved"):
         raise PeerError("A release came before the proof of its rows.")
 
 
 def taken_schema(record: JobRecord, box: PartyFolder, data: bytes) -> tuple[Schema, int]:
-    """A schema of this party, job and rows, and how many columns it announces."""
+    """Return the party's schema, checked for this job and its rows, and how many columns it has."""
     schema = decode(data, Schema)
     check_schema(schema, box.party, record.job, *box.expected(record))
     if record.purpose == "predict":
@@ -92,7 +92,7 @@ def taken_schema(record: JobRecord, box: PartyFolder, data: bytes) -> tuple[Sche
 
 
 def check_new_receipt(job: Path, record: JobRecord, party: str, data: bytes, ca: bytes) -> None:
-    """Refuse a receipt that is not signed, of another job, or older than one that is known."""
+    """Refuse a receipt that is unsigned, from another job, or older than one already stored."""
     receipt = decode(data, Receipt)
     check_receipt(receipt, party, ca)
     if receipt.job != record.job:
@@ -103,7 +103,7 @@ def check_new_receipt(job: Path, record: JobRecord, party: str, data: bytes, ca:
 
 
 def check_split_values(record: JobRecord, box: PartyFolder, data: bytes) -> SplitQuery:
-    """Refuse split values that nobody asked for or that cannot be true; returns the query."""
+    """Return the query that these split values answer; refuse unasked or impossible values."""
     answer = decode(data, SplitValues)
     if answer.job != record.job or not box.has("query"):
         raise PeerError("Split values came that nobody asked for.")
@@ -117,7 +117,7 @@ def check_split_values(record: JobRecord, box: PartyFolder, data: bytes) -> Spli
 
 
 def check_column_due(record: JobRecord, box: PartyFolder) -> None:
-    """Refuse a column that comes before the schema, or before the receipt where there is one."""
+    """Refuse a column that arrives before the schema, or before the receipt if the job has one."""
     if not box.has("schema"):
         raise PeerError("A column came before its schema.")
     if record.receipts and not box.has("receipt"):
@@ -133,10 +133,10 @@ def receive_column(
     took: Callable[[int], None],
     turn: Callable[[int], AbstractContextManager[None]],
 ) -> ColumnHead | None:
-    """Store a column's stream piece by piece, each checked first; None if it is there already.
+    """Check and store a column's stream piece by piece; return None if it is stored already.
 
-    A piece that has come is checked and written in a ``turn`` of so many rows; ``took`` is told
-    its bytes before they are written.
+    Each piece is checked and written in a ``turn`` of as many rows as it should have.  ``took``
+    receives its size in bytes before it is written.
     """
     head = _announced_head(stream, announced, number)
     if target.exists():
@@ -157,9 +157,9 @@ def receive_column(
 
 
 def check_column_file(file: Path, announced: AnnouncedColumns, number: int) -> None:
-    """Refuse a column's stream in a file unless all of it is what the schema announces.
+    """Refuse a column's file unless its whole stream matches what the schema announces.
 
-    A compressed batch is refused before it is unpacked: a small one may inflate a thousandfold.
+    A compressed batch is refused before it is decompressed: a small one can inflate a thousandfold.
     """
     try:
         with pa.OSFile(str(file)) as source:
@@ -176,7 +176,7 @@ def check_column_file(file: Path, announced: AnnouncedColumns, number: int) -> N
 
 
 def _announced_head(stream: pa.Schema, announced: AnnouncedColumns, number: int) -> ColumnHead:
-    """The head of a column's stream; one that the party's schema does not announce is refused."""
+    """Return the head of a column's stream; refuse one that the schema does not announce."""
     head = ColumnHead.from_schema(stream, announced.most_symbols(number))
     announced.check(head, number)
     return head

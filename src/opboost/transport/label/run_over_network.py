@@ -1,6 +1,6 @@
-"""The label party's side of a networked job: open the gate, take columns in, train or predict.
+"""The label party's side of a networked job: serve, receive columns, train or predict.
 
-What came stays on disk: a prediction that is done is made again without anybody else.
+Received columns stay on disk, so a finished prediction can be repeated without the other parties.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from opboost.transport.shared.tls import Identity
 
 @dataclass(frozen=True, slots=True)
 class Listeners:
-    """Who is told how the job goes."""
+    """The callbacks that follow a job."""
 
     watch: Watch
     opened: Opened
@@ -55,7 +55,7 @@ def serve(
     opened: Opened = lambda address: None,
     say: Say = lambda words: None,
 ) -> dict[str, Any]:
-    """Run the job to its end, or take it up where it was left; returns the manifest."""
+    """Run the job to its end, or resume it where it stopped, and return the manifest."""
     if config.job.purpose != "train":
         raise ConfigError(
             f'Job {config.job.name!r} has purpose = "predict". Run, with the same -c: opboost '
@@ -79,9 +79,9 @@ def predict_with_peers(
     opened: Opened = lambda address: None,
     say: Say = lambda words: None,
 ) -> tuple[pa.Table, dict[str, Any]]:
-    """Run the job to its end, or take it up where it was left.
+    """Run the job to its end, or resume it where it stopped.
 
-    Returns IDs with predictions, in the order of the table, and the manifest.
+    Return IDs with predictions, in the order of the table, and the manifest.
     """
     if config.job.purpose != "predict":
         raise ConfigError(
@@ -89,7 +89,7 @@ def predict_with_peers(
             'serve; or let the parties agree on a job file with purpose = "predict".'
         )
     identity = checked_identity(config, insecure_plaintext=insecure_plaintext)
-    with loading:  # of boosters
+    with loading:  # the boosters
         from opboost.estimators import load
 
         estimator = load(model)
@@ -111,7 +111,7 @@ def _run(
     *,
     again: bool,
 ) -> Reached:
-    """Reach the goal of a job, from wherever it stands."""
+    """Reach the goal of a job, whatever its phase."""
     with atomic_files.alone(config.state) as half_written:
         started = time.monotonic()
         folder = None if again else known_job(config, "network")

@@ -1,4 +1,4 @@
-"""The job that the label party's server serves: its folder, and what every step needs of it."""
+"""The job that a label server serves: its folder, and what every step needs of it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from opboost.transport.shared.logs import Log
 
 @dataclass(frozen=True, slots=True)
 class ServedJob:
-    """A job under way, as the process sees it that faces the network."""
+    """A running job, as the label server sees it."""
 
     folder: Path
     record: JobRecord
@@ -34,15 +34,15 @@ class ServedJob:
     turns: FairTurns = field(default_factory=lambda: FairTurns(most_threads()))
 
     def box(self, party: str) -> PartyFolder:
-        """The folder of a party."""
+        """Return the folder of a party."""
         return PartyFolder(self.folder, party)
 
     def ack(self, step: str, there: tuple[int, ...] = ()) -> bytes:
-        """The answer that a step was taken, or is to be waited for, and what is there already."""
+        """Return the answer that a step is done or must wait, and which parts are already here."""
         return encode(Ack(self.record.job, step, there))
 
     def check_job(self, job: str) -> None:
-        """Refuse a message of another job."""
+        """Refuse a message from another job."""
         if job != self.record.job:
             raise PeerError("The label party works on another job now. Join again.")
 
@@ -54,7 +54,7 @@ class ServedJob:
             raise PeerError(why)
 
     def held(self, there: Callable[[], bool]) -> bool:
-        """Wait a while for something to be there; returns whether it is."""
+        """Wait up to ``HOLD_SECONDS`` for a condition, and return whether it holds."""
         end = time.monotonic() + HOLD_SECONDS
         while not there():
             if time.monotonic() > end:

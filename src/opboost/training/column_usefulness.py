@@ -38,7 +38,8 @@ class ColumnUsefulness:
         rows: How many rows sent it.
         explained: The share of the label's variance that goes together with the noisy column, less
             what chance alone would show; below zero where chance showed less.
-        error: The standard error of that share, by a jackknife; NaN for too few rows.
+        error: The standard error of that share, by a jackknife, and at least the spread that a
+            useless column has by chance; NaN for too few rows.
         chance: The chance that the column is useful at all, given all columns.
         weight: The weight that answers a pilot: 1, 1/2, 1/4 or 1/8.
     """
@@ -79,7 +80,8 @@ def columns_usefulness(columns: Iterable[ReleasedColumn], target: Target) -> lis
             explained(score(column.where(keep), labels[keep]))
             for keep in (blocks != number for number in range(BLOCKS))
         ]
-        shares[name] = explained(scores[name]), _jackknife_error(left_out)
+        error = max(_jackknife_error(left_out), chance_spread(scores[name]))
+        shares[name] = explained(scores[name]), error
     chances = usefulness(scores)
     weights = quantised(chances)
     found = [
@@ -100,6 +102,20 @@ def explained(found: ColumnScore) -> float:
     if not found.rows:
         return 0.0
     return float((found.squares - 1).sum() / (found.squares.shape[1] * (found.rows - 1)))
+
+
+def chance_spread(found: ColumnScore) -> float:
+    """Return the standard deviation of ``explained`` for a column that says nothing.
+
+    Each square then has a variance of 2.  The jackknife alone is too small there: near zero, a
+    square hardly depends on any one row.
+
+    >>> chance_spread(ColumnScore(np.array([[26.0], [1.0]]), np.ones(2), rows=101))
+    0.02
+    """
+    if found.rows < 2:
+        return 0.0
+    return math.sqrt(2 * found.squares.size) / (found.squares.shape[1] * (found.rows - 1))
 
 
 def _blocks(rows: int) -> IntArray:

@@ -43,6 +43,41 @@ def test_what_a_page_says_to_type_works_as_it_shows(page, tmp_path):
     Session(tmp_path).follow(page)
 
 
+@pytest.mark.parametrize("name", ["tutorial.md", "federation.md", "bundles.md"])
+def test_every_block_of_a_page_about_a_whole_job_is_run(name):
+    assert blocks_that_are_not_run(DOCS / name) == []
+
+
+def blocks_that_are_not_run(page):
+    """Return the lines of TOML blocks that no command or other file uses, and of indented commands.
+
+    Sessions run all console blocks, and doctest runs all Python blocks.
+    """
+    found = list(blocks(page))
+    texts = [block.text for block in found if block.language in ("console", "toml")]
+    unused = [
+        block.line
+        for block in found
+        if block.language == "toml"
+        and (
+            not block.file
+            or not any(block.file.split("/")[-1] in t for t in texts if t != block.text)
+        )
+    ]
+    indented = re.compile(r"^ {4,}(?:[a-z-]*\$ +)?opboost ")
+    lines = enumerate(page.read_text().splitlines(), 1)
+    return unused + [number for number, line in lines if indented.match(line)]
+
+
+def test_a_block_that_is_not_run_is_seen(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(
+        "```toml\n# a.toml\n[job]\n```\n```toml\n[tls]\n```\n```toml\n# b.toml\n[job]\n```\n"
+        "```console\n$ cat a.toml\n```\n    opboost demo\n"
+    )
+    assert blocks_that_are_not_run(page) == [5, 8, 15]
+
+
 @pytest.mark.parametrize(
     "page", [p for p in PAGES if any(b.language == "toml" for b in blocks(p))], ids=named
 )

@@ -52,14 +52,14 @@ def industrial(found: dict[str, dict[str, Any]]) -> str:
         for kind in ("clean", "released")
     )
     return (
-        "On the stand-in for the paper's industrial set the mean squared error is "
-        f"{clean[0]:.3f} and {clean[1]:.3f} times that of plain training at totals of 4 and 8 on "
-        f"clean rows, {released[0]:.3f} and {released[1]:.3f} on released rows."
+        "On the stand-in for the paper's industrial set, the mean squared error relative to plain "
+        f"training is {clean[0]:.3f} and {clean[1]:.3f} on clean rows at totals of 4 and 8, and "
+        f"{released[0]:.3f} and {released[1]:.3f} on released rows."
     )
 
 
 def written(text: str, found: dict[str, dict[str, Any]]) -> str:
-    """The page with the figures of now."""
+    """Return the page with the current figures."""
     body = f"{BEGIN}\n\n{table(found)}\n\n{industrial(found)}\n\n{END}"
     if END in text:
         return re.sub(f"{re.escape(BEGIN)}.*{re.escape(END)}", lambda _: body, text, flags=re.S)

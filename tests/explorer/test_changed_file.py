@@ -145,7 +145,7 @@ def test_a_file_that_would_be_refused_says_so(tmp_path):
     file = declared(tmp_path, "mechanism")
     part = pages.mechanism_part(Form.of({"epsilon": "5"}, [("basket", "0", "500")]), declared=file)
     assert part.summary.startswith("One person's record: not known, because the file would be")
-    assert "would be refused: shop.toml" in part.html
+    assert "would refuse this file: shop.toml" in part.html
 
 
 def test_a_column_that_was_taken_away_is_commented_out(tmp_path):
@@ -160,7 +160,7 @@ def test_a_party_file_opens_with_its_ledger(tmp_path):
     site = Site.of(None, None, None, tmp_path / "shop.toml")
     assert not (tmp_path / "ledger").exists()
     page = pages.record_part(site.record_form(""), site.ledger).html
-    assert "What the ledger leaves" in page
+    assert "What is left under the caps" in page
     assert site.ledger.summary()["spent"][-1]["cap"] == 8.0
     assert not (tmp_path / "ledger").exists()  # looked at, never begun
     with opened(tmp_path, person=8.0) as ledger:

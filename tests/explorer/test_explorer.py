@@ -150,7 +150,7 @@ BOUNDS = [("age", "17", "90")]
         ({}, [("age", "x", "90")], "lower-0", "The lower bound must be a number; got 'x'"),
         ({}, [("age", "17", "")], "upper-0", "must be a number; got ''"),
         ({}, [("", "17", "90")], "column-0", "needs a name"),
-        ({}, [*BOUNDS, *BOUNDS], "column-1", "'age' is there already"),
+        ({}, [*BOUNDS, *BOUNDS], "column-1", "'age' occurs twice"),
         ({}, [("age", "", "")], "look", "No column has bounds yet"),
     ],
 )

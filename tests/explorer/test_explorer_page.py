@@ -177,8 +177,8 @@ def test_columns_are_added_looked_at_and_taken_away_by_keyboard(browser, mechani
         }
         choose(page, "look", "1")
         assert "A person with income 10,000" in page.locator("#belief").text_content()
-        assert page.get_by_role("button", name="Take column income away").is_visible()
-        redrawn(page, lambda: page.get_by_role("button", name="Take column age away").click())
+        assert page.get_by_role("button", name="Remove column income").is_visible()
+        redrawn(page, lambda: page.get_by_role("button", name="Remove column age").click())
         assert list(toml(page)["columns"]) == ["income"]
         assert page.evaluate("document.activeElement.id") == "add-column"
         assert page.locator("#column-0").input_value() == "income"
@@ -317,7 +317,7 @@ def test_a_table_is_tried_out_in_the_background(browser, of_table):
         page.wait_for_selector("#trial-progress")
         fill(page, "epsilon", "0.9")  # the page goes on meanwhile
         page.wait_for_selector("#accuracy svg", timeout=120_000)
-        assert "Without noise the sample" in page.locator("#accuracy").text_content()
+        assert "Without noise, the sample" in page.locator("#accuracy").text_content()
         if PICTURES:
             page.wait_for_selector("#trial[data-state=done]", timeout=300_000)
             photographed(page, "explorer-trial", "#trial")

@@ -97,14 +97,14 @@ def _neighbours(choice: Choice, seen: ExamplePerson) -> SvgChart:
     ]
     return SvgChart(
         "What may be sent for a value and for its neighbours",
-        f"Cell {cell} is sent as cell {seen.arrived} most often, with chance "
+        f"Cell {cell} is sent as cell {seen.arrived} most often, with probability "
         f"{short(seen.chance)}. Whatever is sent, it is at most {short(times)} times as likely for "
         "this value as for a neighbour, or the other way round."
         if math.isfinite(times)
         else f"Cell {cell} is sent as cell {seen.arrived} most often. A neighbour lies in another "
-        "run, and the run is shown: those two can be told apart with certainty.",
+        "run, and the run is revealed: the two can be distinguished with certainty.",
         "cell that is sent",
-        "chance",
+        "probability",
         series,
     )
 
@@ -119,14 +119,14 @@ def _loss(choice: Choice, found: Figures) -> SvgChart:
     exact = [(float(s.distance), float(s.loss or 0)) for s in steps]
     if isinstance(choice.mechanism, LocalMap) and choice.mechanism.partition.count > 1:
         words = (
-            "Inside a run the exact loss stays below the promise. Which run a value lies in is "
-            "shown to everybody: two values in different runs have no promise at all."
+            "Inside a run the exact loss stays below the promise. The run of a value is "
+            "revealed, so two values in different runs have no promise at all."
         )
     else:
         far = steps[-1]
         words = (
-            f"Two neighbouring cells can be told apart by {short(steps[0].loss or 0)} at most "
-            f"(promised {short(steps[0].bound or 0)}), the two ends of the grid by "
+            f"The loss between two neighbouring cells is at most {short(steps[0].loss or 0)} "
+            f"(promised {short(steps[0].bound or 0)}), between the two ends of the grid "
             f"{short(far.loss or 0)} (promised {short(far.bound or 0)})."
         )
     return SvgChart(
@@ -146,9 +146,9 @@ def _order(choice: Choice, found: Figures) -> SvgChart:
     middle = found.steps[len(found.steps) // 2]
     return SvgChart(
         "How much order survives",
-        f"Of two values {middle.distance} cells apart the larger one is sent as the larger one "
-        f"with a chance of {short(middle.gamma)} at least; ties count as lost. Over a whole column "
-        f"the expected weighted Kendall is {short(found.order)} (1 is all order, 0 none).",
+        f"Two values {middle.distance} cells apart keep their order with a probability of at "
+        f"least {short(middle.gamma)}; ties count as lost. Over a complete column the expected "
+        f"weighted Kendall correlation is {short(found.order)} (1 is all order, 0 none).",
         "distance in cells",
         "γ, order kept",
         [Series("γ", _gammas(found), f"k-{choice.kind}", SHAPES[choice.kind])],
@@ -167,9 +167,9 @@ def _belief(choice: Choice, seen: ExamplePerson) -> SvgChart:
     a, b = interval(choice, *seen.interval)
     words = (
         f"A person with {choice.looked_at} {short(choice.value)} lies in cell {seen.cell} and is "
-        f"mostly sent as {seen.arrived}. A receiver who held all cells for equally likely then "
-        f"believes, with {seen.inside:.0%}, that the value lies between {short(a)} and {short(b)} "
-        f"(cells {seen.interval[0]} to {seen.interval[1]})."
+        f"most often sent as {seen.arrived}. A receiver to whom all cells were equally likely "
+        f"before then believes with {seen.inside:.0%} that the value lies between {short(a)} and "
+        f"{short(b)} (cells {seen.interval[0]} to {seen.interval[1]})."
     )
     points = _points(grid.L, seen.belief, 0, grid.size - 1)
     bars = grid.size <= 128
@@ -190,8 +190,8 @@ def _rivals(choice: Choice, rivals: list[Rival]) -> SvgChart:
     same = "two neighbouring cells" if choice.match == "cell" else "the two ends of the grid"
     return SvgChart(
         "Order kept by each mechanism",
-        f"Every line is scaled until {same} can be told apart exactly as far as with the chosen "
-        f"mechanism. Of those that hide the whole value, {best.name} keeps most order.",
+        f"Each mechanism is scaled until the exact loss between {same} equals that of the chosen "
+        f"one. Of the mechanisms that hide the complete value, {best.name} keeps the most order.",
         "distance in cells",
         "γ, order kept",
         [

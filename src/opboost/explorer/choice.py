@@ -218,7 +218,7 @@ def _mappings(
             if not name.strip() or not name.isprintable():
                 raise ParameterError("A column needs a name. Write that of the table.")
             if name in mappings or name in undeclared:
-                raise ParameterError(f"Column {name!r} is there already. Take one of them away.")
+                raise ParameterError(f"Column {name!r} occurs twice. Remove one of them.")
         bounds = [math.nan, math.nan]
         for j, (side, text) in enumerate((("lower", lower), ("upper", upper))):
             with problems.at(f"{side}-{i}"):

@@ -237,8 +237,8 @@ def _accuracy(results: Sequence[TrialResult]) -> SvgChart | None:
         points = [(r.epsilon or 0.0, r.score) for r in noisy if r.way == way]
         series.append(Series(way, points, way, shape))  # type: ignore[arg-type]
     return SvgChart(
-        f"{noisy[0].measure} on rows that were kept out",
-        f"Without noise the sample of {noisy[0].rows:,} rows gives {short(plain)}; {told}.",
+        f"{noisy[0].measure} on held-out rows",
+        f"Without noise, the sample of {noisy[0].rows:,} rows scores {short(plain)}; {told}.",
         "ε",
         noisy[0].measure,
         series,
@@ -279,17 +279,17 @@ def _learnt(run: JobRun) -> SvgChart | None:
         return None
     points = [(float(r), v) for r, v in zip(run.curve.rounds, run.curve.loss, strict=True)]
     said = (
-        f"The {run.curve.measure} on the rows that were learnt from fell from "
+        f"The {run.curve.measure} on the training rows fell from "
         f"{short(points[0][1])} to {short(points[-1][1])} in {run.curve.rounds[-1]:,} rounds."
     )
-    series = [Series("learnt rows", points, "denoised", "circle")]
+    series = [Series("training rows", points, "denoised", "circle")]
     if run.curve.held_out:
         held = [(float(r), v) for r, v in run.curve.held_out]
         best = min(held, key=lambda point: point[1])
         said += (
             f" On held-out rows it went from {short(held[0][1])} to {short(held[-1][1])}, with its "
             f"lowest, {short(best[1])}, after {best[0]:,.0f} rounds. Held-out rows are noisy, so "
-            "their loss stays above that of learnt rows."
+            "their loss is usually higher than that of the training rows."
         )
         series.append(Series("held-out rows", held, "plain"))
     return SvgChart("Training curve", said, "round", run.curve.measure, series)

@@ -102,7 +102,7 @@ function numberRows() {
       row.querySelectorAll(".problem")[["column", "lower", "upper"].indexOf(name)].id = `problem-${name}-${i}`;
     }
     const title = row.querySelector("[name=column]").value;
-    row.querySelector("[data-remove]").setAttribute("aria-label", `Take column ${title || i + 1} away`);
+    row.querySelector("[data-remove]").setAttribute("aria-label", `Remove column ${title || i + 1}`);
     $("look").add(new Option(title || `column ${i + 1}`, i, false, String(i) === chosen));
   });
 }

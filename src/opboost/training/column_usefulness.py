@@ -115,7 +115,7 @@ def chance_spread(found: ColumnScore) -> float:
     """
     if found.rows < 2:
         return 0.0
-    return math.sqrt(2 * found.squares.size) / (found.squares.shape[1] * (found.rows - 1))
+    return float(math.sqrt(2 * found.squares.size) / (found.squares.shape[1] * (found.rows - 1)))
 
 
 def _blocks(rows: int) -> IntArray:

@@ -1,4 +1,7 @@
-"""Run claims and write ``docs/claims.json``."""
+"""Run claims and write ``docs/claims.json``.
+
+Several runs may work side by side: each puts its own lines into the file as it finds it.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,16 @@ import importlib
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 
 from rich.console import Console
 from rich.progress import track
 
 from claims import FILES
-from claims.covered_sources import RECORDED, ROOT, source_hash
-from opboost.storage.atomic_files import write
+from claims.claim import Claim
+from claims.covered_sources import RECORDED, ROOT, source_hash, stale
+from opboost.storage import atomic_files
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -22,35 +27,53 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ask = argparse.ArgumentParser(description=__doc__)
     ask.add_argument("files", nargs="*", metavar="FILE", help="all files if none is named")
     ask.add_argument("--named", default="", help="only claims whose name contains this text")
+    ask.add_argument("--stale", action="store_true", help="only files whose sources changed")
     given = ask.parse_args(arguments)
-    chosen, named = given.files, given.named
+    chosen, named = given.files or list(FILES), given.named
     unknown = set(chosen) - set(FILES)
     if unknown:
         print(f"No claims named {', '.join(sorted(unknown))}. There are: {', '.join(FILES)}.")
         return 2
-    kept = json.loads(RECORDED.read_text()) if RECORDED.exists() else {}
+    if given.stale:
+        now_stale = stale(recorded())
+        chosen = [file for file in chosen if file in now_stale]
     talk = Console(stderr=True)
     failed = 0
-    for file in chosen or FILES:
+    for file in chosen:
         module = importlib.import_module(f"claims.{file}")
         claims, sources = module.CLAIMS, source_hash(module.COVERS)
-        judged = {}
         wanted = [claim for claim in claims if named in claim.name]
         for claim in track(wanted, file, console=talk, disable=not talk.is_terminal):
+            began = time.monotonic()
             line = claim.judge()
-            line |= {"commit": commit(), "sources": sources}
-            judged[claim.name] = line
+            seconds = round(time.monotonic() - began, 1)
+            line |= {"commit": commit(), "sources": sources, "seconds": seconds}
+            record(file, claims, line)
             shown = line.get("value", line.get("error"))
             known = claim.short and "value" in line and not line["holds"]
             mark = "holds" if line["holds"] else "SHORT" if known else "FAILS"
             print(f"{mark}  {claim.name}: {shown} ({claim.rule} {claim.target})")
             failed += mark == "FAILS"
-        before = {str(line["name"]): line for line in kept.get(file, [])}
-        lines = [judged.get(claim.name, before.get(claim.name)) for claim in claims]
-        kept[file] = [line for line in lines if line is not None]
-        write(RECORDED, (json.dumps(kept, ensure_ascii=False, indent=1) + "\n").encode())
     print(f"{failed} of the claims fail" if failed else "all claims hold")
     return 1 if failed else 0
+
+
+def recorded() -> dict[str, list[dict[str, object]]]:
+    """Return what was recorded before, by file."""
+    found: dict[str, list[dict[str, object]]] = {}
+    if RECORDED.exists():
+        found = json.loads(RECORDED.read_text())
+    return found
+
+
+def record(file: str, claims: Sequence[Claim], judged: dict[str, object]) -> None:
+    """Put one judged claim in its place; lines of claims that no longer exist go."""
+    with atomic_files.waiting(RECORDED.with_suffix(".lock")):
+        kept = recorded()
+        lines = {line["name"]: line for line in (*kept.get(file, []), judged)}
+        kept[file] = [lines[claim.name] for claim in claims if claim.name in lines]
+        text = json.dumps(kept, ensure_ascii=False, indent=1) + "\n"
+        atomic_files.write(RECORDED, text.encode())
 
 
 def commit() -> str:

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from claims import FILES, covered_sources
+from claims import __main__ as run_claims
+from claims.__main__ import record, recorded
 from claims.claim import Claim
 from claims.covered_sources import code_alone, source_files, source_hash, stale
 from claims.foundation import CLAIMS
@@ -135,3 +137,17 @@ def test_claims_of_other_or_unknown_sources_are_stale(tmp_path, monkeypatch, cap
     (tmp_path / "claims.json").write_text(json.dumps({"order": recorded["order"]}))
     monkeypatch.setattr(covered_sources, "FILES", ("order",))
     assert covered_sources.main(["--strict"]) == 0
+
+
+def test_runs_side_by_side_keep_each_others_lines(tmp_path, monkeypatch):
+    monkeypatch.setattr(run_claims, "RECORDED", tmp_path / "claims.json")
+    first, second = (Claim(name, "", "equals", 1, lambda: 1) for name in ("first", "second"))
+    record("speed", [second], {"name": "second", "value": 1})
+    record("scale", [first], {"name": "first", "value": 2})
+    record("speed", [first, second], {"name": "first", "value": 3})
+    assert recorded() == {
+        "speed": [{"name": "first", "value": 3}, {"name": "second", "value": 1}],
+        "scale": [{"name": "first", "value": 2}],
+    }
+    record("speed", [first], {"name": "first", "value": 4})
+    assert recorded()["speed"] == [{"name": "first", "value": 4}]  # the other claim is gone

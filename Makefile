@@ -42,7 +42,7 @@ claims: $(READY) ## recompute every figure that the project states -> docs/claim
 	PYTHONPATH=lab:. $(BIN)/python -m claims $(ONLY)
 
 reproduce: $(READY) ## every table and figure of the paper -> docs/reproduction.md; about five hours on one core, resumed if stopped
-	$(BIN)/opboost reproduce all --out reproduction
+	$(BIN)/opboost reproduce all --out reproduction --results lab/results.jsonl.xz
 	cp reproduction/reproduction.md docs/reproduction.md
 
 docs: $(DOCS) ## the manual -> site/; every link is followed, and nothing is fetched from elsewhere

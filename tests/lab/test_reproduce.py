@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from opboost.errors import ParameterError
+from opboost.errors import DataError, ParameterError
 from opboost.grid import Domain
 from opboost_lab.reproduce import MODULES, STATEMENTS, artefact
 from opboost_lab.reproduce.artefacts import tab_op_prob_t
@@ -174,6 +174,30 @@ def test_a_report_on_what_is_stored_measures_nothing(tmp_path):
     assert runs(tmp_path) == ["a"]
     assert [s.artefact.label for s in found.failed] == ["missing"]
     assert "Not measured: `missing`." in (tmp_path / "out" / "reproduction.md").read_text()
+
+
+def test_a_file_of_results_serves_another_folder(tmp_path):
+    """Times are measured again there; a task with another key is, too."""
+    kind, file = one(tmp_path, "done", ["a", "b"]), tmp_path / "results.xz"
+    timed = Task.of(touched, alone=True, folder=str(tmp_path), name="timed")
+    both = replace(kind, tasks=lambda scope: [*kind.tasks(scope), timed])
+    reproduce([both], Scope(), tmp_path / "here", silent, results=file)
+    written = file.read_bytes()
+    reproduce([both], Scope(), tmp_path / "there", silent, results=file)
+    assert sorted(runs(tmp_path)) == ["a", "b", "timed", "timed"]
+    assert file.read_bytes() == written
+    other = one(tmp_path, "other", ["c"])
+    reproduce([other], Scope(), tmp_path / "third", silent, results=file)
+    reproduce([kind, other], Scope(), tmp_path / "fourth", silent, results=file)
+    assert sorted(runs(tmp_path)) == ["a", "b", "c", "timed", "timed"]
+
+
+def test_a_damaged_file_of_results_is_refused_by_name(tmp_path):
+    file = tmp_path / "results.xz"
+    file.write_bytes(b"no results")
+    with pytest.raises(DataError, match=r"results\.xz holds no results of a reproduction"):
+        reproduce([one(tmp_path, "a", ["a"])], Scope(), tmp_path / "out", silent, results=file)
+    assert not (tmp_path / "runs").exists()
 
 
 def test_files_hold_every_point_and_cell(tmp_path):

@@ -31,6 +31,10 @@ def reproduce(
     kept: Annotated[
         bool, typer.Option("--kept", help="Measure nothing; report on what was measured before.")
     ] = False,
+    results: Annotated[
+        Path | None,
+        typer.Option(help="A file of results: they count as measured, and new ones are added."),
+    ] = None,
     table: Annotated[
         Path | None, typer.Option(help="Your own CSV or Parquet, in learning experiments.")
     ] = None,
@@ -79,7 +83,7 @@ def reproduce(
         def progress(done: float, total: float, what: str) -> None:
             told("measuring", round(done), round(total))
 
-        found = run(chosen, scope, out, progress, kept=kept)
+        found = run(chosen, scope, out, progress, kept=kept, results=results)
     if format is Format.json:
         print_json([_line(s) for s in found.shown])
     else:

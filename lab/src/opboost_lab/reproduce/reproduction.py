@@ -12,6 +12,7 @@ from opboost_lab.reproduce.digest import digest
 from opboost_lab.reproduce.finding import Artefact
 from opboost_lab.reproduce.machine import Machine, machine
 from opboost_lab.reproduce.report import Shown, about, page
+from opboost_lab.reproduce.results_file import pack, unpack
 from opboost_lab.reproduce.running import Progress, run_tasks
 from opboost_lab.reproduce.scope import Scope
 from opboost_lab.reproduce.task import Store
@@ -40,19 +41,22 @@ def reproduce(
     progress: Progress,
     *,
     kept: bool = False,
+    results: Path | None = None,
 ) -> Reproduction:
     """Run what is missing and write all files; a run that was stopped is resumed.
 
-    With ``kept`` nothing is run: the report shows what was measured before.
+    With ``kept`` nothing is run: the report shows what was measured before.  The results in the
+    file ``results`` count as measured, and afterwards it holds all results but times.
     """
     started = time.monotonic()
     with atomic_files.alone(out):
-        run = run_tasks(
-            (t for a in artefacts for t in a.tasks(scope)),
-            Store(out / "cache"),
-            progress,
-            kept=kept,
-        )
+        store = Store(out / "cache")
+        tasks = list(dict.fromkeys(t for a in artefacts for t in a.tasks(scope)))
+        if results is not None:
+            unpack(results, store, tasks)
+        run = run_tasks(tasks, store, progress, kept=kept)
+        if results is not None:
+            pack(results, store, tasks)
         shown = []
         for artefact in artefacts:
             problems = {run.failed[t]: None for t in artefact.tasks(scope) if t in run.failed}

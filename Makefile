@@ -15,7 +15,7 @@ COMPILE = $(BIN)/uv pip compile --quiet --no-config --universal --python-version
 EPOCH = SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check audit claims reproduce docs notebooks screenshots lock lowest wheel sbom clean
+.PHONY: help demo test coverage check audit claims reproduce docs notebooks screenshots lock lowest wheel sbom clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,8 +23,14 @@ help: ## list the verbs
 demo: $(READY) ## a first look, on made-up people
 	$(BIN)/opboost demo
 
-test: $(READY) ## the whole test suite, doctests included, with branch coverage
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal --cov --cov-report=term:skip-covered
+# Bytecode is kept whatever the caller's environment says: tests start some thousand processes.
+TESTS = PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n $(WORKERS) --dist worksteal
+
+test: $(READY) ## the whole test suite, doctests included
+	$(TESTS)
+
+coverage: $(READY) ## the same, with branch coverage of the tests' own processes; takes longer
+	$(TESTS) --cov --cov-report=term:skip-covered
 
 check: $(READY) ## lint, format, types, layers, known vulnerabilities; lists stale claims
 	$(BIN)/ruff check .

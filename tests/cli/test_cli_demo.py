@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from importlib.metadata import version
 from xml.etree import ElementTree
 
@@ -15,17 +13,11 @@ from opboost.demo.demo_report import write_report
 from opboost.demo.three_parties import Alignment, Demo, Sent
 from tests.explorer.test_explorer_page import LOW_CONTRAST
 from tests.support.pages import browsing, in_first_screen
+from tests.support.parties import ended
 
 
 def run(*arguments, cwd):
-    return subprocess.run(
-        [sys.executable, "-m", "opboost", *arguments],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        timeout=240,
-        check=False,
-    )
+    return ended(["opboost", *arguments], cwd, timeout=240)
 
 
 def test_the_demo_is_three_processes_one_model_and_one_total(tmp_path):

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import pytest
 
 from robustness.command_line import run
+from tests.support.parties import ended
 
 TOML = """
 [budget]
@@ -90,8 +89,7 @@ def test_ids_are_kept_as_they_are_written(folder):
 )
 def test_errors_are_json_where_json_was_asked_for(folder, arguments, status):
     for way in (["--format", "json"], ["--format=json"]):
-        line = [sys.executable, "-m", "opboost", *arguments, *way]
-        done = subprocess.run(line, capture_output=True, text=True, timeout=120)
+        done = ended(["opboost", *arguments, *way], folder)
         assert done.returncode == status
         assert done.stdout == ""
         told = json.loads(done.stderr)
@@ -111,8 +109,7 @@ def test_errors_are_json_where_json_was_asked_for(folder, arguments, status):
     ],
 )
 def test_usage_errors_are_json_where_json_was_asked_for(folder, line, words):
-    line = [sys.executable, "-m", "opboost", *line.split()]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=120)
+    done = ended(["opboost", *line.split()], folder)
     assert (done.returncode, done.stdout) == (2, "")
     told = json.loads(done.stderr)
     assert set(told) == {"error", "status"}
@@ -126,5 +123,4 @@ def test_usage_errors_are_json_where_json_was_asked_for(folder, line, words):
     [("describe --help", 0), ("describe in.csv", 0), ("doctor -c nothing.toml", 2)],
 )
 def test_asking_for_json_changes_no_exit_status(folder, line, status):
-    line = [sys.executable, "-m", "opboost", *line.split(), "--format", "json"]
-    assert subprocess.run(line, capture_output=True, timeout=120).returncode == status
+    assert ended(["opboost", *line.split(), "--format", "json"], folder).returncode == status

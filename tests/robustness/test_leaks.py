@@ -29,6 +29,7 @@ from robustness.leaks.leak_markers import (
     unpacked,
 )
 from robustness.leaks.leak_search import run_one
+from tests.support.parties import ended
 
 ID, VALUE = "734915206683127", 43.718392650917265
 FORMS = [*forms_of_text(ID), *forms_of_number(VALUE)]
@@ -143,10 +144,7 @@ def test_a_value_is_shown_at_a_terminal_and_only_its_row_elsewhere():
 def test_a_command_whose_words_go_to_a_file_tells_the_row_and_not_the_value(tmp_path):
     (tmp_path / "in.csv").write_text(f"age\n20\n{ODD_TEXT}\n")
     (tmp_path / "b.toml").write_text("[columns.age]\nbounds = [0, 9]\n[mechanism]\nepsilon = 1.0\n")
-    command = ["desensitize", "in.csv", "-c", "b.toml", "-o", "out.csv"]
-    done = subprocess.run(
-        [sys.executable, "-m", "opboost", *command], cwd=tmp_path, capture_output=True, text=True
-    )
+    done = ended(["opboost", "desensitize", "in.csv", "-c", "b.toml", "-o", "out.csv"], tmp_path)
     assert done.returncode == 5
     assert "first in row 1" in done.stderr
     assert ODD_TEXT not in done.stdout + done.stderr

@@ -8,9 +8,9 @@ from robustness.command_line import run
 from robustness.party_processes import Party, joined, serving
 
 
-def ended(command, timeout=120):
-    """Run a party's command to its end: status, data and words, as ``subprocess.run`` has them."""
-    party = Party(command)
+def ended(command, folder=None, timeout=120):
+    """Run a command to its end: status, data and words, as ``subprocess.run`` has them."""
+    party = Party(command, folder)
     out, said = party.communicate(timeout)
     return subprocess.CompletedProcess(command, party.returncode, out, said)
 

@@ -173,6 +173,32 @@ def _ends(mechanism):
     return mechanism.domain.L, mechanism.domain.R + 1
 
 
+def test_the_total_includes_scores_that_predictions_may_request(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"id": range(200), "age": rng.random(200)})
+    plan = op.RecordPlan.of(op.Budget.record(4), bounds={"age": (0, 1)})
+    with op.Ledger(tmp_path / "ledger", tmp_path / "key", op.Caps(person=20)) as book:
+        shop = op.FeatureParty(rows, plan.columns, ledger=book, ids="id", name="shop", score=2.5)
+        bank = op.LabelParty(
+            rows[["age"]].rename(columns={"age": "own"}),
+            rows["age"] > 0.5,
+            ids=range(200),
+            denoise=False,
+            held_out=0,
+            booster_params={"n_estimators": 2},
+        )
+        bank.train([op.MemoryChannel(shop)]).save(tmp_path / "m.opboost")
+    card = card_of(tmp_path / "m.opboost", None, "0")
+    assert (card.total, card.scores) == (6.5, 2.5)
+    assert [p.total for p in card.parties] == [0.0, 6.5]
+    assert card.guesses()[0]["at_most_after"] == pytest.approx(guess_bound(6.5))
+    assert not [limit for limit in card.limits if "scores in predictions" in limit]
+    said = "reveal at most 4. Predictions may request scores, which reveal at most 2.5 more"
+    assert said in as_markdown(card)
+    assert said in words(as_html(card))
+    assert (card.to_dict()["total"], card.to_dict()["scores"]) == (6.5, 2.5)
+
+
 def test_a_seeded_model_has_no_bound(home):
     trained(home, "seeded.opboost", noise_rng=op.SeededRng(1))
     card = card_of(home / "seeded.opboost", None, "0")

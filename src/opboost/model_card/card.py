@@ -86,7 +86,9 @@ class Card:
     """All that a card says about a model; HTML, Markdown and JSON show the same facts.
 
     Attributes:
-        total: The most revealed about one person by what the model was trained on.
+        total: The most revealed about one person: by what the model was trained on, and by the
+            scores that predictions may request.
+        scores: The part of the total that is kept for such scores.
         promise: The guarantee in words, without its total.
         recipient: Who received it.
         limits: What the total does not cover, in sentences.
@@ -97,6 +99,7 @@ class Card:
     made: str
     version: str
     total: float
+    scores: float
     recipient: str
     promise: tuple[str, ...]
     task: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from opboost.estimators import OpBoostClassifier, OpBoostRegressor
 from opboost.mechanisms import Mechanism, NominalMechanism
 from opboost.mechanisms.registry import title_of
 from opboost.model_card.card import NO_PURPOSE, Card, CardColumn, CardDigest, CardParty
+from opboost.parties.label.received_release import SCORES_LATER, scores_stated
 from opboost.promises import Joint, NoGuarantee, large_total_warning
 
 MAX_GUESSED_CELLS = 1024
@@ -43,18 +44,21 @@ def card_of_model(
 ) -> Card:
     """Return what a saved model itself tells; ``path`` is its file."""
     promise: Joint | NoGuarantee = model.guarantee_
+    scores = scores_stated(promise)
+    total = promise.total + sum(scores.values())
     private = model.trained_model_.layout.private
     owners = {name: str(party) for name, party in model.origins_.parties.items()}
     own = tuple(str(c.name) for c in model.trained_model_.layout.own)
-    parties = _parties(promise, private, owners, len(own))
+    parties = _parties(promise, private, owners, len(own), scores)
     return Card(
         name=path.name,
         purpose=purpose or NO_PURPOSE,
         made=datetime.now(UTC).isoformat(timespec="seconds"),
         version=version,
-        total=promise.total,
+        total=total,
+        scores=sum(scores.values()),
         recipient="the label party" if owners else "everybody who holds the model",
-        promise=_promise_words(promise),
+        promise=(*_promise_words(promise), *_score_words(promise, scores)),
         task=_task(model),
         label=model.label_column_ or "",
         own_columns=own,
@@ -64,7 +68,7 @@ def card_of_model(
         ),
         parties=parties,
         score=model.held_out_score_,
-        warning=large_total_warning(promise.total) or "",
+        warning=large_total_warning(total) or "",
         limits=(*_LIMITS, *_caveats(promise)),
         digests=(
             CardDigest(f"model {path.name}", file_digest(path)),
@@ -130,6 +134,7 @@ def _parties(
     private: tuple[PrivateColumn, ...],
     owners: dict[Hashable, str],
     own: int,
+    scores: Mapping[str, float],
 ) -> tuple[CardParty, ...]:
     """The label party without a name, which the file does not tell, and the feature parties."""
     if not owners:
@@ -137,7 +142,8 @@ def _parties(
     found = [CardParty("", "label party", own, 0.0)]
     for party in dict.fromkeys(owners[c.name] for c in private):
         names = {c.name for c in private if owners[c.name] == party}
-        found.append(CardParty(party, "feature party", len(names), _share(promise, names)))
+        most = _share(promise, names) + scores.get(party, 0.0)
+        found.append(CardParty(party, "feature party", len(names), most))
     return tuple(found)
 
 
@@ -176,7 +182,21 @@ def _promise_words(promise: Joint | NoGuarantee) -> tuple[str, ...]:
     return tuple(words)
 
 
+def _score_words(promise: Joint | NoGuarantee, scores: Mapping[str, float]) -> tuple[str, ...]:
+    """How the total divides into columns and the scores that predictions may request."""
+    if not scores:
+        return ()
+    by_party = ", ".join(f"{most:g} by {party}" for party, most in scores.items())
+    return (
+        f"The columns that trained the model reveal at most {promise.total:g}. Predictions may "
+        f"request scores, which reveal at most {sum(scores.values()):g} more ({by_party}). The "
+        "total includes both.",
+    )
+
+
 def _caveats(promise: Joint | NoGuarantee) -> tuple[str, ...]:
+    """What the total does not count; it counts scores."""
     if isinstance(promise, NoGuarantee):
         return ()
-    return tuple(f"Not counted: {c}." for c in promise.caveats if c != LOADED)
+    counted = (LOADED, SCORES_LATER)
+    return tuple(f"Not counted: {c}." for c in promise.caveats if not c.startswith(counted))

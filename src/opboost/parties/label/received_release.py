@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,7 +19,7 @@ from opboost.columns.private_column import PrivateColumn
 from opboost.errors import PeerError
 from opboost.parties.announced_columns import AnnouncedColumns
 from opboost.parties.channel import Channel
-from opboost.promises import Choice, Joint
+from opboost.promises import Choice, Joint, NoGuarantee
 from opboost.protocol.column_streams import ColumnHead
 from opboost.protocol.messages import Schema
 from opboost.protocol.stored_columns import StoredColumn, read_head, unpack_column
@@ -164,6 +165,8 @@ def _all_names(column: PrivateColumn) -> set[str]:
 SCORES_LATER = "scores in predictions"
 """What a guarantee about training columns does not cover, if parties allow scores."""
 
+_STATED_SCORES = re.compile(rf"{SCORES_LATER} of (?P<party>.+), at most (?P<most>\S+) more")
+
 
 def promise(offers: list[ReceivedRelease]) -> Joint:
     """Return what all releases together guarantee about one person's record."""
@@ -171,7 +174,7 @@ def promise(offers: list[ReceivedRelease]) -> Joint:
     for offer in offers:
         parts |= {c.name: c.guarantee() for c in offer.private}
     caveats = tuple(
-        f"{SCORES_LATER} of {o.schema.party}, at most {o.schema.scores:g} more"
+        f"{SCORES_LATER} of {o.schema.party}, at most {o.schema.scores:.12g} more"
         for o in offers
         if o.schema.scores
     )
@@ -183,6 +186,20 @@ def promise(offers: list[ReceivedRelease]) -> Joint:
         if o.schema.columns_per_row
     )
     return Joint(parts, caveats=caveats, choices=choices)
+
+
+def scores_stated(promise: Joint | NoGuarantee) -> dict[str, float]:
+    """Return the most that scores may additionally reveal about a person, by party.
+
+    It reads what :func:`promise` wrote, so it also works for the guarantee of a saved model.
+
+    >>> scores_stated(Joint({}, None, ("scores in predictions of shop, at most 4.5 more",)))
+    {'shop': 4.5}
+    """
+    if isinstance(promise, NoGuarantee):
+        return {}
+    found = (_STATED_SCORES.fullmatch(caveat) for caveat in promise.caveats)
+    return {match["party"]: float(match["most"]) for match in found if match}
 
 
 def scores_later(offers: Sequence[ReceivedRelease]) -> float:

@@ -118,9 +118,10 @@ def test_the_lines_for_a_job_work_when_their_marks_are_removed(tmp_path, monkeyp
     pq.write_table(people(), "people.parquet")
     assert run("init", "people.parquet", "--role", "feature", "-o", "shop.toml")[0] == 0
     assert run("init", "people.parquet", "--role", "label", "--label", "label", "-o", "bank.toml")
-    (tmp_path / "job.toml").write_text(
-        '[job]\nname = "j"\nlabel_party = "bank"\nfeature_parties = ["shop"]\n'
-    )
+    _, job = (tmp_path / "bank.toml").read_text().split("# job.toml, the same for all parties")
+    lines = [line.removeprefix("#   ") for line in job.splitlines()[1:]]
+    (tmp_path / "job.toml").write_text("\n".join(lines))
+    assert "each feature party then learns\n" in job  # its overlap with the label party
     text = filled((tmp_path / "shop.toml").read_text())
     head, job = text.split("# For a job with")
     job = "\n".join(line.removeprefix("# ") for line in job.splitlines()[1:])
@@ -128,6 +129,7 @@ def test_the_lines_for_a_job_work_when_their_marks_are_removed(tmp_path, monkeyp
     found = load_feature(tmp_path / "shop.toml")
     assert found.table == tmp_path / "people.parquet"
     assert found.plan.record.total == 4.0
+    assert (found.job.label_party, found.job.rows) == ("bank", "common")
     bank = load_label(tmp_path / "bank.toml")
     assert (bank.label.column, bank.align.ids()) == ("label", ["customer"])
     assert bank.drop == ("note",)

@@ -197,7 +197,18 @@ def _label_file(
         for c in found.declared
     ]
     booster = ["[booster]", "# params = { num_boost_round = 80, max_depth = 3, eta = 0.1 }"]
-    return [head, sections[0], data, *sections[1:], align, own, _table(found), booster]
+    job = [
+        "# job.toml, the same for all parties, byte for byte:",
+        "#   [job]",
+        '#   name = "credit"',
+        f"#   label_party = {toml_text(party)}",
+        '#   feature_parties = ["shop"]',
+        "#   [align]",
+        _with_comment('#   rows = "common"', "the rows that all parties have"),
+        _with_comment("#", 'or "mine": all rows of this table; each feature party then learns'),
+        _with_comment("#", "whom it shares with you, and not only whom all parties share"),
+    ]
+    return [head, sections[0], data, *sections[1:], align, own, _table(found), booster, job]
 
 
 def _align(found: _Sorted) -> list[str]:

@@ -167,7 +167,7 @@ class BudgetSection(Section):
     weights: dict[str, float] | None = None
     columns_per_row: int | None = None
     score: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    score_models: int = Field(default=1, ge=1)
+    score_models: int = Field(default=1, ge=1, strict=True)
     score_despite_radius: bool = False
 
     @model_validator(mode="after")

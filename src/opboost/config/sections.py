@@ -84,7 +84,7 @@ class BoosterSection(Section):
     denoise: Literal["auto"] | bool = "auto"
     memory: Memory = "internal"
     structure: Literal["free", "by-party"] = "free"
-    engine: Literal["local"] | ClusterEngine = "local"
+    engine: Literal["local", ClusterEngine] = "local"
     address: str | None = None
     folder: str | None = None
     workers: int | None = Field(default=None, ge=1)
@@ -146,7 +146,7 @@ class TrainSection(Section):
     """
 
     held_out: float = Field(default=DEFAULT_HELD_OUT, ge=0, le=MAX_HELD_OUT, allow_inf_nan=False)
-    early_stopping: int | None = Field(default=None, ge=1)
+    early_stopping: int | None = Field(default=None, ge=1, strict=True)
 
 
 MAX_PURPOSE_LETTERS = 2000

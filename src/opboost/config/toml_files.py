@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from opboost.config.sections import Section
+from opboost.config.sections import Section, SpellingSection
 from opboost.errors import ConfigError, in_words, shown
 
 
@@ -62,6 +62,13 @@ def _has_nul(value: Any) -> bool:
     return isinstance(value, str) and "\0" in value
 
 
+_BRANCHES = ("function-", "list[", "tuple[", "literal[")
+"""How pydantic names the alternatives that a value was compared with; no setting of the file."""
+
+_RULE = "Input should be "
+"""How pydantic's messages begin."""
+
+
 def first_problem(
     error: ValidationError,
     source: str,
@@ -69,20 +76,21 @@ def first_problem(
     sections: Mapping[str, type[Section]],
 ) -> str:
     """Return a helpful message about the first problem in a file."""
-    problem = error.errors()[0]
-    parts = [
-        shown(p, 60)
-        for p in problem["loc"]
-        if not str(p).startswith(("function-", "list[", "tuple["))
-    ]
+    problem, *others = error.errors()
+    parts = [shown(p, 60) for p in problem["loc"] if not str(p).startswith(_BRANCHES)]
     place = "".join(f"[{parts[0]}]" if i == 0 else f".{p}" for i, p in enumerate(parts))
     if problem["type"] == "extra_forbidden":
         holders = [sections[p] for p in parts[:-1] if p in sections]
         known = list((holders[-1] if holders else whole).model_fields)
         near = difflib.get_close_matches(parts[-1], known, n=1)
         hint = f"Did you mean {near[0]!r}?" if near else f"Known are {', '.join(known)}."
+        if parts[0] == "align" and parts[-1] in SpellingSection.model_fields:
+            hint = "Write it into the job file, which all parties have."
         return f"{source}: {'.'.join(parts)} is not a setting. {hint}"
     message = problem["msg"].removeprefix("Value error, ")
+    if str(problem["loc"][-1]).startswith("literal["):  # other kinds of value are allowed too
+        kinds = [e["msg"] for e in others if e["loc"][:-1] == problem["loc"][:-1]]
+        message = " or ".join([message, *(k.removeprefix(_RULE).split(",")[0] for k in kinds)])
     value = problem["input"]
     got = "" if isinstance(value, dict) else f"; got {shown(repr(value), 100)}"
     return f"{source}: {'.'.join(parts) or place}: {message}{got}."

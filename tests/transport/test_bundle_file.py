@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -409,38 +410,53 @@ def test_an_authority_that_has_expired_vouches_for_nobody(tmp_path):
 
 
 SEALING = """
-import sys
+import os, sys
 from pathlib import Path
 from tests.transport.test_bundle_file import Certs, pair
 from opboost.transport.shared.bundle_chain import BundleChain
 certs, state = Certs(Path(sys.argv[1])), Path(sys.argv[2])
-sys.stdout.write("ready\\n"); sys.stdout.flush()
-chain = BundleChain(state, pair("bank", "shop"))
-if chain.written() is None:
-    items = {"welcome": b"w", "codes": bytes(2**26)}
-    chain.write(items, certs.identity("bank"), certs.public("shop"))
+for line in sys.stdin:
+    child = os.fork()
+    if child:
+        print(os.waitpid(child, 0)[1], flush=True)
+        continue
+    print(os.getpid(), flush=True)
+    chain = BundleChain(state, pair("bank", "shop"))
+    if chain.written() is None:
+        items = {"welcome": b"w", "codes": bytes(2**26)}
+        chain.write(items, certs.identity("bank"), certs.public("shop"))
+    os._exit(0)
 """
+"""For each line, write the bundle in a fork of this process: its number, and how it ended."""
 
 
 def test_a_kill_while_a_bundle_is_written_leaves_all_or_nothing(certs, tmp_path):
     state = tmp_path / "state"
     command = [sys.executable, "-c", SEALING, str(certs.folder), str(state)]
     pauses = random.Random(0)
-    for _ in range(6):
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, cwd=Path(__file__).parents[2])
-        assert process.stdout is not None
-        process.stdout.readline()
-        time.sleep(pauses.uniform(0.0, 0.15))
-        os.kill(process.pid, signal.SIGKILL)
-        process.communicate()
+    with subprocess.Popen(
+        command, stdin=-1, stdout=-1, text=True, bufsize=1, cwd=Path(__file__).parents[2]
+    ) as sealing:
+
+        def sealed(killed_after=None):
+            """Begin to write; how the process ended."""
+            sealing.stdin.write("\n")
+            process = int(sealing.stdout.readline())
+            if killed_after is not None:
+                time.sleep(killed_after)
+                with contextlib.suppress(ProcessLookupError):  # it was faster
+                    os.kill(process, signal.SIGKILL)
+            return int(sealing.stdout.readline())
+
+        for _ in range(6):
+            assert sealed(pauses.uniform(0.0, 0.15)) in (0, signal.SIGKILL)
+            if BundleChain(state, pair("bank", "shop")).entries:
+                break
+        assert sealed() == 0
         chain = BundleChain(state, pair("bank", "shop"))
-        if chain.entries:
-            break
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=Path(__file__).parents[2])
-    chain = BundleChain(state, pair("bank", "shop"))
-    (entry,) = chain.entries
-    first = chain.written()
-    assert open_bundle(first, certs.ca).digest == entry.digest
-    before = first.read_bytes()
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=Path(__file__).parents[2])
-    assert first.read_bytes() == before
+        (entry,) = chain.entries
+        first = chain.written()
+        assert open_bundle(first, certs.ca).digest == entry.digest
+        before = first.read_bytes()
+        assert sealed() == 0
+        assert first.read_bytes() == before

@@ -10,8 +10,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import xgboost
 
 import opboost as op
+from claims import FILES
+from claims.covered_sources import stale
 from opboost.config import load
 from opboost.config.job_file import load_feature
 from opboost.demo.local_federation import LABEL_PARTY, LocalFederation
@@ -169,6 +172,52 @@ def test_a_stopped_job_is_refused_and_a_new_run_is_not(golden, stopped):
     assert len(list(state.glob("*/manifest.json"))) == 1
 
 
+def test_a_finished_job_is_shown_and_its_model_predicts_as_it_did(golden):
+    made = LocalFederation(golden("job-finished"), ("shop", "telco"))
+    label, model = made.config(LABEL_PARTY), made.folder / LABEL_PARTY / "model.opboost"
+    shown = [run("serve", "-c", label, "--format", "json", *more) for more in ([], ["--status"])]
+    (manifest,) = (made.folder / LABEL_PARTY / "state").glob("*/manifest.json")
+    assert [status for status, _, _ in shown] == [0, 0]
+    assert json.loads(shown[0][1]) == json.loads(manifest.read_text())
+    assert json.loads(shown[1][1])["phase"] == "done"
+    rows, then = pd.read_csv(made.folder / "rows.csv"), made.folder / "expected.json"
+    estimator = op.load(model)
+    found = estimator.predict_proba(rows)[:, 1]
+    np.testing.assert_array_equal(found, json.loads(then.read_text()))
+    estimator.save_model(made.folder / "now.json", units="grid")
+    then, now = (xgboost.Booster(model_file=made.folder / f) for f in ("model.json", "now.json"))
+    then.feature_names = ["basket (grid)", "calls (grid)", "own"]  # version 0.1.0 wrote no names
+    assert then.get_dump() == now.get_dump()
+
+
+def test_the_card_of_a_model_that_names_no_party_is_refused_with_a_sentence(golden):
+    """Version 0.1.0 did not store whose columns a model has."""
+    home = golden("job-finished") / LABEL_PARTY
+    status, out, said = run("card", home / "model.opboost", "-c", home / "bank.toml")
+    assert (status, out) == (2, "")
+    assert "model.opboost names no feature party (no job made it, or version 0.1 did)" in said
+    assert run("card", home / "model.opboost", "--format", "json")[0] == 0
+
+
+def test_a_feature_party_is_told_that_a_job_of_before_is_over(golden):
+    """Its ledger, migrated, knows what the finished job released."""
+    home = golden("job-finished") / "shop"
+    status, _, said = run("join", "-c", home / "shop.toml")
+    assert (status, "opboost ledger migrate" in said) == (2, True)
+    migrated(home / "shop.toml")
+    shown = json.loads(run("ledger", "show", "-c", home / "shop.toml", "--format", "json")[1])
+    (manifest,) = (home / "state").glob("*/manifest.json")
+    assert {line["job"] for line in shown["releases"]} >= {manifest.parent.name}
+
+
+def test_claims_of_before_are_stale(golden):
+    """Version 0.1.0 recorded no sources beside a figure."""
+    then = json.loads((GOLDEN / "claims.json").read_text())
+    known = {file: len(lines) for file, lines in then.items() if file in FILES}
+    assert len(known) > 20
+    assert known.items() <= stale(then).items()
+
+
 def test_a_feature_party_does_not_continue_a_job_of_another_version(golden):
     made = LocalFederation(golden("job-sent"), ("shop", "telco"))
     migrated(made.config("shop"))
@@ -192,3 +241,11 @@ def test_a_bundle_of_another_version_is_refused(golden, party, verb, steps):
     status, words = refused(office, party, verb, *given)
     assert status == 4
     assert "is a bundle of version '1'; this release reads version '3'" in words
+
+
+def test_a_new_run_by_bundles_uses_the_keys_and_configurations_of_before(golden):
+    """Certificates, encryption keys, public key files, job files and the parties' TOML files."""
+    office = Office(LocalFederation(golden("bundles"), ("shop", "telco")))
+    for feature in ("shop", "telco"):
+        migrated(office.made.config(feature))
+    assert (office.model("--again")).exists()

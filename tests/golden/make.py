@@ -23,6 +23,7 @@ from opboost.columns.row_ids import id_array
 from opboost.config import load
 from opboost.demo.local_federation import (
     LABEL_PARTY,
+    run_federation,
     started_process,
     wait_for_address,
     write_federation,
@@ -216,6 +217,19 @@ def make_stopped_job(folder: Path, align: str, reached: str) -> None:
         process.communicate()
 
 
+def make_finished_job(folder: Path) -> None:
+    """The folders of a job that is done, its stock model, and what the model predicts."""
+    made = scene(folder, "given")
+    run_federation(made)
+    model = op.load(folder / LABEL_PARTY / "model.opboost")
+    model.save_model(folder / "model.json", units="grid")
+    columns = {"own": LABEL_PARTY, "basket": "shop", "calls": "telco"}
+    rows = {c: pd.read_parquet(folder / p / "table.parquet")[c] for c, p in columns.items()}
+    pd.DataFrame(rows)[model.feature_names_in_].to_csv(folder / "rows.csv", index=False)
+    expected = model.predict_proba(pd.read_csv(folder / "rows.csv"))[:, 1].tolist()
+    (folder / "expected.json").write_text(json.dumps(expected))
+
+
 def make_bundles(folder: Path) -> None:
     """The bundles of the first three steps, and the folders of the parties that wrote them."""
     made = scene(folder, "psi")
@@ -237,6 +251,7 @@ def main(folder: Path) -> None:
     make_estimators(folder / "estimators")
     make_stopped_job(folder / "job-aligning", "psi", "points")
     make_stopped_job(folder / "job-sent", "given", "sent")
+    make_finished_job(folder / "job-finished")
     make_bundles(folder / "bundles")
 
 

@@ -68,7 +68,11 @@ def _named(card: Card, job: Job, model: Path, config: Path) -> Card:
     parties = [p.name for p in card.parties if p.role == "feature party"]
     strangers = [name for name in parties if name not in job.feature_parties]
     if strangers or not parties:
-        theirs = f"holds columns of {', '.join(parties)}" if parties else "was not made by a job"
+        theirs = (
+            f"holds columns of {', '.join(parties)}"
+            if parties
+            else "names no feature party (no job made it, or version 0.1 did)"
+        )
         raise ConfigError(
             f"{model.name} {theirs}, and the job of {config.name} has the feature parties "
             f"{', '.join(job.feature_parties)}. Give the file of a party that took part, or leave "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 POLL_SECONDS = 0.2
@@ -21,15 +21,21 @@ def peak_mb(process: int) -> float:
     return int(found[1]) / 1000 if found else 0.0
 
 
+def children_of(process: int) -> list[int]:
+    """The children of a process."""
+    found = []
+    for file in Path(f"/proc/{process}/task").glob("*/children"):
+        with suppress(OSError):  # a thread that has ended meanwhile
+            found += [int(number) for number in file.read_text().split()]
+    return found
+
+
 def child_of(process: int, words: str) -> int | None:
     """The child of a process whose command holds these words."""
-    try:
-        children = [file.read_text() for file in Path(f"/proc/{process}/task").glob("*/children")]
-        for number in " ".join(children).split():
+    with suppress(OSError):
+        for number in children_of(process):
             if words.encode() in Path(f"/proc/{number}/cmdline").read_bytes():
-                return int(number)
-    except OSError:
-        pass
+                return number
     return None
 
 

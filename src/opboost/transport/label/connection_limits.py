@@ -91,6 +91,7 @@ class ConnectionLimits:
         self._threads, self._pardoned = 0, 0.0
         self._lock = threading.Lock()
         self._known: dict[Address, _Known] = {}
+        self._stopped = threading.Event()
 
     def watch(self, port: int) -> None:
         """Begin, in a thread of its own; where the system shows no connections, say so instead."""
@@ -99,6 +100,10 @@ class ConnectionLimits:
             return
         self._threads = _threads() + SPARE_CONNECTIONS + self._most_calls
         threading.Thread(target=self._watch, args=(port,), daemon=True).start()
+
+    def stop(self) -> None:
+        """Watch no longer; the thread ends within ``POLL_SECONDS``."""
+        self._stopped.set()
 
     def named(self, peer: str, party: str) -> None:
         """A call of this party came over the connection that gRPC names so."""
@@ -120,10 +125,9 @@ class ConnectionLimits:
         return self._known.setdefault(address, _Known(time.monotonic()))
 
     def _watch(self, port: int) -> None:
-        while True:
+        while not self._stopped.wait(POLL_SECONDS):
             with suppress(OSError):  # a descriptor that is gone meanwhile, or none left
                 self._look(port)
-            time.sleep(POLL_SECONDS)
 
     def _look(self, port: int) -> None:
         there = {address: info for address, info, _ in connections(port)}

@@ -81,6 +81,11 @@ class LabelServer(flight.FlightServerBase):  # type: ignore[misc]
             middleware=reading,
         )
 
+    def shutdown(self) -> None:
+        """Refuse new calls, wait for open ones, and stop watching connections."""
+        super().shutdown()
+        self.limits.stop()
+
     def do_action(
         self, context: flight.ServerCallContext, action: flight.Action
     ) -> Iterator[flight.Result]:

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import gc
 import pickle
 import re
 import warnings
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -177,6 +179,25 @@ def test_a_table_transformed_again_gives_the_same_release():
     table.loc[0, "age"] = 80  # the same object with other content is another table
     assert not d.transform(table).equals(first)
     assert not d.fit(table).transform(table).equals(first)
+
+
+def test_a_release_is_forgotten_with_its_transformer_and_with_its_table():
+    """At once, not when the collector of cycles next runs: a release is as large as its codes."""
+    table = pd.DataFrame(PEOPLE)
+    gc.disable()
+    try:
+        d = desensitizer().fit(table)
+        released = weakref.ref(d.release(table)[1]["age"][0].values)
+        assert released() is not None
+        del table
+        assert released() is None
+        table = pd.DataFrame(PEOPLE)
+        released = weakref.ref(d.release(table)[1]["age"][0].values)
+        del d
+        assert released() is None
+    finally:
+        gc.enable()
+    del table  # nobody remembers it
 
 
 def test_equal_records_of_two_people_get_independent_noise():

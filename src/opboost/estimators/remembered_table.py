@@ -59,9 +59,14 @@ class ReleaseMemory:
     def keep(self, table: object, content: TableContent, release: Release) -> None:
         """Remember a release; an object that cannot be watched is not remembered."""
         self.made += 1
-        number = id(table)
+        number, memory = id(table), weakref.ref(self)
+
+        def forget(_: object) -> None:
+            if (known := memory()) is not None:  # a strong reference would keep both in a cycle
+                known._kept.pop(number, None)
+
         try:
-            watch = weakref.ref(table, lambda _: self._kept.pop(number, None))
+            watch = weakref.ref(table, forget)
         except TypeError:
             return
         self._kept[number] = (watch, content.digest(), release)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,7 +13,13 @@ import opboost as op
 from opboost.boosting import Problem, make_booster
 from opboost.denoise import encoded_rows
 from opboost.runtime import threads
-from opboost.runtime.threads import CELLS_PER_THREAD, most_threads, threads_for, threads_limited
+from opboost.runtime.threads import (
+    CELLS_PER_THREAD,
+    most_threads,
+    side_by_side,
+    threads_for,
+    threads_limited,
+)
 
 
 @pytest.fixture
@@ -45,6 +53,21 @@ def test_a_limit_holds_inside_and_ends(eight_cores):
         with threads_limited(10):
             assert pools() == {1}
     assert threadpool_info() == before
+
+
+def test_two_calls_run_side_by_side_and_limits_end(eight_cores):
+    meet = threading.Barrier(2, timeout=60)
+
+    def limited(cells):
+        with threads_limited(cells):
+            meet.wait()  # both are inside, whichever ends first
+        return cells
+
+    before = threadpool_info()
+    assert side_by_side(lambda: limited(10), lambda: limited(3 * CELLS_PER_THREAD)) == (10, 300_000)
+    assert threadpool_info() == before
+    with pytest.raises(ZeroDivisionError):
+        side_by_side(lambda: 1 / 0, lambda: None)
 
 
 def people(n):

@@ -11,9 +11,13 @@ import numpy as np
 import pandas as pd
 
 import opboost as op
+from opboost.boosting import booster, make_booster
+from opboost.boosting.booster import trains_beside
 from opboost.denoise import maximisation_kernel, mixture_kernel
+from opboost.runtime import threads
 from opboost.runtime.child_processes import python_command
 from opboost.runtime.compiling import CompiledLoop
+from opboost.training import denoised_rows
 
 ROWS = 1_200
 ROOT = Path(__file__).parents[2]
@@ -49,12 +53,12 @@ def digest(model: op.OpBoostRegressor) -> str:
     return hashlib.sha256(text if isinstance(text, bytearray) else text.encode()).hexdigest()
 
 
-def estimator(booster: str = "xgboost") -> str:
+def estimator(kind: str = "xgboost") -> str:
     table, y = people()
     model = op.OpBoostRegressor(
         **PRIVATE,
         budget=op.Budget.record(20.0, task="regress"),
-        booster=booster,
+        booster=kind,
         booster_params={"n_estimators": 10},
         denoise=True,
         random_state=3,
@@ -106,3 +110,37 @@ def test_compiled_functions_that_round_freely_are_inlined_where_they_are_called(
     called = {n for f in compiled.values() for n in f.py_func.__code__.co_names} & free
     assert {"_weigh", "_outputs", "_smoothed"} <= called
     assert {n for n in called if compiled[n].targetoptions.get("inline") != "always"} == set()
+
+
+def test_a_comparison_is_the_same_with_both_trainings_side_by_side(monkeypatch):
+    table, y = people()
+    table, calls = table.drop(columns=["id", "town"]), []
+
+    def fitted(cores: int) -> op.OpBoostRegressor:
+        monkeypatch.setattr(threads, "most_threads", lambda: cores)
+        monkeypatch.setattr(booster, "most_threads", lambda: cores)
+        return op.OpBoostRegressor(
+            op.ClampMap(op.Domain(1, 10), epsilon=0.1),
+            bounds={"age": (0, 100), "pay": (-20, 80)},
+            booster_params={"n_estimators": 10, "subsample": 0.7},
+            random_state=3,
+            noise_rng=op.SeededRng(7),
+        ).fit(table, y)
+
+    watched = denoised_rows.side_by_side
+    monkeypatch.setattr(
+        denoised_rows, "side_by_side", lambda *both: (calls.append(both), watched(*both))[1]
+    )
+    one, two = fitted(1), fitted(2)
+    assert len(calls) == 1
+    assert repr(one.verdict_) == repr(two.verdict_)
+    assert digest(one) == digest(two)
+
+
+def test_boosters_whose_threads_a_user_names_train_one_after_the_other(monkeypatch):
+    monkeypatch.setattr(threads, "most_threads", lambda: 2)
+    monkeypatch.setattr(booster, "most_threads", lambda: 2)
+    assert trains_beside(make_booster("xgboost"), 99_999, 199_999)
+    assert not trains_beside(make_booster("xgboost"), 99_999, 200_000)
+    assert not trains_beside(make_booster("xgboost", {"n_jobs": 1}), 1, 1)
+    assert not trains_beside(make_booster("lightgbm"), 1, 1)

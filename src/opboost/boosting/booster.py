@@ -13,7 +13,7 @@ import numpy as np
 from opboost._typing import FloatArray
 from opboost.errors import OpBoostError, ParameterError
 from opboost.runtime.extras import needs_extra
-from opboost.runtime.threads import threads_limited
+from opboost.runtime.threads import most_threads, threads_for, threads_limited
 from opboost.scores.flat_trees import AdditiveModel
 
 Matrix = np.ndarray[Any, Any]
@@ -189,6 +189,16 @@ def takes_gaps(booster: Booster) -> bool:
     (False, True)
     """
     return getattr(booster, "TAKES_GAPS", True)
+
+
+def trains_beside(booster: Booster, *cells: int) -> bool:
+    """Return whether a booster trains on problems of these sizes at the same time.
+
+    That pays if there is a core for each of their threads.  A booster says by ``is_reentrant`` that
+    its trainings do not disturb each other.
+    """
+    threads = sum(map(threads_for, cells))
+    return getattr(booster, "is_reentrant", False) and threads <= most_threads()
 
 
 def check_continues(booster: Booster, earlier: Trained) -> None:

@@ -47,6 +47,11 @@ class XGBoost:
     CONTINUES: ClassVar = "TrainedXGBoost"
     TAKES_GROUPS: ClassVar = True
 
+    @property
+    def is_reentrant(self) -> bool:
+        """Whether trainings may run side by side: parameters name no threads and no device."""
+        return self.params.keys().isdisjoint(("nthread", "n_jobs", "device"))
+
     def train(self, problem: Problem) -> TrainedXGBoost:
         """Train on a quantile matrix where the tree method bins, on plain rows where not.
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from opboost._typing import Words
-from opboost.budgets.release_counts import register
+from opboost.budgets.release_counts import distinct_words, register
 from opboost.budgets.release_terms import Counted, Terms, added_up
 from opboost.columns.private_column import Prepared, PrivateColumn
 from opboost.grid import NumericMapping, OrdinalMapping
@@ -115,7 +115,7 @@ class Account:
         return added_up(self.counted() or {self.terms: 1}, notes)
 
     def _keys(self) -> Words:
-        return np.unique(np.concatenate([np.zeros(0, dtype=np.uint64), *self._rows]))
+        return distinct_words(np.concatenate([np.zeros(0, dtype=np.uint64), *self._rows]))
 
     def __getstate__(self) -> dict[str, Any]:
         return {"terms": self.terms, "brought": self.counted()}

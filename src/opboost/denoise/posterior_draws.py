@@ -63,9 +63,9 @@ class JointDistribution:
         score = np.tile(np.log(self.share), (len(outputs), 1))
         codes = self.pairing.paired(outputs.codes)
         count = len(self.share)
+        rows = EncodedRows.of(codes, outputs.bits, np.zeros(len(outputs), np.int64), count)
         for g in range(count):
-            rows = EncodedRows.of(codes, outputs.bits, np.full(len(outputs), g), count)
-            score[:, g] += self.member.likelihoods(rows)[:, 0]
+            score[:, g] += self.member.likelihoods(rows.as_group(g))[:, 0]
         score = np.exp(score - score.max(axis=1, keepdims=True))
         return np.asarray(score / score.sum(axis=1, keepdims=True))
 

@@ -10,12 +10,17 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
+from typing import TypeVar
 
 from threadpoolctl import ThreadpoolController
+
+A = TypeVar("A")
+B = TypeVar("B")
 
 CELLS_PER_THREAD = 100_000
 """With fewer cells another thread costs more than it brings."""
@@ -47,6 +52,18 @@ def threads_limited(cells: int) -> Iterator[None]:
     loaded = tuple(name for name in ("xgboost", "lightgbm", "sklearn") if name in sys.modules)
     with _controller(loaded).limit(limits=threads):
         yield
+
+
+def side_by_side(first: Callable[[], A], second: Callable[[], B]) -> tuple[A, B]:
+    """Call both at the same time, each under thread limits of its own; return their results.
+
+    Libraries that know one limit for all threads keep theirs, because it is set before and restored
+    after both.
+    """
+    with threads_limited(0), ThreadPoolExecutor(1) as beside:
+        other = beside.submit(first)
+        found = second()
+        return other.result(), found
 
 
 @lru_cache(maxsize=8)

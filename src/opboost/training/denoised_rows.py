@@ -13,13 +13,22 @@ from rich.console import Console
 from rich.progress import Progress as Bar
 
 from opboost._typing import FloatArray, IntArray
-from opboost.boosting.booster import Blocks, Booster, Matrix, Problem, fit_booster, takes_gaps
+from opboost.boosting.booster import (
+    Blocks,
+    Booster,
+    Matrix,
+    Problem,
+    fit_booster,
+    takes_gaps,
+    trains_beside,
+)
 from opboost.denoise import Denoiser, Groups, Outputs, Verdict, fit
 from opboost.denoise.fit import IDLE, FitProgress
 from opboost.denoise.posterior_draws import JointDistribution, drawn
 from opboost.denoise.row_blocks import Spread
 from opboost.denoise.whether_to_denoise import MIN_ROWS, losses, mean_loss, null_losses
 from opboost.errors import ParameterError
+from opboost.runtime.threads import side_by_side
 from opboost.training.clean_states import StateCoding, own_cuts
 from opboost.training.feature_matrix import Layout
 from opboost.training.posterior_prediction import DRAWS_PER_ROW, Posterior, pieces
@@ -233,13 +242,24 @@ def compared(
 
     model, group = denoiser.trial.member, rows.groups.of[seen]
     shown, test = rows_of(release, seen), rows_of(release, held)
-    naive = trained(shown).predict(matrix(test, held))
-    states = [
-        drawn(model, denoiser.pairing, outputs[seen], group, k, found.seed) for k in range(draws)
-    ]
-    better = trained(coding.clean(shown, states), draws)
     distribution = JointDistribution.of(model, denoiser.pairing, denoiser.groups)
-    chance = distribution.chances(outputs[held])
+
+    def without_draws() -> tuple[Any, FloatArray]:
+        return trained(shown), distribution.chances(outputs[held])
+
+    def with_draws() -> Any:
+        states = [
+            drawn(model, denoiser.pairing, outputs[seen], group, k, found.seed)
+            for k in range(draws)
+        ]
+        return trained(coding.clean(shown, states), draws)
+
+    cells = len(seen) * len(coding.layout.names())
+    if trains_beside(booster, cells, draws * cells):
+        (noisy, chance), better = side_by_side(without_draws, with_draws)
+    else:
+        (noisy, chance), better = without_draws(), with_draws()
+    naive = noisy.predict(matrix(test, held))
 
     def guesses_of(piece: slice) -> FloatArray:
         guessed = distribution.guesses(

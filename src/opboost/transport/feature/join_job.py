@@ -225,7 +225,9 @@ class _Visit:
         wait = self._config.limits.wait_seconds
         found = PsiClient(psi_session, job, self._asked, wait=wait, progress=self._progress).align()
         self._log.write("aligned", job=job, rows=found.total, common=found.count)
-        self._say(f"{found.count:,} of {found.total:,} rows are common to all parties.")
+        mine = self._config.job.rows == "mine"
+        whose = "shared with the label party" if mine else "common to all parties"
+        self._say(f"{found.count:,} of {found.total:,} rows are {whose}.")
 
     def _match_given(self, welcome: Welcome) -> None:
         """Show which rows are given, and wait until the label party lets the release begin."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from opboost._typing import BoolArray, IntArray
 from opboost.errors import DataError, WireError
-from opboost.psi.point_matching import order_of
+from opboost.psi.point_matching import order_by_first, order_of
 from opboost.psi.row_keys import Digests
 from opboost.psi.table_keys import PIECE_ROWS
 
@@ -74,6 +74,19 @@ class Common:
                 hint="Bring back a copy of it, or begin a new job (--again).",
             )
         return found
+
+
+def in_shared_order(digests: Digests, rows: IntArray) -> IntArray:
+    """Return these rows in the order that all parties share: by the digests of their keys.
+
+    >>> digests = np.zeros((3, 32), np.uint8)
+    >>> digests[:, 0] = 7, 9, 8
+    >>> in_shared_order(digests, np.array([1, 0])).tolist()
+    [0, 1]
+    """
+    words = digests.view(">u8")
+    first = words[rows, 0].astype(np.uint64)
+    return rows[order_by_first(first, lambda places: words[rows[places]])]
 
 
 def _by_digest(digests: Digests) -> IntArray:

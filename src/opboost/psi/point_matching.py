@@ -96,17 +96,19 @@ class PointList:
 
 def common_places(ours: PointList, theirs: PointList) -> tuple[IntArray, IntArray]:
     """Return where equal points stand among ours and among theirs; each list has a point once."""
-    left, right = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    left, right = np.empty((2, min(len(ours), len(theirs))), np.int64)
+    count = 0
     for number in range(BUCKETS):
         a, b = ours.bucket(number), theirs.bucket(number)
         both = np.concatenate([a, b])
         order = order_of(both[:, :-1])
         both = both[order]
         same = np.flatnonzero((both[1:, :-1] == both[:-1, :-1]).all(axis=1))
-        # Equal points stand side by side, ours first: the order is stable.
-        left.append(both[same, -1].astype(np.int64))
-        right.append(both[same + 1, -1].astype(np.int64))
-    return np.concatenate(left), np.concatenate(right)
+        # Equal points stand side by side, ours first: the order keeps them so.
+        end = count + len(same)
+        left[count:end], right[count:end] = both[same, -1], both[same + 1, -1]
+        count = end
+    return left[:count], right[:count]
 
 
 def order_of(words: np.ndarray[Any, Any]) -> IntArray:
@@ -125,9 +127,9 @@ def order_by_first(
     """Return the rows in ascending order of their words, of which ``first`` holds the first.
 
     The first word nearly always decides, so ``whole`` returns all words only of rows that share it.
-    Cost: 20 bytes per row.
+    Equal rows keep their order.  Cost: 16 bytes per row.
     """
-    order = np.argsort(first, kind="stable")
+    order = np.argsort(first)
     found = [np.empty(0, np.int64)]
     for start in range(0, len(order), _TIE_ROWS):
         ranked = first[order[start : start + _TIE_ROWS + 1]]
@@ -136,5 +138,5 @@ def order_by_first(
     if len(tied):
         alike = np.union1d(tied, tied + 1)
         rows = order[alike]
-        order[alike] = rows[np.lexsort(whole(rows).T[::-1])]
+        order[alike] = rows[np.lexsort((rows, *whole(rows).T[::-1]))]
     return order

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -19,6 +19,9 @@ Digests = np.ndarray[Any, np.dtype[np.uint8]]
 """One row of 32 bytes a key."""
 
 _DOMAIN = b"opboost row key 1\0"
+
+_PIECE_KEYS = 16_384
+"""Keys that are Python objects at a time: as such they take several times their bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +157,12 @@ def _unseen(value: str) -> bool:
     return any(unicodedata.category(c) in ("Cc", "Cf") for c in value)
 
 
-def key_digests(keys: Iterable[bytes] | pa.LargeBinaryArray) -> Digests:
+def key_digests(keys: Sequence[bytes] | pa.LargeBinaryArray) -> Digests:
     """SHA-256 of each key: what is blinded, and by what common rows are put in order."""
-    if isinstance(keys, pa.Array):
-        keys = keys.to_pylist()
-    whole = b"".join(hashlib.sha256(_DOMAIN + key).digest() for key in keys)
-    return np.frombuffer(whole, dtype=np.uint8).reshape(-1, 32)
+    found = np.empty((len(keys), 32), dtype=np.uint8)
+    for start in range(0, len(keys), _PIECE_KEYS):
+        piece = keys[start : start + _PIECE_KEYS]
+        some = piece.to_pylist() if isinstance(piece, pa.Array) else piece
+        whole = b"".join([hashlib.sha256(_DOMAIN + key).digest() for key in some])
+        found[start : start + len(some)] = np.frombuffer(whole, np.uint8).reshape(-1, 32)
+    return found

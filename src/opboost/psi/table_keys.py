@@ -48,13 +48,17 @@ class Keys:
     @classmethod
     def of_digests(cls, digests: Digests, rows: IntArray) -> Keys:
         """Return the digests of some rows as keys: how rows are known once they are aligned."""
-        starts = range(0, len(rows), PIECE_ROWS)
-        return cls(
-            len(rows),
-            lambda: (
-                [d.tobytes() for d in digests[rows[start : start + PIECE_ROWS]]] for start in starts
-            ),
-        )
+        return cls(len(rows), lambda: _pieces_of(digests, rows))
+
+    def chosen(self, rows: IntArray, digests: Digests, nonce: bytes) -> Keys:
+        """Return what :meth:`of_digests` returns, without keeping the digests in memory.
+
+        ``digests`` are those of all keys here.  The result knows its digest under ``nonce``, and
+        reads these keys again if another is needed.
+        """
+        found = Keys(len(rows), lambda: _pieces_of(self.digests(), rows))
+        found._known[nonce] = Keys.of_digests(digests, rows).digest(nonce)
+        return found
 
     def __len__(self) -> int:
         return self._rows
@@ -87,6 +91,11 @@ class Keys:
             found[start : start + len(piece)] = key_digests(piece)
             start += len(piece)
         return found
+
+
+def _pieces_of(digests: Digests, rows: IntArray) -> Iterator[Sequence[bytes]]:
+    for start in range(0, len(rows), PIECE_ROWS):
+        yield [d.tobytes() for d in digests[rows[start : start + PIECE_ROWS]]]
 
 
 def refuse_repeats(digests: Digests) -> None:

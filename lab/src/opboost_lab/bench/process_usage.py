@@ -39,26 +39,39 @@ def child_of(process: int, words: str) -> int | None:
     return None
 
 
+def command_of(process: int) -> str:
+    """The command of a process, its words apart by NUL; empty if it is gone."""
+    try:
+        return Path(f"/proc/{process}/cmdline").read_bytes().decode(errors="replace")
+    except OSError:
+        return ""
+
+
 @contextmanager
 def peaks_of(words: str) -> Iterator[dict[int, tuple[str, float]]]:
-    """Watch processes whose command holds these words: by number, the command and its peak in MB.
+    """Watch processes whose command holds these words, and their children.
 
-    A peak that a process reaches in its last ``POLL_SECONDS`` may be missed.
+    Yields by number the command, a child's behind its parent's, and the peak in MB.  A peak that a
+    process reaches in its last ``POLL_SECONDS`` may be missed.
     """
     seen: dict[int, tuple[str, float]] = {}
     done = threading.Event()
 
+    def look(number: int, command: str) -> None:
+        seen[number] = (command, max(peak_mb(number), seen.get(number, ("", 0.0))[1]))
+
     def watch() -> None:
         while not done.wait(POLL_SECONDS):
             for place in Path("/proc").glob("[0-9]*"):
-                try:
-                    command = (place / "cmdline").read_bytes().decode(errors="replace")
-                except OSError:
+                number = int(place.name)
+                command = command_of(number)
+                if words not in command:
                     continue
-                if words in command:
-                    number = int(place.name)
-                    peak = max(peak_mb(number), seen.get(number, ("", 0.0))[1])
-                    seen[number] = (command, peak)
+                look(number, command)
+                with suppress(OSError):  # it has ended meanwhile
+                    for child in children_of(number):
+                        if words not in (own := command_of(child)):
+                            look(child, command + own)
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()

@@ -30,7 +30,7 @@ from opboost.parties.row_proof import Agreed, Lock, RowProof
 from opboost.protocol.messages import Aligned, Claim, Points, Proof, encode
 from opboost.psi.align_rules import AlignRules
 from opboost.psi.blinding import Secret, at_once
-from opboost.psi.common_rows import Common, unpacked
+from opboost.psi.common_rows import Common, in_shared_order, unpacked
 from opboost.psi.curve_points import check_on_curve
 from opboost.psi.row_keys import Digests
 from opboost.psi.table_keys import Keys, refuse_repeats
@@ -238,7 +238,7 @@ class FeaturePsi:
         check_on_curve(aligned.share)
         self._rules.check_common(aligned.count)
         rows = self._side.order[unpacked(aligned.bitmap, aligned.total)]
-        return Common.of(self._digests, rows).rows(self._digests)
+        return in_shared_order(self._digests, rows)
 
     @cached_property
     def _side(self) -> PsiPeer:

@@ -584,7 +584,7 @@ class LabelParty:
             self._rules, self._kept, self._y, self._check_watching, self._check_record
         )
         rows, known = match.found(channels, welcome, digests, state)
-        return self._restricted(rows, digests, known)
+        return self._restricted(rows, digests, known, welcome.nonce)
 
     def _welcome(self, welcome: Welcome | None) -> Welcome:
         """Return the job's first message, with its limit per person and its choice of rows."""
@@ -621,14 +621,14 @@ class LabelParty:
         return with_presence(self._own, present(release, parties))
 
     def _restricted(
-        self, rows: IntArray, digests: Digests, known: Mapping[str, IntArray]
+        self, rows: IntArray, digests: Digests, known: Mapping[str, IntArray], nonce: bytes
     ) -> LabelParty:
         """Return the same party with some of its rows, in the order given."""
         made = copy(self)
         made._own = None if self._own is None else rows_of(self._own, rows)
         made._y = None if self._y is None else self._y[rows]
         made._rules, made._places, made._count = None, rows, len(rows)
-        made._ids = Keys.of_digests(digests, rows)
+        made._ids = self._ids.chosen(rows, digests, nonce)  # training needs their memory
         if self._kept == "mine":
             made._known = KnownRows.of(digests, rows, known)
         return made

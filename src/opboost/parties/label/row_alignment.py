@@ -13,13 +13,13 @@ import numpy as np
 from opboost._typing import IntArray
 from opboost.columns.codebook import distinct
 from opboost.errors import DataError, PrivacyError
-from opboost.parties.alignment import PsiPeer, common_to_all, kept_secret
+from opboost.parties.alignment import Match, PsiPeer, common_to_all, kept_secret
 from opboost.parties.channel import Channel, declined_to_all
 from opboost.parties.label.known_rows import load_known, save_known
 from opboost.parties.row_proof import RowProof
 from opboost.protocol.messages import Welcome
 from opboost.psi.align_rules import AlignRules, RowChoice
-from opboost.psi.common_rows import Common
+from opboost.psi.common_rows import Common, in_shared_order
 from opboost.psi.row_keys import Digests
 from opboost.psi.table_keys import Keys, refuse_repeats
 from opboost.storage import atomic_files
@@ -79,21 +79,13 @@ class RowAlignment:
         With ``rows="mine"`` each party is told its own overlap, and nothing about the others'.
         """
         refuse_repeats(digests)
-        sides = []
-        for channel in channels:
-            secret = kept_secret(state and state / "align" / channel.party)
-            sides.append(PsiPeer(welcome.job, "label", secret, digests, self.rules))
-        for channel, side in zip(channels, sides, strict=True):
-            channel.offer(welcome, side)
-        self.check_record(channels, welcome)
-        with declined_to_all(channels):
-            matches = [channel.met(side) for channel, side in zip(channels, sides, strict=True)]
+        matches = self._matches(channels, welcome, state, digests)
         names = [channel.party for channel in channels]
         if self.kept == "mine":
-            rows = Common.of(digests, np.arange(len(digests))).rows(digests)
-            shared = [Common.of(digests, match.rows).rows(digests) for match in matches]
+            rows = in_shared_order(digests, np.arange(len(digests)))
+            shared = [in_shared_order(digests, match.rows) for match in matches]
         else:
-            rows = Common.of(digests, common_to_all(matches)).rows(digests)
+            rows = in_shared_order(digests, common_to_all(matches))
             shared = [rows for _ in matches]
         known = dict(zip(names, shared, strict=True))
         try:
@@ -114,6 +106,20 @@ class RowAlignment:
             proof = RowProof.of(secret, ids)
             channel.tell(match.told(welcome.job, told, proof.share), proof)
         return rows, known
+
+    def _matches(
+        self, channels: Sequence[Channel], welcome: Welcome, state: Path | None, digests: Digests
+    ) -> list[Match]:
+        """Exchange points with every party, and return the rows shared with each."""
+        sides = []
+        for channel in channels:
+            secret = kept_secret(state and state / "align" / channel.party)
+            sides.append(PsiPeer(welcome.job, "label", secret, digests, self.rules))
+        for channel, side in zip(channels, sides, strict=True):
+            channel.offer(welcome, side)
+        self.check_record(channels, welcome)
+        with declined_to_all(channels):
+            return [channel.met(side) for channel, side in zip(channels, sides, strict=True)]
 
     def _check_known(self, known: Mapping[str, IntArray]) -> None:
         """Refuse common rows that are too few to hide in, or that have only one label."""

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from opboost.errors import DataError
-from opboost_lab.bench import federated_peers, library_peers, peer_table
+from opboost_lab.bench import federated_peers, library_peers, peer_results, peer_table
 from opboost_lab.bench.federated_peers import (
     ALONE,
     OPBOOST,
@@ -25,6 +25,7 @@ from opboost_lab.bench.federated_peers import (
 )
 from opboost_lab.bench.federation import Size
 from opboost_lab.bench.library_peers import Family, PeerError, answered
+from opboost_lab.bench.peer_results import Results
 from opboost_lab.data.datasets import has
 from robustness.command_line import run as command
 
@@ -153,56 +154,95 @@ def ran(peer=PLAIN, **figures):
     return Ran(peer, **{**found, "auc": {"synthetic": [0.8, 0.9]}, **figures})
 
 
-def test_figures_are_marked_where_they_are_extrapolated_or_from_elsewhere():
-    assert peer_table.figures(ran()) == ["2.00 s", "4", "98 kB"]
+def results(*found):
+    return Results("400 rows", 2, "2 cores, Python 3.11.7", found)
+
+
+def test_a_row_says_whether_it_was_measured_extrapolated_or_taken_from_elsewhere():
+    assert peer_table.figures(ran()) == ["2.00 s", "4", "0.50 s", "98 kB"]
+    assert peer_table.basis(ran()) == "measured"
     slow = replace(PLAIN, run="extrapolated")
-    assert peer_table.figures(ran(slow, seconds=6880.4, bytes=0)) == [
-        "6,880 s (from 2 trees)",
-        "13,761 (from 2 trees)",
-        "none",
-    ]
+    found = ran(slow, seconds=6880.4, bytes=0)
+    assert peer_table.figures(found) == ["6,880 s", "13,761", "0.50 s", "none"]
+    assert peer_table.basis(found) == "from 2 trees"
     assert peer_table.score(ran(slow, auc={"a": [0.7]}), "a") == "0.700 (3 trees)"
-    assert peer_table.figures(Ran(ABSENT, problem="no")) == [
-        "FAILED; 173 s (elsewhere)",
-        "900 (elsewhere)",
-        "6.0 MB (elsewhere)",
-    ]
-    far = replace(ABSENT, elsewhere=Elsewhere(1.0, 2.0, extrapolated=True))
-    assert peer_table.figures(Ran(far, problem="no")) == [
-        "FAILED; 1.00 s (elsewhere, from 2 trees)",
-        "2 (elsewhere, from 2 trees)",
-        "–",
-    ]
-    assert peer_table.figures(Ran(PLAIN, problem="no")) == ["FAILED", "–", "–"]
-    assert peer_table.figures(ran(apart=False))[2] == "98 kB \\*"
-    assert peer_table.figures(ran(plain=0.0))[1] == "–"
+    failed = Ran(ABSENT, problem="no")
+    assert peer_table.figures(failed) == ["173 s", "900", "–", "6.0 MB"]
+    assert peer_table.basis(failed) == "failed; measured elsewhere"
+    far = Ran(replace(ABSENT, elsewhere=Elsewhere(1.0, 2.0, extrapolated=True)), problem="no")
+    assert peer_table.figures(far) == ["1.00 s", "2", "–", "–"]
+    assert peer_table.basis(far) == "failed; measured elsewhere, from 2 trees"
+    assert peer_table.figures(Ran(PLAIN, problem="no")) == ["–"] * 4
+    assert peer_table.basis(Ran(PLAIN, problem="no")) == "failed"
+    assert peer_table.figures(ran(apart=False))[3] == "98 kB \\*"
+    assert peer_table.figures(ran(plain=0.0))[1:3] == ["–", "–"]
 
 
-def test_the_table_has_a_row_for_each_system_and_a_sentence_for_each_failure():
-    text = peer_table.table([ran(), Ran(ABSENT, problem="needs Python 3.2")])
+def test_a_peer_that_cannot_be_installed_is_listed_with_its_error(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    found = list(run((replace(ABSENT, requirements=("./no-such-wheel.whl",)),), TABLES))
+    text = peer_table.table([ran(), *found])
     head, rule, first, second, _, reason = text.splitlines()
     assert head == (
-        "| system | training time | × plain | over loopback | AUC, synthetic "
-        "| protects | you must trust |"
+        "| system | training time | × plain | plain then | over loopback | AUC, synthetic "
+        "| basis | protects | you must trust |"
     )
     assert head.count("|") == rule.count("|") == first.count("|") == second.count("|")
     assert "0.850 ± 0.071" in first
-    assert second.endswith("| – | order | nobody |")
-    assert reason == "- absent FAILED: needs Python 3.2."
+    assert second.startswith("| absent | 173 s | 900 | – | 6.0 MB | – | failed; measured elsewhere")
+    assert reason.startswith("- **absent** failed here: ")
+    assert "no-such-wheel.whl" in reason
 
 
 def test_the_page_begins_with_the_answer_and_needs_the_rows_it_speaks_of():
-    results = [ran(peer, seconds=i + 1.0) for i, peer in enumerate(PEERS)]
-    text = peer_table.page(results, "400 rows")
+    found = [ran(peer, seconds=i + 1.0) for i, peer in enumerate(PEERS)]
+    text = peer_table.page(results(*found))
     place = PEERS.index(OPBOOST)
     assert f"took {2 * (place + 1)} times as long as plain XGBoost" in text
     fastest = next(peer for peer in PEERS if peer.encrypts)
     assert f"that encrypts, {fastest.name}, took" in text
     assert "0.850 ± 0.071" in text
-    assert peer_table.table(results) in text
-    results[place] = Ran(OPBOOST, problem="no")
+    assert "a trusted place that sees all raw rows" in text
+    assert peer_table.table(found) in text
+    found[place] = Ran(OPBOOST, problem="no")
     with pytest.raises(DataError, match=OPBOOST.name):
-        peer_table.page(results, "400 rows")
+        peer_table.page(results(*found))
+
+
+def test_stored_results_come_back_unless_the_peer_is_run_differently_now(tmp_path):
+    path = tmp_path / "peers.json"
+    found = results(ran(auc={"a": [0.5, 0.25]}), Ran(ABSENT, problem="no"))
+    found.save(path)
+    assert peer_results.load(path, (PLAIN, ABSENT)) == found
+    described = replace(PLAIN, protects="the same in other words")
+    assert [r.peer for r in peer_results.load(path, (described,)).ran] == [described]
+    changed = replace(PLAIN, settings={"alone": True}), replace(ABSENT, requirements=("other",))
+    assert peer_results.load(path, changed).ran == ()
+
+
+def test_a_continued_run_measures_only_what_is_missing_or_failed(monkeypatch, tmp_path):
+    path, tried = tmp_path / "peers.json", []
+
+    def measure(peer, *_):
+        tried.append(peer.name)
+        if len(tried) == 2:
+            raise PeerError("no network")
+        return ran(peer)
+
+    monkeypatch.setattr(federated_peers, "_one", measure)
+    monkeypatch.setattr(federated_peers, "PEERS", PEERS[:2])
+    monkeypatch.setattr(federated_peers, "QUICK", SMALL)
+    call = ["bench", "peers", "--quick", "--results", str(path), "--repeats"]
+    assert command(*call, "1")[0] == 0
+    first, second = peer_results.load(path, PEERS[:2]).ran
+    assert second.problem == "no network"
+    monkeypatch.setattr(federated_peers, "PEERS", PEERS[:3])
+    assert command(*call, "1")[0] == 0
+    assert tried == [PEERS[0].name, PEERS[1].name, PEERS[1].name, PEERS[2].name]
+    assert peer_results.load(path, PEERS[:3]).ran == (first, ran(PEERS[1]), ran(PEERS[2]))
+    status, _, errors = command(*call, "2")
+    assert status == 5
+    assert "1 repeats" in " ".join(errors.split())
 
 
 def test_the_listed_peers_are_those_that_the_page_speaks_of():
@@ -236,7 +276,7 @@ def test_the_verb_prints_ratios_and_reasons_and_refuses_a_page_without_its_rows(
     monkeypatch.setattr(federated_peers, "QUICK", SMALL)
     status, text, _ = command("bench", "peers", "--quick", "--repeats", "1")
     assert status == 0
-    assert "heavy FAILED: not tried" in " ".join(text.split())
+    assert "**heavy** failed here: not tried" in " ".join(text.split())
     assert "plain XGBoost" in text
     page = tmp_path / "peers.md"
     status, _, errors = command("bench", "peers", "--quick", "--repeats", "1", "--page", str(page))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import platform
 import statistics
 from collections.abc import Sequence
 from importlib import resources
@@ -12,6 +10,7 @@ import jinja2
 
 from opboost.errors import DataError
 from opboost_lab.bench.federated_peers import EXTRAPOLATED_FROM, PEERS, Ran
+from opboost_lab.bench.peer_results import Results
 
 FEW = f"from {EXTRAPOLATED_FROM[1] - EXTRAPOLATED_FROM[0]} trees"
 COMPARED = PEERS[:8]
@@ -22,35 +21,43 @@ def table(results: Sequence[Ran]) -> str:
     """A row for each system, and below it a sentence for each that failed."""
     names = list(dict.fromkeys(name for ran in results for name in ran.auc))
     scores = [f"AUC, {name}" for name in names]
-    titles = ["system", "training time", "× plain", "over loopback", *scores, "protects"]
-    lines = [[*titles, "you must trust"], ["---", *["--:"] * (3 + len(names)), "---", "---"]]
+    titles = ["system", "training time", "× plain", "plain then", "over loopback", *scores]
+    right = ["--:"] * (len(titles) - 1)
+    lines = [[*titles, "basis", "protects", "you must trust"], ["---", *right, *["---"] * 3]]
     for ran in results:
-        found = [*figures(ran), *(score(ran, name) for name in names)]
+        found = [*figures(ran), *(score(ran, name) for name in names), basis(ran)]
         lines.append([ran.peer.name, *found, ran.peer.protects, ran.peer.trust])
-    failed = [f"- {ran.peer.name} FAILED: {ran.problem}." for ran in results if ran.problem]
+    notes = [f"- **{ran.peer.name}** failed here: {ran.problem}." for ran in results if ran.problem]
     if any(ran.version and not ran.apart for ran in results):
-        failed.insert(0, "- \\* all that the machine's loopback carried meanwhile")
-    return "\n".join(["| " + " | ".join(line) + " |" for line in lines] + [""] + failed).strip()
+        notes.insert(0, "- \\* all that the machine's loopback carried meanwhile")
+    return "\n".join(["| " + " | ".join(line) + " |" for line in lines] + [""] + notes).strip()
 
 
 def figures(ran: Ran) -> list[str]:
-    """Time, ratio and bytes, marked where they are extrapolated or were measured elsewhere."""
+    """Time, its ratio to plain XGBoost, plain XGBoost's own time, and bytes."""
     other = ran.peer.elsewhere
     if not ran.problem:
-        mark = f" ({FEW})" if ran.peer.run == "extrapolated" else ""
-        size = size_of(ran.bytes) + (mark if ran.bytes else "")
         shared = "" if ran.apart or ran.bytes is None else " \\*"
-        return [time_of(ran.seconds) + mark, ratio_of(ran.ratio) + mark, size + shared]
+        plain = time_of(ran.plain) if ran.plain else "–"
+        return [time_of(ran.seconds), ratio_of(ran.ratio), plain, size_of(ran.bytes) + shared]
     if other is None:
-        return ["FAILED", "–", "–"]
-    mark = f" (elsewhere, {FEW})" if other.extrapolated else " (elsewhere)"
-    size = "–" if other.bytes is None else size_of(other.bytes) + mark
-    return [f"FAILED; {time_of(other.seconds)}{mark}", ratio_of(other.ratio) + mark, size]
+        return ["–"] * 4
+    return [time_of(other.seconds), ratio_of(other.ratio), "–", size_of(other.bytes)]
 
 
-def page(results: Sequence[Ran], title: str) -> str:
+def basis(ran: Ran) -> str:
+    """Where the figures of a row come from."""
+    other = ran.peer.elsewhere
+    if not ran.problem:
+        return FEW if ran.peer.run == "extrapolated" else "measured"
+    if other is None:
+        return "failed"
+    return f"failed; measured elsewhere{f', {FEW}' if other.extrapolated else ''}"
+
+
+def page(results: Results) -> str:
     """The results page: the answer, the table, how to read it, versions."""
-    found = {ran.peer.name: ran for ran in results if not ran.problem}
+    found = {ran.peer.name: ran for ran in results.ran if not ran.problem}
     missing = [peer.name for peer in COMPARED if peer.name not in found]
     if missing:
         raise DataError(
@@ -66,10 +73,9 @@ def page(results: Sequence[Ran], title: str) -> str:
     return environment.from_string(text).render(
         compared=[found[peer.name] for peer in COMPARED],
         fastest=min(encrypting, key=lambda ran: ran.seconds, default=None),
-        versions=sorted({*versions, f"Python {platform.python_version()}"}),
-        table=table(results),
-        title=title,
-        cores=os.cpu_count(),
+        versions=sorted(versions),
+        table=table(results.ran),
+        results=results,
         score=score,
         size_of=size_of,
         time_of=time_of,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from contextlib import nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -39,6 +39,9 @@ def bench(
     page: Annotated[
         Path | None, typer.Option(help="peers: write the results page, in Markdown.")
     ] = None,
+    results: Annotated[
+        Path | None, typer.Option(help="peers: keep results in this file; measure what it lacks.")
+    ] = None,
     rows: Annotated[
         list[int] | None, typer.Option(min=1000, help="scale: rows to measure; repeat it.")
     ] = None,
@@ -50,7 +53,7 @@ def bench(
     Examples:
       opboost bench sampling --quick --no-peers
       opboost bench federation --repeats 3
-      opboost bench peers --all-peers --limit 900 --page peers.md
+      opboost bench peers --all-peers --limit 900 --results peers.json --page peers.md
       opboost bench all --format json
     """
     if name not in (*NAMES, "all"):
@@ -72,7 +75,7 @@ def bench(
         report["load"] = _load(console, quick, format)
     if name in ("peers", "all"):
         report["peers"] = _federated_peers(
-            console, peers, quick, repeats, all_peers, limit, page, format
+            console, peers, quick, repeats, all_peers, limit, results, page, format
         )
     if name in ("scale", "all"):
         from opboost_lab.cli.bench_scaling import scale
@@ -196,10 +199,12 @@ def _federated_peers(
     repeats: int,
     heavy: bool,
     limit: float,
+    kept: Path | None,
     page: Path | None,
     format: Format,
 ) -> list[dict[str, object]]:
     from opboost_lab.bench import federated_peers as bench
+    from opboost_lab.bench.peer_results import Results, load_or_begin
     from opboost_lab.bench.peer_table import page as rendered
     from opboost_lab.bench.peer_table import table
     from opboost_lab.data.datasets import has
@@ -210,16 +215,23 @@ def _federated_peers(
         tables["Adult"] = bench.adult()
     chosen = tuple(p for p in bench.PEERS if peers or not p.requirements)
     limits = {"install_limit": limit, "run_limit": limit}
-    results = []
-    for ran in bench.run(chosen, tables, repeats=repeats, heavy=heavy, **limits):
+    machine = f"{os.cpu_count()} cores, Python {platform.python_version()}"
+    title = f"{size.rows:,} rows × {size.own} + {size.theirs} columns"
+    results = load_or_begin(kept, Results(title, repeats, machine), bench.PEERS)
+    found = {ran.peer.name: ran for ran in results.ran}
+    measured = {name: ran for name, ran in found.items() if not ran.problem}
+    for ran in bench.run(chosen, tables, repeats=repeats, heavy=heavy, measured=measured, **limits):
         console.print(f"{ran.peer.name}: {ran.problem or f'{ran.seconds:.2f} s'}")
-        results.append(ran)
+        found[ran.peer.name] = ran
+        known = tuple(found[peer.name] for peer in bench.PEERS if peer.name in found)
+        results = replace(results, ran=known)
+        if kept is not None:
+            results.save(kept)
     if format is Format.text:
-        stdout().print(table(results), soft_wrap=True, markup=False, highlight=False)
+        stdout().print(table(results.ran), soft_wrap=True, markup=False, highlight=False)
     if page is not None:
-        title = f"{size.rows:,} rows × {size.own} + {size.theirs} columns"
-        page.write_text(rendered(results, title), encoding="utf-8")
-    return [asdict(ran) for ran in results]
+        page.write_text(rendered(results), encoding="utf-8")
+    return [asdict(ran) for ran in results.ran]
 
 
 def _machine() -> str:

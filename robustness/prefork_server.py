@@ -20,6 +20,7 @@ import time
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 
 class Process:
@@ -54,8 +55,8 @@ class Process:
 class PreforkServer:
     """The process that has loaded everything, and what it tells of its children."""
 
-    def __init__(self) -> None:
-        command = [sys.executable, "-m", "robustness.prefork_server"]
+    def __init__(self, loaded: str = "robustness.preloaded") -> None:
+        command = [sys.executable, "-m", "robustness.prefork_server", loaded]
         environment = {**os.environ, "OMP_WAIT_POLICY": "PASSIVE", "COLUMNS": "80"}
         self._process = subprocess.Popen(
             command,
@@ -77,8 +78,12 @@ class PreforkServer:
         said: Path,
         folder: Path | None = None,
         data: Path | None = None,
+        absent: Sequence[str] = (),
     ) -> Process:
-        """Run the command line; its words, and where it is given its data, are added to files."""
+        """Run the command line; its words, and where it is given its data, are added to files.
+
+        Packages that are ``absent`` cannot be imported, as if they were not installed.
+        """
         assert self._process.stdin is not None
         with self._news:
             order = {
@@ -86,6 +91,7 @@ class PreforkServer:
                 "said": str(said),
                 "folder": str(folder or ""),
                 "data": str(data or os.devnull),
+                "absent": list(absent),
             }
             self._process.stdin.write(json.dumps(order) + "\n")
             self._process.stdin.flush()
@@ -115,8 +121,11 @@ def _tell(news: dict[str, int]) -> None:
     os.write(1, (json.dumps(news) + "\n").encode())
 
 
-def _become(order: dict[str, object]) -> None:
+def _become(order: dict[str, Any]) -> None:
     """The command line, in a child."""
+    loaded = sys.modules.keys() & order["absent"]
+    assert not loaded, f"loaded before they could be made absent: {loaded}"
+    sys.modules.update(dict.fromkeys(order["absent"]))
     from opboost.budgets.release_counts import begin_anew
     from opboost.cli import main
 
@@ -147,9 +156,9 @@ def _become(order: dict[str, object]) -> None:
         os._exit(status)
 
 
-def _run() -> None:
+def _run(loaded: str) -> None:
     """Fork for every line that comes in, and tell of every child that ends."""
-    importlib.import_module("robustness.preloaded")
+    importlib.import_module(loaded)
     while True:
         ready, _, _ = select.select([0], [], [], 0.002)
         if ready:
@@ -171,4 +180,4 @@ def _run() -> None:
 
 
 if __name__ == "__main__":
-    _run()
+    _run(sys.argv[1])

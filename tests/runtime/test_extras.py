@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+from functools import lru_cache
 from pathlib import Path
+from subprocess import CompletedProcess
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from opboost.demo.tutorial_files import write_tutorial
 from opboost.transport.shared.development_certificates import new_kit
+from robustness.prefork_server import PreforkServer
 
 SAVED = Path(__file__).parents[1] / "golden/0.1.0/estimators"
-WITHOUT = (
-    "import sys; sys.modules.update(dict.fromkeys({packages!r}));"
-    "sys.argv = ['opboost', *{words!r}]"
-    "; from opboost.cli import main; main()"
-)
 EXTRAS = {
     "boost": ("xgboost", "lightgbm", "skops"),
     "dask": ("dask", "distributed"),
@@ -39,17 +36,20 @@ key = "keys/ledger.key"
 """
 
 
+@lru_cache(maxsize=1)
+def libraries():
+    """A process that has loaded what is no extra, and nothing of OpBoost."""
+    return PreforkServer("tests.support.preloaded_libraries")
+
+
 def without(extras, *words, cwd):
     """Run the command line in a process that can import no package of these extras."""
     packages = [package for extra in extras for package in EXTRAS[extra]]
-    return subprocess.run(
-        [sys.executable, "-c", WITHOUT.format(packages=packages, words=[*map(str, words)])],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        timeout=240,
-        check=False,
-    )
+    with TemporaryDirectory() as folder:
+        out, said = Path(folder) / "out", Path(folder) / "said"
+        process = libraries().start([*map(str, words)], said, cwd, out, packages)
+        process.wait(240)
+        return CompletedProcess(words, process.returncode, out.read_text(), said.read_text())
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from functools import cache
 from claims.claim import Claim
 from claims.covered_sources import LEARNING
 
-ROUNDS = 3
+ROUNDS = 5
 SIZES = ((45_000, 9, 3.0), (300_000, 40, 2.0))
 
 _TABLE = """

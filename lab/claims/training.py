@@ -9,7 +9,7 @@ from claims.covered_sources import LEARNING
 from opboost_lab.bench.training import WAYS, TrainTime, measure
 
 ROWS, COLUMNS = 300_000, 40
-ROUNDS = 3
+ROUNDS = 5
 
 
 @lru_cache(maxsize=1)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -114,12 +115,16 @@ def fitted(
     ).fit(X, y)
 
 
-def scores(data: DataSet, estimator: OpBoostClassifier | OpBoostRegressor) -> dict[str, float]:
-    """How well an estimator predicts the plain test rows, by every measure of the task."""
-    _, _, X_test, y_test = data.split()
-    if isinstance(estimator, OpBoostRegressor):
-        return measured(data, estimator.predict(X_test), y_test)
-    return measured(data, estimator.predict_proba(X_test), y_test, estimator.classes_)
+def scores(data: DataSet, estimator: Any, **how: bool) -> dict[str, float]:
+    """How well an estimator predicts the test rows, by every measure of the task.
+
+    They are plain, or released first with ``desensitize=True``.
+    """
+    _, _, X, y = data.split()
+    X = X.select(list(estimator.feature_names_in_))
+    if data.task == "regression":
+        return measured(data, estimator.predict(X, **how), y)
+    return measured(data, estimator.predict_proba(X, **how), y, estimator.classes_)
 
 
 def score(
@@ -155,7 +160,7 @@ def plain_scores(
     data: DataSet, on_grid: bool, booster: str = "xgboost", mapping: str = "cells", seed: int = 0
 ) -> dict[str, float]:
     """The same by every measure of the task; ``seed`` is the booster's."""
-    X, y, X_test, y_test = data.split()
+    X = data.split()[0]
     own = [OwnColumn.of(X, n) for n in X.column_names if n not in data.bounds]
 
     def matrix(table: Any) -> Any:
@@ -166,13 +171,25 @@ def plain_scores(
             blocks.append((cells if on_grid else raw).astype(np.float32)[:, None])
         return np.hstack([*blocks, *(c.block(table).astype(np.float32) for c in own)])
 
-    made = make_booster(STOCK.get(booster, booster), PARAMS[booster])
-    if data.task == "regression":
-        model = made.train(Problem(matrix(X), y.astype(float), "regression", seed=seed))
-        return measured(data, model.predict(matrix(X_test)), y_test)
+    return trained_plainly(data, matrix, booster, seed=seed)
+
+
+def trained_plainly(
+    data: DataSet,
+    matrix: Callable[[Any], Any],
+    booster: str = "xgboost",
+    **settings: Any,
+) -> dict[str, float]:
+    """Train on clean rows, each turned into numbers by ``matrix``, and measure on clean test rows.
+
+    ``settings`` are further fields of a :class:`~opboost.boosting.Problem`.
+    """
+    X, y, X_test, y_test = data.split()
+    numbers, task = data.task == "regression", cast(Any, data.task)
     classes, coded = np.unique(y, return_inverse=True)
-    task: Any = data.task
-    model = made.train(Problem(matrix(X), coded, task, len(classes), seed=seed))
+    target, count = (y.astype(float), 0) if numbers else (coded, len(classes))
+    problem = Problem(matrix(X), target, task, count, **settings)
+    model = make_booster(STOCK.get(booster, booster), PARAMS[booster]).train(problem)
     return measured(data, model.predict(matrix(X_test)), y_test, classes)
 
 

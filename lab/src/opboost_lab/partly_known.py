@@ -6,20 +6,19 @@ others.  The feature party knows a random share of the people.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from opboost.boosting import Problem, make_booster
 from opboost.parties.channel import MemoryChannel
 from opboost.parties.feature.feature_party import FeatureParty
 from opboost.parties.label.label_party import LabelParty
 from opboost.psi.align_rules import RowChoice
 from opboost.training.feature_matrix import OwnTable
-from opboost_lab.accuracy import MEASURES, PARAMS, measured, parted
+from opboost_lab.accuracy import MEASURES, PARAMS, measured, parted, scores, trained_plainly
 from opboost_lab.data.datasets import DataSet
 from opboost_lab.declared_sets import all_private, feature_plan
 
@@ -49,11 +48,10 @@ class PartlyKnown:
 @cache
 def partly_known(name: str, total: float, seed: int, overlap: float = 0.3) -> PartlyKnown:
     """Train in all ways; the seed picks the rows, those in common, and seeds the booster."""
-    data = all_private(parted(name, seed))
+    data, rng = all_private(parted(name, seed)), np.random.default_rng(seed)
+    train, test = _some(data.train, rng, MAX_TRAINED_ROWS), _some(data.test, rng, MAX_TEST_ROWS)
+    data = replace(data, train=train, test=test)
     X, y, X_test, y_test = data.split()
-    rng = np.random.default_rng(seed)
-    X, y = _some(X, y, rng, MAX_TRAINED_ROWS)
-    X_test, y_test = _some(X_test, y_test, rng, MAX_TEST_ROWS)
     own, theirs = X.column_names[::2], X.column_names[1::2]
     known = rng.permutation(len(y)) < overlap * len(y)
     plan = feature_plan(data, theirs, total, "shop")
@@ -75,45 +73,29 @@ def partly_known(name: str, total: float, seed: int, overlap: float = 0.3) -> Pa
         )
         return bank.train([MemoryChannel(shop)])
 
-    def judged(predicted: Any, classes: Any) -> float:
-        return measured(data, predicted, y_test, classes)[MEASURES[data.task]]
-
-    def clean(model: Any) -> float:
-        rows = X_test.select([*theirs, *own]).select(list(model.feature_names_in_))
-        if data.task == "regression":
-            return judged(model.predict(rows), None)
-        return judged(model.predict_proba(rows), model.classes_)
-
-    common, mine = trained("common"), trained("mine")
+    common, mine, measure = trained("common"), trained("mine"), MEASURES[data.task]
     found = LabelParty(X_test.select(own), None, rows="mine").predict(mine, [], without=["shop"])
     without = found.prediction if found.probabilities is None else found.probabilities
     return PartlyKnown(
-        clean(common),
-        judged(*_own_alone(data, X.select(own), y, X_test.select(own), seed)),
-        clean(mine),
-        judged(without, found.classes),
+        scores(data, common)[measure],
+        _own_alone(data, X.select(own), seed)[measure],
+        scores(data, mine)[measure],
+        measured(data, without, y_test, found.classes)[measure],
     )
 
 
-def _own_alone(data: DataSet, X: pa.Table, y: Any, X_test: pa.Table, seed: int) -> tuple[Any, Any]:
-    """Predictions of a model of own columns, and the classes."""
-    columns = OwnTable.of(X).columns
+def _own_alone(data: DataSet, own: pa.Table, seed: int) -> dict[str, float]:
+    """The measures of a model of own columns."""
+    columns = OwnTable.of(own).columns
 
     def matrix(table: pa.Table) -> Any:
         return np.hstack([c.block(table).astype(np.float32) for c in columns])
 
-    task: Any = data.task
-    classes, coded = np.unique(y, return_inverse=True)
-    regress = task == "regression"
-    target, count = (y.astype(float), 0) if regress else (coded, len(classes))
-    problem = Problem(matrix(X), target, task, count, seed=seed)
-    model = make_booster("xgboost", PARAMS["xgboost"]).train(problem)
-    return model.predict(matrix(X_test)), None if regress else classes
+    return trained_plainly(data, matrix, seed=seed)
 
 
-def _some(X: pa.Table, y: Any, rng: np.random.Generator, most: int) -> tuple[pa.Table, Any]:
-    chosen = np.sort(rng.permutation(len(y))[:most])
-    return X.take(pa.array(chosen)), y[chosen]
+def _some(table: pa.Table, rng: np.random.Generator, most: int) -> pa.Table:
+    return table.take(pa.array(np.sort(rng.permutation(table.num_rows)[:most])))
 
 
 def _emptied(column: Any, rows: Any) -> pa.Array:

@@ -18,7 +18,7 @@ from opboost.budgets.budget import Budget
 from opboost.estimators import OpBoostClassifier, OpBoostRegressor
 from opboost.grid import Ordered
 from opboost.mechanisms import ClampMap, GlobalMap, Mechanism, Piecewise, UnaryEncoding
-from opboost_lab.accuracy import GRID, MEASURES, fitted, measured, parted
+from opboost_lab.accuracy import GRID, MEASURES, fitted, parted, scores
 from opboost_lab.data.datasets import DataSet
 from opboost_lab.declared_sets import all_private, declared_bounds
 
@@ -56,12 +56,10 @@ def score(
     if rows is not None and rows < data.train.num_rows:
         chosen = np.random.default_rng(seed).permutation(data.train.num_rows)[:rows]
         data = replace(data, train=data.train.take(pa.array(chosen)))
-    _, _, X_test, y_test = data.split()
     model = trained(data, total, seed, way, denoise, columns_per_row, cells)
-    clean = _measured(data, model, X_test, y_test, desensitize=False)
-    if not released:
-        return Score(clean, math.nan, model.denoised_)
-    noisy = _measured(data, model, X_test, y_test, desensitize=True)
+    measure = MEASURES[data.task]
+    clean = scores(data, model)[measure]
+    noisy = scores(data, model, desensitize=True)[measure] if released else math.nan
     return Score(clean, noisy, model.denoised_)
 
 
@@ -101,11 +99,3 @@ def _even(data: DataSet, way: Way, total: float) -> dict[str, Any]:
         listed = categories.categories if isinstance(categories, Ordered) else categories
         made[name] = UnaryEncoding(listed, level)
     return made
-
-
-def _measured(data: DataSet, model: Any, X: Any, y: Any, *, desensitize: bool) -> float:
-    if isinstance(model, OpBoostRegressor):
-        predicted, classes = model.predict(X, desensitize=desensitize), None
-    else:
-        predicted, classes = model.predict_proba(X, desensitize=desensitize), model.classes_
-    return measured(data, predicted, y, classes)[MEASURES[data.task]]

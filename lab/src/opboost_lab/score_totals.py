@@ -15,13 +15,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from opboost.boosting import Problem, make_booster
 from opboost.grid import Ordered
 from opboost.ledger import Caps, Ledger
 from opboost.parties.channel import MemoryChannel
 from opboost.parties.feature.feature_party import FeatureParty
 from opboost.parties.label.label_party import LabelParty
-from opboost_lab.accuracy import MEASURES, PARAMS, measured, parted
+from opboost_lab.accuracy import MEASURES, PARAMS, measured, parted, scores, trained_plainly
 from opboost_lab.data.datasets import DataSet
 from opboost_lab.declared_sets import all_private, feature_plan
 
@@ -62,14 +61,14 @@ def ways(name: str, total: float, seed: int, parties: int = 1, structure: Any = 
         classes = None if data.task == "regression" else model.classes_
         return measured(data, predicted, y_test, classes)[MEASURES[data.task]]
 
-    rows = X_test.select(list(model.feature_names_in_))
-    clean = model.predict(rows) if data.task == "regression" else model.predict_proba(rows)
     answers = {
         way: p.prediction if p.probabilities is None else p.probabilities
         for way, p in found.items()
     }
     return Ways(
-        judged(clean), judged(answers["columns"]), judged(answers.get("scores", answers["columns"]))
+        scores(data, model)[MEASURES[data.task]],
+        judged(answers["columns"]),
+        judged(answers.get("scores", answers["columns"])),
     )
 
 
@@ -106,7 +105,6 @@ def by_party_cost(name: str, seed: int) -> float:
     the list of them.
     """
     data = all_private(parted(name, seed))
-    X, y, X_test, y_test = data.split()
     names = [*data.bounds, *(data.categories or {})]
 
     def numbers_of(table: pa.Table, column: str) -> Any:
@@ -123,15 +121,5 @@ def by_party_cost(name: str, seed: int) -> float:
 
     features = range(len(names))
     groups = (tuple(features[::2]), tuple(features[1::2]))
-    classes, coded = np.unique(y, return_inverse=True)
-    numbers = data.task == "regression"
-    task: Any = data.task
-    found = []
-    for kept in (None, groups):
-        booster = make_booster("xgboost", PARAMS["xgboost"])
-        target = y.astype(float) if numbers else coded
-        count = 0 if numbers else len(classes)
-        problem = Problem(matrix(X), target, task, count, seed=seed, groups=kept)
-        predicted = booster.train(problem).predict(matrix(X_test))
-        found.append(measured(data, predicted, y_test, classes)[MEASURES[data.task]])
-    return found[0] - found[1]
+    together, apart = (trained_plainly(data, matrix, seed=seed, groups=g) for g in (None, groups))
+    return together[MEASURES[data.task]] - apart[MEASURES[data.task]]

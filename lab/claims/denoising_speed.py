@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from functools import cache
 
 from claims.claim import Claim
 from claims.covered_sources import LEARNING
+from opboost_lab.bench.child_answer import child_answer
 
 ROUNDS = 5
 SIZES = ((45_000, 9, 3.0), (300_000, 40, 2.0))
@@ -63,12 +61,8 @@ print(json.dumps(times))
 
 def in_processes(script: str, *arguments: object) -> list[dict[str, float]]:
     """What a script prints after it made the table, in processes of their own."""
-    command = [sys.executable, "-c", _TABLE + script, *map(str, arguments)]
-    found = []
-    for _ in range(ROUNDS):
-        run = subprocess.run(command, capture_output=True, text=True, check=True)
-        found.append(json.loads(run.stdout.strip().splitlines()[-1]))
-    return found
+    command = ("-c", _TABLE + script, *map(str, arguments))
+    return [child_answer(*command, what="A timing script") for _ in range(ROUNDS)]
 
 
 @cache

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from claims.claim import Claim
 from claims.covered_sources import LEARNING
+from opboost_lab.bench.child_answer import child_answer
 from opboost_lab.bench.scaling import Measured, growth, measure, points, run
 from opboost_lab.bench.scaling_point import Point
 
@@ -70,14 +71,7 @@ print(int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) *
 def xgboost_bytes_per_row() -> float:
     """Return how many bytes more XGBoost alone needs for each further row on disk."""
     rows = (4 * 2**20, 16 * 2**20)
-    few, many = (
-        int(
-            subprocess.run(
-                [sys.executable, "-c", ALONE, str(n)], capture_output=True, text=True, check=True
-            ).stdout
-        )
-        for n in rows
-    )
+    few, many = (child_answer("-c", ALONE, str(n), what="XGBoost alone") for n in rows)
     return (many - few) / (rows[1] - rows[0])
 
 

@@ -84,8 +84,8 @@ assert played("release", Point(300, 2, trees=2), Path("points"))["bytes"]
 """
 
 LOAD = """
-from opboost_lab.bench.load import by_socket
-assert by_socket([b"some bytes"]) > 0
+from opboost_lab.bench.load import by_flight
+assert by_flight([]) > 0
 """
 
 

@@ -2,9 +2,8 @@
 
 All parties are processes with mutual TLS.  Columns are desensitised first; then the label party is
 started anew with empty mailboxes, each party is stopped when its schema has come, and all are let
-go at the same moment, so that what is timed is the sending.  Beside it stand the same bytes over a
-bare socket and by a plain Flight call.  Rows are given: what finding them costs is in
-docs/alignment.md.
+go at the same moment, so that what is timed is the sending.  Beside it stand the same bytes by a
+plain Flight call.  Rows are given: what finding them costs is in docs/alignment.md.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ import json
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -71,9 +69,8 @@ class Result:
     training: float
     gate_mb: float
     label_mb: float
-    socket: float
     flight: float
-    """Seconds for the same bytes by a bare socket, and by a plain Flight call."""
+    """Seconds for the same bytes by a plain Flight call."""
 
     @property
     def sending(self) -> float:
@@ -92,11 +89,6 @@ class Result:
         return load.parties * load.rows * load.columns / self.sending
 
     @property
-    def over_socket(self) -> float:
-        """Seconds over those of a bare socket."""
-        return self.sending / self.socket
-
-    @property
     def over_flight(self) -> float:
         """Seconds over those of a plain Flight call."""
         return self.sending / self.flight
@@ -110,7 +102,6 @@ def run(load: Load) -> Result:
         _prepared(federation)
         preparing = time.perf_counter() - started
         files = sorted(Path(folder).glob("party-*/state/*/*.arrow"))
-        streams = [file.read_bytes() for file in files]
         gate_mb, label_mb, begun = _sent(federation)
         ends = {name: _end(federation, name) for name in federation.parties}
         (model,) = (federation.folder / LABEL_PARTY / "state").glob("*/manifest.json")
@@ -119,12 +110,11 @@ def run(load: Load) -> Result:
             load,
             preparing,
             {name: end - begun for name, end in ends.items()},
-            sum(map(len, streams)),
+            sum(file.stat().st_size for file in files),
             training,
             gate_mb,
             label_mb,
-            by_socket(streams),
-            _by_flight(files),
+            by_flight(files),
         )
 
 
@@ -255,16 +245,6 @@ def _end(federation: LocalFederation, party: str) -> float:
     return datetime.fromisoformat(line["at"]).timestamp()
 
 
-_SINK = """
-import socket, sys
-with socket.create_server(("127.0.0.1", 0)) as server:
-    print(server.getsockname()[1], flush=True)
-    end, _ = server.accept()
-    while end.recv(1 << 20):
-        pass
-    end.sendall(b"!")
-"""
-
 _PLAIN = """
 import sys
 import pyarrow.flight as flight
@@ -279,10 +259,10 @@ sys.stdin.read()
 
 
 @contextmanager
-def _program(text: str) -> Iterator[int]:
-    """A small server as a process; yields its port."""
+def _plain_server() -> Iterator[int]:
+    """The plain Flight server as a process; yields its port."""
     with subprocess.Popen(
-        python_command("-c", text), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        python_command("-c", _PLAIN), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         try:
             assert process.stdout is not None
@@ -291,19 +271,9 @@ def _program(text: str) -> Iterator[int]:
             process.kill()
 
 
-def by_socket(streams: Sequence[bytes]) -> float:
-    """Return the seconds in which a plain socket takes these bytes."""
-    with _program(_SINK) as port, socket.create_connection(("127.0.0.1", port)) as end:
-        started = time.perf_counter()
-        for stream in streams:
-            end.sendall(stream)
-        end.shutdown(socket.SHUT_WR)
-        end.recv(1)
-        return time.perf_counter() - started
-
-
-def _by_flight(files: Sequence[Path]) -> float:
-    with _program(_PLAIN) as port:
+def by_flight(files: Sequence[Path]) -> float:
+    """Return the seconds that a plain Flight call takes for these files."""
+    with _plain_server() as port:
         client = flight.FlightClient(f"grpc+tcp://127.0.0.1:{port}")
         client.wait_for_available()
         started = time.perf_counter()

@@ -180,7 +180,6 @@ def _load(console: Console, quick: bool, format: Format) -> dict[str, object]:
         ("MB sent", f"{found.bytes / 1e6:.1f}"),
         ("million values a second", f"{found.values_a_second / 1e6:.1f}"),
         ("× a plain Flight call, without TLS, checks or disk", f"{found.over_flight:.1f}"),
-        ("× a bare socket", f"{found.over_socket:.1f}"),
         (f"MB of the gate, limit {LIMIT_MB} more than it starts with", f"{found.gate_mb:.0f}"),
         ("MB of the label party, training included", f"{found.label_mb:.0f}"),
         ("seconds to desensitise, all parties, two at a time", f"{found.preparing:.1f}"),
@@ -188,7 +187,7 @@ def _load(console: Console, quick: bool, format: Format) -> dict[str, object]:
     if format is Format.text:
         title = f"{load.parties} parties send {load.rows:,} rows × {load.columns} columns at once"
         stdout().print(figure_table(title, ("", "figure"), rows))
-    more = ("sending", "starved", "over_flight", "over_socket")
+    more = ("sending", "starved", "over_flight")
     return asdict(found) | {name: getattr(found, name) for name in more}
 
 

@@ -23,7 +23,7 @@ help: ## list the verbs
 demo: $(READY) ## a first look, on made-up people
 	$(BIN)/opboost demo
 
-# Bytecode is kept whatever the caller's environment says: tests start some thousand processes.
+# Tests start many processes: their bytecode is kept, whatever the environment says.
 TESTS = PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 test: $(READY) ## the whole test suite, doctests included

@@ -96,7 +96,8 @@ class PointList:
 
 def common_places(ours: PointList, theirs: PointList) -> tuple[IntArray, IntArray]:
     """Return where equal points stand among ours and among theirs; each list has a point once."""
-    left, right = np.empty((2, min(len(ours), len(theirs))), np.int64)
+    most = min(len(ours), len(theirs))
+    left, right = np.empty(most, np.int64), np.empty(most, np.int64)  # each is freed by itself
     count = 0
     for number in range(BUCKETS):
         a, b = ours.bucket(number), theirs.bucket(number)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zipfile
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -152,3 +154,20 @@ def test_a_description_that_cannot_be_read_is_a_peers_fault():
     welcome = Welcome("20260102T030405Z-01020304", bytes(32), b"", columns=(ColumnSchema("{}"),))
     with pytest.raises(PeerError, match=r"A column's description cannot be used"):
         shop.check_terms(welcome)
+
+
+def test_a_model_with_parties_saves_the_file_of_its_estimator(first, tmp_path):
+    ids = PEOPLE["id"].tolist()
+    for earlier in (None, first):
+        bank = op.LabelParty(PEOPLE[["c"]], Y, ids=ids, continue_from=earlier, **SETTINGS)
+        parties = party("shop", declared("a")), party("telco", declared("b"))
+        model = bank.train_model([MemoryChannel(p) for p in parties])
+        estimator = model.estimator()
+        estimator.label_column_ = "y"
+        model.save(tmp_path / "model", "y")
+        estimator.save(tmp_path / "estimator")
+        ours, theirs = (zipfile.ZipFile(tmp_path / n) for n in ("model", "estimator"))
+        assert ours.namelist() == theirs.namelist()
+        assert all(ours.read(n) == theirs.read(n) for n in ours.namelist())
+        assert model.guarantee() == estimator.guarantee_
+        assert op.load(tmp_path / "model").releases_ == (1 if earlier is None else 2)

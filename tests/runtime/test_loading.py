@@ -86,3 +86,25 @@ def test_packages_that_are_loaded_already_stay():
         assert pa.array(pandas.Series([1.0, None])).null_count == 1
         """
     )
+
+
+def test_xgboost_alone_trains_the_same_model_as_beside_scikit_learn():
+    train = """
+        import hashlib, numpy as np, xgboost as xgb
+        rng = np.random.default_rng(0)
+        X, y = rng.random((500, 4)).astype(np.float32), rng.integers(0, 2, 500)
+        trained = xgb.train({"objective": "binary:logistic"}, xgb.QuantileDMatrix(X, y), 5)
+        digest = hashlib.sha256(trained.save_raw("json")).hexdigest()
+        """
+    code = textwrap.dedent(train)
+    found = {}
+    exec(code, found)
+    run(
+        "import sys\n"
+        "from opboost.runtime.optional_packages import load_xgboost_alone\n"
+        "load_xgboost_alone()\n"
+        + code
+        + "assert 'sklearn' not in sys.modules\n"
+        + f"assert digest == {found['digest']!r}\n"
+        + "from sklearn.base import BaseEstimator\n"
+    )

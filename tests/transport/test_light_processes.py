@@ -1,4 +1,4 @@
-"""What the processes of a job load: a feature party and the label server carry no booster along."""
+"""What the processes of a job load: no boosters beside the label party, and there XGBoost alone."""
 
 from __future__ import annotations
 
@@ -15,15 +15,20 @@ from robustness.party_processes import federation
 HEAVY = {"xgboost", "lightgbm", "sklearn", "scipy.linalg", "pandas", "matplotlib", "cffi"}
 
 
-def loaded(file: Path, *words: str) -> set[str]:
-    """Run a command line in a process of its own and return the modules that it ended with."""
+def noting_modules(file: Path, *words: str) -> list[str]:
+    """Return a command that runs ``opboost`` and writes the modules that it ended with."""
     code = (
         "import atexit, json, pathlib, sys\n"
         f"file = pathlib.Path({str(file)!r})\n"
         "atexit.register(lambda: file.write_text(json.dumps(sorted(sys.modules))))\n"
         "from opboost.cli import main; main()"
     )
-    run = subprocess.run(python_command("-c", code, *words), capture_output=True, text=True)
+    return python_command("-c", code, *words)
+
+
+def loaded(file: Path, *words: str) -> set[str]:
+    """Run a command line in a process of its own and return the modules that it ended with."""
+    run = subprocess.run(noting_modules(file, *words), capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     return set(json.loads(file.read_text()))
 
@@ -54,6 +59,23 @@ def test_a_feature_party_and_the_label_server_load_neither_boosters_nor_pandas(t
             assert serving.wait(60) == 0, serving.stderr.read()
         finally:
             serving.kill()
+
+
+def test_a_label_party_trains_and_saves_without_scikit_learn_and_pandas(tmp_path):
+    made = federation(tmp_path, parties=("shop",), align="given")
+    file = tmp_path / "of serve"
+    serve = noting_modules(file, "serve", "-c", str(made.config(LABEL_PARTY)))
+    with started_process(serve) as serving:
+        try:
+            address = wait_for_address(serving)
+            join = ("join", "-c", str(made.config("shop")), "--connect", address)
+            loaded(tmp_path / "modules", *join)
+            assert serving.wait(60) == 0, serving.stderr.read()
+        finally:
+            serving.kill()
+    modules = set(json.loads(file.read_text()))
+    assert {"xgboost", "numba"} <= modules
+    assert not modules & {"sklearn", "scipy.stats", "pandas", "lightgbm", "matplotlib"}
 
 
 def test_the_help_of_a_verb_loads_no_numerical_library(tmp_path):

@@ -18,8 +18,8 @@ import pandas as pd
 
 import opboost as op
 from opboost.errors import DataError
-from opboost.estimators.saving import load_trained
 from opboost.storage import atomic_files
+from opboost.training.model_file import load_trained
 from robustness.fuzz.mutate import number, spoilt, spoilt_json
 from robustness.fuzz.target import FuzzDrill, Target
 

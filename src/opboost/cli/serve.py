@@ -23,6 +23,7 @@ from opboost.cli.common import (
 from opboost.cli.live_view import LiveView, table_of
 from opboost.errors import ConfigError
 from opboost.runtime.loading import loading
+from opboost.runtime.optional_packages import load_pyarrow_alone, load_xgboost_alone
 
 
 def serve(
@@ -54,10 +55,14 @@ def serve(
     with ExitStack() as stack:
         label_server = stack.enter_context(LabelServerProcess())  # it loads while this process does
         with loading:
+            load_pyarrow_alone()
             from opboost.config.job_file import load_label
             from opboost.transport.label.run_over_network import serve as run
 
         found = load_label(config)
+        if found.booster.kind == "xgboost" and found.booster.engine == "local":
+            with loading:
+                load_xgboost_alone()
         if metrics is not None:
             from opboost.transport.label.job_metrics import serving_metrics
 

@@ -11,13 +11,11 @@ from opboost._typing import FloatArray
 from opboost.boosting.booster import Booster
 from opboost.budgets.budget import Budget
 from opboost.budgets.record_plan import RecordPlan
-from opboost.columns.codebook import distinct
-from opboost.errors import ParameterError
 from opboost.estimators.boosted_base import BoostedBase
 from opboost.estimators.eval_sets import one_pair
 from opboost.randomness.streams import Rng
 from opboost.training.denoised_rows import Choice
-from opboost.training.targets import Target, as_numbers
+from opboost.training.targets import LabelKind, Target, as_numbers, label_kind
 
 __all__ = ["OpBoostClassifier", "OpBoostRegressor", "kind_for"]
 
@@ -169,9 +167,11 @@ def kind_for(
     y: np.ndarray[Any, Any], task: str
 ) -> type[OpBoostClassifier] | type[OpBoostRegressor]:
     """Which estimator a label needs: text, truth values and two different numbers are classes."""
-    kinds = {"classify": OpBoostClassifier, "regress": OpBoostRegressor}
-    classes = y.dtype.kind in "OUSb" or len(distinct(y)) == 2
-    kinds["auto"] = OpBoostClassifier if classes else OpBoostRegressor
-    if task not in kinds:
-        raise ParameterError(f"task must be 'auto', 'classify' or 'regress'; got {task!r}.")
-    return kinds[task]
+    return KINDS[label_kind(y, task)]
+
+
+KINDS: dict[LabelKind, type[OpBoostClassifier] | type[OpBoostRegressor]] = {
+    "classify": OpBoostClassifier,
+    "regress": OpBoostRegressor,
+}
+"""The estimator of each kind of label."""

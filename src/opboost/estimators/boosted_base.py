@@ -19,7 +19,7 @@ from opboost.boosting.label_rules import check_label
 from opboost.budgets.budget import Budget, RecordBudget
 from opboost.budgets.record_plan import RecordPlan, stated_budget
 from opboost.budgets.release_counts import Travels
-from opboost.budgets.release_terms import Terms
+from opboost.budgets.release_terms import Counted
 from opboost.columns.dataframes import is_frame, table_like
 from opboost.columns.private_column import Prepared, PrivateColumn
 from opboost.errors import ParameterError
@@ -395,20 +395,18 @@ def fitted(
 
 
 def fitted_to_parties(
-    estimator: Fitted, model: TrainedModel, promise: Joint, origins: Origins
+    estimator: Fitted,
+    model: TrainedModel,
+    names: tuple[Hashable, ...],
+    released: Counted,
+    origins: Origins,
 ) -> Fitted:
-    """An estimator with a model of columns that parties released under a joint promise.
+    """Return an estimator with a model of columns that parties released.
 
-    Its table has the label party's own columns first, then each party's in turn.
+    ``names`` are the columns of its table; ``released`` counts the parties' releases.
     """
-    columns = model.layout.private
-    terms = Terms(columns, promise.columns_per_row, promise.caveats, choices=promise.choices)
     release = Desensitizer.of_columns(
-        columns,
-        (*(c.name for c in model.layout.own), *(c.name for c in columns)),
-        named=True,
-        rng=SecureRng(),
-        released={terms: 1},
+        model.layout.private, names, named=True, rng=SecureRng(), released=released
     )
     return fitted(estimator, model, release, origins)
 

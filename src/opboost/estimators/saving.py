@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import io
 import json
 import tempfile
-import zipfile
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
@@ -17,105 +14,46 @@ import numpy as np
 from opboost.boosting import Trained
 from opboost.boosting.training_curve import Staged
 from opboost.budgets.release_accounting import LOADED
-from opboost.budgets.release_terms import counted_from_list, counted_to_list
-from opboost.columns.column_specs import column_from_dict, column_to_dict
+from opboost.budgets.release_terms import counted_from_list
+from opboost.columns.column_specs import column_from_dict
 from opboost.columns.private_column import PrivateColumn
-from opboost.errors import DataError, MissingPackageError, OpBoostError, in_words
+from opboost.errors import DataError, MissingPackageError, in_words
 from opboost.estimators.boosted import OpBoostClassifier, OpBoostRegressor
 from opboost.estimators.boosted_base import fitted
 from opboost.estimators.desensitizer import Desensitizer
 from opboost.grid import NumericMapping
 from opboost.randomness.streams import SecureRng
 from opboost.runtime.extras import needs_extra
-from opboost.storage import atomic_files
-from opboost.storage.archives import fits, read_archive, read_array, read_inner_archive
+from opboost.storage.archives import read_archive, read_array, read_inner_archive
 from opboost.training.column_origins import Origins
 from opboost.training.feature_matrix import Layout, OwnColumn
 from opboost.training.held_out_score import HeldOutScore
+from opboost.training.model_file import (
+    MODULES,
+    POSTERIOR,
+    SCORES,
+    VERSION,
+    ModelTerms,
+    save_model_file,
+)
 from opboost.training.posterior_prediction import Posterior
 from opboost.training.score_by_party import ScoreParts
 from opboost.training.trained_model import TrainedModel
 
-VERSION = 2
-_POSTERIOR = "posterior.npz"
-_SCORES = "scores.json"
-_MODULES = {
-    "TrainedXGBoost": ("opboost.boosting.xgboost_backend", "model.json"),
-    "TrainedLightGBM": ("opboost.boosting.lightgbm_backend", "model.txt"),
-    "TrainedSklearn": ("opboost.boosting.sklearn_backend", "model.skops"),
-}
-
 
 def save(estimator: Any, path: str | Path) -> None:
     """Write a fitted estimator; the file appears when it is whole."""
-    kind = type(estimator.trained_).__name__
-    if kind not in _MODULES:
-        raise DataError(f"A booster of one's own ({kind}) has no file form", hint="Save its model.")
-    description = json.dumps(_description(estimator, kind), ensure_ascii=False, indent=1)
-    target = Path(path)
-    with tempfile.TemporaryDirectory() as folder:
-        model = Path(folder) / _MODULES[kind][1]
-        estimator.trained_.save(model)
-        members = {"estimator.json": description.encode(), model.name: model.read_bytes()}
-    posterior = estimator.trained_model_.posterior
-    if posterior is not None:
-        distributions = io.BytesIO()
-        np.savez(distributions, **posterior.arrays())
-        members[_POSTERIOR] = distributions.getvalue()
-    if (scores := estimator.trained_model_.scores) is not None:
-        members[_SCORES] = json.dumps(scores.to_plain()).encode()
-    with atomic_files.placing(target, alone=True) as partial, atomic_files.naming(target):
-        _zipped(members, partial)
-
-
-def _zipped(members: Mapping[str, bytes], path: Path) -> None:
-    """Write an archive that :func:`load` does not take for one that would fill the memory."""
-    for method in (zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED):
-        with zipfile.ZipFile(path, "w", method) as archive:
-            for name, data in members.items():
-                archive.writestr(name, data)
-        if fits(path.stat().st_size, members):
-            return
-
-
-def save_trained(trained: Trained, folder: Path) -> None:
-    """Put a trained model into a folder of its own, from which :func:`load_trained` takes it."""
-    kind = type(trained).__name__
-    if kind not in _MODULES:
-        raise DataError(f"A booster of one's own ({kind}) has no file form")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_files.placing(folder, folder=True, alone=True) as partial:
-        model = partial / _MODULES[kind][1]
-        trained.save(model)
-        about = {"kind": kind, "sha256": _digest(model)}
-        atomic_files.write(partial / "kind", atomic_files.with_checksum(json.dumps(about).encode()))
-
-
-_TRAIN_AGAIN = "Remove the folder that it is in: the model is trained again."
-
-
-def load_trained(folder: Path, task: str, features: int) -> Trained:
-    """The model that :func:`save_trained` put there."""
-    about = atomic_files.read_json(folder / "kind", dict[str, str], _TRAIN_AGAIN, checksum=True)
-    kind = about.get("kind", "")
-    if kind not in _MODULES:
-        raise atomic_files.damaged(folder / "kind", _TRAIN_AGAIN)
-    module, name = _MODULES[kind]
-    if _digest(folder / name) != about.get("sha256"):
-        raise atomic_files.damaged(folder / name, _TRAIN_AGAIN)
-    try:
-        with needs_extra("boost", "This model"):
-            backend = getattr(import_module(module), kind)
-            trained: Trained = backend.load(folder / name, task, features)
-    except OpBoostError:
-        raise
-    except Exception as error:  # whatever a library makes of its own file, damaged
-        raise atomic_files.damaged(folder / name, _TRAIN_AGAIN) from error
-    return trained
-
-
-def _digest(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()
+    release: Desensitizer = estimator.desensitizer_
+    about = ModelTerms(
+        type(estimator).__name__,
+        release._plan.names,
+        hasattr(estimator, "feature_names_in_"),
+        str(estimator.guarantee_),
+        estimator.origins_,
+        release.account.counted(),
+        estimator.label_column_,
+    )
+    save_model_file(estimator.trained_model_, about, Path(path))
 
 
 def load(path: str | Path) -> OpBoostClassifier | OpBoostRegressor:
@@ -144,7 +82,7 @@ def load(path: str | Path) -> OpBoostClassifier | OpBoostRegressor:
                 f"this release reads versions 1 and {VERSION}",
                 hint="Load it with the release that saved it.",
             )
-        module, name = _MODULES[description["model"]]
+        module, name = MODULES[description["model"]]
         return _rebuilt(description, module, name, members)
     except (DataError, MissingPackageError):
         raise
@@ -155,36 +93,6 @@ def load(path: str | Path) -> OpBoostClassifier | OpBoostRegressor:
 
 MAX_CLASS_BYTES = 2**26
 """Bytes that all names of classes may take in memory; a text's type states the longest."""
-
-
-def _description(estimator: Any, kind: str) -> dict[str, Any]:
-    release: Desensitizer = estimator.desensitizer_
-    layout: Layout = estimator.trained_model_.layout
-    score, own_rounds = estimator.held_out_score_, estimator.trained_model_.own_rounds
-    return {
-        "version": VERSION,
-        "class": type(estimator).__name__,
-        "model": kind,
-        "task": estimator.trained_.task,
-        "columns": [str(n) if isinstance(n, str) else n for n in release._plan.names],
-        "named": hasattr(estimator, "feature_names_in_"),
-        "private": [column_to_dict(c) for c in layout.private],
-        "own": [{"name": c.name, "categories": c.categories} for c in layout.own],
-        **({"parties": layout.parties} if layout.parties else {}),
-        **({"own_rounds": own_rounds} if own_rounds else {}),
-        "classes": _plain(getattr(estimator, "classes_", None)),
-        "guarantee": str(estimator.guarantee_),
-        "origins": estimator.origins_.to_dict(),
-        "released": counted_to_list(release.account.counted()),
-        "label": estimator.label_column_,
-        "score": None if score is None else score.to_dict(),
-    }
-
-
-def _plain(classes: np.ndarray[Any, Any] | None) -> dict[str, Any] | None:
-    if classes is None:
-        return None
-    return {"dtype": classes.dtype.str, "values": classes.tolist()}
 
 
 def _rebuilt(
@@ -206,13 +114,13 @@ def _rebuilt(
             trained = kind.load(file, description["task"], len(layout.names()))
     labels = None if description["classes"] is None else _classes(**description["classes"])
     posterior = None
-    if _POSTERIOR in members:
-        found = read_inner_archive(members[_POSTERIOR])
+    if POSTERIOR in members:
+        found = read_inner_archive(members[POSTERIOR])
         arrays = {key.removesuffix(".npy"): read_array(data) for key, data in found.items()}
         posterior = Posterior.of_arrays(layout, arrays)
     scores = None
-    if _SCORES in members:
-        scores = ScoreParts.of_plain(json.loads(members[_SCORES]))
+    if SCORES in members:
+        scores = ScoreParts.of_plain(json.loads(members[SCORES]))
     release = Desensitizer.of_columns(
         private,
         tuple(description["columns"]),

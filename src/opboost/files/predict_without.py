@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,8 +11,10 @@ import pyarrow as pa
 from opboost._typing import FloatArray
 from opboost.columns.dataframes import column_names
 from opboost.errors import ParameterError
-from opboost.estimators import OpBoostClassifier, OpBoostRegressor
 from opboost.training.absent_columns import absent_column, clear_column
+
+if TYPE_CHECKING:
+    from opboost.estimators import OpBoostClassifier, OpBoostRegressor
 
 
 def check_left_out(

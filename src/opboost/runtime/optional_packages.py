@@ -1,26 +1,46 @@
-"""Packages that pyarrow and numba import only because they are installed."""
+"""Packages that pyarrow, numba and XGBoost import only because they are installed."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 
-def load_without_optional_packages() -> None:
-    """Load pyarrow and numba as they are where their optional packages are not installed.
+def load_pyarrow_alone() -> None:
+    """Load pyarrow as it is where pandas is not installed.
 
-    pyarrow imports pandas with the first array that it makes of Python values.  numba imports
-    SciPy's linear algebra, cffi and coverage with the first loop that it compiles.  Our messages
-    and loops use none of them, and they take half as long again as all that is used.
-
-    It is for processes of our own, before they start threads: to numba these packages stay absent.
-    Whoever imports them later gets them.
+    It imports pandas with the first array that it makes of Python values.  This is for processes of
+    our own.  Whoever imports pandas later gets it.
     """
     with _absent("pandas"):
         import pyarrow as pa
 
         pa.array([0])
+
+
+def load_xgboost_alone() -> None:
+    """Load XGBoost as it is where scikit-learn is not installed.
+
+    ``xgboost.train`` uses no scikit-learn, which takes three times as long to load as XGBoost.
+    This is for processes of our own that train with it, because XGBoost's own scikit-learn classes
+    stay unusable.  Whoever imports scikit-learn later gets it.  Where XGBoost itself is not
+    installed, nothing is loaded: the booster's own error says so.
+    """
+    with suppress(ModuleNotFoundError), _absent("sklearn"):
+        import xgboost  # noqa: F401
+
+
+def load_without_optional_packages() -> None:
+    """Load pyarrow and numba as they are where their optional packages are not installed.
+
+    numba imports SciPy's linear algebra, cffi and coverage with the first loop that it compiles.
+    Our messages and loops use none of them, and they take half as long again as all that is used.
+
+    It is for processes of our own, before they start threads: to numba these packages stay absent.
+    Whoever imports them later gets them.
+    """
+    load_pyarrow_alone()
     with _absent("scipy.linalg", "cffi", "coverage"):
         import numba
         import numba.core.typing.cffi_utils

@@ -26,8 +26,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
-from sklearn.metrics import roc_auc_score
 
 from opboost._typing import FloatArray
 from opboost.boosting import Task
@@ -106,6 +104,8 @@ def _fitted_link(logs: list[FloatArray], y: np.ndarray[Any, Any]) -> tuple[Float
     slopes = [(0.0, MAX_SLOPE), (-MAX_SLOPE, MAX_SLOPE)][: len(logs)]
     bounds = slopes + [(-10.0, 10.0)] * (classes - 1)
     start = np.array([1.0] + [0.0] * (len(bounds) - 1))
+    from scipy.optimize import minimize
+
     found: FloatArray = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
     steps = np.eye(len(found)) * 1e-4
     curvature = np.array([(loss(found + h)[1] - loss(found - h)[1]) / 2e-4 for h in steps])
@@ -117,6 +117,8 @@ def _soft_auc(score: FloatArray, chance: FloatArray) -> float:
     """The AUC of rows each of which is positive by its chance and negative by the rest of it."""
     labels = np.repeat([1, 0], len(score))
     weight = np.concatenate([chance, 1 - chance])
+    from sklearn.metrics import roc_auc_score
+
     return float(roc_auc_score(labels, np.tile(score, 2), sample_weight=weight))
 
 

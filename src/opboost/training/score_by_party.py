@@ -13,7 +13,6 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 from opboost._typing import FloatArray, IntArray
@@ -207,6 +206,8 @@ def fitted_codebook(scores: FloatArray, entries: int) -> IntArray:
 
     One thread fits them: with several, the order in which these add up is left to chance.
     """
+    from sklearn.cluster import KMeans
+
     sample = scores[:: -(-len(scores) // BOOK_ROWS)]
     size = max(2, min(entries, len(np.unique(sample, axis=0))))
     with threadpool_limits(1):

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-from sklearn.utils.class_weight import compute_sample_weight
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
 from opboost._typing import BoolArray, FloatArray, IntArray
 from opboost.boosting import Task
-from opboost.columns.codebook import numbered
-from opboost.errors import DataError
+from opboost.columns.codebook import distinct, numbered
+from opboost.errors import DataError, ParameterError
+
+LabelKind = Literal["classify", "regress"]
+"""Whether a label consists of classes or of numbers."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,8 +37,11 @@ class Target:
     def of_classes(cls, y: Any, sample_weight: Any = None, class_weight: Any = None) -> Target:
         """A classification: at least two different labels."""
         given = as_column(y)
-        check_classification_targets(given)
+        if given.dtype.kind not in "biu":
+            _check_classes(given)
         labels, coded = numbered(given)
+        if len(labels) > len(given) // 2:
+            _check_classes(given)  # warns of labels that are nearly all different
         if not len(labels):
             raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
         if len(labels) < 2:
@@ -67,11 +70,31 @@ class Target:
         return position
 
 
+def label_kind(y: np.ndarray[Any, Any], task: str) -> LabelKind:
+    """Return what a label is; by ``"auto"`` text, truth values and two numbers are classes."""
+    if task not in ("auto", "classify", "regress"):
+        raise ParameterError(f"task must be 'auto', 'classify' or 'regress'; got {task!r}.")
+    if task == "auto":
+        return "classify" if y.dtype.kind in "OUSb" or len(distinct(y)) == 2 else "regress"
+    return "classify" if task == "classify" else "regress"
+
+
 def as_column(y: Any) -> np.ndarray[Any, Any]:
     """One label a row."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
+    if type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biuf":
+        return np.ascontiguousarray(y)
+    from sklearn.utils.validation import column_or_1d
+
     return np.asarray(column_or_1d(y, warn=True))
+
+
+def _check_classes(y: np.ndarray[Any, Any]) -> None:
+    """Refuse labels that are no classes, as scikit-learn's classifiers do."""
+    from sklearn.utils.multiclass import check_classification_targets
+
+    check_classification_targets(y)
 
 
 def as_numbers(y: Any) -> FloatArray:
@@ -91,6 +114,9 @@ def as_weights(sample_weight: Any, y: np.ndarray[Any, Any], class_weight: Any) -
     """The weight of each row, of its own and of its class; None where all weigh the same."""
     if sample_weight is None and class_weight is None:
         return None
+    from sklearn.utils.class_weight import compute_sample_weight
+    from sklearn.utils.validation import _check_sample_weight
+
     weight = _check_sample_weight(sample_weight, y, dtype=np.float64)
     if class_weight is not None:
         weight = weight * compute_sample_weight(class_weight, y)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sklearn.utils import check_random_state
+import numpy as np
 
 from opboost.boosting import make_booster
 from opboost.boosting.booster import Booster, check_by_party, check_continues
@@ -60,7 +60,7 @@ class TrainingSettings:
         """From the parameters that estimators and the label party take."""
         seed = None
         if random_state is not None:
-            seed = int(check_random_state(random_state).randint(2**31 - 1))
+            seed = int(_generator(random_state).randint(2**31 - 1))
         return cls(make_booster(booster, booster_params), denoise, seed, **more)
 
     def say(self, words: str) -> None:
@@ -72,3 +72,12 @@ class TrainingSettings:
         """Tell why rows are not denoised, unless nobody asked for it."""
         if self.denoise is not False:
             print(f"{self.name}: denoising is off, because {why}.", file=sys.stderr)
+
+
+def _generator(random_state: Any) -> Any:
+    """Return numpy's generator of a ``random_state``, as scikit-learn understands it."""
+    if type(random_state) is int:
+        return np.random.RandomState(random_state)
+    from sklearn.utils import check_random_state
+
+    return check_random_state(random_state)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,6 @@ from opboost._typing import BoolArray, IntArray
 from opboost.columns.codebook import distinct
 from opboost.columns.dataframes import column_names, is_frame, with_column
 from opboost.errors import ColumnError, DataError, ParameterError
-from opboost.estimators import OpBoostClassifier, OpBoostRegressor
 from opboost.files.predict_without import presence_columns, presence_name
 from opboost.psi.align_rules import RowChoice
 from opboost.psi.common_rows import Common
@@ -27,6 +26,9 @@ from opboost.psi.table_keys import Keys
 from opboost.storage import atomic_files
 from opboost.training.absent_columns import nobody_sent, spread
 from opboost.training.released_columns import ReleasedColumn
+
+if TYPE_CHECKING:
+    from opboost.estimators import OpBoostClassifier, OpBoostRegressor
 
 FOLDER = "known"
 """The subfolder of a job's folder that stores which rows each party has."""

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
@@ -29,9 +29,6 @@ from opboost.columns.continued_columns import check_same_private
 from opboost.columns.dataframes import rows_of
 from opboost.config.sections import DEFAULT_HELD_OUT, Memory, unfit_for
 from opboost.errors import ColumnError, DataError, ParameterError, PeerError
-from opboost.estimators import OpBoostClassifier, OpBoostRegressor
-from opboost.estimators.boosted import kind_for
-from opboost.estimators.boosted_base import fitted_to_parties
 from opboost.files.predict_without import check_left_out, check_taking_part
 from opboost.parties.channel import (
     Channel,
@@ -50,6 +47,7 @@ from opboost.parties.label.known_rows import (
     with_presence,
 )
 from opboost.parties.label.model_in_codes import digest_of, first_books, trained_once
+from opboost.parties.label.model_with_parties import ESTIMATORS, ModelWithParties
 from opboost.parties.label.needed_columns import needed_columns
 from opboost.parties.label.pilot_answer import pilot_answer
 from opboost.parties.label.predictions import (
@@ -100,7 +98,7 @@ from opboost.training.released_columns import rows_of as release_rows
 from opboost.training.score_by_party import SMALLEST_LEAF, score_parts
 from opboost.training.score_stored_rows import ReceivedOnDisk, score_stored
 from opboost.training.score_training import Recipe, Scored, score_training
-from opboost.training.targets import Target, as_numbers
+from opboost.training.targets import Target, as_numbers, label_kind
 from opboost.training.train_model import (
     HeldOut,
     PreparedRows,
@@ -109,7 +107,10 @@ from opboost.training.train_model import (
 from opboost.training.trained_model import TrainedModel
 from opboost.training.training_settings import Structure, TrainingSettings
 
-Estimator = OpBoostClassifier | OpBoostRegressor
+if TYPE_CHECKING:
+    from opboost.estimators import OpBoostClassifier, OpBoostRegressor
+
+    Estimator = OpBoostClassifier | OpBoostRegressor
 
 
 class LabelParty:
@@ -234,8 +235,8 @@ class LabelParty:
             check_adds_trees(booster)
         self._rules, self._ask = AlignRules.of(align), ask
         self._ids = self._keys(ids)
-        self._kind = None if self._y is None else kind_for(self._y, task)
-        if self._kind is OpBoostRegressor:
+        self._kind = None if self._y is None else label_kind(self._y, task)
+        if self._kind == "regress":
             check_label(booster_params, as_numbers(self._y))
         self._earlier = continue_from
         if continue_from is not None:
@@ -273,6 +274,16 @@ class LabelParty:
         ``state`` is a folder in which a model in codes waits for its split values, so that after a
         restart the label party asks the same question again.
         """
+        return self.train_model(channels, welcome=welcome, state=state).estimator()
+
+    def train_model(
+        self,
+        channels: Sequence[Channel],
+        *,
+        welcome: Welcome | None = None,
+        state: Path | None = None,
+    ) -> ModelWithParties:
+        """Train as :meth:`train` does; the result can be saved without loading scikit-learn."""
         check_channels(channels)
         if self._kind is None:
             raise ParameterError("There is no label to learn. Give y=..., or use predict.")
@@ -280,9 +291,8 @@ class LabelParty:
         self.check_parties([channel.party for channel in channels])
         self.agree(channels, welcome)
         if self._rules is not None:
-            return self.align(channels, welcome, state).train(
-                channels, welcome=welcome, state=state
-            )
+            aligned = self.align(channels, welcome, state)
+            return aligned.train_model(channels, welcome=welcome, state=state)
         self._check_watching(self._y)
         self._check_record(channels, welcome)
         offers = [
@@ -331,7 +341,7 @@ class LabelParty:
         offers: list[ReceivedRelease],
         state: Path | None,
         disk: Path | None,
-    ) -> Estimator:
+    ) -> ModelWithParties:
         """Receive, prepare the rows, fit, ask for values, and replace cuts by them."""
         assert self._kind is not None
         release = self._released(offers) if disk is None else []
@@ -352,7 +362,7 @@ class LabelParty:
         earlier = None if self._earlier is None else self._earlier.trained_model_
         settings = TrainingSettings.of(
             **params,
-            name=self._kind.__name__,
+            name=ESTIMATORS[self._kind],
             continue_from=earlier,
             structure=self._structure,
             early_stopping=self._early_stopping,
@@ -409,12 +419,11 @@ class LabelParty:
             model = replace(model, score=score)
             if state is None:  # with a job folder, the command prints it
                 print(score.line(total=promised.total + scores_later(offers)), file=sys.stderr)
-        estimator = self._kind({c.name: c.mechanism for c in private}, **params)
-        made = fitted_to_parties(estimator, model, promised, origins(offers))
-        made.scores_later_ = scores_later(offers)
-        if self._earlier is not None:
-            made.desensitizer_.account.add_earlier(self._earlier.desensitizer_.account.counted())
-        return made
+        before = None if self._earlier is None else self._earlier.desensitizer_.account.counted()
+        later = scores_later(offers)
+        return ModelWithParties(
+            self._kind, params, model, promised, origins(offers), later, before or {}
+        )
 
     def _watching(
         self, target: Target, release: Sequence[ReleasedColumn], seed: int | None
@@ -708,7 +717,7 @@ class LabelParty:
         return weigh
 
     def _target(self, y: Any) -> Target:
-        numbers = self._kind is OpBoostRegressor
+        numbers = self._kind == "regress"
         return Target.of_numbers(y) if numbers else Target.of_classes(y)
 
 

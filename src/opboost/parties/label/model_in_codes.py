@@ -15,9 +15,9 @@ from opboost.boosting.booster import Booster, Problem, Trained, fit_booster
 from opboost.boosting.training_curve import curve
 from opboost.columns.codebook import Codebook
 from opboost.errors import DataError
-from opboost.estimators.saving import load_trained, save_trained
 from opboost.storage import atomic_files
 from opboost.training.feature_matrix import Books
+from opboost.training.model_file import load_trained, save_trained
 
 
 def trained_once(booster: Booster, problem: Problem, folder: Path | None) -> Trained:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from opboost.errors import ParameterError
-from opboost.estimators import OpBoostClassifier, OpBoostRegressor
 from opboost.protocol.messages import ColumnSchema
+
+if TYPE_CHECKING:
+    from opboost.estimators import OpBoostClassifier, OpBoostRegressor
 
 
 def needed_columns(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,15 +19,16 @@ from opboost.columns.column_specs import declared_difference
 from opboost.columns.dataframes import column_names
 from opboost.columns.private_column import PrivateColumn
 from opboost.errors import ColumnError, ParameterError, PeerError
-from opboost.estimators import OpBoostClassifier, OpBoostRegressor
 from opboost.files.predict_without import presence_columns
-from opboost.files.train_and_predict import prediction_table
 from opboost.parties.label.received_release import ReceivedRelease
 from opboost.parties.message_checks import check_values_shown, ends
 from opboost.promises import Joint
 from opboost.training.absent_columns import absent_column
 from opboost.training.column_screening import LEFT_OUT
 from opboost.training.released_columns import ReleasedColumn
+
+if TYPE_CHECKING:
+    from opboost.estimators import OpBoostClassifier, OpBoostRegressor
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,6 +86,8 @@ class Predicted:
     ) -> Predicted:
         order = np.argsort(places)
         found = predicted[order]
+        from opboost.estimators import OpBoostRegressor
+
         if isinstance(model, OpBoostRegressor):
             return cls(places[order], found, None, None, guarantee)
         likeliest = np.asarray(model.classes_[found.argmax(axis=1)])
@@ -92,6 +95,8 @@ class Predicted:
 
     def table(self) -> pa.Table:
         """Return the columns that ``opboost predict`` writes."""
+        from opboost.files.train_and_predict import prediction_table
+
         return prediction_table(self.prediction, self.classes, self.probabilities)
 
 

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from opboost.columns.column_specs import column_to_dict
 from opboost.columns.private_column import PrivateColumn
 from opboost.errors import ParameterError, PeerError
-from opboost.estimators import OpBoostClassifier, OpBoostRegressor
 from opboost.parties.label.received_release import SCORES_LATER
 from opboost.promises import LDP, Choice, Joint, NoGuarantee
 from opboost.protocol.messages import Schema, ScoreTask
 from opboost.scores.score_model import SCORE
 from opboost.training.released_columns import ReleasedColumn
 
-Estimator = OpBoostClassifier | OpBoostRegressor
+if TYPE_CHECKING:
+    from opboost.estimators import OpBoostClassifier, OpBoostRegressor
+
+    Estimator = OpBoostClassifier | OpBoostRegressor
 
 
 def check_scores(model: Estimator, parties: Sequence[str], share_trees: bool) -> None:

@@ -91,9 +91,9 @@ class TrainingGoal:
         """Answer the pilots that have come, train, ask for split values, and save the model."""
         for channel in run.channels:  # by bundles, none waits for another party's release
             channel.answer_pilot(party.weigher(channel, run.welcome))
-        estimator = party.train(run.channels, welcome=run.welcome, state=run.folder)
+        model = party.train_model(run.channels, welcome=run.welcome, state=run.folder)
         return Reached(
-            write_model(self.config, run.folder, run.record, estimator, run.seconds(), alignment)
+            write_model(self.config, run.folder, run.record, model, run.seconds(), alignment)
         )
 
 

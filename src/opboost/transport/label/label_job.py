@@ -31,6 +31,7 @@ from opboost.transport.shared.manifest import versions
 if TYPE_CHECKING:
     from opboost.boosting.booster import Booster
     from opboost.parties.label.label_party import Estimator, LabelParty
+    from opboost.parties.label.model_with_parties import ModelWithParties
     from opboost.parties.label.predictions import Predicted
 
 
@@ -228,28 +229,28 @@ def write_model(
     config: LabelConfig,
     folder: Path,
     record: JobRecord,
-    estimator: Estimator,
+    trained: ModelWithParties,
     seconds: float,
     alignment: dict[str, Any],
 ) -> dict[str, Any]:
     """Save the model, then the manifest that says that the job is done."""
     config.model.parent.mkdir(parents=True, exist_ok=True)
-    estimator.label_column_ = config.label.column
-    estimator.save(config.model)
+    trained.save(config.model, config.label.column)
     with config.model.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     about: dict[str, Any] = {
-        "denoised": estimator.denoised_,
+        "denoised": trained.model.denoised,
         "model": config.model.name,
         "model_sha256": digest,
     }
-    total = estimator.guarantee_.total + estimator.scores_later_
-    if estimator.scores_later_:
-        about |= {"scores_later": estimator.scores_later_, "total": total}
-    if (score := estimator.held_out_score_) is not None:
+    promise = trained.guarantee()
+    total = promise.total + trained.scores_later
+    if trained.scores_later:
+        about |= {"scores_later": trained.scores_later, "total": total}
+    if (score := trained.model.score) is not None:
         line = score.line(config.job.label_party, total)
         about |= {"score": score.to_dict(), "score_line": line}
-    return _write_manifest(folder, record, seconds, alignment, estimator.guarantee_, about)
+    return _write_manifest(folder, record, seconds, alignment, promise, about)
 
 
 def write_predicted(

@@ -7,15 +7,13 @@ from pathlib import Path
 
 from opboost.config.job_file import LabelConfig
 from opboost.errors import ConfigError
-from opboost.estimators import OpBoostRegressor
-from opboost.estimators.boosted import kind_for
 from opboost.parties.label.pilot_answer import released_columns
 from opboost.protocol.messages import Schema, decode
 from opboost.protocol.stored_columns import read_column
 from opboost.psi.common_rows import Common
 from opboost.storage import atomic_files
 from opboost.training.column_usefulness import ColumnUsefulness, columns_usefulness
-from opboost.training.targets import Target
+from opboost.training.targets import Target, label_kind
 from opboost.transport.label.job_folder import JobRecord, PartyFolder, jobs
 from opboost.transport.label.label_job import check_data, read_data
 
@@ -89,5 +87,5 @@ def _target(config: LabelConfig, job: Path) -> Target:
     if record.align != "given":
         kept = atomic_files.read_checked(job / "common", atomic_files.AT_LABEL_PARTY)
         y = y[Common.from_bytes(kept).rows(data.ids.digests())]
-    numbers = kind_for(y, config.label.task) is OpBoostRegressor
+    numbers = label_kind(y, config.label.task) == "regress"
     return Target.of_numbers(y) if numbers else Target.of_classes(y)

@@ -13,7 +13,7 @@ import opboost as op
 from opboost.budgets.release_accounting import LOADED
 from opboost.columns.dataframes import OutColumn
 from opboost.columns.row_ids import id_bytes
-from opboost.errors import ColumnError, ParameterError, PeerError, PrivacyError
+from opboost.errors import ColumnError, DataError, ParameterError, PeerError, PrivacyError
 from opboost.parties.feature.feature_party import FeatureParty
 from opboost.parties.label import split_query
 from opboost.parties.label.label_party import LabelParty
@@ -212,12 +212,34 @@ def test_parties_may_have_columns_of_one_name():
 # refusals
 
 
-def test_rows_in_another_order_are_refused():
+def test_rows_in_another_order_are_refused_before_anybody_draws(tmp_path):
     names = COLUMNS[4:6]
-    frame = X[names].assign(id=IDS).iloc[::-1]
-    p = FeatureParty(frame, [column(n) for n in names], ids="id")
-    with pytest.raises(PeerError, match=r"not the label party's in the same order"):
-        label().train([op.MemoryChannel(p)])
+    frame, declared = X[names].assign(id=IDS), [column(n) for n in names]
+    with op.Ledger(tmp_path / "ledger", tmp_path / "key") as ledger:
+        shop, telco = (
+            FeatureParty(rows, declared, ids="id", ledger=ledger, name=name)
+            for name, rows in (("shop", frame), ("telco", frame.iloc[::-1]))
+        )
+        with pytest.raises(PeerError, match=r"'telco' are not the label party's in the same order"):
+            label().train([op.MemoryChannel(shop), op.MemoryChannel(telco)])
+        assert not list(ledger.entries("reserve"))
+        model = label(own=()).train([op.MemoryChannel(shop)])
+        known = len(list(ledger.entries()))
+        turned = op.LabelParty(None, None, ids=id_bytes([IDS[::-1]], ["id"]))
+        with pytest.raises(PeerError, match=r"'shop' are not the label party's in the same order"):
+            turned.predict(model, [op.MemoryChannel(shop)])
+        assert len(list(ledger.entries())) == known
+
+
+def test_labels_that_are_missing_are_refused_at_once():
+    for y in (np.where(np.arange(len(Y)) < 2, np.nan, Y), [None, None, *map(str, Y[2:])]):
+        with pytest.raises(DataError, match=r"2 of 569 labels are missing\. Leave out rows"):
+            LabelParty(X[["mean radius"]], y)
+
+
+def test_a_path_is_no_model_to_continue():
+    with pytest.raises(ParameterError, match=r"fitted estimator; got str\. .*op\.load\(path\)"):
+        label(continue_from="m.opboost")
 
 
 def test_another_number_of_rows_is_refused():

@@ -5,11 +5,39 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from opboost._typing import FloatArray
 from opboost.errors import DataError
 
 NOT_NEGATIVE = ("poisson", "tweedie")
 """Objectives of counts and of amounts that are often zero: their labels are zero or more."""
+
+
+def check_no_missing(y: np.ndarray[Any, Any]) -> None:
+    """Refuse a label with missing values, be they None or not a number.
+
+    >>> check_no_missing(np.array([0.5, np.nan, 2.0]))
+    Traceback (most recent call last):
+    ...
+    opboost.errors.DataError: 1 of 3 labels is missing. Leave out rows without a label.
+    """
+    gone = np.zeros(len(y), dtype=bool)
+    if y.dtype.kind == "f":
+        gone = np.isnan(y)
+    elif y.dtype.kind == "O":
+        gone = np.fromiter(map(_is_missing, y), dtype=bool, count=len(y))
+    if count := int(gone.sum()):
+        are = "is" if count == 1 else "are"
+        raise DataError(
+            f"{count:,} of {len(y):,} labels {are} missing", hint="Leave out rows without a label."
+        )
+
+
+def _is_missing(label: object) -> bool:
+    """Return whether a label is None, not a number, or missing in the way of pandas."""
+    nothing = label is None or type(label).__name__ in ("NAType", "NaTType")
+    return nothing or (isinstance(label, float) and label != label)
 
 
 def check_label(params: Mapping[str, Any] | None, y: FloatArray) -> None:

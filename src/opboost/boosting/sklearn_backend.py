@@ -29,6 +29,7 @@ from opboost.boosting.booster import (
     places_of,
 )
 from opboost.boosting.model_validation import check_tree, unsound
+from opboost.boosting.skops_file import stable
 from opboost.errors import DataError, ParameterError
 from opboost.runtime.extras import needs_extra
 from opboost.scores.flat_trees import LEAF, AdditiveModel, FlatTrees, Tree
@@ -224,12 +225,12 @@ class TrainedSklearn:
         return AdditiveModel(trees, base, link)
 
     def save(self, path: Path, *, strip: bool = False) -> None:
-        """skops' file: no code is run when it is loaded."""
+        """Write skops' file, which runs no code when loaded; equal models give equal bytes."""
         with needs_extra("boost", "A file of this model"):
             import skops.io as sio
 
         model = _stripped(self.native) if strip else self.native
-        sio.dump(model, path)
+        path.write_bytes(stable(sio.dumps(model)))
 
     @classmethod
     def load(cls, path: Path, task: Task, features: int) -> TrainedSklearn:

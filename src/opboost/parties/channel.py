@@ -22,6 +22,7 @@ from opboost.protocol.messages import (
     Hello,
     Points,
     Proof,
+    Rows,
     Schema,
     ScoreTask,
     SplitQuery,
@@ -35,6 +36,9 @@ from opboost.protocol.stored_columns import read_column
 from opboost.psi.blinding import at_once
 from opboost.psi.point_matching import PointList
 from opboost.storage import atomic_files
+
+CheckRows = Callable[[Rows], None]
+"""Refuses given rows that are not those of the label party."""
 
 Weigh = Callable[[Schema, Iterator[tuple[ColumnHead, CodedColumn]]], Weights]
 """Computes the weights of a party's columns from what its pilot released."""
@@ -63,6 +67,13 @@ class Channel(Protocol):
         """Tell the party what the job needs of its columns, before anything is drawn.
 
         A party refuses if its columns differ, or if it withholds what the job needs.
+        """
+        ...
+
+    def check_rows(self, welcome: Welcome, check: CheckRows) -> None:
+        """Let ``check`` see the party's given rows before anything is drawn.
+
+        Called only if rows are given.  A channel that checks messages on arrival does nothing.
         """
         ...
 
@@ -136,6 +147,10 @@ class Answering(Protocol):
 
     def check_terms(self, welcome: Welcome) -> None:
         """Refuse a job whose terms the party does not accept."""
+        ...
+
+    def rows(self, welcome: Welcome) -> Rows:
+        """Return the number of given rows, and the digest of their IDs under the job's nonce."""
         ...
 
     def psi_session(self, welcome: Welcome) -> PsiSession:
@@ -263,6 +278,11 @@ class MemoryChannel:
     def agree(self, welcome: Welcome) -> None:
         """Let the party compare the job's terms with its plan."""
         self._party.check_terms(decode(encode(welcome), Welcome))
+
+    def check_rows(self, welcome: Welcome, check: CheckRows) -> None:
+        """Let the label party compare the party's given rows with its own."""
+        rows = self._party.rows(decode(encode(welcome), Welcome))
+        check(decode(self._counted(encode(rows)), Rows))
 
     def offer(self, welcome: Welcome, side: PsiPeer) -> None:
         """Hand over the label party's points."""

@@ -109,8 +109,8 @@ def _zipped(members: Mapping[str, bytes], path: Path) -> None:
     """Write an archive that ``op.load`` does not take for one that would fill the memory."""
     for method in (zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED):
         with zipfile.ZipFile(path, "w", method) as archive:
-            for name, data in members.items():
-                archive.writestr(name, data)
+            for name, data in members.items():  # without times: equal models, equal bytes
+                archive.writestr(zipfile.ZipInfo(name), data, method)
         if fits(path.stat().st_size, members):
             return
 

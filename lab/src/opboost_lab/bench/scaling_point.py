@@ -148,6 +148,10 @@ class InFolder:
         """Refused: the benchmark releases columns."""
         raise PeerError(f"{self.name!r} releases columns, and no score.")
 
+    def rows(self, welcome: msg.Welcome) -> msg.Rows:
+        """The number of rows, without IDs."""
+        return msg.Rows(self.name, WELCOME.job, self._schema.rows, self._schema.ids)
+
     def release(self, welcome: msg.Welcome) -> tuple[msg.Schema, list[Path]]:
         """What the folder holds."""
         return self._schema, sorted(self._folder.glob("*.arrow"))

@@ -21,7 +21,7 @@ import numpy as np
 from opboost._typing import BoolArray, IntArray
 from opboost.boosting import make_booster
 from opboost.boosting.booster import Booster, check_by_party, check_continues
-from opboost.boosting.label_rules import check_label
+from opboost.boosting.label_rules import check_label, check_no_missing
 from opboost.budgets.budget import checked_total
 from opboost.budgets.job_limit import check_record
 from opboost.columns.codebook import CodedColumn
@@ -82,7 +82,7 @@ from opboost.parties.label.split_query import Ask, ask_nothing, split_values
 from opboost.parties.label.training_rehearsal import rehearse_training
 from opboost.parties.message_checks import check_private, check_schema, check_total
 from opboost.protocol.column_streams import ColumnHead
-from opboost.protocol.messages import Schema, Weights, Welcome, job_number
+from opboost.protocol.messages import Rows, Schema, Weights, Welcome, job_number
 from opboost.psi.align_rules import AlignRules, RowChoice, checked_rows
 from opboost.psi.row_keys import Digests, Normalisation, row_keys
 from opboost.psi.table_keys import Keys
@@ -235,11 +235,18 @@ class LabelParty:
             check_adds_trees(booster)
         self._rules, self._ask = AlignRules.of(align), ask
         self._ids = self._keys(ids)
+        if self._y is not None:
+            check_no_missing(self._y)
         self._kind = None if self._y is None else label_kind(self._y, task)
         if self._kind == "regress":
             check_label(booster_params, as_numbers(self._y))
         self._earlier = continue_from
         if continue_from is not None:
+            if not hasattr(continue_from, "trained_model_"):
+                raise ParameterError(
+                    "continue_from is a fitted estimator; got "
+                    f"{type(continue_from).__name__}. Load a file first: op.load(path)."
+                )
             if memory == "external":
                 raise ParameterError("A model is continued in memory: leave memory='external' out.")
             check_continues(make_booster(booster, booster_params), continue_from.trained_)
@@ -295,6 +302,7 @@ class LabelParty:
             return aligned.train_model(channels, welcome=welcome, state=state)
         self._check_watching(self._y)
         self._check_record(channels, welcome)
+        self._check_given_rows(channels, welcome)
         offers = [
             self._offer(channel, welcome, self.weigher(channel, welcome)) for channel in channels
         ]
@@ -527,6 +535,7 @@ class LabelParty:
                 model, channels, welcome=welcome, release=release, without=without
             )
         self._check_record(channels, welcome)
+        self._check_given_rows(channels, welcome)
         if release == "score":
             with declined_to_all(channels):
                 return self._predict_by_score(model, channels, welcome)
@@ -693,6 +702,18 @@ class LabelParty:
         check_private(schema.private())
         self._check(schema, channel, welcome)
         return ReceivedRelease(channel, schema, schema.private())
+
+    def _check_given_rows(self, channels: Sequence[Channel], welcome: Welcome) -> None:
+        """Refuse given rows that are not the label party's, before anybody draws."""
+        if self._places is not None:  # aligned: both sides have proved that they know the rows
+            return
+        expected = self._count, self._ids.digest(welcome.nonce)
+        for channel in channels:
+
+            def check(rows: Rows, party: str = channel.party) -> None:
+                check_schema(rows, party, welcome.job, *expected)
+
+            channel.check_rows(welcome, check)
 
     def _check(self, schema: Schema, channel: Channel, welcome: Welcome) -> None:
         rows, digest = self._count, self._ids.digest(welcome.nonce)

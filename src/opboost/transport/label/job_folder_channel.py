@@ -10,7 +10,7 @@ from pathlib import Path
 from opboost.columns.codebook import CodedColumn
 from opboost.errors import PeerError, WireError
 from opboost.parties.alignment import Match, PsiPeer
-from opboost.parties.channel import ScoreDeclinedError, Weigh
+from opboost.parties.channel import CheckRows, ScoreDeclinedError, Weigh
 from opboost.parties.row_proof import RowProof
 from opboost.protocol.column_streams import ColumnHead
 from opboost.protocol.messages import (
@@ -70,6 +70,9 @@ class JobFolderChannel:
             self._box.write(TERMS, encode(welcome))
         else:  # an earlier run of the label party may have needed something
             (self._box.folder / TERMS).unlink(missing_ok=True)
+
+    def check_rows(self, welcome: Welcome, check: CheckRows) -> None:
+        """Do nothing: given rows were checked when the party sent their digest."""
 
     def offer(self, welcome: Welcome, side: PsiPeer) -> None:
         """Leave the label party's points for the party to fetch."""

@@ -89,7 +89,7 @@ def _listed() -> tuple[FederatedPeer, ...]:
 
 PEERS = _listed()
 PLAIN, ALONE = PEERS[:2]
-OPBOOST = PEERS[3]
+OPBOOST, DP_EBM = PEERS[3], PEERS[6]
 
 
 @dataclass(frozen=True, slots=True)

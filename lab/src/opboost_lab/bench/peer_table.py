@@ -9,12 +9,21 @@ from importlib import resources
 import jinja2
 
 from opboost.errors import DataError
-from opboost_lab.bench.federated_peers import EXTRAPOLATED_FROM, PEERS, Ran
+from opboost_lab.bench.federated_peers import (
+    ALONE,
+    DP_EBM,
+    EXTRAPOLATED_FROM,
+    OPBOOST,
+    PEERS,
+    PLAIN,
+    Ran,
+)
 from opboost_lab.bench.peer_results import Results
 
 FEW = f"from {EXTRAPOLATED_FROM[1] - EXTRAPOLATED_FROM[0]} trees"
-COMPARED = PEERS[:8]
-"""What the page's first lines speak of: plain XGBoost, OpBoost and DP-EBM."""
+NOT_REACHED = "the run was stopped before it"
+COMPARED = (PLAIN, ALONE, OPBOOST, DP_EBM)
+"""What the page's first lines speak of, the last two at the same epsilon."""
 
 
 def table(results: Sequence[Ran]) -> str:
@@ -27,7 +36,9 @@ def table(results: Sequence[Ran]) -> str:
     for ran in results:
         found = [*figures(ran), *(score(ran, name) for name in names), basis(ran)]
         lines.append([ran.peer.name, *found, ran.peer.protects, ran.peer.trust])
-    notes = [f"- **{ran.peer.name}** failed here: {ran.problem}." for ran in results if ran.problem]
+    notes = [
+        f"- **{r.peer.name}** was not measured here: {r.problem}." for r in results if r.problem
+    ]
     if any(ran.version and not ran.apart for ran in results):
         notes.insert(0, "- \\* all that the machine's loopback carried meanwhile")
     return "\n".join(["| " + " | ".join(line) + " |" for line in lines] + [""] + notes).strip()
@@ -51,30 +62,41 @@ def basis(ran: Ran) -> str:
     if not ran.problem:
         return FEW if ran.peer.run == "extrapolated" else "measured"
     if other is None:
-        return "failed"
-    return f"failed; measured elsewhere{f', {FEW}' if other.extrapolated else ''}"
+        return "none"
+    return f"measured elsewhere{f', {FEW}' if other.extrapolated else ''}"
 
 
 def page(results: Results) -> str:
-    """The results page: the answer, the table, how to read it, versions."""
-    found = {ran.peer.name: ran for ran in results.ran if not ran.problem}
+    """The results page: the answer, the table, how to read it, versions.
+
+    A system without a result is listed, too.
+    """
+    known = {ran.peer.name: ran for ran in results.ran}
+    listed = [known.get(peer.name, Ran(peer, problem=NOT_REACHED)) for peer in PEERS]
+    found = {ran.peer.name: ran for ran in listed if not ran.problem}
     missing = [peer.name for peer in COMPARED if peer.name not in found]
     if missing:
         raise DataError(
             f"The page compares systems of which some failed: {', '.join(missing)}",
             hint="Read the reasons in the table, and run it again.",
         )
+    others = [ran.peer for ran in listed if ran.peer.encrypts]
+    elsewhere = {peer.elsewhere.ratio: peer for peer in others if peer.elsewhere}
     encrypting = [ran for ran in found.values() if ran.peer.encrypts]
     versions = {f"{ran.peer.name.split(',')[0]} {ran.version}" for ran in found.values()}
     environment = jinja2.Environment(
-        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
     )
     text = resources.files(__package__).joinpath("peers.md.jinja").read_text("utf-8")
     return environment.from_string(text).render(
         compared=[found[peer.name] for peer in COMPARED],
         fastest=min(encrypting, key=lambda ran: ran.seconds, default=None),
+        elsewhere=elsewhere[min(elsewhere)] if elsewhere else None,
         versions=sorted(versions),
-        table=table(results.ran),
+        table=table(listed),
         results=results,
         score=score,
         size_of=size_of,

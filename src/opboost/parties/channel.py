@@ -280,9 +280,11 @@ class MemoryChannel:
         self._party.check_terms(decode(encode(welcome), Welcome))
 
     def check_rows(self, welcome: Welcome, check: CheckRows) -> None:
-        """Let the label party compare the party's given rows with its own."""
-        rows = self._party.rows(decode(encode(welcome), Welcome))
-        check(decode(self._counted(encode(rows)), Rows))
+        """Let the label party compare the party's given rows with its own.
+
+        Like the terms of a job, their digest does not count as sent: it carries no released value.
+        """
+        check(decode(encode(self._party.rows(decode(encode(welcome), Welcome))), Rows))
 
     def offer(self, welcome: Welcome, side: PsiPeer) -> None:
         """Hand over the label party's points."""

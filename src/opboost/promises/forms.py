@@ -16,6 +16,8 @@ from opboost.randomness.exact import float_below
 def checked_epsilon(name: str, value: float) -> float:
     """Return a level that can be promised and sampled: a real number from 1e-9 to 1000."""
     try:
+        if isinstance(value, str | bool):  # float() would take them for numbers
+            raise TypeError
         level = float(value)
     except (TypeError, ValueError, OverflowError):
         raise ParameterError(f"{name} must be a number; got {value!r}. Write 0.64.") from None

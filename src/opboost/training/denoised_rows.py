@@ -159,10 +159,15 @@ def training_rows(
     return TrainingRows(clean, draws, found, verdict, found.posterior(target, way))
 
 
-def checked_choice(denoise: Choice, sent: Sequence[float], booster: Booster, rows: int) -> Choice:
-    """Return what is to be done with so many rows; another choice than the three is refused."""
+def check_choice(denoise: object) -> None:
+    """Refuse anything but ``"auto"``, True and False."""
     if denoise not in ("auto", True, False):
         raise ParameterError(f"denoise must be 'auto', True or False; got {denoise!r}.")
+
+
+def checked_choice(denoise: Choice, sent: Sequence[float], booster: Booster, rows: int) -> Choice:
+    """Return what is to be done with so many rows; another choice than the three is refused."""
+    check_choice(denoise)
     if denoise == "auto" and any(share < 1 for share in sent) and not takes_gaps(booster):
         return True  # it could not train on the rows as they came
     return False if denoise == "auto" and rows < MIN_ROWS else denoise

@@ -88,7 +88,7 @@ from opboost.psi.row_keys import Digests, Normalisation, row_keys
 from opboost.psi.table_keys import Keys
 from opboost.training.absent_columns import marked_absent
 from opboost.training.continued_model import check_same_labels, check_same_own
-from opboost.training.denoised_rows import Choice
+from opboost.training.denoised_rows import Choice, check_choice
 from opboost.training.feature_matrix import Books, OwnTable
 from opboost.training.held_out_rows import Split, split_rows
 from opboost.training.held_out_score import checked_share
@@ -193,6 +193,7 @@ class LabelParty:
         share_trees: bool = False,
         smallest_leaf: int = SMALLEST_LEAF,
     ) -> None:
+        check_choice(denoise)
         self._held_out = checked_share(held_out)
         self._early_stopping = _checked_rounds(early_stopping_rounds, memory)
         if type(smallest_leaf) is not int or smallest_leaf < 1:

@@ -1,7 +1,7 @@
 """Predictions from released scores and from released columns: docs/score-release.md.
 
 Needs ``OPBOOST_DATA``; long.  All columns are private.  The size of codebooks was chosen with other
-seeds, on rows held out of the training set: ``opboost_lab.codebook_size``.
+seeds, on rows held out of the training set.
 """
 
 from __future__ import annotations

@@ -46,6 +46,7 @@ class Use:
     memory_kb: float
     descriptors: int
     threads: int
+    """Threads that Python started; gRPC's own come and go with the load."""
     children: int
     files: int
     """Temporary files, and files in the parties' folders that were never put in place."""
@@ -93,10 +94,13 @@ def soak(jobs: int, *, as_process: bool = False) -> Soak:
 
 
 def summary(uses: Sequence[Use]) -> Soak:
-    """Compare the first jobs after the warm-up, a tenth of all, with as many at the end."""
-    tenth = max(1, len(uses) // 10)
-    first, last = uses[tenth : 2 * tenth], uses[-tenth:]
-    slope, _ = np.polyfit(range(len(uses) - tenth), [u.memory_kb for u in uses[tenth:]], 1)
+    """Compare some jobs after a warm-up, a tenth of all but at least five, with as many at the end.
+
+    A thread that ends a moment after its job may be counted after one of five jobs, not after all.
+    """
+    some = min(max(5, len(uses) // 10), len(uses) // 2)
+    first, last = uses[some : 2 * some], uses[-some:]
+    slope, _ = np.polyfit(range(len(uses) - some), [u.memory_kb for u in uses[some:]], 1)
     return Soak(
         len(uses),
         float(slope),
@@ -169,7 +173,7 @@ def _use(folder: Path, temporary: Path, seconds: float) -> Use:
         seconds,
         pages * os.sysconf("SC_PAGE_SIZE") / 1000,
         len(os.listdir("/proc/self/fd")),
-        threading.active_count(),
+        sum(not thread.name.startswith("Dummy-") for thread in threading.enumerate()),
         len(children_of(os.getpid())),
         len([*temporary.rglob("*"), *folder.rglob("*.part")]),
     )

@@ -65,7 +65,7 @@ class Party:
 
     def address(self, timeout=120):
         """Return the address that ``serve`` prints when it is open."""
-        end = time.monotonic() + timeout
+        end, said = time.monotonic() + timeout, ""
         while time.monotonic() < end:
             over = self.poll() is not None
             said = self._said.read_text() if self._said.exists() else ""
@@ -75,7 +75,7 @@ class Party:
             if over:
                 break
             time.sleep(0.01)
-        raise OpBoostError("The label party ended before it was open.")
+        raise OpBoostError(f"The label party did not open. It said: {said or 'nothing'}")
 
     def communicate(self, timeout=120):
         """What it printed, and what it said, when it has ended."""

@@ -75,8 +75,8 @@ def test_every_party_has_the_common_rows_in_one_order(kind):
     aligned = label.align(channels, WELCOME)
     common = set(ours) & set(north) & set(south)
     order = sorted(common, key=lambda i: bytes(key_digests([i.encode()])[0]))
-    assert aligned._y.tolist() == [value_of(i) > 5 for i in order]
-    own = aligned._own["own"]
+    assert aligned._rows.y.tolist() == [value_of(i) > 5 for i in order]
+    own = aligned._rows.own["own"]
     assert list(own.to_pylist() if hasattr(own, "to_pylist") else own) == [
         value_of(i, 3) for i in order
     ]
@@ -245,7 +245,7 @@ def test_the_label_partys_secrets_go_even_if_it_was_killed_on_the_way(tmp_path):
     kept_secret(tmp_path / "align" / "shop")
     again = label.align([channel], WELCOME, tmp_path)  # asks nobody: the outcome is there
     assert sorted(f.name for f in tmp_path.iterdir()) == ["common"]
-    assert again._ids.digest(WELCOME.nonce) == first._ids.digest(WELCOME.nonce)
+    assert again._rows.keys.digest(WELCOME.nonce) == first._rows.keys.digest(WELCOME.nonce)
     with pytest.raises(ParameterError, match="are given"):
         first.align([channel], WELCOME)
 
@@ -552,7 +552,7 @@ def test_a_feature_party_cannot_test_guesses_at_a_row_that_only_the_label_party_
     theirs = people(np.random.default_rng(20), 150)
     hidden = "P400"
     label = bank([*theirs, hidden])
-    digests = label._ids.digests()
+    digests = label._rows.keys.digests()
 
     def places(side):
         """Where in the label party's secret order the hidden row stands, and one that both have."""

@@ -37,6 +37,7 @@ FILES = (
     "attacks",
     "hostile",
     "load",
+    "soak",
     "leaks",
     "fuzzing",
     "record_pilot",

@@ -162,7 +162,7 @@ def test_the_page_begins_with_how_many_come_out_as_in_the_paper(tmp_path):
     reproduce([shows(k) for k in kinds], Scope(), tmp_path / "out", silent)
     page = (tmp_path / "out" / "reproduction.md").read_text().splitlines()
     assert page[2].startswith("Of 3 tables, figures and statements of the paper")
-    assert "1 come out as it has them" in page[2]
+    assert "1 come out as in the paper" in page[2]
     assert page[3].endswith(": `most` (5 of 10).")
     assert page[4] == "Not: `few` (4 of 10)."
 

@@ -160,7 +160,7 @@ def test_a_bound_that_is_no_date_is_refused():
     for pair in [(FIRST, 3), (FIRST, "2023-12-31"), (FIRST,), (FIRST, LAST, LAST)]:
         with pytest.raises(op.ParameterError, match="two dates or two numbers"):
             op.NumericMapping(op.Domain(1, 4), pair)
-    with pytest.raises(op.ParameterError, match="NaT is no date"):
+    with pytest.raises(op.ParameterError, match="NaT is not a date"):
         op.NumericMapping(op.Domain(1, 4), (FIRST, np.datetime64("NaT")))
     with pytest.raises(op.ParameterError, match=r"lower < upper"):
         op.NumericMapping(op.Domain(1, 4), (LAST, FIRST))

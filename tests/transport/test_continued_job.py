@@ -15,7 +15,7 @@ from robustness.command_line import run
 from robustness.party_processes import Party, federation, joined, serving, wait_for
 from tests.support.parties import ended, refused
 
-SENTENCE = "has another mechanism than in the model that is continued"
+SENTENCE = "has a mechanism that differs from the model that is continued"
 BOOSTER = {"n_estimators": 2, "max_depth": 2, "nthread": 1}
 
 

@@ -1,4 +1,4 @@
-"""Codebooks: grid values to dense codes, and a cut between codes back to a value.
+"""Codebooks map grid values to dense codes, and a cut between codes back to a value.
 
 Trees need only the order, so a party sends a column as codes 0, 1, 2, ... of the values that occur
 in it.  A tree splits rows at a cut between codes; the cut's value splits them in the same way.
@@ -131,7 +131,7 @@ class CodedColumn:
 
 
 PIECE_ROWS = 2**20
-"""The rows that are processed at a time, which keeps temporary arrays small."""
+"""The number of rows processed at a time, which keeps temporary arrays small."""
 
 
 def encode(values: ArrayLike) -> tuple[IntArray, Codebook]:

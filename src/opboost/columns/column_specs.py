@@ -40,20 +40,21 @@ def declared_difference(column: PrivateColumn, known: PrivateColumn) -> tuple[st
         if part == "missing":
             differs = column.flagged() != known.flagged()
         else:  # a NaN category is not equal to itself
-            differs = here[part] != there[part] and _told(here[part]) != _told(there[part])
+            own, other = _described(here[part]), _described(there[part])
+            differs = here[part] != there[part] and own != other
         if differs:
-            return part, _told(here[part]), _told(there[part])
+            return part, _described(here[part]), _described(there[part])
     return None
 
 
-def _told(spec: Any) -> str:
+def _described(spec: Any) -> str:
     if not isinstance(spec, dict):
         return "none"
     return ", ".join(f"{key} {value}" for key, value in spec.items())
 
 
 def column_from_dict(spec: dict[str, Any]) -> PrivateColumn:
-    """Return the private column that a dict describes; a bad one is refused."""
+    """Return the private column that a dict describes; refuse a bad one."""
     try:
         return PrivateColumn(
             spec["name"],

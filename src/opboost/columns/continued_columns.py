@@ -1,4 +1,4 @@
-"""Whether columns are those of a model that is continued, under the same declarations."""
+"""Check that a continued model gets the columns and declarations of its earlier training."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NEXT_STEP = "Give the columns and settings of the earlier training, or train a n
 
 
 def check_same_private(known: Sequence[PrivateColumn], came: Sequence[PrivateColumn]) -> None:
-    """Refuse other private columns, or other declarations, than the earlier model knows.
+    """Refuse private columns or declarations that differ from those of the earlier model.
 
     >>> import opboost as op
     >>> grid = op.Domain(1, 10)
@@ -36,7 +36,7 @@ def check_same_private(known: Sequence[PrivateColumn], came: Sequence[PrivateCol
             part, here, there = differs
             raise ColumnError(
                 column.name,
-                f"has another {part} than in the model that is continued: "
+                f"has a {part} that differs from the model that is continued: "
                 f"{here} instead of {there}",
                 hint=NEXT_STEP,
             )

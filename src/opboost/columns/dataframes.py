@@ -31,7 +31,7 @@ class OutColumn:
 def is_frame(table: object) -> bool:
     """Return whether this is a table with named columns (pandas, polars, Arrow, ...).
 
-    A polars LazyFrame is refused.
+    Refuse a polars LazyFrame.
     """
     if nw.dependencies.is_polars_lazyframe(table):
         raise DataError(
@@ -140,7 +140,7 @@ def _plain(value: Any) -> Any:
 def as_numbers(
     name: Hashable, values: np.ndarray[Any, Any], first_row: int = 0
 ) -> np.ndarray[Any, Any]:
-    """Return the column as integers or floats; text, dates and complex numbers are refused."""
+    """Return the column as integers or floats; refuse text, dates and complex numbers."""
     if values.dtype.kind in "iuf":
         return values
     if values.dtype.kind == "b":

@@ -1,6 +1,6 @@
 """Columns of dates or times as days since 1970-01-01, in UTC, from any kind of table.
 
-Accepted are ISO 8601 text and the dates and times of Python, numpy, pandas, polars and Arrow.  A
+Dates may be ISO 8601 text or the dates and times of Python, numpy, pandas, polars and Arrow.  A
 value with a time zone is converted to UTC; one without counts as UTC.
 """
 
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from opboost._typing import FloatArray
 from opboost.columns.dataframes import arrow_column, column, is_frame
 from opboost.errors import ColumnError, ParameterError
-from opboost.grid.dates import MICROSECONDS_A_DAY, day_number
+from opboost.grid.dates import MICROSECONDS_PER_DAY, day_number
 
 NO_DATE = ("NA", "N/A", "#N/A", "NULL", "null", "None", "NaN", "nan", "-nan", "NaT", "")
 """The texts that mean a missing value."""
@@ -26,7 +26,7 @@ _ZONE = r"[T ].*(Z|[+-]\d\d(:?\d\d)?)$"
 
 
 def as_days(table: Any, name: Hashable, first_row: int = 0) -> FloatArray:
-    """Return a column as days since 1970-01-01, missing values as NaN; other values are refused.
+    """Return a column as days since 1970-01-01, missing values as NaN; refuse other values.
 
     >>> as_days(pa.table({"day": ["1970-01-02", None, "1970-01-01T12:00+12:00"]}), "day").tolist()
     [1.0, nan, 0.0]
@@ -81,12 +81,12 @@ def _arrow_days(values: pa.Array, name: Hashable, first_row: int) -> FloatArray:
         raise _no_date(name, first_row)
     counted = values.cast(pa.timestamp("us", getattr(values.type, "tz", None)), safe=False)
     numbers = counted.cast(pa.int64())
-    days = numbers.fill_null(0).to_numpy(zero_copy_only=False) / MICROSECONDS_A_DAY
+    days = numbers.fill_null(0).to_numpy(zero_copy_only=False) / MICROSECONDS_PER_DAY
     return np.where(values.is_null().to_numpy(zero_copy_only=False), np.nan, days)
 
 
 def _numpy_days(values: np.ndarray[Any, Any]) -> FloatArray:
-    days = values.astype("datetime64[us]").astype(np.int64) / MICROSECONDS_A_DAY
+    days = values.astype("datetime64[us]").astype(np.int64) / MICROSECONDS_PER_DAY
     return np.where(np.isnat(values), np.nan, days)
 
 

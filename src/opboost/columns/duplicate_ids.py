@@ -13,13 +13,13 @@ BUCKETS = 256
 """Names are compared within a bucket, so only a 256th of them is in memory at a time."""
 
 MAX_BYTES_IN_MEMORY = 1 << 23
-"""The bytes that are kept in memory before a file is made."""
+"""Up to this many bytes stay in memory; more are written to a file."""
 
 _NAME = 16
 
 
 class DuplicateIds:
-    """Names of 128 pseudo-random bits, which are collected first and compared at the end.
+    """A collection of 128-bit pseudo-random names, which are compared at the end.
 
     ``repeats()`` is the number of added names that equal an earlier one.  ``repeated()`` is the
     number of names that occur more than once, and the number of their occurrences.

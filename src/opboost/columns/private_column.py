@@ -156,7 +156,7 @@ class PrivateColumn:
         return self.prepare_values(values, first_row)
 
     def prepare_values(self, values: Encoded | FloatArray, first_row: int = 0) -> Prepared:
-        """Return values that are read already as cells: floats (NaN if missing) or categories.
+        """Return the cells of values that are already read: floats (NaN if missing) or categories.
 
         >>> import opboost as op
         >>> grid = op.Domain(1, 10)
@@ -206,7 +206,7 @@ class PrivateColumn:
                 "holds infinite values",
                 detail=f"{_share(infinite, raw.size, first_row)}, first: {raw[row]} in row "
                 f"{row + first_row}",
-                hint="Replace them by a number or mark them as missing.",
+                hint="Replace them with a number or mark them as missing.",
                 row=row + first_row,
             )
         if self.outside == "raise" and outside:
@@ -274,7 +274,7 @@ class PrivateColumn:
         return self.missing.constant if isinstance(self.missing, Flag) else self.missing
 
     def _gap_advice(self) -> str:
-        """Return what to declare about missing values, with what costs nothing extra first."""
+        """Return what to declare about missing values, with the free option first."""
         symbol = 'Write missing = "symbol" in TOML, missing="symbol" in Python'
         if isinstance(self.mechanism, WindowMap):
             return (

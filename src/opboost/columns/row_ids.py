@@ -40,7 +40,7 @@ def id_bytes(
     first: int = 0,
     spelling: Spelling = "exact",
 ) -> list[bytes]:
-    """Return each row's ID as the bytes of its text; an ID of several columns keeps them apart.
+    """Return each row's ID as bytes; an ID made of several columns keeps their texts apart.
 
     ``first`` is the number of the first row, for error messages.
 

@@ -1,6 +1,6 @@
-"""The exact distributions of mechanisms' outputs; the promises are made elsewhere.
+"""The exact distributions of mechanisms' outputs; ``promises/`` says what they guarantee.
 
-One object is published, sampled and certified.  Small grids have an integer table
+The same object is published, sampled and certified.  Small grids have an integer table
 (``integer_table.py``); any larger grid has a closed form with an exactly known decay:
 ``clamped_laplace.py`` (clamped two-sided geometric), ``truncated_geometric.py`` (truncated
 two-sided geometric), ``cell_runs.py`` (first a run of cells, then a cell inside it),

@@ -67,7 +67,7 @@ class CellRuns:
         return np.asarray(np.repeat(outer / sums, widths) * weights)
 
     def gain(self, x: int, y: int) -> float:
-        """Return the worst over the runs of both values and the runs next to them.
+        """Return the largest log-ratio over the runs of both values and the runs next to them.
 
         No other run can be worse, except in an uneven partition, where all runs between count.
         """
@@ -99,7 +99,7 @@ class CellRuns:
         return inside + between + sum_log_ratio(self.outer, (0, self.partition.count - 1), n, m)
 
     def step_loss(self) -> float:
-        """Return the worst over neighbours inside a run of each width and across a border."""
+        """Return the largest loss of neighbours inside a run of each width and across a border."""
         if self.outer is None and self.partition.domain is not None and self.partition.count > 1:
             return math.inf
         losses = [0.0]

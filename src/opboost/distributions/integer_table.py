@@ -85,7 +85,7 @@ class IntegerTable:
         return self.outputs.L + (column if keep else alias.aliases[row][column])
 
     def draw_inverse(self, x: IntArray, source: Source, start: int) -> IntArray:
-        """Return draws made the textbook way: a uniform integer among the cumulative weights."""
+        """Return draws by inversion: look up uniform integers among the cumulative weights."""
         cumulative = [list(accumulate(row)) for row in self.weights]
         draws = (
             bisect_right(
@@ -102,7 +102,7 @@ class IntegerTable:
         return np.array([w / total for w in self.weights[x - self.inputs.L]])
 
     def gain(self, x: int, y: int) -> float:
-        """Return the worst over all outputs; infinity if only x can give one of them."""
+        """Return the largest log-ratio of all outputs; infinity if only x can give one of them."""
         i, j = x - self.inputs.L, y - self.inputs.L
         with np.errstate(invalid="ignore"):
             gaps = self._logs[i] - self._logs[j]
@@ -118,7 +118,7 @@ class IntegerTable:
         return float_above(log_ratio(high, low))
 
     def step_loss(self) -> float:
-        """Return the worst over all neighbours."""
+        """Return the largest loss over all neighbours."""
         return max(loss(self, x, x + 1) for x in range(self.inputs.L, self.inputs.R))
 
 

@@ -57,7 +57,7 @@ class PiecewiseDensity:
         return self.s / (self.s - 1)
 
     def draw(self, x: IntArray, source: Source, start: int) -> IntArray:
-        """Return one output per value from two words: whether in the window, and where."""
+        """Return one output per value from two words: in the window or not, and where."""
         n = len(x)
         words = source.words(2, start, start + n)
         out = np.empty(n, dtype=np.int64)
@@ -125,7 +125,7 @@ class PiecewiseDensity:
         return np.array([float(self.exact_mass(x, int(y))) for y in self.outputs.values()])
 
     def gain(self, x: int, y: int) -> float:
-        """Return the worst over the cells where either window begins or ends, and their neighbours.
+        """Return the largest log-ratio over the cells at the windows' ends and their neighbours.
 
         Between those cells, both inputs have constant density, so no other cell can be worse.
         """
@@ -144,7 +144,7 @@ class PiecewiseDensity:
                 yield from (outputs.clamp(cell + step) for step in (-1, 0, 1))
 
     def step_loss(self) -> float:
-        """Return the worst over all neighbours; on grids above 4,096 cells an upper bound.
+        """Return the largest loss over all neighbours; above 4,096 cells, an upper bound on it.
 
         Pairs differ only in where a window's end falls inside a cell, so larger grids use the
         density ratio ``2 ln(s)``, which bounds every pair.

@@ -1,4 +1,4 @@
-"""A point on a line with a window of higher density, in 64.64-bit fixed point."""
+"""Draw a point on a line with a window of higher density, in 64.64-bit fixed point."""
 
 from __future__ import annotations
 

@@ -64,10 +64,11 @@ def draw_uniform(lower, size, words, out, undecided):  # type: ignore[no-untyped
 
 @njit(cache=True, nogil=True)
 def draw_subset(position, width, size, on, words, out, undecided):  # type: ignore[no-untyped-def]
-    """Draw sets of ``size`` categories as bits: the own one below ``on``, the others uniformly.
+    """Draw sets of ``size`` categories as bits.
 
-    Another category is taken with probability ``needed / left``, so all sets of the others are
-    equally likely.  Return how many rows stay undecided; those are left to the caller.
+    A set holds the row's own category if that category's word is below ``on``.  Each of the others
+    is taken with probability ``needed / left``, so all sets of the others are equally likely.
+    Return how many rows stay undecided; those are left to the caller.
     """
     flagged = 0
     for i in range(position.shape[0]):

@@ -108,7 +108,7 @@ class Window:
         return np.array([w / whole for w in kept])
 
     def gain(self, x: int, y: int) -> float:
-        """Return the worst over the outputs in either window, and over the ends if clipped.
+        """Return the largest log-ratio over the outputs in either window, and the ends if clipped.
 
         Everywhere else, both inputs give the floor.
         """
@@ -130,7 +130,7 @@ class Window:
                 yield sum(self.weight(o - x) for o in flank), sum(self.weight(o - y) for o in flank)
 
     def step_loss(self) -> float:
-        """Return the gain of two neighbours in the middle; if an end is near, the worst of all.
+        """Return the gain between neighbours in the middle; if an end is near, the largest loss.
 
         Clipping only lowers a gain.  If the window is narrower than half the grid, no output in
         the middle pair's windows is clipped.

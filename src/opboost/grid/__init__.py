@@ -1,9 +1,9 @@
-"""The integer grid, and the ways raw columns get onto it and back.
+"""The integer grid, and the mappings of raw columns onto it and back.
 
 ``domain.py`` is the grid itself, ``integers.py`` declares bounds of whole numbers, ``dates.py``
 of dates and times, ``numeric_mapping.py`` maps numbers by public bounds,
 ``ordinal_mapping.py`` maps categories by a public order, ``partition.py`` cuts the grid into runs,
-``thresholds.py`` takes cuts between cells back to raw values.
+``thresholds.py`` turns cuts between cells into thresholds on raw values.
 """
 
 from opboost.grid.dates import Dates

@@ -1,4 +1,4 @@
-"""Raw numbers to cells in one pass."""
+"""Map raw numbers to cells in one pass."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from opboost.runtime.compiling import njit
 
 @njit(cache=True, nogil=True)
 def find_cells(raw, edges, logarithmic, right_closed, first, out):  # type: ignore[no-untyped-def]
-    """Write the cell of each value to ``out``: a guess from its share of the range, then the edges.
+    """Write the cell of each value to ``out``.
 
-    ``edges`` rise.  Cell k lies between edge k and edge k + 1, or ends at edge k (``right_closed``,
-    the paper's way).  Returns how many values are NaN (they get the first cell), infinite, and
-    outside.
+    The value's share of the range gives a first guess; the edges, which rise, correct it.  Cell k
+    lies between edge k and edge k + 1, or ends at edge k if ``right_closed``, as in the paper.
+    Return how many values are NaN (they get the first cell), infinite, and outside.
     """
     count = edges.shape[0] - 1
     lower, upper = edges[0], edges[count]

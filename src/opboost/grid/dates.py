@@ -13,7 +13,7 @@ from opboost.errors import ParameterError
 Unit = Literal["hours", "days", "months"]
 UNITS: tuple[str, ...] = get_args(Unit)
 
-MICROSECONDS_A_DAY = 86_400_000_000
+MICROSECONDS_PER_DAY = 86_400_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -42,7 +42,7 @@ def is_date(value: object) -> TypeGuard[date | np.datetime64]:
 
 
 def dates_of(bounds: Any) -> Dates | None:
-    """Return bounds as dates, or None if they are not dates; a pair with one date is refused."""
+    """Return bounds as dates, or None if they are not dates; refuse a pair with only one date."""
     if isinstance(bounds, Dates):
         return bounds
     try:
@@ -71,12 +71,12 @@ def day_number(value: date | np.datetime64) -> float:
     """
     if isinstance(value, np.datetime64):
         if np.isnat(value):
-            raise ParameterError("NaT is no date. Write a date, 1990-01-01.")
-        return float(value.astype("datetime64[us]").astype(np.int64)) / MICROSECONDS_A_DAY
+            raise ParameterError("NaT is not a date. Write a date, 1990-01-01.")
+        return float(value.astype("datetime64[us]").astype(np.int64)) / MICROSECONDS_PER_DAY
     if not isinstance(value, date):
         raise ParameterError(f"A date is needed; got {value!r}. Write a date, 1990-01-01.")
     if value != value:  # pandas' NaT
-        raise ParameterError("NaT is no date. Write a date, 1990-01-01.")
+        raise ParameterError("NaT is not a date. Write a date, 1990-01-01.")
     if not isinstance(value, datetime):
         value = datetime(value.year, value.month, value.day, tzinfo=UTC)
     elif value.tzinfo is None:

@@ -15,7 +15,7 @@ MAX_GRID_VALUE = 2**61
 
 
 def checked_domain(value: object) -> Domain:
-    """Return the value if it is a grid; anything else is refused."""
+    """Return the value if it is a grid; refuse anything else."""
     if not isinstance(value, Domain):
         raise ParameterError(f"A grid must be a Domain; got {value!r}. Write op.Domain(1, 10).")
     return value

@@ -22,5 +22,5 @@ class Integers(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many values the column may have."""
+        """The number of values that the column may have."""
         return int(self.upper) - int(self.lower) + 1

@@ -70,7 +70,7 @@ class NumericMapping:
         self._check_resolution()
 
     def _settle_dates(self) -> None:
-        """Turn bounds and breakpoints that are dates into days, rounded down to their unit."""
+        """Convert bounds and breakpoints that are dates to days, rounded down to their unit."""
         found = dates.dates_of(self.bounds)
         if found is not None:
             object.__setattr__(self, "unit", self.unit or found.unit)
@@ -102,7 +102,7 @@ class NumericMapping:
 
     @property
     def units(self) -> int:
-        """How many hours, days or months lie within the bounds, both ends included."""
+        """The number of hours, days or months within the bounds, both ends included."""
         assert self.unit is not None
         first, last = dates.to_units(np.array(self.bounds), self.unit).tolist()
         return int(last - first + 1)

@@ -98,7 +98,7 @@ class OrdinalMapping:
 
 
 def category_positions(categories: tuple[Hashable, ...], values: Sequence[Any]) -> IntArray:
-    """Return each value's position in ``categories``; an undeclared value is refused."""
+    """Return each value's position in ``categories``; refuse an undeclared value."""
     return code_positions(categories, np.arange(len(values)), values)
 
 

@@ -1,4 +1,4 @@
-"""The choice of the mechanism that best estimates the shares of categories at a level."""
+"""Choose the mechanism that best estimates the shares of categories at a given level."""
 
 from __future__ import annotations
 

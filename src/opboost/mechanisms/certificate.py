@@ -37,8 +37,8 @@ class Certificate:
     """The promise of a mechanism and its exact loss.
 
     On grids up to 256 cells, every pair was compared with its bound.  On larger grids, the
-    compared pairs lie apart by powers of two, at both ends, in the middle and across the first and
-    last borders of runs; for all others there is the proof of the closed form.
+    compared pairs are powers of two apart, at both ends, in the middle and across the first and
+    last borders of runs; the proof of the closed form covers all others.
 
     >>> import opboost as op
     >>> c = op.GlobalMap(op.Domain(1, 10), epsilon=0.08).certificate()

@@ -58,7 +58,7 @@ class GapMechanism(ABC):
 
 
 def checked_gaps(x: IntArray, missing: BoolArray) -> tuple[IntArray, BoolArray]:
-    """Return values and missing flags as arrays of equal length; anything else is refused."""
+    """Return values and missing flags as arrays of equal length; refuse anything else."""
     values = np.asarray(x)
     gone = np.asarray(missing, dtype=np.bool_)
     if values.shape != gone.shape or values.ndim != 1:

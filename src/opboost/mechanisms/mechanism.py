@@ -34,7 +34,7 @@ MANY_VALUES = 1_000_000
 """From this many values on, several threads draw a column."""
 
 CHUNK_VALUES = 16_384
-"""The values drawn in one piece, so that words and outputs stay in the cache."""
+"""The number of values drawn at a time, so that words and outputs stay in the cache."""
 
 GammaKind = Literal["exact", "bound", "as_printed"]
 Sampler = Literal["auto", "alias", "inverse", "digits"]
@@ -281,7 +281,7 @@ def _in_threads(draw: Callable[[int, int], None], size: int, threads: int) -> No
 
 
 def checked_integers(x: ArrayLike) -> IntArray:
-    """Return the values as an array of signed or unsigned integers; anything else is refused."""
+    """Return the values as an array of signed or unsigned integers; refuse anything else."""
     try:
         values = np.asarray(x)
     except ValueError:

@@ -249,7 +249,7 @@ def values_of(mechanism: Mechanism | NominalMechanism) -> dict[str, Any]:
 
 
 def to_dict(mechanism: Mechanism | NominalMechanism) -> dict[str, Any]:
-    """Return the mechanism as plain JSON data; one without an entry is refused.
+    """Return the mechanism as plain JSON data; refuse one without an entry.
 
     >>> to_dict(ClampMap(Domain(1, 10), 0.64))
     {'kind': 'ClampMap', 'grid': [1, 10], 'epsilon': 0.64}

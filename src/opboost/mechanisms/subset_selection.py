@@ -59,15 +59,15 @@ class SubsetSelection(NominalMechanism):
 
     @property
     def subset_size(self) -> int:
-        """How many categories a row sends."""
+        """The number of categories that a row sends."""
         return self.size or best_subset_size(len(self.categories), self.epsilon)
 
     def scaled(self, factor: float) -> SubsetSelection:
-        """Return it with its level multiplied by ``factor``; a size that was chosen changes too."""
+        """Return it with its level times ``factor``; a size that was not given is chosen again."""
         return SubsetSelection(self.categories, self.epsilon * factor, self.size)
 
     def integer_inclusion(self) -> tuple[int, int]:
-        """Return ``(on, bits)``: the own category is in the set with chance ``on / 2**bits``.
+        """Return ``(on, bits)``: a row's own category is in its set with chance ``on / 2**bits``.
 
         It is rounded down, towards the chance of any other category, so it is never less private.
         """
@@ -78,7 +78,7 @@ class SubsetSelection(NominalMechanism):
         return (inside << bits) // (inside + outside), bits
 
     def bit_rates(self) -> tuple[float, float]:
-        """Return the chances that another category and that the own one is in the set."""
+        """Return the chances that another category is in the set, and that the row's own one is."""
         on, bits = self.integer_inclusion()
         own = Fraction(on, 1 << bits)
         return float((self.subset_size - own) / (len(self.categories) - 1)), float(own)

@@ -26,10 +26,10 @@ from opboost.promises import LDP, CappedDLDP, checked_epsilon
 from opboost.randomness.exact import Decay
 
 MAX_REACH = 2**15 - 1
-"""The cells that a window may reach beyond the grid: an offset has 16 bits."""
+"""The number of cells that a window may reach beyond the grid: an offset has 16 bits."""
 
 _WIDTH_CELLS = 512
-"""The width of a larger grid is that of a grid of this size, scaled."""
+"""A larger grid gets the width for a grid of this size, scaled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class WindowMap(Mechanism):
         return replace(self, total=self.total * factor, near=near)
 
     def profile(self) -> tuple[list[int], int]:
-        """Return the weights by distance up to ``reach``, and the floor, as integers of one scale.
+        """Return the weights by distance up to ``reach``, and the floor, as integers on one scale.
 
         No weight falls faster than the promise allows: each rate is lowered by the slack that all
         rates have, and the floor is the decay of one step of ``total``.
@@ -215,8 +215,8 @@ def best_width(cells: int, total: float, near: float) -> int:
     if cells > _WIDTH_CELLS:
         scale = cells / _WIDTH_CELLS
         return round(best_width(_WIDTH_CELLS, total, min(near * scale, total)) * scale)
-    told = [mutual_information(cells, total, near, w) for w in range((cells + 1) // 2)]
-    return int(np.argmax(told))
+    information = [mutual_information(cells, total, near, w) for w in range((cells + 1) // 2)]
+    return int(np.argmax(information))
 
 
 def mutual_information(cells: int, total: float, near: float, width: int) -> float:

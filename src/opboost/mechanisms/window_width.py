@@ -21,7 +21,7 @@ MAX_LEVEL = 30.0
 """
 
 MAX_CELLS_TRIED = 64
-"""The width of a larger grid is that of a grid of this size, scaled."""
+"""A larger grid gets the width for a grid of this size, scaled."""
 
 
 def smooth_information(cells: int, total: float, near: float, width: int) -> float:
@@ -54,5 +54,5 @@ def smooth_width(cells: int, total: float, near: float) -> int:
     if cells > MAX_CELLS_TRIED:
         scale = cells / MAX_CELLS_TRIED
         return round(smooth_width(MAX_CELLS_TRIED, total, min(near * scale, total)) * scale)
-    told = [smooth_information(cells, total, near, w) for w in range((cells + 1) // 2)]
-    return int(np.argmax(told))
+    information = [smooth_information(cells, total, near, w) for w in range((cells + 1) // 2)]
+    return int(np.argmax(information))

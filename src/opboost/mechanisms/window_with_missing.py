@@ -160,7 +160,7 @@ def _integer_symbol(m: WindowMap) -> tuple[int, int, int]:
 
 @lru_cache(maxsize=4096)
 def _gap_loss(m: WindowMap, x: int) -> float:
-    """Return the worst over the symbol and all outputs, in integers."""
+    """Return the largest log-ratio of the symbol and all outputs, computed with integers."""
     gap, cell, bits = _integer_symbol(m)
     one, outputs = 1 << bits, _before_clipping(m).size
     worst = Fraction(gap, cell)

@@ -27,8 +27,8 @@ def large_total_warning(total: float) -> str | None:
     odds, miss = _power_of_e(total, 1), _power_of_e(-total, 0)
     return (
         f"Warning: a record total of {total:.6g} hides next to nothing. What is sent may be "
-        f"{power} ≈ {odds} times likelier under one record than under another, so a guess which of "
-        f"two records it was may be right with a probability of {power}/(1 + {power}) ≈ 1 − "
+        f"{power} ≈ {odds} times likelier under one record than under another, so a guess at which "
+        f"of two records it was may be right with a probability of {power}/(1 + {power}) ≈ 1 − "
         f"{miss}. Totals of 1 to 8 are usual; write [budget] record = 4.0 to state one."
     )
 

@@ -35,7 +35,7 @@ SECRET_BYTES = 32
 MAX_SHORT_ID_BYTES = 15
 """An ID of up to this many bytes is its own name; a longer one is named by a keyed digest."""
 
-_TAIL = 1 << 32
+_FIRST_EXTRA_BLOCK = 1 << 32
 """The first block of a row's extra bits; blocks below it hold the words that every row takes."""
 
 
@@ -50,8 +50,9 @@ def derived(secret: bytes, *purpose: str) -> bytes:
 def row_names(secret: bytes, ids: pa.LargeBinaryArray) -> Words:
     """Return two words for each row's ID: different IDs have different words.
 
-    A short ID is padded and followed by its length, which no other ID gives.  A longer one becomes
-    120 bits of BLAKE2b under the secret: any two of a billion collide with a chance below 10**-18.
+    A short ID is padded and followed by its length, so no other ID gets the same words.  A longer
+    one becomes 120 bits of BLAKE2b under the secret: among a billion IDs, any two collide with a
+    chance below 10**-18.
 
     >>> row_names(bytes(32), pa.array([b"7", b"a much longer identifier"], pa.large_binary())).shape
     (2, 2)
@@ -142,7 +143,7 @@ class _RowBits:
     """The bits of one row beyond its words, one block after another."""
 
     def __init__(self, source: _RowSource, row: int) -> None:
-        self._source, self._row, self._at = source, slice(row, row + 1), _TAIL
+        self._source, self._row, self._at = source, slice(row, row + 1), _FIRST_EXTRA_BLOCK
 
     def bits(self, count: int) -> int:
         numbers = np.arange(self._at, self._at + -(-count // 128), dtype=np.uint64)

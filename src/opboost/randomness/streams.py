@@ -21,7 +21,7 @@ from opboost.errors import ParameterError
 from opboost.randomness.splitmix64 import splitmix64
 
 BUFFER_BYTES = 256 * 1024
-"""The most keystream made in one piece; a piece fits in the second-level cache."""
+"""The largest piece of keystream made at once; it fits in the second-level cache."""
 
 REKEY_BYTES = 2**30
 """After this many bytes, a stream takes a fresh key from the operating system."""
@@ -171,7 +171,7 @@ class SeededRng:
     """Repeatable randomness for tests and for reproducing figures; it protects nothing.
 
     It is a value, not a generator: it has no state, so the same call gives the same answer.
-    ``child(name)`` is an independent stream.  Wherever it is used the guarantee reads
+    ``child(name)`` is an independent stream.  Wherever it is used, the guarantee reads
     ``none: seeded``.
 
     >>> from opboost import ClampMap, Domain, SeededRng

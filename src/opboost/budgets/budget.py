@@ -16,10 +16,10 @@ from opboost.randomness.streams import Rng, default_rng
 Task = Literal["classify", "regress"]
 
 MIN_PILOT_ROWS = 1_000
-"""A pilot of fewer people says next to nothing about columns."""
+"""A pilot of fewer people reveals too little about which columns are informative."""
 
 CHOSEN_ROWS = 2**14
-"""The rows whose columns are chosen at a time, so that sorting takes little memory."""
+"""The number of rows whose columns are chosen at a time, so that sorting takes little memory."""
 
 
 @dataclass(frozen=True, slots=True)

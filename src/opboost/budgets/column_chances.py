@@ -13,10 +13,10 @@ from opboost.errors import ParameterError
 from opboost.randomness.streams import SeededRng
 
 MAX_WEIGHT_RATIO = 8
-"""A pilot makes the likeliest column at most this many times likelier than the least likely."""
+"""A pilot may make one column at most this many times as likely as another."""
 
 SIMULATED_ROWS = 20_000
-"""The simulated people that give the chances of weighted columns."""
+"""The number of simulated people from which the chances of weighted columns are estimated."""
 
 
 def sending_people(

@@ -123,7 +123,7 @@ class DeclaredColumn:
 
     @property
     def values(self) -> float:
-        """How many distinct values the column may have; infinity unless they are whole numbers."""
+        """The number of distinct values that the column may have; infinity for real numbers."""
         if self.unit is not None and self.bounds is not None:
             return NumericMapping(Domain(1, 2), self.bounds, unit=self.unit).units
         return self.range + 1 if self.integers else math.inf
@@ -189,7 +189,7 @@ class DeclaredColumn:
         steps = self.radius_in_cells(grid)
         return None if steps == 1 else steps / grid.size
 
-    def with_wishes(
+    def with_settings(
         self, cells: int | None, radius: float | None, share: float | None
     ) -> DeclaredColumn:
         """Return the column with the budget's settings; its own settings take precedence."""

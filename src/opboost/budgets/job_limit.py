@@ -1,4 +1,4 @@
-"""What the feature parties of a job reveal together, against the limit that the job sets."""
+"""Compare what the feature parties of a job reveal together with the limit that the job sets."""
 
 from __future__ import annotations
 

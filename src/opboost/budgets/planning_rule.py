@@ -16,7 +16,7 @@ from opboost.mechanisms import Mechanism
 from opboost.mechanisms.best_nominal import best_nominal
 
 GRID_CELLS = 32
-"""The cells of a column of numbers."""
+"""The number of cells of a column of numbers."""
 
 MAX_INTEGER_CELLS = 32
 """A column of whole numbers with up to this many values has a cell for each."""
@@ -25,9 +25,10 @@ MAX_INTEGER_CELLS = 32
 def columns_per_row(total: float, columns: int, task: Task | None = None) -> int:
     """Return how many columns each person sends.
 
-    The number is about the level of each column, so that both grow with the total: few columns at
-    an informative level, and pairs of columns from the rows that send both.  Below a total of 6,
-    classification works best with one column per person.
+    The total is divided so that this number and the level of each column are about equal, and both
+    grow with the total.  Each column is then sent at an informative level, and rows that send two
+    columns show how these depend on each other.  Below a total of 6, classification works best with
+    one column per person.
 
     >>> [columns_per_row(total, 12) for total in (1, 2, 4, 8, 16)]
     [1, 1, 2, 3, 4]

@@ -21,7 +21,7 @@ from opboost.promises import Joint
 from opboost.randomness.exact import float_below
 
 MIN_LEVEL = 1e-6
-"""Below this level, a sent column says nothing, however many people there are."""
+"""Below this level, a column is useless, however many people send it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class RecordPlan:
 
     @classmethod
     def made(cls, budget: RecordBudget, declared: Sequence[DeclaredColumn]) -> RecordPlan:
-        """Plan declared columns from public facts; bad settings are refused."""
+        """Plan declared columns from public facts; refuse bad settings."""
         if not declared:
             raise ParameterError(
                 "No column is private: there is nothing to plan. Declare bounds={'age': (17, 90)}."
@@ -101,11 +101,11 @@ class RecordPlan:
                 f"that a person sends, too little for any table. Totals of 1 to 8 are usual."
             )
         share = None if isinstance(budget.radius, Mapping) else budget.radius
-        wishes = [
-            c.with_wishes(_of(budget.cells, c.name), _by_name(budget.radius, c.name), share)
+        chosen = [
+            c.with_settings(_of(budget.cells, c.name), _by_name(budget.radius, c.name), share)
             for c in declared
         ]
-        columns = tuple(c.column(level) for c in wishes)
+        columns = tuple(c.column(level) for c in chosen)
         per_thousand = sending_people(replace(budget, columns_per_row=sent), names)
         lines = tuple(
             PlannedColumn(
@@ -117,7 +117,7 @@ class RecordPlan:
                 per_thousand[c.name],
                 _radius(column, c.scale_radius),
             )
-            for c, column in zip(wishes, columns, strict=True)
+            for c, column in zip(chosen, columns, strict=True)
         )
         return cls(replace(budget, columns_per_row=sent), columns, lines)
 
@@ -128,7 +128,7 @@ class RecordPlan:
 
     @property
     def columns_per_row(self) -> int:
-        """How many columns each person sends."""
+        """The number of columns that each person sends."""
         assert self.budget.columns_per_row is not None
         return self.budget.columns_per_row
 
@@ -149,13 +149,13 @@ class RecordPlan:
         elif self.columns_per_row == 1:
             chosen = f"1 of {count} columns"
         drawn = "" if self.columns_per_row == count else ", chosen at random and once"
-        told = f"Each person sends {chosen}{drawn}. Missing values cost nothing extra."
+        sentence = f"Each person sends {chosen}{drawn}. Missing values cost nothing extra."
         if not self.budget.awaits_weights:
-            return told
+            return sentence
         return (
-            f"{told} A random {100 * self.budget.pilot:g} % of the people release first; the label "
-            f"party answers with a weight for each column, from 1/{MAX_WEIGHT_RATIO} to 1, and "
-            "the others choose by these."
+            f"{sentence} A random {100 * self.budget.pilot:g} % of the people release first; "
+            f"the label party answers with a weight for each column, from 1/{MAX_WEIGHT_RATIO} to "
+            "1, and the others choose by these."
         )
 
     def table(self) -> list[dict[str, str]]:

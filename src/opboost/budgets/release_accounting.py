@@ -47,7 +47,7 @@ class RowSums:
 
     @property
     def total(self) -> Words:
-        """The hashes, without a key so far."""
+        """The hashes, before they are keyed."""
         assert self._total is not None
         return self._total
 
@@ -77,8 +77,8 @@ def _categories(column: PrivateColumn) -> tuple[Any, ...]:
 class Account:
     """The releases of a fitted transformer, and the sum of all releases of the same rows.
 
-    ``brought`` counts releases from before it came into this process; ``note`` says how it came.  A
-    pickle holds the counts, but no hash of a row.
+    ``brought`` counts the releases made before the account was copied or loaded into this process,
+    and ``note`` says how it got here.  A pickle holds the counts, but no hash of a row.
     """
 
     def __init__(self, terms: Terms, brought: Counted | None = None, note: str = "") -> None:
@@ -95,7 +95,7 @@ class Account:
             self._brought[terms] = self._brought.get(terms, 0) + times
 
     def counted(self) -> dict[Terms, int]:
-        """Return how often any of the rows was released so far, by anyone, by terms."""
+        """Return, for each terms, the most releases of any of the rows so far, by anyone."""
         counted = dict(self._brought) or {self.terms: 0}
         for terms, counts in register().counts(self._keys()).items():
             counted[terms] = counted.get(terms, 0) + int(counts.max())

@@ -1,4 +1,4 @@
-"""Counts of the releases of the same rows, in this process and in those that work for it.
+"""Counts of the releases of the same rows, in this process and its worker processes.
 
 Promises about the same rows add up, no matter who released them: a search that refits, a copy of a
 table, a worker of joblib or Dask.  Each process counts releases in memory, by a keyed hash of each
@@ -186,7 +186,7 @@ class Register:
                     raise DataError(
                         f"The release cannot be counted: {tally.home.folder} cannot be written "
                         f"({os.strerror(error.errno or 0)})",
-                        hint="Make room there, or set TMPDIR to another folder.",
+                        hint="Free some space there, or set TMPDIR to another folder.",
                     ) from None
                 if not reported:
                     del self._others[token]
@@ -235,7 +235,7 @@ class Register:
             yield terms, table
 
     def leave(self) -> Home | None:
-        """Note that an estimator leaves this process, and return where the copy is to report.
+        """Note that an estimator leaves this process, and return where its copy should report.
 
         Copies that a worker makes report to the same place as the worker.
         """
@@ -297,7 +297,7 @@ def register() -> Register:
 
 
 def begin_anew() -> None:
-    """Continue like a newly started process: forget all counts, and report to nobody.
+    """Forget all counts and report to nobody, like a newly started process.
 
     This is for tests, and for children that are forked only to start faster.
     """

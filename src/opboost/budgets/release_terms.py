@@ -56,7 +56,7 @@ class Terms:
 
     @classmethod
     def from_dict(cls, spec: Mapping[str, Any]) -> Terms:
-        """Return the terms that a dict describes; bad ones are refused."""
+        """Return the terms that a dict describes; refuse bad ones."""
         per_row, lacking, caveats = spec["columns_per_row"], spec["lacking"], spec["caveats"]
         whole = per_row is None or (type(per_row) is int and per_row > 0)
         if not (whole and isinstance(lacking, str) and all(isinstance(c, str) for c in caveats)):
@@ -88,7 +88,7 @@ def counted_to_list(counted: Counted) -> list[dict[str, Any]]:
 
 
 def counted_from_list(specs: Iterable[Mapping[str, Any]]) -> dict[Terms, int]:
-    """Return the counted releases that a list describes; a bad one is refused."""
+    """Return the counted releases that a list describes; refuse a bad one."""
     counted: dict[Terms, int] = {}
     for spec in specs:
         if type(spec["times"]) is not int or not 0 < spec["times"] <= MAX_RELEASES:

@@ -1,4 +1,4 @@
-"""Private columns without noise as the features of trees: cells, or one bit a category."""
+"""The features of trees from private columns without noise: cells, or one bit per category."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Matrix = np.ndarray[Any, Any]
 
 
 def feature_block(private: PrivateColumn, prepared: Prepared) -> Matrix:
-    """The features of one column: its cells with NaN for a gap that is reported, or bits."""
+    """Return the features of one column: bits, or its cells with reported missing values as NaN."""
     if private.has_order:
         cells = prepared.cells
         if private.flagged() is None or not prepared.missing.any():
@@ -24,7 +24,7 @@ def feature_block(private: PrivateColumn, prepared: Prepared) -> Matrix:
 
 
 def one_hot(positions: Any, width: int) -> Matrix:
-    """One bit a category; no bit where a position is negative."""
+    """Return one bit per category; a row with a negative position has no bit set."""
     bits = np.zeros((len(positions), width), dtype=np.uint8)
     known = positions >= 0
     bits[np.flatnonzero(known), positions[known]] = 1
@@ -32,10 +32,10 @@ def one_hot(positions: Any, width: int) -> Matrix:
 
 
 def edges(private: PrivateColumn) -> tuple[int, int]:
-    """The lowest and the highest declared edge at which a feature of the column may be cut.
+    """Return the lowest and the highest declared edge at which a feature of the column may be cut.
 
-    A row goes left where its cell is below the edge.  Where gaps are reported, an edge may also
-    part them from all cells.
+    A row goes left if its cell is below the edge.  If missing values are reported, an edge may also
+    separate them from all cells.
     """
     if not private.has_order or private.mapping is None:
         return 1, 1

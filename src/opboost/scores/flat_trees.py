@@ -1,4 +1,4 @@
-"""Trees as flat arrays: all nodes of all trees one after the other, evaluated by our own loop."""
+"""Trees as flat arrays: the nodes of all trees, one tree after another, and a compiled loop."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from opboost.errors import DataError
 from opboost.scores.tree_kernel import add_leaves, count_rows
 
 LEAF = -1
-"""The child of a node that has none."""
+"""Stands for a child where a node has none."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FlatTrees:
-    """Trees whose leaf values add up to one sum for each group (a class, or the one number).
+    """Trees whose leaf values add up to one sum per group (a class, or the predicted number).
 
     Attributes:
-        roots: The first node of each tree; a tree's nodes lie between two roots.
+        roots: The first node of each tree; its nodes end before the next tree's root.
         group: The group of each tree.
-        groups: How many groups there are.
-        feature, cut: What a node asks for; a row goes left where its value is below the cut.
-        left, right: A node's children, ``LEAF`` where it has none.
-        gap_left: Where a row without a value goes.
-        value: The value of a leaf.
+        groups: The number of groups.
+        feature, cut: The test of each node: a row goes left if the feature's value is below the
+            cut.
+        left, right: Each node's children; a leaf has ``LEAF`` instead.
+        gap_left: Whether a row goes left if its value is missing.
+        value: The value of each leaf.
     """
 
     roots: IntArray
@@ -42,7 +43,7 @@ class FlatTrees:
 
     @classmethod
     def of(cls, trees: Iterable[Tree], groups: int) -> FlatTrees:
-        """Trees one after the other."""
+        """Return these trees as flat arrays, in the given order."""
         parts = list(trees)
         sizes = np.array([len(t.left) for t in parts], dtype=np.int64)
         starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)[: len(parts)]
@@ -72,7 +73,7 @@ class FlatTrees:
         return len(self.roots)
 
     def trees(self) -> list[Tree]:
-        """Each tree by itself, with children counted from its own first node."""
+        """Return the trees separately, with children counted from each tree's first node."""
         ends = [*self.roots[1:].tolist(), len(self.left)]
         return [
             self._tree(t, start, end)
@@ -93,7 +94,7 @@ class FlatTrees:
         )
 
     def sums(self, rows: Any) -> FloatArray:
-        """The sum of each group (column) for every row.
+        """Return the sum of each group (a column of the result) for every row.
 
         >>> stump = Tree(0, [0, 0, 0], [0.5, 0, 0], [1, -1, -1], [2, -1, -1], [0] * 3, [0, 2, 3])
         >>> FlatTrees.of([stump, stump], groups=1).sums([[0.0], [1.0], [np.nan]]).tolist()
@@ -106,7 +107,7 @@ class FlatTrees:
         return found
 
     def counts(self, rows: Any) -> IntArray:
-        """How many rows come through each node."""
+        """Return how many rows pass through each node."""
         found = np.zeros(len(self.left), dtype=np.int64)
         if len(self):
             count_rows(_matrix(rows), self.roots, *self._nodes(), found)
@@ -129,14 +130,14 @@ class Tree:
     value: Any
 
     def asked(self) -> set[int]:
-        """The features that it asks for."""
+        """Return the features that the tree tests."""
         inner = np.asarray(self.left) != LEAF
         return set(np.asarray(self.feature)[inner].tolist())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AdditiveModel:
-    """A boosted model in the open: trees, where their sums begin, and what is made of a sum.
+    """A boosted model: its trees, the base to which their sums are added, and a link function.
 
     ``link`` is "identity", "exp", "logistic" or "softmax".
     """
@@ -146,12 +147,12 @@ class AdditiveModel:
     link: str
 
     def predict(self, rows: Any) -> FloatArray:
-        """What the model's own library predicts, up to the rounding of its sums."""
+        """Return what the model's own library predicts, up to the rounding of its sums."""
         return predicted(self.base + self.trees.sums(rows), self.link)
 
 
 def predicted(margins: FloatArray, link: str) -> FloatArray:
-    """Probabilities, a column for each class, or values: what sums of leaves stand for.
+    """Return the predictions that sums of leaves stand for: values, or one probability per class.
 
     >>> predicted(np.array([[0.0]]), "logistic").tolist(), predicted(np.array([[2.0]]), "identity")
     ([[0.5, 0.5]], array([2.]))
@@ -168,10 +169,11 @@ def predicted(margins: FloatArray, link: str) -> FloatArray:
 
 
 def by_group(trees: FlatTrees, groups: Sequence[Sequence[int]]) -> list[FlatTrees]:
-    """The trees that ask for the features of each group alone, features counted within it.
+    """Return, for each group of features, the trees that test no other features.
 
-    Trees of a single leaf belong to the first group.  A tree that asks for features of two groups
-    is refused: its value is no sum over them.
+    Their features are renumbered within the group.  Trees of a single leaf belong to the first
+    group.  A tree that tests features of two groups is refused, because its value is not a sum over
+    the groups.
     """
     owner = {feature: place for place, group in enumerate(groups) for feature in group}
     number = {feature: k for group in groups for k, feature in enumerate(group)}

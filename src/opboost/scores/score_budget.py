@@ -1,4 +1,4 @@
-"""What a feature party allows to be released as scores, beside its record budget."""
+"""The scores that a feature party allows to be released, in addition to its record budget."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class ScoreBudget:
     Args:
         level: Each score is plain LDP at this level, whatever the columns' own promises are.
         models: How many models may be scored about one person in a period.
-        despite_radius: Needed where near values are protected better than others: near values can
-            have distant scores, which a score does not protect better.
+        despite_radius: Must be true if columns protect near values better than others.  Near
+            values can have distant scores, and a score does not protect near values better.
 
     >>> ScoreBudget(4).level
     4.0

@@ -1,7 +1,8 @@
-"""What a feature party is asked for: trees over its cells, and the public cells of their sum.
+"""The score that a feature party is asked to compute: trees over its cells, and the public cells
+of their sum.
 
-Leaves are whole numbers of few bits, so a score is a whole number and no rounding depends on a
-machine.  There are no counts and no gains.
+Leaves are whole numbers of few bits, so a score is a whole number and rounding does not depend on
+the machine.  The trees carry no row counts and no gains.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from opboost.scores.clean_features import edges, feature_block
 from opboost.scores.flat_trees import LEAF, FlatTrees, Tree
 
 SCORE = "score"
-"""What the released column is called."""
+"""The name of the released column."""
 
 MAX_CELLS = 32
 MAX_TREES, MAX_NODES, MAX_DEPTH = 16_384, 2**17, 16
@@ -39,9 +40,11 @@ class ScoreModel:
     """Trees over the features of one party, and how their sums become cells.
 
     Attributes:
-        trees: Cuts are edges of cells, leaves whole numbers.
-        cuts: For one number: a score below the first lies in cell 1, and so on.
-        book: For several classes: a codebook of margins.  A score is sent as its nearest entry.
+        trees: The trees; their cuts are edges of cells, and their leaves are whole numbers.
+        cuts: The cut points between cells if the score is one number: a score below the first cut
+            lies in cell 1, and so on.
+        book: A codebook of margins if there are several classes.  A score is sent as its nearest
+            entry.
     """
 
     trees: FlatTrees
@@ -49,7 +52,7 @@ class ScoreModel:
     book: IntArray | None = None
 
     def to_plain(self) -> list[Any]:
-        """As JSON can hold it."""
+        """Return the model as plain JSON data."""
         nodes = [
             [
                 t.group,
@@ -63,12 +66,12 @@ class ScoreModel:
 
     @classmethod
     def of_plain(cls, plain: Any) -> ScoreModel:
-        """What :meth:`to_plain` wrote; anything else is refused before it is looked at further."""
-        _check(isinstance(plain, list) and len(plain) == 4, "it has other parts")
+        """Return the model that :meth:`to_plain` wrote; refuse anything else."""
+        _check(isinstance(plain, list) and len(plain) == 4, "its parts are not those of a score")
         groups, cuts, book, nodes = plain
-        _check(type(groups) is int and 1 <= groups <= MAX_CLASSES, "it has another number of sums")
-        _check(_whole(cuts) and len(cuts) < MAX_CELLS, "its cut points are too many, or no numbers")
-        _check(all(a < b for a, b in pairwise(cuts)), "its cut points fall")
+        _check(type(groups) is int and 1 <= groups <= MAX_CLASSES, "it has a wrong number of sums")
+        _check(_whole(cuts) and len(cuts) < MAX_CELLS, "its cut points are too many, or not whole")
+        _check(all(a < b for a, b in pairwise(cuts)), "its cut points do not rise")
         _check(bool(cuts) != bool(book) and bool(cuts) == (groups == 1), "it has no cells")
         made = None if cuts else _book(book, groups)
         _check(isinstance(nodes, list) and 0 < len(nodes) <= MAX_TREES, "it has too many trees")
@@ -77,7 +80,7 @@ class ScoreModel:
         return cls(FlatTrees.of(trees, groups), tuple(cuts), made)
 
     def check(self, private: Sequence[PrivateColumn]) -> None:
-        """Refuse trees that ask for anything but declared cell edges of these columns."""
+        """Refuse trees that test anything but declared cell edges of these columns."""
         limits = [edges(c) for c in private for _ in c.feature_names()]
         for tree in self.trees.trees():
             inner = np.flatnonzero(np.asarray(tree.left) != LEAF)
@@ -92,17 +95,17 @@ class ScoreModel:
                 if not low <= edge <= high:
                     raise PeerError(
                         f"A tree of the score cuts column {_owner(private, feature)!r} where no "
-                        "cell of its declaration ends. Nothing was drawn. Bring back the "
-                        "declarations of the training."
+                        "cell of its declaration ends. Nothing was drawn. Restore the "
+                        "declarations that were used in training."
                     )
 
     def reads(self, private: Sequence[PrivateColumn]) -> list[int]:
-        """The places of the columns that the trees read."""
+        """Return the positions of the columns that the trees read."""
         owner = [place for place, c in enumerate(private) for _ in c.feature_names()]
         return sorted({owner[f] for tree in self.trees.trees() for f in tree.asked()})
 
     def column(self, level: float) -> PrivateColumn:
-        """The score as a private column: plain LDP at a level over all cells alike.
+        """Return the score as a private column: plain LDP at a level, the same for all cells.
 
         >>> stump = Tree(0, [0, 0, 0], [3, 0, 0], [1, -1, -1], [2, -1, -1], [0] * 3, [0, -5, 9])
         >>> ScoreModel(FlatTrees.of([stump], 1), cuts=(0,)).column(4.0).guarantee()
@@ -120,12 +123,12 @@ class ScoreModel:
     def cells(
         self, private: Sequence[PrivateColumn], prepared: Sequence[Prepared], level: float
     ) -> Prepared:
-        """The score of each row as its cell, before any noise; it never leaves."""
+        """Return the cell of each row's score, without noise; it never leaves the party."""
         blocks = [feature_block(c, p) for c, p in zip(private, prepared, strict=True)]
         return self.cells_of(np.hstack(blocks), level)
 
     def cells_of(self, rows: Any, level: float) -> Prepared:
-        """The same for rows of features."""
+        """Return the same as :meth:`cells`, from rows of features."""
         scores = self.trees.sums(rows)
         if self.cuts:
             cells: IntArray = np.searchsorted(self.cuts, scores[:, 0], side="right") + 1
@@ -135,14 +138,14 @@ class ScoreModel:
         return Prepared(cells, np.zeros(len(cells), dtype=np.bool_), 0, cells)
 
     def digest(self, column: PrivateColumn) -> str:
-        """SHA-256 of trees, cut points, codebook and mechanism: what makes it another model."""
+        """Return the SHA-256 of trees, cut points, codebook and mechanism: the model's identity."""
         spec = column_to_dict(column)
         whole = [self.to_plain(), spec["mapping"], spec["mechanism"]]
         return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
 
 
 def nearest(scores: Any, book: Any) -> IntArray:
-    """The place of the nearest entry, the first of several; whole numbers, so it is exact."""
+    """Return the position of the nearest entry, the first of several; exact in whole numbers."""
     entries = np.asarray(book, dtype=np.float64)
     away = (entries**2).sum(axis=1) - 2 * np.asarray(scores, dtype=np.float64) @ entries.T
     return np.asarray(away.argmin(axis=1), dtype=np.int64)
@@ -165,12 +168,12 @@ def _book(plain: Any, groups: int) -> IntArray:
 
 
 def _tree(plain: Any, groups: int) -> Tree:
-    _check(isinstance(plain, list) and len(plain) == 7, "a tree has other parts")
+    _check(isinstance(plain, list) and len(plain) == 7, "the parts of a tree are not valid")
     group, *arrays = plain
-    _check(type(group) is int and 0 <= group < groups, "a tree belongs to no sum")
+    _check(type(group) is int and 0 <= group < groups, "a tree does not belong to any sum")
     _check(all(_whole(a) for a in arrays), "a tree is not made of whole numbers")
     sizes = {len(a) for a in arrays}
-    _check(len(sizes) == 1 and min(sizes) > 0, "a tree has more children than nodes")
+    _check(len(sizes) == 1 and min(sizes) > 0, "the lists of a tree differ in length, or are empty")
     feature, cut, left, right, gap_left, value = (np.array(a, dtype=np.int64) for a in arrays)
     _check_children(left, right)
     _check(bool((np.abs(value) <= MAX_LEAF).all()), "a leaf has too many bits")
@@ -178,9 +181,9 @@ def _tree(plain: Any, groups: int) -> Tree:
 
 
 def _check_children(left: IntArray, right: IntArray) -> None:
-    """Every node but the root is the child of one node, and none lies too deep."""
+    """Refuse a tree unless every node but the root has one parent and no node is too deep."""
     inner = left != LEAF
-    _check(bool((inner == (right != LEAF)).all()), "a node has one child")
+    _check(bool((inner == (right != LEAF)).all()), "a node has only one child")
     children = np.concatenate([left[inner], right[inner]])
     expected = np.arange(1, len(left))
     _check(bool(np.array_equal(np.sort(children), expected)), "a node is reached twice or never")

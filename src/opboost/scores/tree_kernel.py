@@ -1,4 +1,4 @@
-"""Rows through trees that are stored as flat arrays."""
+"""Pass rows through trees that are stored as flat arrays."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from opboost.runtime.compiling import njit
 def add_leaves(rows, roots, group, feature, cut, left, right, gap_left, value, sums):  # type: ignore[no-untyped-def]
     """Add the leaf value of each tree to its group's sum, for every row.
 
-    A row goes left where its value is below the cut; a gap goes where the node says.  A node
-    without a left child (-1) is a leaf.
+    A row goes left if its value is below the cut; the node says where a missing value goes.  A
+    node without a left child (-1) is a leaf.
     """
     for i in range(rows.shape[0]):
         for t in range(roots.shape[0]):
@@ -28,7 +28,7 @@ def add_leaves(rows, roots, group, feature, cut, left, right, gap_left, value, s
 
 @njit(cache=True, nogil=True)
 def count_rows(rows, roots, feature, cut, left, right, gap_left, counts):  # type: ignore[no-untyped-def]
-    """Add to ``counts`` how many rows come through each node."""
+    """Add to ``counts`` how many rows pass through each node."""
     for i in range(rows.shape[0]):
         for t in range(roots.shape[0]):
             node = roots[t]

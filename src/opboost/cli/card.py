@@ -62,15 +62,15 @@ def card(
       opboost card model.opboost -c shop.toml --format json
     """
     from opboost import __version__
-    from opboost.config.sections import MAX_PURPOSE_LETTERS
+    from opboost.config.sections import MAX_PURPOSE_CHARACTERS
     from opboost.model_card.party_facts import card_of
     from opboost.storage import atomic_files
 
     chosen = _format(out, format)
-    if len(purpose) > MAX_PURPOSE_LETTERS:
+    if len(purpose) > MAX_PURPOSE_CHARACTERS:
         raise ConfigError(
             f"--purpose has {len(purpose):,} letters, and a card has room for "
-            f"{MAX_PURPOSE_LETTERS:,}. Shorten it."
+            f"{MAX_PURPOSE_CHARACTERS:,}. Shorten it."
         )
     if out is not None:
         if out.exists() and not force:

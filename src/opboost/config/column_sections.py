@@ -195,7 +195,7 @@ class BudgetSection(Section):
         return ScoreBudget(self.score, self.score_models, self.score_despite_radius)
 
     def budget(self) -> Budget | None:
-        """Return the record budget or the split, or None."""
+        """Return the record budget or the split; None if the section states neither."""
         if self.record is not None:
             return Budget.record(
                 self.record,

@@ -257,9 +257,9 @@ def _declared(
 def _column(name: str, section: ColumnSection, config: ColumnsConfig, source: str) -> PrivateColumn:
     mechanism = section.mechanism or config.mechanism
     try:
-        for wish in ("radius", "integers"):
-            if wish in section.model_fields_set:
-                raise ConfigError(f"{wish} goes with a record budget, [budget] record = 4.0.")
+        for setting in ("radius", "integers"):
+            if setting in section.model_fields_set:
+                raise ConfigError(f"{setting} goes with a record budget, [budget] record = 4.0.")
         if section.categories is not None:
             return _of_categories(name, section, mechanism)
         missing = section.policy()

@@ -14,8 +14,8 @@ _NAMES = {"tab": "\t", "\\t": "\t"}
 class CsvFormat:
     """The separator, encoding and decimal mark of CSV files.
 
-    ``separator`` is None if none was given: then it is a comma, and a file that seems to have
-    another one is refused.
+    ``separator`` is None if none was given.  It is then a comma, and a file that seems to have
+    another separator is refused.
 
     >>> CsvFormat(separator="tab", encoding="latin-1", decimal=",").separator
     '\\t'

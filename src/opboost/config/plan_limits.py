@@ -1,4 +1,4 @@
-"""Limits that a plan exceeds for every person, which are checked when a file is read."""
+"""Refuse, when a file is read, a plan that would exceed a limit for every person."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The forms in which a user of the library may give a schema."""
+"""Read a schema in any of the forms in which a user of the library may give it."""
 
 from __future__ import annotations
 

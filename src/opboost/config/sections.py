@@ -40,12 +40,12 @@ class DataSection(Section):
         return self
 
     def form(self) -> CsvFormat:
-        """As a value."""
+        """Return the format as a value."""
         return CsvFormat(self.separator, self.encoding, self.decimal)
 
 
 Memory = Literal["internal", "external"]
-"""Where the rows are during training: in memory, or in files that are read in blocks."""
+"""Where training keeps the rows: in memory, or in files that are read in blocks."""
 
 
 def unfit_for(memory: Memory, booster: object) -> str | None:
@@ -72,7 +72,7 @@ _ADDRESSES = {
 
 
 class BoosterSection(Section):
-    """``[booster]``: the library that trains, its parameters, and where the rows are meanwhile.
+    """``[booster]``: the library that trains, its parameters, and where it keeps the rows.
 
     ``structure = "by-party"`` restricts each tree to the columns of one party.  ``engine`` is where
     training runs: on this machine, or on the cluster at ``address``.  Spark's executors read rows
@@ -102,7 +102,7 @@ class BoosterSection(Section):
         return self
 
     def _unfit_cluster(self) -> str | None:
-        """Return why these settings name no cluster that can train; None if nothing is wrong."""
+        """Return what is wrong with the settings of a cluster; None if nothing is."""
         engine, address = self.engine, self.address
         if engine == "local":
             given = [n for n in ("address", "folder", "workers") if getattr(self, n) is not None]
@@ -149,14 +149,14 @@ class TrainSection(Section):
     early_stopping: int | None = Field(default=None, ge=1, strict=True)
 
 
-MAX_PURPOSE_LETTERS = 2000
+MAX_PURPOSE_CHARACTERS = 2000
 """A longer purpose would not fit on the card's page."""
 
 
 class CardSection(Section):
     """``[card]``: what a party's officer states about the model."""
 
-    purpose: str = Field(default="", max_length=MAX_PURPOSE_LETTERS)
+    purpose: str = Field(default="", max_length=MAX_PURPOSE_CHARACTERS)
 
 
 class PartySection(Section):
@@ -194,7 +194,7 @@ class PartySection(Section):
 
 
 class LabelSection(Section):
-    """``[label]``: what the label party predicts, and where its model goes.
+    """``[label]``: what the label party predicts, and where it saves the model.
 
     ``ask`` says which values a split query asks for: ``"all"`` values of a party, which reveals
     nothing about labels; those that the model ``"used"``; or those ``"if-needed"``, which sends no
@@ -272,7 +272,7 @@ class SpellingSection(Section):
     rows: RowChoice = "common"
 
     def normalisation(self) -> Normalisation:
-        """As a value."""
+        """Return the rules as a value."""
         return Normalisation(self.trim, self.case, self.unicode, tuple(self.parts))
 
 
@@ -289,7 +289,7 @@ class LedgerSection(Section):
     changed: Literal["keep", "redraw"] | None = None
 
     def based(self, base: Path) -> LedgerSection:
-        """Return the same with paths that start at ``base``."""
+        """Return the section with its paths relative to ``base``."""
         paths = {"folder": str(base / self.folder), "key": str(base / self.key)}
         return self.model_copy(update=paths)
 
@@ -305,7 +305,7 @@ class LimitsSection(Section):
 
 
 class PeerSection(Section):
-    """``[peers.NAME]``: what a party says about another.
+    """``[peers.NAME]``: what a party states about another party.
 
     ``public`` is the file of the peer's public key for bundles.  ``revoked`` means that the label
     party no longer admits a feature party.

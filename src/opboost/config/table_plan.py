@@ -20,7 +20,7 @@ from opboost.scores.score_budget import ScoreBudget
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A configuration's declarations about a table: private columns, and the others."""
+    """A configuration's declarations about a table: its private columns and all others."""
 
     source: str
     private: tuple[PrivateColumn, ...]
@@ -35,7 +35,7 @@ class Plan:
     data: CsvFormat = PLAIN_CSV
     """The format of the table's CSV files."""
     score: ScoreBudget | None = None
-    """The additional budget for scores; None if none is released."""
+    """The additional budget for scores; None if no scores are released."""
 
     def guarantee(self) -> Joint:
         """Return the promise about one person's record, scores included."""

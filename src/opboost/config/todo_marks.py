@@ -1,4 +1,4 @@
-"""The TODO mark of ``opboost init``, for what only the owner of a table knows."""
+"""The TODO marks of ``opboost init``, for facts that only the owner of a table knows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WANTED = {
 
 
 def refuse_todo(plain: dict[str, Any], source: str) -> None:
-    """Refuse a file that still has a mark, and name its column.
+    """Refuse a file that still has a TODO mark, and name the column.
 
     >>> refuse_todo({"columns": {"age": {"bounds": "TODO"}}}, "shop.toml")
     Traceback (most recent call last):
@@ -34,7 +34,7 @@ def refuse_todo(plain: dict[str, Any], source: str) -> None:
 
 
 def todo_marks(plain: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield each mark in a file: the column and its setting, or a section's setting alone."""
+    """Yield each mark in a file: the column and its setting, or only the setting of a section."""
     columns = plain.get("columns")
     for column, section in columns.items() if isinstance(columns, dict) else ():
         for setting in _WANTED if isinstance(section, dict) else ():

@@ -1,4 +1,4 @@
-"""Change keys of a TOML text and keep every other byte: tables, keys, comments and order."""
+"""Change keys of a TOML text, and keep every other byte: tables, keys, comments and order."""
 
 from __future__ import annotations
 

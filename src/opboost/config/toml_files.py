@@ -50,7 +50,7 @@ def toml(text: str, source: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{source} is not TOML: {in_words(error)}.") from None
     if _has_nul(plain):
-        raise ConfigError(f"{source} holds the character NUL, which no name or path has.")
+        raise ConfigError(f"{source} contains a NUL character, which no name or path can have.")
     return plain
 
 
@@ -63,7 +63,7 @@ def _has_nul(value: Any) -> bool:
 
 
 _BRANCHES = ("function-", "list[", "tuple[", "literal[")
-"""How pydantic names the alternatives that a value was compared with; no setting of the file."""
+"""How pydantic names the alternatives that it tried for a value; no setting has these names."""
 
 _RULE = "Input should be "
 """How pydantic's messages begin."""

@@ -1,4 +1,4 @@
-"""Describe the columns of a table, and what is still to be declared about them."""
+"""Describe the columns of a table, and say what must still be declared about them."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ MAX_LISTED_VALUES = MAX_INTEGER_CELLS
 """A column with at most this many distinct values may hold categories; whole numbers can then
 have one cell per value."""
 
-ROWS_TOLD_APART = 100_000
-"""The first rows that decide whether a column holds IDs."""
+ID_CHECK_ROWS = 100_000
+"""The number of first rows that decide whether a column holds IDs."""
 
 
 _ID_NAME = re.compile(
@@ -35,7 +35,7 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]|$)")
 
 @dataclass(frozen=True, slots=True)
 class ColumnLook:
-    """One column.  Its extremes are left out on purpose: bounds are declared, never measured."""
+    """A description of one column, without its extremes: bounds are declared, never measured."""
 
     name: str
     kind: str
@@ -125,11 +125,11 @@ class _Look:
 
     def _look_for_ids(self, column: pa.ChunkedArray) -> None:
         """Remember the values of the first rows as long as none occurs twice."""
-        if self.ids is None or self.rows >= ROWS_TOLD_APART:
+        if self.ids is None or self.rows >= ID_CHECK_ROWS:
             return
         kind = column.type
         text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-        first = column.slice(0, ROWS_TOLD_APART - self.rows)
+        first = column.slice(0, ID_CHECK_ROWS - self.rows)
         if column.null_count or not (text or pa.types.is_integer(kind)):
             self.ids = None
             return

@@ -42,7 +42,7 @@ def first_toml(
     label: str | None = None,
     data: dict[str, str] | None = None,
 ) -> FirstToml:
-    """Return a commented file for a table; ``name`` is the file's, ``table`` the path it states.
+    """Return a commented TOML file called ``name`` for a table, whose path it states as ``table``.
 
     ``label`` is the column to predict.  ``data`` is the format of the table's CSV files, if it is
     not the usual one.
@@ -133,7 +133,7 @@ def _feature_file(
         f"# What {visible(table)} may reveal about one person.  `opboost init` wrote the names and "
         "kinds",
         "# of the columns; no value, bound or category here was taken from the rows.",
-        f"# Replace every {TODO} by what you know, then: opboost plan -c {visible(name)}",
+        f"# Replace every {TODO} with what you know, then: opboost plan -c {visible(name)}",
     ]
     if label is not None:
         head.append(f"# Column {toml_text(label)} is the label: it has no section here.")

@@ -1,11 +1,11 @@
 """Remove forgotten people's rows from a stored release, which the ledger continues to accept.
 
-    stage    write the parts without these rows, and a new manifest, to a folder beside the release
+    stage    write the parts without these rows, and a new manifest, next to the release
     entry    the ledger records the digest of the new parts (ledger/forget_person.py)
     swap     move old parts out and new ones in, the manifest last, and overwrite the old ones
 
-The next run discards a stage whose entry was never written, and moves in one whose entry was
-written.  So after a kill at any point, the same command finishes the work.
+The next run discards staged parts whose entry was never written, and finishes the swap of those
+whose entry was.  So after a kill at any point, the same command finishes the work.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _folder(noted: object, ledger: Ledger) -> Path | None:
 
 
 def holds(folder: Path | None, release: str) -> bool:
-    """Return whether a folder holds this release; an unfinished one is refused."""
+    """Return whether a folder holds this release; refuse an unfinished release."""
     if folder is None:
         return False
     if making(folder).exists():
@@ -82,7 +82,7 @@ def has_ids(folder: Path, ids: Sequence[str]) -> bool:
 
 
 def stage(folder: Path, ledger: Ledger, ids: Sequence[str], gone: Gone) -> StagedRelease | None:
-    """Write the parts without some rows beside the release; None if it has no such row.
+    """Write the parts without some rows next to the release; return None if it has no such row.
 
     Parts other than those that were charged for are refused: their new digest would make the ledger
     accept them.
@@ -136,7 +136,7 @@ def _digest(path: Path) -> str:
 
 
 def finish(folder: Path, ledger: Ledger) -> None:
-    """Move in what the ledger has recorded, and discard what it has not; safe to repeat."""
+    """Swap in staged parts that the ledger has recorded, and discard others; safe to repeat."""
     place = removing(folder)
     if not place.exists():
         return

@@ -1,4 +1,4 @@
-"""The ID columns of a table in files or a database, read when needed and never kept."""
+"""The ID columns of a table in files or a database, read when needed and never stored."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from opboost.sources.table_address import TableAddress
 
 @dataclass(frozen=True, slots=True)
 class IdColumns:
-    """The people of a table's rows; files that changed in the meantime are refused."""
+    """The IDs of the people in a table's rows; a table that has changed is refused."""
 
     table: TableAddress
     names: tuple[str, ...]
@@ -38,7 +38,7 @@ class IdColumns:
         return cls(table, tuple(names), form, fingerprint(table_files(table)))
 
     def keys(self, rule: Normalisation, aside: Path | None) -> Keys:
-        """Return every row's key; duplicates are refused.  ``aside`` is a folder for that check."""
+        """Return every row's key, and refuse duplicates; ``aside`` is a folder for that check."""
         return Keys.counted(lambda: self._keys(rule), aside)
 
     def _keys(self, rule: Normalisation) -> Iterator[list[bytes]]:

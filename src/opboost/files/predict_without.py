@@ -1,4 +1,4 @@
-"""Predictions on one machine for rows that some feature parties do not know."""
+"""Predict on one machine for rows that some feature parties do not have."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def check_left_out(
 def check_taking_part(
     model: OpBoostClassifier | OpBoostRegressor, without: Sequence[str], here: Sequence[str]
 ) -> None:
-    """Refuse a prediction of which parties of the model are neither part nor left out by name.
+    """Refuse a prediction unless each of the model's parties takes part or is left out by name.
 
-    Nobody has released anything by then.  Where model and job have one party, it may be called
-    otherwise; of a model of one machine no parties are known.
+    This happens before anybody releases anything.  If the model and the job have one party each,
+    their names may differ.  A model that was trained on one machine knows no parties.
     """
     known = sorted(set(model.origins_.parties.values()))
     if not known or (len(known) == 1 and len(here) == 1):
@@ -55,7 +55,7 @@ def check_taking_part(
     for party in here:
         if party not in known:
             raise ParameterError(
-                f"Party {party!r} takes part in the job and has no columns in the model; its "
+                f"Party {party!r} takes part in the job but has no columns in the model; its "
                 f"parties: {', '.join(map(repr, known))}. Leave it out of feature_parties in the "
                 "job file."
             )
@@ -89,11 +89,11 @@ def presence_columns(model: OpBoostClassifier | OpBoostRegressor) -> dict[str, s
 def predicted_without(
     model: OpBoostClassifier | OpBoostRegressor, table: pa.Table, without: Sequence[str]
 ) -> FloatArray:
-    """Return predictions without the columns of some parties; other columns are in the clear.
+    """Return predictions without the columns of some parties; all other columns hold raw values.
 
-    A model that was trained with ``rows = "mine"`` predicts rows without any party with the trees
-    of its own columns.  All other rows are predicted through the posterior: the mean over the
-    values that the missing columns may have.
+    A model that was trained with ``rows = "mine"`` uses only the trees of the label party's
+    own columns for rows that no feature party has.  All other rows are predicted through the
+    posterior: the mean over the values that the missing columns may have.
     """
     parties, rows = model.origins_.parties, table.num_rows
     release, clear = [], []

@@ -24,10 +24,10 @@ from opboost.sources.s3_table import fault as store_fault
 from opboost.sources.table_address import TableAddress, TableFile
 
 PIECE_CELLS = 2_000_000
-"""The cells in one piece, so that wide tables come in shorter pieces."""
+"""The most cells in one piece, so that wide tables are read in shorter pieces."""
 
 BLOCK_BYTES = 1024 * 1024
-"""The bytes of a CSV file that are parsed at a time."""
+"""The number of bytes of a CSV file that are parsed at a time."""
 
 _SUFFIXES = (".csv", ".csv.gz", ".parquet")
 _UNREADABLE = (pa.ArrowException, OSError, UnicodeError)
@@ -163,7 +163,7 @@ def _database_pieces(
 
 
 def _store_fault(path: Path | S3File, error: Exception) -> DataError | None:
-    """Return the error if the store failed; None if the fault is the file's."""
+    """Return the error if the store failed; None if the file itself is bad."""
     if isinstance(path, S3File) and "AWS Error" in str(error):
         return store_fault(path.uri, path.key, error)
     return None
@@ -358,7 +358,7 @@ def _reads_as_number(text: str | None) -> bool:
 
 
 def csv_types(private: Iterable[PrivateColumn]) -> dict[str, pa.DataType]:
-    """Return the types as which to read a CSV file's columns."""
+    """Return the types in which to read a CSV file's columns."""
     types: dict[str, pa.DataType] = {}
     for column in private:
         if isinstance(column.mapping, NumericMapping):

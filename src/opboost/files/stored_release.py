@@ -23,7 +23,7 @@ from opboost.mechanisms import registry
 from opboost.storage import atomic_files
 
 MANIFEST = "_manifest.json"
-"""It begins with an underscore, so that readers of the folder as Parquet skip it."""
+"""The name begins with an underscore, so that Parquet readers of the folder skip the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Manifest:
     noise: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The noise of each private column; empty in releases of version 0.1."""
     columns_per_row: int | None = None
-    """How many private columns each row sends; None if it sends all."""
+    """The number of private columns that each row sends; None if it sends all."""
 
     def output(self) -> str:
         """Return a digest of all parts, which the ledger records."""

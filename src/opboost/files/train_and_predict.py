@@ -26,7 +26,7 @@ from opboost.sources.table_address import TableAddress
 from opboost.training.task_metric import METRICS, metric
 
 MIN_ROWS = 20
-"""Fewer rows than this are refused: a model of them would describe only them."""
+"""Training refuses fewer rows: a model would describe only those few."""
 
 
 def train(
@@ -38,14 +38,14 @@ def train(
     *,
     booster: str | Booster | None = None,
 ) -> OpBoostClassifier | OpBoostRegressor:
-    """Fit the plan's booster on a file; private columns are desensitised on the way.
+    """Fit the plan's booster to a file, and desensitise its private columns first.
 
     With ``continue_from``, the fit adds trees to that model on these new rows.  ``booster`` is one
     on the cluster that the plan names.
     """
     if plan.booster.memory == "external":
         raise ConfigError(
-            f"{plan.source}: memory = 'external' is for the label party of a job, whose codes lie "
+            f"{plan.source}: memory = 'external' is for the label party of a job, whose codes are "
             "on disk. Leave it out of [booster] here: one machine trains in memory."
         )
     names = column_names(table_files(source)[0], plan.data)
@@ -155,7 +155,7 @@ def _without(
 
 
 def _beside(kept: pa.Table, found: pa.Table) -> pa.Table:
-    """Return the kept columns, then the predictions; a shared name is refused."""
+    """Return the kept columns, then the predictions; refuse a name that both have."""
     for name in kept.column_names:
         if name in found.column_names:
             raise ColumnError(name, "should be kept, but a prediction has the same name")

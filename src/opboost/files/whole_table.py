@@ -58,7 +58,7 @@ def no_rows(file: TableFile) -> DataError:
 
 
 def label_of(table: pa.Table, label: str) -> np.ndarray[Any, Any]:
-    """Return the label's column; missing values are refused."""
+    """Return the label's column; refuse missing values."""
     column = table.column(label)
     if column.null_count:
         raise ColumnError(

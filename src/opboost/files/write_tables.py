@@ -27,7 +27,7 @@ def check_new(target: Path, hint: str = "Give another name.") -> None:
 
 @contextmanager
 def appearing(target: Path, *, folder: bool) -> Iterator[Path]:
-    """Yield a name beside ``target`` to write to; it becomes ``target`` if nothing fails.
+    """Yield a name next to ``target`` to write to; it becomes ``target`` if nothing fails.
 
     Files are flushed to disk before they are renamed; an error leaves nothing behind.
     """

@@ -17,10 +17,10 @@ from opboost.sources.driver_messages import driver_words
 from opboost.sources.source_uri import FORMS, SourceUri
 
 BATCH_ROWS = 100_000
-"""The rows that DuckDB returns at a time."""
+"""The number of rows that DuckDB returns at a time."""
 
-MEMORY = "1GB"
-"""DuckDB's memory for sorting and joining; beyond it, DuckDB writes to disk beside its file."""
+MEMORY_LIMIT = "1GB"
+"""DuckDB's memory for sorting and joining; beyond it, DuckDB writes to disk next to its file."""
 
 _REASONS = {
     "CatalogException": "names a table or function that does not exist",
@@ -37,8 +37,8 @@ _NO_DATABASE = re.compile(r"(?i)not a valid DuckDB database file|database does n
 class DuckDbTable(DatabaseTable):
     """A table or query of a DuckDB file, which is opened read-only.
 
-    Queries see only that file: DuckDB reads no other file and loads no extension.  One thread
-    reads, so that the rows of a query come in the same order each time.
+    Queries see only that file: DuckDB reads no other file and loads no extension.  A single
+    thread reads, so that a query returns its rows in the same order each time.
     """
 
     row_hash = f"hash({ROW})"
@@ -69,7 +69,7 @@ class DuckDbTable(DatabaseTable):
             raise DataError(f"{self.file} does not exist", hint="Give a DuckDB file.")
         settings: dict[str, str | bool | int | float | list[str]] = {
             "threads": 1,
-            "memory_limit": MEMORY,
+            "memory_limit": MEMORY_LIMIT,
             "enable_external_access": False,
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,

@@ -28,7 +28,7 @@ _SETTINGS = (
     "SET LOCAL synchronize_seqscans = off",
     "SET LOCAL max_parallel_workers_per_gather = 0",
 )
-"""Settings for one snapshot of the database, and rows in the same order each time."""
+"""Settings that give one snapshot of the database, and the same order of rows each time."""
 
 _REASONS = {
     "42P01": "names a table that does not exist",

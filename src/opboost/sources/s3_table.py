@@ -19,7 +19,7 @@ from opboost.sources.source_uri import CREDENTIALS, FORMS, SourceUri
 CONNECT_TIMEOUT_SECONDS = 10
 REQUEST_TIMEOUT_SECONDS = 60
 ATTEMPTS = 3
-"""How often a request is tried if the store does not answer."""
+"""How many times a request is tried if the store does not answer."""
 
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
 
@@ -59,7 +59,7 @@ class S3File:
         return opened
 
     def stream(self) -> pa.NativeFile:
-        """Open the object as a stream, decompressed if need be."""
+        """Open the object as a stream, decompressed if necessary."""
         opened = self.open()
         return pa.CompressedInputStream(opened, "gzip") if self.key.endswith(".gz") else opened
 
@@ -103,11 +103,11 @@ class S3Table:
         return f"s3://{self._key}"
 
     def is_single(self) -> bool:
-        """Return whether the key is that of one object."""
+        """Return whether the key names a single object."""
         return [f.key for f in self.files()] == [self._key]
 
     def files(self) -> list[S3File]:
-        """Return the objects, sorted by name; a change since the first listing is refused."""
+        """Return the objects, sorted by name; refuse a change since the first listing."""
         try:
             found = self._found()
         except OSError as error:

@@ -308,8 +308,9 @@ def test_an_id_that_is_none_is_refused_with_rule_value_and_next_step(home, verb,
     status, _, words = run("ledger", verb, "-c", home / "shop.toml", "--person", nobody)
     assert status == 2
     assert words.strip() == (
-        "An ID is text or a whole number: not empty, without spaces around it, and no word for a "
-        f"missing value; --person got {nobody!r}. Give the ID as column 'id' of the table holds it."
+        "An ID is text or a whole number: not empty, without spaces around it, and not a word for "
+        f"a missing value; --person got {nobody!r}. Give the ID as column 'id' of the table holds "
+        "it."
     )
     with opened(home) as ledger:
         assert not len(ledger.tombstones())

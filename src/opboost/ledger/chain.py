@@ -19,7 +19,14 @@ from pathlib import Path
 from typing import Any
 
 from opboost.errors import DataError, in_words
-from opboost.ledger.database import UNREADABLE, connected, damaged, is_place, opened, unwritable
+from opboost.ledger.database import (
+    UNREADABLE,
+    connected,
+    damaged,
+    is_disk_error,
+    opened,
+    unwritable,
+)
 from opboost.ledger.key_file import Key
 
 
@@ -36,7 +43,7 @@ class Entry:
 
     @property
     def body(self) -> dict[str, Any]:
-        """The content of the entry; a damaged one is refused."""
+        """The content of the entry; reading a damaged entry raises an error."""
         try:
             found: dict[str, Any] = json.loads(self.text)
         except (ValueError, RecursionError):
@@ -112,7 +119,7 @@ class Chain:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Read everything inside as of one moment, whatever others write meanwhile."""
+        """Read one snapshot inside the block, whatever others write in the meantime."""
         self._run("BEGIN")
         try:
             yield
@@ -196,7 +203,7 @@ class Chain:
         try:
             return self._db.execute(statement, values)
         except UNREADABLE as error:
-            if is_place(error):
+            if is_disk_error(error):
                 raise unwritable(self._folder, error) from None
             raise damaged(
                 f"The ledger in {self._folder} cannot be written: {in_words(error)}"

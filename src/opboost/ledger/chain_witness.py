@@ -1,11 +1,11 @@
-"""Notes of the chain's last entry in two places: in the ledger's folder and beside its key.
+"""Notes of the chain's last entry in two places: in the ledger's folder and next to its key.
 
 SQLite treats a truncated journal like one whose last transactions never committed, and drops them
 silently: released cells would be drawn again.  The note in the folder catches that.  The note
-beside the key catches a folder that is gone or was restored from an old copy.
+next to the key catches a folder that is gone or was restored from an old copy.
 
 A note has two slots that are written in turn, so one of them is valid at any moment, even after a
-kill.  A damaged slot is ignored: it is only a witness.
+kill.  A damaged slot is ignored, because a note is only additional evidence.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ChainHead(NamedTuple):
 
 
 def beside(key: Path) -> Path:
-    """Return the path of the note beside a key."""
+    """Return the path of the note next to a key."""
     return key.with_name(f"{key.name}.witness")
 
 
@@ -51,7 +51,7 @@ def note(file: Path, head: ChainHead) -> None:
 
 
 def note_beside(key: Path, head: ChainHead) -> None:
-    """Write the note beside a key, as :func:`note` does, unless the key's volume is read-only."""
+    """Write the note next to a key, as :func:`note` does, unless the key's volume is read-only."""
     try:
         note(beside(key), head)
     except OSError as error:

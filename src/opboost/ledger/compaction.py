@@ -9,7 +9,7 @@ from opboost.ledger.run_files import Repeated, Run
 from opboost.ledger.store import Ledger
 
 MAX_ALIKE_RUNS = 8
-"""This many runs of the same columns and period are merged into one."""
+"""The number of runs of the same columns and period that are merged into one."""
 
 
 def merge_runs(ledger: Ledger, most: int = MAX_ALIKE_RUNS) -> None:

@@ -23,22 +23,22 @@ _FROZEN = "".join(
     for verb in ("UPDATE", "DELETE")
 )
 
-_PLACES = (
+_DISK_ERRORS = (
     *(sqlite3.SQLITE_PERM, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READONLY),
     *(sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN),
 )
 """SQLite's errors about the disk or the folder; all others are about the file's content."""
 
 
-def is_place(error: Exception) -> bool:
+def is_disk_error(error: Exception) -> bool:
     """Return whether an error is about the disk or the folder."""
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _PLACES
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DISK_ERRORS
 
 
 def unwritable(folder: Path, error: Exception) -> OSError:
     """Return the error for a disk or folder that cannot be written."""
     return OSError(
-        f"The ledger in {folder} cannot be written: {error}. Make room, or give this user "
+        f"The ledger in {folder} cannot be written: {error}. Free some space, or give this user "
         "permission to write there, and run the same command again."
     )
 
@@ -49,9 +49,9 @@ def damaged(what: str) -> DataError:
 
 
 def is_read_only(file: Path) -> bool:
-    """Return whether a complete ledger lies where nobody can write, such as a read-only volume.
+    """Return whether a complete ledger is on a volume that nobody can write to.
 
-    A ledger that is being written has a journal beside it, and is incomplete without the journal.
+    A ledger that is being written has a journal next to it, and is incomplete without it.
     """
     journal = file.with_name(f"{file.name}-wal")
     whole = file.exists() and not (journal.exists() and journal.stat().st_size)
@@ -80,7 +80,7 @@ def opened(file: Path) -> sqlite3.Connection:
         db.execute("PRAGMA synchronous = FULL")
         db.executescript(f"BEGIN IMMEDIATE; {_TABLES} {_FROZEN} COMMIT;")
     except UNREADABLE as error:
-        if is_place(error):
+        if is_disk_error(error):
             raise unwritable(file.parent, error) from None
         raise DataError(
             f"{file} is not a readable ledger: {in_words(error)}",

@@ -114,12 +114,12 @@ class Drawing:
         return self._ledger.ids
 
     def check(self, pieces: Iterable[tuple[Any, BoolArray | None]] = ()) -> None:
-        """Refuse now what would be refused later, before anything is drawn or reserved.
+        """Check early, before anything is drawn or reserved, whatever would be refused later.
 
-        That is a damaged ledger, an unknown attribute, a record plan other than the period's, and
-        people whom :meth:`draw` or :meth:`charge` refuses.  ``pieces`` are IDs and chosen columns,
-        as :meth:`charge` takes them.  If changed values are redrawn, only :meth:`draw` knows what
-        is charged.
+        It refuses a damaged ledger, an unknown attribute, a record plan other than the period's,
+        and people whom :meth:`draw` or :meth:`charge` refuses.  ``pieces`` are IDs and chosen
+        columns, as :meth:`charge` takes them.  If changed values are redrawn, only :meth:`draw`
+        knows what is charged.
         """
         with atomic_files.alone(self._ledger.folder):
             check_chain(self._ledger)
@@ -232,7 +232,7 @@ class Drawing:
         return out
 
     def _new_cells(self, people: Words, handles: Words, known: Known) -> BoolArray:
-        """Return the cells to draw and charge; refuse if somebody may not be charged."""
+        """Return the cells to draw and charge; refuse people who may not be charged."""
         if known.elsewhere.any():
             raise self._kept_elsewhere(known.elsewhere)
         if known.decided.all():
@@ -279,7 +279,7 @@ class Drawing:
     def _chargeable(
         self, ids: Any, chosen: BoolArray | None
     ) -> tuple[Words, BoolArray, BoolArray, BoolArray]:
-        """Return who is charged, who of them is not forgotten, which columns, who has a record."""
+        """Return handles, who is not forgotten, the cells to charge, and who has a record."""
         handles = self._ledger.handles(self._ledger.people(ids))
         known = self._memory.known(handles, None)
         here = ~self._memory.forgotten(handles)
@@ -333,17 +333,17 @@ class Drawing:
         self._run.check_seen(self._memory.repeats)
         with self._ledger.writing():
             number = self._ledger.head().number + 1
-            run, told = self._run.finish(number), []
+            run, members = self._run.finish(number), []
             if self._memory.members:
                 kept = release_members.write(self._run.next_path, self._memory.members)
-                told.append([number, kept.as_json()])
+                members.append([number, kept.as_json()])
             self.entry: Entry = self._reservation.commit(
                 rows=self.rows,
                 new_cells=self.new_cells,
                 old_cells=self.old_cells,
                 **self.remarks,
                 runs=[] if run is None else [run.as_json()],
-                members=told,
+                members=members,
             )
 
     def _sent(self, people: Words) -> BoolArray | None:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from opboost._typing import BoolArray, Words
-from opboost.ledger.lookup import buried
+from opboost.ledger.lookup import have_tombstones
 from opboost.ledger.rewriting import Rewriting
 from opboost.ledger.store import Ledger
 from opboost.storage import atomic_files
@@ -32,7 +32,7 @@ class Erased:
 
 
 def erase(ledger: Ledger, person: bytes, outputs: Mapping[str, str] | None = None) -> Erased:
-    """Remove a person's records from all runs and leave a tombstone; the caller holds the lock.
+    """Remove a person's records from all runs, and leave a tombstone; the caller holds the lock.
 
     ``person`` is an ID as the ledger spells it; an unknown person gets a tombstone as well.
     ``outputs`` are the new digests of stored releases from which a row was removed, by release.  A
@@ -42,15 +42,15 @@ def erase(ledger: Ledger, person: bytes, outputs: Mapping[str, str] | None = Non
     handle = ledger.handles(ledger.people([person]))
     stones = ledger.tombstones()
     holding = [r for r in ledger.runs() if ledger.run_file(r).places(handle)[0] >= 0]
-    buried = bool(_alike(stones, handle).any())
-    if buried and not holding and not outputs:
+    known = bool(_alike(stones, handle).any())
+    if known and not holding and not outputs:
         return Erased(0, None)
     change = Rewriting(ledger, keep=lambda handles: ~_alike(handles, handle))
     for run in holding:
         change.write([run])
     entry = change.commit(
         "forget",
-        stones if buried else np.vstack([stones, handle]),
+        stones if known else np.vstack([stones, handle]),
         ledger.storage_key.name,
         wipe=True,
         outputs=dict(outputs or {}),
@@ -68,7 +68,7 @@ def forgotten(
         stones = stones[np.argsort(stones[:, 0])]
     if not len(stones):
         return lambda ids: np.zeros(len(ids), dtype=np.bool_)
-    return lambda ids: buried(stones, ledger.handles(ledger.people(ids)))
+    return lambda ids: have_tombstones(stones, ledger.handles(ledger.people(ids)))
 
 
 def kept_files(ledger: Ledger) -> list[Path]:

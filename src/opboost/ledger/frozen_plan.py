@@ -155,8 +155,8 @@ def check_left_out(frozen: FrozenPlan | None, plan: FrozenPlan | None, new_peopl
     listed = ", ".join(repr(name) for name in frozen.columns if name not in plan.columns)
     raise PrivacyError(
         f"The plan leaves out {listed} of this period's record plan, and {new_people:,} people "
-        "would be charged under it, who would send other columns than the frozen plan chooses for "
-        f"them; {_NEXT}"
+        "would be charged under it, whose columns would not be those that the frozen plan chooses "
+        f"for them; {_NEXT}"
     )
 
 
@@ -176,7 +176,7 @@ def _by_attribute(described: Sequence[dict[str, Any]]) -> dict[str, dict[str, An
 def _column_changes(
     name: str, before: Mapping[str, Any], after: Mapping[str, Any], *, levels: bool
 ) -> list[str]:
-    """Return what differs about a column whose mechanism has another identity."""
+    """Return what differs about a column whose mechanism has changed."""
     old, new = _facts(before), _facts(after)
     if old["cells"] != new["cells"]:
         return [f"column {name!r} {old['cells']} → {new['cells']} cells"]

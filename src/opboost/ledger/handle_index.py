@@ -7,15 +7,15 @@ import numpy as np
 from opboost._typing import IntArray, Words
 from opboost.ledger.search_kernel import find, index_handles
 
-GROUP = 32
+HANDLES_PER_GROUP = 32
 """The expected number of handles in a group; the index holds where each group begins."""
 
-MOST_BITS = 20
+MAX_GROUP_BITS = 20
 """The most bits of the first word that group handles: an index of 8 MB."""
 
 
 def rough_order(handles: Words) -> IntArray:
-    """Return an order in which handles with equal first bits are neighbours.
+    """Return an order that puts handles with the same first bits next to each other.
 
     Only two bytes are compared, which numpy sorts by counting, in a tenth of the time.
     """
@@ -25,12 +25,13 @@ def rough_order(handles: Words) -> IntArray:
 class Handles:
     """Handles that are sorted by their first word, with an index in memory.
 
-    Cost: one pass over the handles, and 8 bytes for each :data:`GROUP` of them.
+    Cost: one pass over the handles, and 8 bytes for each group of about
+    :data:`HANDLES_PER_GROUP`.
     """
 
     def __init__(self, known: Words) -> None:
         self._known = known
-        bits = min(max((len(known) // GROUP).bit_length(), 1), MOST_BITS)
+        bits = min(max((len(known) // HANDLES_PER_GROUP).bit_length(), 1), MAX_GROUP_BITS)
         self._shift = np.uint64(64 - bits)
         self._starts = np.empty(2**bits + 1, dtype=np.int64)
         index_handles(known, self._shift, self._starts)

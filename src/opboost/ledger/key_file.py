@@ -104,7 +104,7 @@ class KeyFile:
         return self.keys[-1]
 
     def named(self, name: str) -> Key | None:
-        """Return the key of a name."""
+        """Return the key with this name, or None."""
         return next((key for key in self.keys if key.name == name), None)
 
     @staticmethod

@@ -93,7 +93,7 @@ def periods(ledger: Ledger) -> list[dict[str, Any]]:
 def events(
     ledger: Ledger, recipient: str | None = None, attribute: str | None = None
 ) -> list[dict[str, Any]]:
-    """Return what was sent, or about to be sent, in order, each with its attributes.
+    """Return what was sent, or was about to be sent, in order, each with its attributes.
 
     A release is ``closed`` by the entry that committed or aborted it; nothing was sent before.
     """
@@ -188,7 +188,7 @@ class _Events:
 
 
 def _width(column: dict[str, Any]) -> int:
-    """Return how many columns a reserved one is released as."""
+    """Return how many released columns a reserved column becomes."""
     declared = column.get("declared")
     mechanism = declared.get("mechanism") if isinstance(declared, dict) else None
     categories = mechanism.get("categories") if isinstance(mechanism, dict) else None

@@ -49,7 +49,7 @@ class Lookup:
     """A search for people in all runs, for the columns of one release.
 
     ``members`` marks the people of each run that the release includes.  ``repeats`` counts rows
-    about a person with a record whom an earlier row was about.
+    that repeat the person of an earlier row, among people who have a record.
     """
 
     def __init__(self, ledger: Ledger, wanted: Sequence[Wanted]) -> None:
@@ -132,7 +132,7 @@ class Lookup:
         """Return who has a tombstone."""
         if not len(self._stones):
             return np.zeros(len(handles), dtype=np.bool_)
-        return buried(self._stones, handles)
+        return have_tombstones(self._stones, handles)
 
     def spent(self, handles: Words, attribute: str | None = None) -> IntArray:
         """Return what was spent on each person in all periods, in billionths, by attribute or all.
@@ -180,8 +180,8 @@ def whole_rows(run: Run, columns: IntArray) -> tuple[Draws, IntArray]:
     return np.packbits(bits)[: None if is_plain else 0], np.array(spans, dtype=np.int64)
 
 
-def buried(stones: Words, handles: Words) -> BoolArray:
-    """Return which handles are among tombstones, which are sorted by their first word."""
+def have_tombstones(stones: Words, handles: Words) -> BoolArray:
+    """Return which handles have a tombstone; tombstones are sorted by their first word."""
     return np.asarray(Handles(stones).places(handles) >= 0)
 
 

@@ -105,7 +105,7 @@ class Choices:
         self._known: dict[str, BoolArray] = {}
 
     def add(self, plan: str, content: Content) -> None:
-        """Note a block of choices; the first choice of a spelling counts."""
+        """Add a block of choices; the first choice of a spelling counts."""
         if plan not in self._packed:
             count, width = len(self._people), content.drawn.shape[1]
             self._packed[plan] = np.zeros((count, width), dtype=np.uint8)
@@ -137,7 +137,7 @@ def _plan(columns_per_row: int, attributes: Sequence[str]) -> str:
 
 
 def survey(old: Format1, people: People, choices: Choices) -> int:
-    """Note all choices of columns, and return how many unknown people were charged."""
+    """Collect all choices of columns, and return how many unknown people were charged."""
     unknown: dict[str, list[Words]] = defaultdict(list)
     for block in (block for piece in old.pieces() for block in piece.blocks):
         if block.is_choice:

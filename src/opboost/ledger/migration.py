@@ -74,7 +74,7 @@ def migrate(
     changed: Changed = "keep",
     leave_out_unknown: bool = False,
 ) -> Migrated:
-    """Replace a ledger of version 0.1 by one of the new format; the old file is kept.
+    """Replace a ledger of version 0.1 with one of the new format, and keep the old file.
 
     ``ids`` are those of all people in the ledger, and possibly of others.  If people of the ledger
     are not among them, the migration is refused, or leaves them out with ``leave_out_unknown``.  A
@@ -178,7 +178,7 @@ def _carried(entry: Entry, begun: dict[str, Any]) -> dict[str, Any]:
 
 
 def _one_file(folder: Path) -> None:
-    """Merge SQLite's journal into the old file; refused while another process reads.
+    """Merge SQLite's journal into the old file; refuse while another process reads.
 
     Otherwise SQLite would apply the old file's journal to the new file.
     """
@@ -190,11 +190,13 @@ def _one_file(folder: Path) -> None:
     finally:
         db.close()
     if mode != "delete":
-        raise ConfigError(f"Another process has the ledger in {folder} open. Let it finish.")
+        raise ConfigError(
+            f"Another process has the ledger in {folder} open. Wait until it has finished."
+        )
 
 
 def _swap(folder: Path, key: Path, head: Entry) -> None:
-    """Replace the old ledger by the new one, with a single rename."""
+    """Replace the old ledger with the new one, by a single rename."""
     built, file, kept = folder / _BUILT, folder / CHAIN_FILE, folder / KEPT_FILE
     if (folder / RUNS_FOLDER).exists():  # from a migration that was killed: the old format has none
         shutil.rmtree(folder / RUNS_FOLDER)

@@ -39,7 +39,7 @@ class NewRun:
 
     @property
     def draw_bytes(self) -> int:
-        """The bytes of one person's draws."""
+        """The number of bytes of one person's draws."""
         return self._writer.run.draw_bytes
 
     def slots(self) -> list[slice]:
@@ -65,7 +65,7 @@ class NewRun:
     ) -> None:
         """Write records for people for whom something is newly decided.
 
-        Of all others, the look-up finds repeats among those ``recorded``; the rest are noted here.
+        The look-up finds repeats of the others if they are ``recorded``; the rest are noted here.
         """
         some = decided.any(axis=1)
         if some.all():

@@ -18,7 +18,7 @@ from opboost.ledger.store import CHAIN_FILE, Caps, Ledger
 def open_ledger(section: LedgerSection, *, new: bool = False) -> Ledger:
     """Open the ledger of a ``[ledger]`` section whose paths are resolved already.
 
-    It is created if neither it nor its key exists; ``new`` creates an empty one although the key
+    It is created if neither it nor its key exists; ``new`` creates an empty one even if the key
     exists.
     """
     return Ledger(
@@ -89,8 +89,8 @@ def person_bytes(parts: Sequence[str], names: Sequence[str], spelling: Spelling)
         (who,) = id_bytes([[part] for part in parts], names, spelling=spelling)
     except DataError:
         raise ConfigError(
-            "An ID is text or a whole number: not empty, without spaces around it, and no word for "
-            f"a missing value; --person got {', '.join(map(repr, parts))}. Give the ID as column "
-            f"{' and '.join(map(repr, names))} of the table holds it."
+            "An ID is text or a whole number: not empty, without spaces around it, and not a word "
+            f"for a missing value; --person got {', '.join(map(repr, parts))}. Give the ID as "
+            f"column {' and '.join(map(repr, names))} of the table holds it."
         ) from None
     return who

@@ -205,7 +205,7 @@ class _History:
 
         If changed values were redrawn, it repeated any one of the period's earlier draws; an
         earlier decision not to send holds whatever the value is.  A person whose ID version 0.1
-        knew in two spellings may have two records of one release.
+        knew under two spellings may have two records of one release.
         """
         renewed = (n for n, a in self._renewals if n < number and a in ("", attribute))
         begun = max(renewed, default=-1)
@@ -228,8 +228,8 @@ def _records(ledger: Ledger, handle: Words) -> list[_Record]:
     files = [ledger.run_file(run) for run in ledger.runs()]
     places = {f.run.file: p for f in files if (p := int(f.places(handle)[0])) >= 0}
     again: dict[str, set[int]] = {name: set() for name in places}
-    for number, told in ledger.members().items():
-        bits = release_members.read(ledger.runs_folder, told)
+    for number, members in ledger.members().items():
+        bits = release_members.read(ledger.runs_folder, members)
         for name, place in places.items():
             if name in bits and bits[name][place]:
                 again[name].add(number)

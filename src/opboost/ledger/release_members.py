@@ -21,7 +21,7 @@ from opboost.storage import atomic_files
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """The chain's description of a file of bits: how many for each run, in order."""
+    """The chain's description of a file of bits, with the number of bits per run, in order."""
 
     file: str
     sha256: str
@@ -55,7 +55,7 @@ def write(path: Path, members: Mapping[str, BoolArray]) -> Members:
 
 
 def read(folder: Path, members: Members) -> dict[str, BoolArray]:
-    """Return a release's members by run; a damaged file is refused."""
+    """Return a release's members by run; refuse a damaged file."""
     path = folder / members.file
     if not path.exists():
         raise damaged(path, "is gone")

@@ -61,7 +61,7 @@ class Forecast:
         people: How many people were charged for what is renewed.
         spent: The most that was spent on one of them.
         next: The most that the next release adds for each of them.
-        beyond: Attributes (or ``"all together"``) of which that release may exceed the cap.
+        beyond: Attributes (or ``"all together"``) whose cap that release may exceed.
     """
 
     people: int

@@ -1,4 +1,4 @@
-"""Rewrite runs: with other handles, without some people, or several as one.
+"""Rewrite runs: change their handles, leave out some people, or merge several into one.
 
 One entry of the chain makes the whole change take effect; files that are no longer named are
 removed.
@@ -18,8 +18,8 @@ from opboost.ledger.chain import Entry
 from opboost.ledger.run_files import Run, RunFile, RunWriter
 from opboost.ledger.store import Ledger
 
-_RECORDS = 1 << 16
-"""The records copied at a time."""
+_CHUNK_RECORDS = 1 << 16
+"""The number of records copied at a time."""
 
 
 def _same(handles: Words) -> Words:
@@ -54,8 +54,8 @@ class Rewriting:
         writer = RunWriter(path.parent, group[0].columns, group[0].stored)
         try:
             for file in map(self.ledger.run_file, group):
-                for start in range(0, file.run.count, _RECORDS):
-                    piece = slice(start, start + _RECORDS)
+                for start in range(0, file.run.count, _CHUNK_RECORDS):
+                    piece = slice(start, start + _CHUNK_RECORDS)
                     here = np.flatnonzero(self.keep(file.handles[piece])) + start
                     handles = self.renamed(file.handles[here])
                     writer.add(handles, file.decided(here), file.sent(here), file.draws[here])
@@ -96,8 +96,9 @@ class Rewriting:
 
     def _members(self) -> dict[int, release_members.Members]:
         """Return the people of each release, by their positions in the new runs."""
-        told = self.ledger.members()
-        found = {n: release_members.read(self.ledger.runs_folder, m) for n, m in told.items()}
+        members = self.ledger.members()
+        folder = self.ledger.runs_folder
+        found = {n: release_members.read(folder, m) for n, m in members.items()}
         for run in self._own:
             found.setdefault(run.committed, {})[run.file] = np.ones(run.count, dtype=np.bool_)
         return {

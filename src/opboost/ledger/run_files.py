@@ -34,7 +34,7 @@ BUCKETS = 256
 """Records are sorted within a bucket, so only a 256th of them is in memory at a time."""
 
 TAG_BYTES = 8
-"""The bytes after a draw that identify its value, if changed values are redrawn."""
+"""The number of bytes after a draw that identify its value, if changed values are redrawn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,17 +75,17 @@ class Run:
 
     @property
     def bitmap_bytes(self) -> int:
-        """The bytes of ``decided``, and of ``sent``, for one person."""
+        """The number of bytes of ``decided``, and of ``sent``, for one person."""
         return -(-len(self.columns) // 8)
 
     @property
     def draw_bytes(self) -> int:
-        """The bytes of one person's draws."""
+        """The number of bytes of one person's draws."""
         return sum(c.slot for c in self.columns)
 
     @property
     def record_bytes(self) -> int:
-        """The bytes of one person's record."""
+        """The number of bytes of one person's record."""
         return HANDLE_BYTES + 2 * self.bitmap_bytes + self.draw_bytes
 
     def slots(self) -> list[slice]:
@@ -125,7 +125,7 @@ def _column(plain: Any) -> RunColumn:
 
 
 class RunFile:
-    """A reader of a run: arrays that are mapped to its file and not loaded as a whole."""
+    """A reader of a run, whose arrays are mapped to its file and not loaded as a whole."""
 
     def __init__(self, run: Run, path: Path) -> None:
         self.run, self.path = run, path

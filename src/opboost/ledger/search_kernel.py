@@ -1,4 +1,4 @@
-"""Look-up of pseudo-random 128-bit handles in a sorted array, and of their records.
+"""Look up pseudo-random 128-bit handles in a sorted array, and read their records.
 
 A look-up waits for memory more than it computes.  So both loops below first read the first bytes of
 everything that a block of people needs: independent reads overlap in the processor.  The loops
@@ -13,7 +13,7 @@ import numpy as np
 from opboost.runtime.compiling import njit
 
 _BLOCK = 64
-"""The people whose memory is read ahead at a time."""
+"""The number of people whose records are prefetched at a time."""
 
 
 @njit(cache=True, nogil=True)
@@ -85,8 +85,8 @@ def recall(  # type: ignore[no-untyped-def]
     bits are empty if there are tags.
 
     ``members`` marks the records that were used, ``touched`` the rows whose person has a record in
-    some run.  The first result counts rows about a person of an earlier row, whose first record was
-    used before.
+    some run.  The first result counts rows that repeat the person of an earlier row: the first
+    record that they find is marked already.
     """
     says, was_sent, drawn = records
     bits, spans = whole

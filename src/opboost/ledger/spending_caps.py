@@ -1,4 +1,4 @@
-"""Limits on what is spent on one person: a release that would exceed a cap is refused."""
+"""Refuse a release that would exceed a limit on what is spent on one person."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def check_record_total(
 ) -> None:
     """Refuse a release that would bring someone above ``total`` in this period.
 
-    Everything counts that the ledger charged since the period began, whatever the job or the plan.
+    Everything that the ledger charged since the period began counts, whatever the job or the plan.
     A renewal of a single attribute does not start such a period.
     """
     before = memory.spent_in_period(handles)

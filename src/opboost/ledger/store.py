@@ -35,7 +35,7 @@ UNITS_PER_EPSILON = 10**9
 """Levels are counted in billionths, rounded up, so that sums are exact."""
 
 UNBOUNDED = 2**62
-"""Counts as spent once something was released without a bound (Local-map reveals the run)."""
+"""The amount spent once anything was released without a bound (Local-map reveals the run)."""
 
 REWRITTEN = ("rotate", "merge", "forget")
 """The kinds of entries that rewrite runs."""
@@ -64,7 +64,7 @@ class Ledger:
         folder: Where the chain and the runs are kept.
         key: The key file, outside that folder.  It is created with a new ledger.
         caps: The most that may be spent on one person, over all recipients, jobs and periods.
-        new: Start an empty ledger although the key exists.
+        new: Start an empty ledger even if the key exists.
         ids: For a new ledger: with ``"canonical"``, spellings of an ID that differ in case, width
             or surrounding spaces mean one person; with ``"exact"`` they do not.
         changed: For a new ledger: whether a draw is kept when its value changes (``"keep"``) or
@@ -164,7 +164,8 @@ class Ledger:
             if self._keys.named(name) is None:
                 raise PrivacyError(
                     f"The ledger was written under key {name}, which the key file does not hold. "
-                    "Without it people would not be recognised, and released again. Restore it."
+                    "Without it, people would not be recognised, and would be released again. "
+                    "Restore it."
                 )
         if identity != self._keys.oldest.name:
             raise PrivacyError(
@@ -227,10 +228,10 @@ class Ledger:
         return [e for e in self.entries("reserve") if e.number not in closed]
 
     def consistently(self, read: Callable[[], T]) -> T:
-        """Return what ``read`` finds as of one moment, whatever other processes write.
+        """Return what ``read`` finds in one consistent state, whatever other processes write.
 
         Files are removed or overwritten only after an entry that names their replacements
-        (``REWRITTEN``).  So what was read is consistent if no such entry was added meanwhile;
+        (``REWRITTEN``).  So what was read is consistent if no such entry was added in the meantime;
         otherwise it is read again.  Readers and writers never wait for each other.
         """
         if self._chain.is_busy:
@@ -406,13 +407,13 @@ def _make_private(folder: Path) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if os.name != "posix":
         return
-    _close(folder, 0o700)
+    _restrict(folder, 0o700)
     for path in folder.iterdir():
         if path.is_file():
-            _close(path, 0o600)
+            _restrict(path, 0o600)
 
 
-def _close(path: Path, mode: int) -> None:
+def _restrict(path: Path, mode: int) -> None:
     """Deny others access to a file or folder; another process may have removed it."""
     try:
         if stat.S_IMODE(path.stat().st_mode) != mode:

@@ -59,7 +59,7 @@ def _verify(ledger: Ledger, receipts: Sequence[tuple[int, bytes]]) -> list[Ledge
 
 
 def check_chain(ledger: Chained) -> None:
-    """Refuse a ledger whose chain is damaged: what it misstates would be drawn again.
+    """Refuse a ledger whose chain is damaged: people would be drawn and charged again.
 
     Runs are checked when they are read.
     """
@@ -102,9 +102,9 @@ def _files(ledger: Ledger) -> list[LedgerFinding]:
             RunFile(run, ledger.runs_folder / run.file).check()
         except DataError as error:
             findings.append(LedgerFinding(run.committed, error.rule))
-    for number, told in ledger.members().items():
+    for number, members in ledger.members().items():
         try:
-            release_members.read(ledger.runs_folder, told)
+            release_members.read(ledger.runs_folder, members)
         except DataError as error:
             findings.append(LedgerFinding(number, error.rule))
     return findings

@@ -12,9 +12,9 @@ import opboost as op
 from opboost.auditing.independence import chance_of_independence
 from opboost.auditing.loss_bounds import (
     loss_below,
+    most_revealing_event,
     proportion_above,
     proportion_below,
-    telling_event,
 )
 from robustness.audits.auditor_trial import SOUND, attacked, caught
 from robustness.audits.faulty_mechanisms import BROKEN, GRID
@@ -50,8 +50,8 @@ def test_a_bound_errs_as_seldom_as_it_says():
 
 def test_the_event_is_the_one_that_tells_most():
     x, y = np.array([500, 300, 200, 0]), np.array([100, 60, 240, 600])
-    assert telling_event((x, y), (x, y), 8.0, 1e-6).tolist() == [True, True, False, False]
-    assert telling_event((y, x), (y, x), 8.0, 1e-6).tolist() == [False, False, False, True]
+    assert most_revealing_event((x, y), (x, y), 8.0, 1e-6).tolist() == [True, True, False, False]
+    assert most_revealing_event((y, x), (y, x), 8.0, 1e-6).tolist() == [False, False, False, True]
 
 
 def test_a_sound_mechanism_is_accused_as_seldom_as_the_confidence_says():

@@ -1,4 +1,4 @@
-"""The choice of the pairs of values to attack."""
+"""Choose the pairs of values to attack."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from opboost.auditing.audit_targets import AuditTarget, InBits, OnGrid, Record, 
 from opboost.grid import Domain
 from opboost.mechanisms import Mechanism
 
-_SMALL = 32
+_SMALL_GRID_CELLS = 32
+"""On grids up to this size, every pair is a candidate."""
 
 
 def chosen_pairs(target: AuditTarget, most: int, seed: int) -> list[tuple[Any, Any]]:
@@ -31,7 +32,7 @@ def _candidates(target: AuditTarget, rng: random.Random) -> Iterator[tuple[Any, 
     elif isinstance(target, InBits):
         categories = target.mechanism.categories
         yield (categories[0], categories[-1])
-        yield from combinations(categories[:_SMALL], 2)
+        yield from combinations(categories[:_SMALL_GRID_CELLS], 2)
     elif isinstance(target, WithGaps):
         inner = target.mechanism.mechanism
         for cell in (target.mechanism.stand_in, inner.domain.L, inner.domain.R):
@@ -44,7 +45,7 @@ def _candidates(target: AuditTarget, rng: random.Random) -> Iterator[tuple[Any, 
 def _on_grid(mechanism: Mechanism, rng: random.Random) -> Iterator[tuple[int, int]]:
     grid = mechanism.domain
     middle = (grid.L + grid.R) // 2
-    far = _telling_distance(mechanism)
+    far = _revealing_distance(mechanism)
     yield (grid.L, grid.L + 1)
     yield (grid.L, grid.L + far)
     yield (grid.R - 1, grid.R)
@@ -53,7 +54,7 @@ def _on_grid(mechanism: Mechanism, rng: random.Random) -> Iterator[tuple[int, in
         yield (middle, middle + 1)
     yield (grid.R - far, grid.R)
     yield (grid.L, grid.R)
-    if grid.size <= _SMALL:
+    if grid.size <= _SMALL_GRID_CELLS:
         every = list(combinations(range(grid.L, grid.R + 1), 2))
         rng.shuffle(every)
         yield from every
@@ -64,8 +65,8 @@ def _on_grid(mechanism: Mechanism, rng: random.Random) -> Iterator[tuple[int, in
             yield (start, start + distance)
 
 
-def _telling_distance(mechanism: Mechanism) -> int:
-    """Return a distance at which the promise is about two, which samples can still reach."""
+def _revealing_distance(mechanism: Mechanism) -> int:
+    """Return a distance at which the promised loss is about two, which samples can still show."""
     grid, guarantee = mechanism.domain, mechanism.guarantee()
     distance, bound = 1, guarantee.bound(grid.L, grid.L + 1)
     while bound < 2 and 2 * distance <= grid.span:

@@ -19,9 +19,14 @@ from opboost.promises.composition import plus
 MAX_CODES = 4096
 """Up to this many outcomes are counted one by one; more are pooled in runs."""
 
-_PILOT = 4096
-_RUNS = 1024
-_BITS = 8
+_PILOT_SAMPLES = 4096
+"""The number of samples per value that show where the outputs lie."""
+
+_MAX_RUNS = 1024
+"""The number of runs that cover the pilot's outputs, about."""
+
+_MAX_BITS = 8
+"""The number of bits of a row that are compared."""
 
 
 class Coding(Protocol):
@@ -42,14 +47,14 @@ class Coding(Protocol):
 
 
 class AuditTarget(Protocol):
-    """Something that can be attacked."""
+    """A mechanism or record that can be attacked."""
 
     def draw(self, value: Any, count: int) -> Any:
         """Return the outcomes of ``count`` rows that all hold ``value``."""
         ...
 
     def coding(self, x: Any, y: Any) -> Coding:
-        """Return how to count outcomes when distinguishing x from y."""
+        """Return the codes that count outcomes when x is distinguished from y."""
         ...
 
     def promised(self, x: Any, y: Any) -> float:
@@ -57,7 +62,7 @@ class AuditTarget(Protocol):
         ...
 
     def exact(self, x: Any, y: Any) -> float:
-        """Return the loss of the law."""
+        """Return the exact loss of the distribution."""
         ...
 
 
@@ -108,10 +113,10 @@ class OnGrid:
         outputs = self.mechanism.outputs
         if outputs.size <= MAX_CODES:
             return Cells(outputs.L, 0, outputs.size)
-        pilot = [self.draw(v, _PILOT) for v in (x, y)]
+        pilot = [self.draw(v, _PILOT_SAMPLES) for v in (x, y)]
         low = min(int(p.min()) for p in pilot)
         high = max(int(p.max()) for p in pilot)
-        shift = ((high - low) // _RUNS).bit_length()
+        shift = ((high - low) // _MAX_RUNS).bit_length()
         border = min(x, y) + 1  # outputs below it favour the smaller of the two
         before = -((low - border) >> shift)
         return Cells(border - (before << shift), shift, before + ((high - border) >> shift) + 1)
@@ -121,7 +126,7 @@ class OnGrid:
         return self.mechanism.guarantee().bound(x, y)
 
     def exact(self, x: int, y: int) -> float:
-        """Return the loss of the law."""
+        """Return the exact loss of the distribution."""
         return self.mechanism.loss(x, y)
 
 
@@ -167,14 +172,14 @@ class InBits:
         """Return the two categories' own bits, and some others in case they leak something."""
         own = [self.mechanism.categories.index(v) for v in (x, y)]
         others = [i for i in range(len(self.mechanism.categories)) if i not in own]
-        return Pattern(tuple(sorted({*own, *others[: _BITS - len(set(own))]})))
+        return Pattern(tuple(sorted({*own, *others[: _MAX_BITS - len(set(own))]})))
 
     def promised(self, x: Any, y: Any) -> float:
         """Return the bound of the guarantee."""
         return self.mechanism.guarantee().bound(x, y)
 
     def exact(self, x: Any, y: Any) -> float:
-        """Return the loss of the law."""
+        """Return the exact loss of the distribution."""
         return self.mechanism.loss(x, y)
 
 
@@ -228,7 +233,7 @@ class WithGaps:
         return self.mechanism.guarantee().bound(x, y)
 
     def exact(self, x: int | None, y: int | None) -> float:
-        """Return the loss of the law."""
+        """Return the exact loss of the distribution."""
         return self.mechanism.loss(x, y)
 
 
@@ -322,7 +327,7 @@ class Joined:
 
 
 def target_of(mechanism: object) -> AuditTarget:
-    """Return the target for a mechanism or record; anything else is refused."""
+    """Return the target for a mechanism or record; refuse anything else."""
     if isinstance(mechanism, Mechanism):
         return OnGrid(mechanism)
     if isinstance(mechanism, NominalMechanism):

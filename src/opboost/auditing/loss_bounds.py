@@ -42,7 +42,7 @@ def loss_below(count_x: int, n_x: int, count_y: int, n_y: int, risk: float) -> f
     return max(0.0, math.log(low) - math.log(proportion_above(count_y, n_y, risk / 2)))
 
 
-def telling_event(ranking: Counts, choosing: Counts, grown: float, risk: float) -> BoolArray:
+def most_revealing_event(ranking: Counts, choosing: Counts, grown: float, risk: float) -> BoolArray:
     """Return the outcomes that favour x over y most, by counts of a first part of the samples.
 
     The candidates are single outcomes, everything up to or from an outcome, and the outcomes with

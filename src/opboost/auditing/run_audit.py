@@ -1,4 +1,4 @@
-"""Run an audit."""
+"""Run an audit: draw samples, choose events, and compute bounds."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from opboost.auditing.attacked_pairs import chosen_pairs
 from opboost.auditing.audit_report import Audit, IndependenceAudit, PairAudit
 from opboost.auditing.audit_targets import AuditTarget, Coding, target_of
 from opboost.auditing.independence import chance_of_independence, paired_draws
-from opboost.auditing.loss_bounds import loss_below, telling_event
+from opboost.auditing.loss_bounds import loss_below, most_revealing_event
 from opboost.errors import ParameterError
 
 CHUNK_SAMPLES = 1 << 20
-"""The rows drawn at a time, so that memory does not grow with the number of samples."""
+"""The number of rows drawn at a time, so that memory does not grow with the samples."""
 
 PILOT_SHARE = 0.1
 """The fraction of the samples that ranks outcomes; another such fraction chooses events."""
 
 INDEPENDENCE_ROWS = 1 << 19
-"""The rows drawn for each check of independence, or all samples if they are fewer."""
+"""The number of rows drawn for each check of independence, or all samples if they are fewer."""
 
 SampleProgress = Callable[[int, int], None]
 
@@ -44,8 +44,9 @@ def audit(
     the checks that rows, calls, threads and forked children draw independently.
 
     Args:
-        mechanism: Any mechanism, also for missing values or categories, or an ``op.Record``.
-        samples: How many to draw for each value.
+        mechanism: Any mechanism, including those for missing values or categories, or an
+            ``op.Record``.
+        samples: The number of samples for each value.
         pairs: Pairs of values (``None`` is a missing one), or the largest number of pairs.
         confidence: The probability that a sound mechanism passes.
         seed: Chooses pairs; noise is never seeded.
@@ -120,7 +121,8 @@ class _Attack:
         for a, b, for_a, for_b in ((x, y, of_x, of_y), (y, x, of_y, of_x)):
             ranking, choosing, rest = zip(for_a, for_b, strict=True)
             n = int(rest[0].sum())
-            event = telling_event(ranking, choosing, n / int(choosing[0].sum()), risk)
+            grown = n / int(choosing[0].sum())
+            event = most_revealing_event(ranking, choosing, grown, risk)
             lower = loss_below(int(rest[0][event].sum()), n, int(rest[1][event].sum()), n, risk)
             if best is None or lower > best.lower:
                 words = coding.words(np.flatnonzero(event))

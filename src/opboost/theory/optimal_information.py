@@ -1,4 +1,4 @@
-"""The most that any mechanism under a promise can reveal of a column, by linear programming."""
+"""The most that any mechanism under a promise can reveal about a column, by linear programming."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from opboost.errors import OpBoostError, ParameterError
 from opboost.theory.optimal_mechanism import checked_prior
 
 MAX_RAYS = 200_000
-"""The most extreme rays in one program: 16 cells under plain LDP, ten under any promise."""
+"""The largest number of rays in one program: 16 cells under plain LDP, ten otherwise."""
 
 
 def mutual_information(matrix: ArrayLike, prior: ArrayLike | None = None) -> float:
@@ -69,8 +69,8 @@ def optimal_information(
     rays = np.exp(step * _rays(cells, steps, plain=near is None).astype(np.float64))
     weights = checked_prior(prior, cells)
     mean = rays @ weights
-    told = (rays * np.log(rays / mean[:, None])) @ weights
-    found = linprog(-told, A_eq=rays.T, b_eq=np.ones(cells), method="highs")
+    information = (rays * np.log(rays / mean[:, None])) @ weights
+    found = linprog(-information, A_eq=rays.T, b_eq=np.ones(cells), method="highs")
     if not found.success:
         raise OpBoostError(f"The linear program was not solved: {found.message}")
     return float(-found.fun)

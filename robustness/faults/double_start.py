@@ -37,7 +37,8 @@ def _trial(party: str, late: str, pause: float) -> list[str]:
             command += ["--connect", harness.address]
         second = prefork_server().start(command[command.index("opboost") + 1 :], told)
         status, words, complaints = second.wait(60), told.read_text(), []
-        clear = "Another process already works in" in words and str(harness.home(party)) in words
+        refused = "Another process is already working in" in words
+        clear = refused and str(harness.home(party)) in words
         if status != 2 or not clear:
             complaints.append(f"the second ended with {status}: {words}")
         if first.poll() is not None:

@@ -10,13 +10,13 @@ The tree::
     │   └── ColumnError                 ... in one named column
     ├── PrivacyError                    what was asked would break a promise
     ├── PeerError                       another party, or the connection to it
-    │   └── WireError                   ... sent what no message of ours looks like
+    │   └── WireError                   ... sent bytes that are not a valid message
     ├── InferredBoundsWarning           bounds were taken from the data (a warning)
     ├── DroppedIndexWarning             a table's index was left out of a release (a warning)
     └── PlatformWarning                 the system lacks a protection, such as locks (a warning)
 
-A message names the thing, the rule, what came, and the next step.  It is one line of bounded length
-that any terminal can show, whatever a file or a peer put into it.
+A message names the object, the rule, what was found, and the next step.  It is one line of bounded
+length that any terminal can show, whatever a file or a peer put into it.
 """
 
 from __future__ import annotations
@@ -31,32 +31,32 @@ _BLANK = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
     "\U000e0100-\U000e01ef]"
 )
-"""Characters that Python calls printable and that draw nothing: fillers and variation selectors."""
+"""Printable characters, by Python's rule, that show nothing: fillers and variation selectors."""
 
 Refusal = Literal["cap", "declaration", "rows"]
-"""The kind of reason for which a feature party refuses a release: all that a peer learns of it."""
+"""Why a feature party refuses a release; a peer learns nothing else about the refusal."""
 
 
 class OpBoostError(Exception):
-    """The root: ``except OpBoostError`` catches all that this package raises on purpose.
+    """The base class of all errors that this package raises on purpose.
 
     >>> str(OpBoostError("A name is \\x1b[31m red.\\n"))
     'A name is \\\\x1b[31m red.'
     """
 
     refusal: Refusal | None = None
-    """What a peer may learn of a refused release; None: nothing."""
+    """What a peer may learn about a refused release; None if it may learn nothing."""
 
     def __str__(self) -> str:
         return shown(super().__str__())
 
 
 class ParameterError(OpBoostError, ValueError):
-    """A parameter breaks the rule of the thing that is being built."""
+    """A parameter has a value that is not allowed."""
 
 
 class ConfigError(ParameterError):
-    """A configuration file says something that cannot be, or not enough."""
+    """A configuration file is contradictory, wrong or incomplete."""
 
 
 class MissingPackageError(ParameterError, ImportError):
@@ -67,8 +67,8 @@ class DataError(OpBoostError, ValueError):
     """A table does not fit what was declared about it.
 
     ``detail`` may show a raw value to the person who owns the data.  ``public`` is the message
-    without it: the only form that may be sent to a peer.  ``logged`` says in which row, never what
-    it holds: the form for journals and files, which others read later.
+    without it: the only form that may be sent to a peer.  ``logged`` names the row, but never its
+    value: the form for logs and files, which others may read later.
 
     >>> error = DataError("NaN has no cell", detail="1 of 9 rows", hint="Fill the gaps.", row=3)
     >>> str(error)
@@ -90,7 +90,7 @@ class DataError(OpBoostError, ValueError):
 
     @property
     def logged(self) -> str:
-        """The message with the row in which it happened, and without any value."""
+        """The message with the number of the row, and without any value."""
         if self.row is None:
             return self.public
         return f"{self.rule} (first in row {self.row}). {self.hint}".rstrip()
@@ -119,7 +119,7 @@ class ColumnError(DataError):
 
     @classmethod
     def of(cls, column: object, error: DataError | ParameterError) -> ColumnError:
-        """The same complaint, with the column's name in front."""
+        """Return the same error with the column's name in front."""
         if isinstance(error, ParameterError):
             return cls(column, f"cannot be set up: {str(error).rstrip('.')}")
         return cls(
@@ -142,7 +142,8 @@ def unseen(text: str) -> str:
     """Return the first character that a reader cannot see, or that changes how others are shown.
 
     Those are control characters, which a terminal obeys, direction marks, characters of no width,
-    and code points that no character has.  Empty if there is none; every kind of space is seen.
+    and unassigned code points.  Return an empty text if there is none; a space of any kind counts
+    as visible.
 
     >>> unseen("größer als 3 €"), unseen("age\\x1b[2K") == "\\x1b", unseen("a\\u202eb") == "\\u202e"
     ('', True, True)
@@ -159,7 +160,7 @@ def _is_unseen(character: str) -> bool:
 
 
 def visible(text: object, keep: str = "") -> str:
-    """Return a text with every unseen character spelt out, but for those in ``keep``.
+    """Return a text with every unseen character spelt out, except those in ``keep``.
 
     >>> print(visible("age\\x1b[2K\\nbudget: 0"))
     age\\x1b[2K\\nbudget: 0
@@ -171,13 +172,13 @@ def visible(text: object, keep: str = "") -> str:
 
 
 def shown(text: object, most: int = 2000) -> str:
-    """A text as one line of bounded length, without a character that a terminal would act on."""
+    """Return a text as one line of bounded length, without characters that a terminal acts on."""
     line = visible(" ".join(str(text)[: 4 * most].split()))
     return line if len(line) <= most else f"{line[: most - 4]} ..."
 
 
 def exit_status(error: OpBoostError) -> int:
-    """Return the exit status with which a command ends that raises this error.
+    """Return the exit status of a command that ends with this error.
 
     >>> exit_status(PrivacyError("no")), exit_status(DataError("no")), exit_status(PeerError("no"))
     (3, 5, 4)
@@ -192,13 +193,13 @@ def exit_status(error: OpBoostError) -> int:
 
 
 def in_words(error: BaseException) -> str:
-    """What another program's error says, as the end of a sentence without its full stop."""
+    """Return another program's error message as the end of a sentence, without its full stop."""
     return shown(error, 300).rstrip(".")
 
 
 @contextmanager
 def refusing(kind: Refusal) -> Iterator[None]:
-    """Mark an error of ours that is raised inside with the kind of reason that a peer may learn.
+    """Mark errors that this package raises inside the block with the reason that a peer may learn.
 
     >>> try:
     ...     with refusing("rows"):
@@ -223,7 +224,7 @@ class PeerError(OpBoostError):
 
 
 class WireError(PeerError):
-    """Bytes that are no message of ours: altered, cut short, of another version or kind."""
+    """Bytes from a peer are not a valid message: altered, cut short, of another version or kind."""
 
 
 class InferredBoundsWarning(UserWarning):

@@ -140,7 +140,7 @@ def test_a_worker_that_is_killed_while_others_start_does_not_hold_up_the_end(
     store, killed = Store(tmp_path / "cache"), []
     tasks = [Task.of(touched, folder=str(tmp_path), name=f"n{i}", seconds=0.2) for i in range(6)]
     threading.Thread(target=kill_a_worker, args=(after, killed), daemon=True).start()
-    with pytest.raises(OSError, match=r"ended by force.*what was measured before is not run again"):
+    with pytest.raises(OSError, match=r"was killed.*what was measured before is not run again"):
         in_time(lambda: run_tasks(tasks, store, silent))
     assert killed
     kept = sum(store.get(task) is not None for task in tasks)

@@ -381,7 +381,7 @@ def test_it_is_refused_while_somebody_else_works_there(home):
         with atomic_files.alone(home / folder):
             status, _, words = forget_by_command(home)
         assert status == 2
-        assert "Another process already works in" in words
+        assert "Another process is already working in" in words
     assert ID in ids_in(home / "out")
 
 

@@ -277,7 +277,7 @@ def test_two_releases_at_once_do_not_noise_a_cell_twice(home):
     with opened(home) as one, opened(home) as other:
         first = Drawing(one, [AGE], ["age"], job="1", recipient="bank")
         with first:
-            with pytest.raises(ConfigError, match=r"Another process already works in"):
+            with pytest.raises(ConfigError, match=r"Another process is already working in"):
                 release(other, people, job="2")
             ids = id_bytes([people["id"].tolist()], ["id"])
             out = first.draw(ids, [AGE.prepare(people)])

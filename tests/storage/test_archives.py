@@ -103,7 +103,7 @@ def test_a_compressed_archive_in_the_archive_is_not_unpacked(saved, tmp_path):
 def test_an_array_that_declares_more_than_it_has_is_not_allocated(saved, tmp_path, shape, dtype):
     distributions = {**arrays(saved), "share.npy": header(shape, dtype, bytes(8))}
     members = {**saved["xgboost"], "posterior.npz": zipped(distributions)}
-    refused(tmp_path, members, "declares another size than it has")
+    refused(tmp_path, members, "does not have the size that it declares")
 
 
 def test_a_member_that_is_named_again_and_again_counts_each_time(saved, tmp_path):
@@ -189,7 +189,7 @@ def test_classes_that_would_fill_the_memory_are_refused(saved, tmp_path, classes
 
 def test_whatever_can_be_saved_can_be_loaded(tmp_path, monkeypatch):
     """A model of trees that are all the same shrinks so far that it looks like a bomb."""
-    monkeypatch.setattr(archives, "_LEAST", 1)
+    monkeypatch.setattr(archives, "_SMALL_FILE_BYTES", 1)
     X = pd.DataFrame({"a": np.linspace(0, 100, 200)})
     model = op.OpBoostRegressor(
         op.ClampMap(op.Domain(1, 10), epsilon=2.0),

@@ -1,1 +1,1 @@
-"""What the package needs of Python itself: child processes, compiled code, threads, and extras."""
+"""Child processes, compiled code, threads, optional packages, and how modules are loaded."""

@@ -1,6 +1,6 @@
-"""Python processes that this one starts.
+"""Start Python processes.
 
-None of them looks for modules in the working directory, which others may be able to write to:
+None of them looks for modules in the working directory, because others may be able to write to it:
 ``python -m`` and ``python -c`` would search it first, before the standard library.
 """
 
@@ -35,7 +35,7 @@ def python_command(*arguments: str, interpreter: str | Path | None = None) -> li
 
 
 class _SafePath:
-    """How many blocks need the variable, and what it was before the first of them."""
+    """A context manager that sets ``PYTHONSAFEPATH`` until the last of several blocks has ended."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -61,11 +61,11 @@ class _SafePath:
 
 
 safe_path = _SafePath()
-"""``with safe_path:`` every Python process started within the block runs as if with ``-P``.
+"""Within ``with safe_path:``, every Python process that is started runs as if with ``-P``.
 
 ``multiprocessing``, Dask and Spark build the command lines of their workers themselves, but the
-workers inherit the environment.  It belongs to the whole process, so the last of several blocks
-that overlap in threads restores it.
+workers inherit the environment.  The environment belongs to the whole process, so if blocks overlap
+in threads, the last one restores it.
 """
 
 
@@ -76,13 +76,13 @@ def run_in_processes(
     if_killed: str,
     initializer: Callable[[], None] | None = None,
 ) -> Iterator[tuple[int, Callable[[], T]]]:
-    """Run picklable tasks, begun in their order, and yield each one's number and result when ready.
+    """Run picklable tasks, started in order, and yield each one's number and result when ready.
 
-    The result is a function that returns what the task returned, or raises what it raised.  A
-    worker that is killed ends the run with an ``OSError``, at whatever moment it is killed; the
-    error names the next step, ``if_killed``.  No worker outlives the run.
+    The result is a function that returns what the task returned, or raises what it raised.  If a
+    worker is killed, at any moment, the run ends with an ``OSError`` that names the next step,
+    ``if_killed``.  No worker outlives the run.
 
-    Each worker has a pipe of its own.  The workers of a ``ProcessPoolExecutor`` share locks, and
+    Each worker has a separate pipe.  The workers of a ``ProcessPoolExecutor`` share locks, and
     the pool may wait forever for a worker that starts while another is killed.
     """
     waiting = deque(enumerate(tasks))
@@ -113,17 +113,17 @@ def run_in_processes(
 
 @contextmanager
 def _in_words(if_killed: str) -> Iterator[None]:
-    """Say what it means that a worker's pipe is closed."""
+    """Turn the error of a closed pipe into one that says what happened to the worker."""
     try:
         yield
     except (EOFError, ConnectionError):
         raise OSError(
-            f"A worker process ended by force, perhaps for want of memory. {if_killed}"
+            f"A worker process was killed, perhaps because memory ran out. {if_killed}"
         ) from None
 
 
 class _Worker:
-    """A process that runs one task after the other."""
+    """A process that runs one task after another."""
 
     def __init__(self, initializer: Callable[[], None] | None) -> None:
         context = multiprocessing.get_context("spawn")
@@ -133,11 +133,11 @@ class _Worker:
             self._process.start()
 
     def give(self, task: Callable[[], Any]) -> None:
-        """Let it run a task."""
+        """Send it a task to run."""
         self.pipe.send(task)
 
     def answer(self) -> Callable[[], Any]:
-        """Wait until it has started, or has the result of its task."""
+        """Wait until it has started or finished its task, and return the result."""
         value, error = self.pipe.recv()
 
         def result() -> Any:
@@ -148,19 +148,19 @@ class _Worker:
         return result
 
     def dismiss(self) -> None:
-        """Let it end by itself, now that it has nothing to do."""
+        """Close its pipe, and wait until it has exited by itself."""
         self.pipe.close()
         self._process.join()
 
     def end(self) -> None:
-        """End it, whatever it is doing."""
+        """Kill it, whatever it is doing."""
         self._process.kill()
         self._process.join()
         self.pipe.close()
 
 
 def _work(pipe: Any, initializer: Callable[[], None] | None) -> None:
-    """Run tasks until nobody gives any more."""
+    """Run tasks until the parent closes the pipe."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, which ends this one
     if initializer is not None:
         initializer()
@@ -175,7 +175,7 @@ def _work(pipe: Any, initializer: Callable[[], None] | None) -> None:
 
 
 def _outcome(task: bytes) -> bytes:
-    """Return a task's value and error, of which one is None, in a form that the parent can read."""
+    """Return a task's value and error, pickled so that the parent can read them; one is None."""
     try:
         return pickle.dumps((pickle.loads(task)(), None))
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Loops that numba compiles when they are first called, also where nothing may be written."""
+"""Loops that numba compiles at their first call, even if nothing can be written to disk."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _compiling = RLock()
 class CompiledLoop:
     """A function that numba compiles, or loads from its cache, at the first call.
 
-    numba itself is imported then: many commands call no loop, and others have time for it later.
+    numba itself is imported at that call, because many commands never call a loop.
     """
 
     def __init__(self, function: Any, *, cache: bool, **options: Any) -> None:
@@ -34,9 +34,10 @@ class CompiledLoop:
         return self._dispatcher
 
     def _compiled(self) -> Any:
-        """Leave out a cache that has no place: each process compiles for itself then.
+        """Compile the function, without a cache if there is nowhere to store one.
 
-        An installation that is read-only, run by a user without a home, is such a place.
+        That is so if an installation is read-only and its user has no home folder.  Each process
+        then compiles for itself.
         """
         import numba
 
@@ -55,7 +56,7 @@ def njit(*, cache: bool, **options: Any) -> Callable[[Callable[..., Any]], Compi
 
 
 def _with_dispatchers(function: Any) -> Any:
-    """Return the function with numba's own functions in the place of the loops that it calls."""
+    """Return the function with numba's own functions in place of the loops that it calls."""
     known, names = function.__globals__, _names(function.__code__)
     called = {n: known[n] for n in names if isinstance(known.get(n), CompiledLoop)}
     if not called:
@@ -66,6 +67,6 @@ def _with_dispatchers(function: Any) -> Any:
 
 
 def _names(code: CodeType) -> set[str]:
-    """Return the global names that a function uses, those of comprehensions in it included."""
+    """Return the global names that a function uses, including those in its comprehensions."""
     inner = (c for c in code.co_consts if isinstance(c, CodeType))
     return set(code.co_names).union(*map(_names, inner))

@@ -1,4 +1,4 @@
-"""Modules loaded without garbage collection, which would go through all of them again and again."""
+"""Load modules without garbage collection, which would scan them again and again."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 
 
 class _Loading:
-    """How many blocks load modules, and whether garbage was collected before the first of them."""
+    """A context manager that stops garbage collection until the last of several blocks ends."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -32,9 +32,9 @@ class _Loading:
 
 
 loading = _Loading()
-"""``with loading:`` the modules imported within the block are never searched for garbage.
+"""Modules imported within ``with loading:`` are never searched for garbage.
 
-They make some hundred thousand objects, which stay.  Collections while they are loaded and when the
-process ends would take a fifth of a second of a label party's start and a third at its end.  It is
-for processes of our own: what else exists at the end of the block is kept, too.
+They create some hundred thousand objects, which all stay alive.  Searching them would cost a label
+party a fifth of a second when it starts and a third of a second when it ends.  Use it only in our
+own processes: everything else that exists at the end of the block is never collected either.
 """

@@ -8,10 +8,10 @@ from contextlib import contextmanager, suppress
 
 
 def load_pyarrow_alone() -> None:
-    """Load pyarrow as it is where pandas is not installed.
+    """Load pyarrow as if pandas were not installed.
 
-    It imports pandas with the first array that it makes of Python values.  This is for processes of
-    our own.  Whoever imports pandas later gets it.
+    pyarrow imports pandas when it first makes an array from Python values.  Use this only in our
+    own processes.  A later import of pandas works as usual.
     """
     with _absent("pandas"):
         import pyarrow as pa
@@ -20,25 +20,26 @@ def load_pyarrow_alone() -> None:
 
 
 def load_xgboost_alone() -> None:
-    """Load XGBoost as it is where scikit-learn is not installed.
+    """Load XGBoost as if scikit-learn were not installed.
 
-    ``xgboost.train`` uses no scikit-learn, which takes three times as long to load as XGBoost.
-    This is for processes of our own that train with it, because XGBoost's own scikit-learn classes
-    stay unusable.  Whoever imports scikit-learn later gets it.  Where XGBoost itself is not
-    installed, nothing is loaded: the booster's own error says so.
+    ``xgboost.train`` does not need scikit-learn, which takes three times as long to load as
+    XGBoost.  Use this only in our own processes that train, because XGBoost's scikit-learn classes
+    stay unusable.  A later import of scikit-learn works as usual.  If XGBoost itself is not
+    installed, nothing is loaded, and the booster reports it later.
     """
     with suppress(ModuleNotFoundError), _absent("sklearn"):
         import xgboost  # noqa: F401
 
 
 def load_without_optional_packages() -> None:
-    """Load pyarrow and numba as they are where their optional packages are not installed.
+    """Load pyarrow and numba as if their optional packages were not installed.
 
     numba imports SciPy's linear algebra, cffi and coverage with the first loop that it compiles.
-    Our messages and loops use none of them, and they take half as long again as all that is used.
+    Our messages and loops use none of them, and they take half as long again as everything that is
+    used.
 
-    It is for processes of our own, before they start threads: to numba these packages stay absent.
-    Whoever imports them later gets them.
+    Use this only in our own processes, before they start threads: numba never finds these packages
+    afterwards.  A later import of them works as usual.
     """
     load_pyarrow_alone()
     with _absent("scipy.linalg", "cffi", "coverage"):
@@ -48,7 +49,7 @@ def load_without_optional_packages() -> None:
 
 
 class _Absent:
-    """A finder that comes before all others, and says of some packages that they do not exist."""
+    """An import finder that precedes all others and reports some packages as not installed."""
 
     def __init__(self, packages: tuple[str, ...]) -> None:
         self._packages = packages
@@ -61,7 +62,7 @@ class _Absent:
 
 @contextmanager
 def _absent(*packages: str) -> Iterator[None]:
-    """Let the import of packages fail that are not loaded yet."""
+    """Make the import of these packages fail, unless they are loaded already."""
     finder = _Absent(packages)
     sys.meta_path.insert(0, finder)
     try:

@@ -1,9 +1,9 @@
-"""How many threads a piece of work gets: one per 100,000 cells, and no more than there are cores.
+"""The number of threads for a piece of work: one per 100,000 cells, at most one per core.
 
-On a small table threads wait for each other longer than they work, most of all on a busy machine.
-A cell is one value of one row.  The rule holds for training, denoising and prediction: for
-boosters unless their parameters name a number of threads (``nthread``, ``n_jobs``), for the linear
-algebra beside them, and for our own compiled loops.
+On a small table, threads wait for each other longer than they work, above all on a busy machine.
+A cell is one value of one row.  The rule applies to training, denoising and prediction: to boosters
+unless their parameters name a number of threads (``nthread``, ``n_jobs``), to linear algebra, and
+to our own compiled loops.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ A = TypeVar("A")
 B = TypeVar("B")
 
 CELLS_PER_THREAD = 100_000
-"""With fewer cells another thread costs more than it brings."""
+"""With fewer cells, another thread costs more time than it saves."""
 
 
 def threads_for(cells: int) -> int:
@@ -42,8 +42,8 @@ def threads_for(cells: int) -> int:
 def threads_limited(cells: int) -> Iterator[None]:
     """Let OpenMP and the linear algebra use as many threads as this many cells need.
 
-    OpenMP's limit is one of the calling thread.  A limit that equals the number of cores is none:
-    libraries then do as they always do.
+    OpenMP's limit applies to the calling thread only.  If all cores may be used, no limit is set,
+    and libraries keep their own defaults.
     """
     threads = threads_for(cells)
     if threads >= most_threads():
@@ -55,7 +55,7 @@ def threads_limited(cells: int) -> Iterator[None]:
 
 
 def side_by_side(first: Callable[[], A], second: Callable[[], B]) -> tuple[A, B]:
-    """Call both at the same time, each under thread limits of its own; return their results.
+    """Call both functions at the same time, each under its own thread limits; return both results.
 
     Libraries that know one limit for all threads keep theirs, because it is set before and restored
     after both.
@@ -68,19 +68,19 @@ def side_by_side(first: Callable[[], A], second: Callable[[], B]) -> tuple[A, B]
 
 @lru_cache(maxsize=8)
 def _controller(loaded: tuple[str, ...]) -> ThreadpoolController:
-    """The thread pools of the libraries that are loaded; to find them takes milliseconds."""
+    """Return the thread pools of the loaded libraries; finding them takes milliseconds."""
     return ThreadpoolController()
 
 
 def most_threads() -> int:
-    """Return the cores that this process may use, or fewer where OMP_NUM_THREADS says so."""
+    """Return the number of cores that this process may use, or OMP_NUM_THREADS if it is lower."""
     cores = max(1, int(usable_cores()))
     said = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
     return min(cores, int(said)) if said.isdigit() and int(said) else cores
 
 
 def usable_cores(quota: Path = Path("/sys/fs/cgroup/cpu.max")) -> float:
-    """Cores as far as the scheduler and a container's quota let this process use them."""
+    """Return how many cores the scheduler and a container's quota let this process use."""
     cores = float(schedulable_cores())
     try:
         most, period = quota.read_text().split()
@@ -90,7 +90,7 @@ def usable_cores(quota: Path = Path("/sys/fs/cgroup/cpu.max")) -> float:
 
 
 def schedulable_cores() -> int:
-    """Cores on which the scheduler may put this process."""
+    """Return the number of cores on which the scheduler may run this process."""
     if sys.platform == "linux":
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -1,1 +1,1 @@
-"""Files on disk: written whole or not at all, and archives checked before they are unpacked."""
+"""Files on disk: written completely or not at all; archives, checked before they are unpacked."""

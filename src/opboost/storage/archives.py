@@ -1,6 +1,6 @@
-"""Archives of files that others may have made, measured before anything is unpacked from them.
+"""Archives that somebody else may have made, whose size is checked before they are unpacked.
 
-A file of a few kilobytes can say that it holds gigabytes: by compression, by an archive within the
+A file of a few kilobytes can claim to hold gigabytes: by compression, by an archive inside the
 archive, by the shape in an array's header, or by a text that is small until it is parsed.
 """
 
@@ -17,31 +17,31 @@ import numpy as np
 
 from opboost.errors import DataError
 
-_RATIO, _LEAST = 64, 2**20
-_PARSED_RATIO = 4
+_MAX_UNPACKED_RATIO, _SMALL_FILE_BYTES = 64, 2**20
+_MAX_PARSED_RATIO = 4
 _ARCHIVES = (".npz", ".skops")
 _WEIGHTS = {
     ".json": {b"{": 256, b"[": 64, b",": 64, b":": 96},
     ".txt": {b" ": 64, b"\n": 64},
 }
-"""Bytes that Python takes for what such a character begins or ends, at most."""
+"""The most bytes of memory that Python needs for the value that such a character delimits."""
 
 
 def allowance(size: int) -> int:
     """Return how many bytes may be unpacked from a file of ``size`` bytes."""
-    return _RATIO * max(size, _LEAST)
+    return _MAX_UNPACKED_RATIO * max(size, _SMALL_FILE_BYTES)
 
 
 def fits(size: int, members: Mapping[str, bytes]) -> bool:
     """Return whether a file of ``size`` bytes may hold these members, unpacked and parsed."""
-    within = sum(map(len, members.values())) <= allowance(size)
-    return within and sum(parsed_bytes(*m) for m in members.items()) <= _PARSED_RATIO * allowance(
-        size
-    )
+    if sum(map(len, members.values())) > allowance(size):
+        return False
+    parsed = sum(parsed_bytes(*m) for m in members.items())
+    return parsed <= _MAX_PARSED_RATIO * allowance(size)
 
 
 def parsed_bytes(name: str, data: bytes) -> int:
-    """Return the most memory that parsing a member takes, inner archives included."""
+    """Return the most bytes of memory that parsing a member takes, inner archives included."""
     if Path(name).suffix in _ARCHIVES:
         return sum(_parsed_text(*member) for member in read_inner_archive(data).items())
     return _parsed_text(name, data)
@@ -53,7 +53,7 @@ def _parsed_text(name: str, data: bytes) -> int:
 
 
 def read_archive(path: Path) -> dict[str, bytes]:
-    """Return the members of a zip file; refuse one that takes far more memory than its size."""
+    """Return the members of a zip file; refuse one that needs far more memory than its size."""
     size = path.stat().st_size
     with zipfile.ZipFile(path) as archive:
         found = _members(archive, allowance(size), path.name)
@@ -77,13 +77,13 @@ def _members(archive: zipfile.ZipFile, most: int, name: str) -> dict[str, bytes]
     found = {}
     for item in items:
         with archive.open(item) as file:
-            # Without a length, all that is compressed would be unpacked, whatever is declared.
+            # Without a length, everything would be unpacked, whatever size is declared.
             found[item.filename] = file.read(item.file_size)
     return found
 
 
 def _too_large(name: str) -> DataError:
-    return DataError(f"{name} holds far more than its size", hint="Do not load it.")
+    return DataError(f"{name} would unpack to far more than its size", hint="Do not load it.")
 
 
 def read_array(data: bytes) -> np.ndarray[Any, Any]:
@@ -114,5 +114,5 @@ def read_array(data: bytes) -> np.ndarray[Any, Any]:
 
 def _unreadable() -> DataError:
     return DataError(
-        "An array in the archive declares another size than it has", hint="Do not load it."
+        "An array in the archive does not have the size that it declares", hint="Do not load it."
     )

@@ -1,4 +1,4 @@
-"""Files that are whole or not there, and folders that one process works in at a time."""
+"""Files that are written completely or not at all, and folders locked for one process at a time."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ from opboost.errors import ConfigError, DataError, PlatformWarning
 
 _MARK = b"\n#sha256 "
 CHECKSUM_BYTES = len(_MARK) + 64 + 1
-"""Bytes that a seal adds to a file."""
+"""The number of bytes that a checksum adds to a file."""
 
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EIO)
-"""Why a file cannot be written, through no fault of what was to be written."""
+"""The system's errors for a disk or folder that cannot be written to, whatever the content."""
 
 
 def write(path: Path, data: bytes, *, mode: int = 0o644) -> None:
-    """Put ``data`` in the place of ``path``, all of it or none."""
+    """Replace ``path`` with ``data`` atomically: all of it is written, or nothing."""
     with writing(path, mode=mode) as file:
         file.write(data)
 
 
 def write_new(path: Path, data: bytes, *, mode: int = 0o644) -> None:
-    """Like :func:`write`, but a file that is there already, or comes first, stays as it is."""
+    """Write a file as :func:`write` does, but keep one that exists already or is created first."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with suppress(FileExistsError), writing(path, mode=mode, place=os.link) as file:
         file.write(data)
 
 
 def with_checksum(data: bytes) -> bytes:
-    """A file's content with its digest in a last line, so that damage does not go unseen."""
+    """Return a file's content with its SHA-256 in a last line, so that damage is detected."""
     return data + _MARK + hashlib.sha256(data).hexdigest().encode() + b"\n"
 
 
 def read_checked(path: Path, next_step: str) -> bytes:
-    """The content of a sealed file; one that is damaged is refused by name."""
+    """Return the content of a file with a checksum; refuse a damaged file, and name it."""
     whole = path.read_bytes()
     data = whole[:-CHECKSUM_BYTES]
     if len(whole) < CHECKSUM_BYTES or with_checksum(data) != whole:
@@ -53,9 +53,9 @@ def read_checked(path: Path, next_step: str) -> bytes:
 
 
 def add_checksum(path: Path, *, flushed: bool = True) -> None:
-    """Put the seal behind a file that was written piece by piece, and make it last.
+    """Append the checksum to a file that was written piece by piece, and flush it to disk.
 
-    With ``flushed=False`` its writer makes it last, as :func:`placing` does.
+    With ``flushed=False``, the caller flushes it, as :func:`placing` does.
     """
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -67,13 +67,13 @@ def add_checksum(path: Path, *, flushed: bool = True) -> None:
 
 
 def verify_checksum(path: Path, next_step: str) -> None:
-    """Refuse a large sealed file that is damaged, without having it in memory."""
+    """Refuse a large file whose checksum is wrong, without loading it into memory."""
     if not checksum_holds(path):
         raise damaged(path, next_step)
 
 
 def checksum_holds(path: Path) -> bool:
-    """Return whether a file is what was sealed, without having it in memory."""
+    """Return whether a file matches its checksum, without loading it into memory."""
     whole, left = hashlib.sha256(), max(0, path.stat().st_size - CHECKSUM_BYTES)
     with path.open("rb") as file:
         while left and (piece := file.read(min(left, 1 << 20))):
@@ -83,25 +83,26 @@ def checksum_holds(path: Path) -> bool:
 
 
 AT_LABEL_PARTY = (
-    "Bring back a copy of it, or begin a new run (--again): what was released before costs nothing."
+    "Restore it from a backup, or begin a new run (--again): what was released before costs "
+    "nothing."
 )
-"""The next step where a file of the label party's job is damaged."""
+"""The next step if a file of the label party's job is damaged."""
 
 AT_FEATURE_PARTY = (
-    "Bring back a copy of it, or ask the label party to begin a new run (--again): what was "
+    "Restore it from a backup, or ask the label party to begin a new run (--again): what was "
     "released before costs nothing."
 )
-"""The next step where a file of a feature party's job is damaged."""
+"""The next step if a file of a feature party's job is damaged."""
 
 
 def damaged(path: Path, next_step: str) -> DataError:
-    """Return the refusal of a file that is not what was written, with its owner's next step."""
+    """Return the error for a damaged file, with the next step for its owner."""
     return DataError(f"{path} is damaged", hint=next_step)
 
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Let an error of the system name the file, which a failed write alone does not."""
+    """Add the file's name to an error of the system that lacks it, such as a failed write."""
     try:
         yield
     except OSError as error:
@@ -114,7 +115,7 @@ def naming(path: Path) -> Iterator[None]:
 def writing(
     path: Path, *, mode: int = 0o644, place: Callable[[Path, Path], None] = os.replace
 ) -> Iterator[BinaryIO]:
-    """A file to write to, which takes the place of ``path`` when the block ends well."""
+    """Yield a file to write to; it replaces ``path`` if the block ends without an error."""
     partial = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
     try:
         handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
@@ -130,10 +131,10 @@ def writing(
 
 @contextmanager
 def placing(path: Path, *, folder: bool = False, alone: bool = False) -> Iterator[Path]:
-    """A name to write a file under, which takes the place of ``path`` when the block ends well.
+    """Yield a name to write a file to; it replaces ``path`` if the block ends without an error.
 
-    ``folder`` makes a folder instead.  ``alone`` says that nobody else writes ``path`` meanwhile:
-    the name is then the same each time, and what a kill left under it is removed first.
+    ``folder`` makes a folder instead.  ``alone`` says that nobody else writes ``path`` at the same
+    time: the name is then the same each time, and what a killed process left there is removed.
     """
     token = "" if alone else f".{secrets.token_hex(8)}"
     partial = path.with_name(f".{path.name}{token}.part")
@@ -153,7 +154,7 @@ def placing(path: Path, *, folder: bool = False, alone: bool = False) -> Iterato
 
 
 def move(moves: Iterable[tuple[Path, Path]]) -> None:
-    """Rename whole files or folders, each onto its new name, in this order, and make that last."""
+    """Rename files or folders to their new names, in this order, and flush the names to disk."""
     touched: dict[Path, None] = {}
     for source, target in moves:
         os.replace(source, target)
@@ -170,7 +171,7 @@ def _remove(path: Path) -> None:
 
 
 def read_json(path: Path, kind: Any, next_step: str, *, checksum: bool = False) -> Any:
-    """What a JSON file of one's own holds, as a value of ``kind``; a damaged one is refused.
+    """Return the content of our own JSON file as a value of ``kind``; refuse a damaged file.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -188,14 +189,14 @@ def read_json(path: Path, kind: Any, next_step: str, *, checksum: bool = False) 
 
 @lru_cache
 def json_reader(kind: Any) -> Any:
-    """Load what reads values of ``kind``, and return it."""
-    from pydantic import TypeAdapter  # a quarter of a second that not everybody needs
+    """Return a reader for JSON values of ``kind``."""
+    from pydantic import TypeAdapter  # takes a quarter of a second; many commands do not need it
 
     return TypeAdapter(kind)
 
 
 def flush(path: Path) -> None:
-    """Make a file, or the names in a folder, last."""
+    """Flush a file, or the names in a folder, to disk."""
     if path.is_dir() and os.name != "posix":
         return
     handle = os.open(path, os.O_RDONLY)
@@ -206,31 +207,32 @@ def flush(path: Path) -> None:
 
 
 def wipe(path: Path) -> None:
-    """Overwrite a file with zeros, then remove it; one with other names (hard links) is left whole.
+    """Overwrite a file with zeros, then remove it; if it has other hard links, only remove it.
 
-    This reaches the bytes of a plain disk.  A journaling file system, a solid-state disk, a
+    On a plain disk this destroys the content.  A journaling file system, a solid-state disk, a
     snapshot or a backup may keep an older copy.
     """
     about = path.stat()
     left = about.st_size if about.st_nlink == 1 else 0
     with naming(path), path.open("r+b") as file:
         while left > 0:
-            left -= file.write(bytes(min(left, _WIPED_BYTES)))
+            left -= file.write(bytes(min(left, _WIPE_CHUNK_BYTES)))
         file.flush()
         os.fsync(file.fileno())
     path.unlink()
     flush(path.parent)
 
 
-_WIPED_BYTES = 1 << 20
-"""Bytes that are overwritten at a time."""
+_WIPE_CHUNK_BYTES = 1 << 20
+"""The number of bytes that are overwritten at a time."""
 
 
 @contextmanager
 def alone(folder: Path) -> Iterator[int]:
-    """Work in a folder as the only process; a second one is refused.  A kill lets go of it.
+    """Lock a folder for this process, and refuse if another process holds the lock.
 
-    What a kill left half-written is taken away; given is how many files that were.
+    The system releases the lock of a killed process.  Files that it left half-written are removed;
+    the block receives their number.
     """
     folder.mkdir(parents=True, exist_ok=True)
     handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
@@ -243,7 +245,7 @@ def alone(folder: Path) -> Iterator[int]:
 
 @contextmanager
 def waiting(file: Path) -> Iterator[None]:
-    """Hold a lock for a moment, and wait for whoever holds it before."""
+    """Hold a lock during the block; wait while another process holds it."""
     handle = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         _flock(handle)
@@ -253,7 +255,7 @@ def waiting(file: Path) -> Iterator[None]:
 
 
 def clear(folder: Path) -> int:
-    """Take away what was left half-written, where nobody writes any more; how many files."""
+    """Remove half-written files that nobody is writing any more, and return their number."""
     left = list(folder.rglob(".*.part"))
     for path in left:
         if path.is_dir():
@@ -267,14 +269,16 @@ def _lock(handle: int, folder: Path) -> None:
     try:
         _flock(handle, wait=False)
     except BlockingIOError:
-        raise ConfigError(f"Another process already works in {folder}. Let it finish.") from None
+        raise ConfigError(
+            f"Another process is already working in {folder}. Wait until it has finished."
+        ) from None
 
 
 NO_LOCKS = (
     "This system has no folder locks (Python's module fcntl), so nothing stops a second process "
     "from working in the same folder. Start one process per folder at a time."
 )
-"""What a user reads once where a folder cannot be locked, as on Windows."""
+"""The warning that a user sees once if folders cannot be locked, as on Windows."""
 
 
 def has_locks() -> bool:
@@ -288,12 +292,12 @@ def has_locks() -> bool:
 
 @lru_cache(maxsize=1)
 def _warn_of_locks() -> None:
-    """Warn once per process, however many folders are worked in."""
+    """Warn once per process, however many folders it locks."""
     warnings.warn(NO_LOCKS, PlatformWarning, stacklevel=3)
 
 
 def _flock(handle: int, *, wait: bool = True) -> None:
-    """Lock an open file; where the system cannot, warn and go on."""
+    """Lock an open file; if the system cannot, warn and continue."""
     try:
         import fcntl
     except ImportError:

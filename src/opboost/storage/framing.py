@@ -1,4 +1,4 @@
-"""Lists of byte strings as one byte string, each part behind its length."""
+"""Join lists of byte strings into one byte string, each part after its length."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import pyarrow as pa
 
 
 def framed(parts: Iterable[bytes]) -> bytes:
-    """Parts in a row, each behind its length: no two lists give the same bytes."""
+    """Return the parts joined, each after its length: no two lists give the same bytes."""
     return b"".join([len(part).to_bytes(4, "big") + part for part in parts])
 
 
 def framed_array(parts: pa.LargeBinaryArray) -> bytes:
-    """What :func:`framed` gives, of an Arrow array.
+    """Return what :func:`framed` returns, for an Arrow array.
 
     >>> parts = [b"7", b"", b"eighty"]
     >>> framed_array(pa.array(parts, pa.large_binary())) == framed(parts)

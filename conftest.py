@@ -1,4 +1,4 @@
-"""What holds for every test and every example of a page or docstring."""
+"""Settings for every test, and for every example on a page or in a docstring."""
 
 from __future__ import annotations
 
@@ -10,16 +10,19 @@ from pathlib import Path
 
 import pytest
 
-MEMORY = Path("/dev/shm")
-"""Where files cost no disk: tests kill processes, never the machine, so nothing has to last."""
+MEMORY_DISK = Path("/dev/shm")
+"""A disk in memory for temporary files.
 
-if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 4 << 30:
-    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))  # for tmp_path alone
+Tests kill processes but never the machine, so no file has to survive on a real disk.
+"""
+
+if MEMORY_DISK.is_dir() and shutil.disk_usage(MEMORY_DISK).free > 4 << 30:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY_DISK))  # for tmp_path alone
 
 
 @pytest.fixture(autouse=True)
 def _no_release_of_another_test():
-    """Start each test as a process that has released nothing: equal rows count as one person's."""
+    """Forget the releases of a test when it ends, because equal rows count as one person's."""
     yield
     processes = sys.modules.get("opboost.budgets.release_counts")
     if processes is not None:
@@ -27,7 +30,7 @@ def _no_release_of_another_test():
 
 
 def pytest_collection_modifyitems(items):
-    """Skip the page about MLflow where it is not installed; its own warnings are no errors."""
+    """Skip the page about MLflow if it is not installed; do not treat its warnings as errors."""
     absent = importlib.util.find_spec("mlflow") is None
     for item in items:
         if item.path.name == "mlflow.md":

@@ -35,10 +35,10 @@ def test_a_site_whose_links_lead_somewhere_is_well(tmp_path):
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        ('<a href="three.html">x</a>', "three.html, which is not there"),
-        ('<a href="../outside.txt">x</a>', "outside.txt, which is not there"),
-        ('<a href="two.html#bottom">x</a>', "no such place"),
-        ('<img src="picture.png">', "picture.png, which is not there"),
+        ('<a href="three.html">x</a>', "three.html, which does not exist"),
+        ('<a href="../outside.txt">x</a>', "outside.txt, which does not exist"),
+        ('<a href="two.html#bottom">x</a>', "no such anchor"),
+        ('<img src="picture.png">', "picture.png, which does not exist"),
         ('<script src="https://cdn.example.org/x.js"></script>', "loads https://cdn.example.org"),
         ('<link rel="preconnect" href="//fonts.example.org">', "loads //fonts.example.org"),
     ],

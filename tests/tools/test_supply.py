@@ -257,7 +257,7 @@ def test_packages_that_the_index_does_not_know_are_not_called_safe():
     assert lines == ["not audited: the index did not answer (it knows none of the 2 packages)"]
     assert passes
     lines, passes = judge(Answer(known=3, unknown=("a",)), [], TODAY, must_answer=True)
-    assert lines[0] == "not audited, for the index does not know them: a"
+    assert lines[0] == "not audited, because the index does not know them: a"
     assert not passes
 
 
@@ -291,14 +291,14 @@ def test_an_exemption_that_ended_fails_also_where_nobody_answers():
 def test_an_exemption_that_is_no_longer_needed_is_named():
     exempt = [Exemption("CVE-2018-18074", "requests", "No proxy is used.", date(2027, 1, 1))]
     lines, passes = judge(Answer(5), exempt, TODAY)
-    assert "needless: the exemption of requests from CVE-2018-18074 may go" in lines
+    assert "unneeded: the exemption of requests from CVE-2018-18074 can be removed" in lines
     assert passes
 
 
 def test_an_exemption_needs_a_reason_and_a_day(tmp_path):
     path = tmp_path / "exempt.toml"
     path.write_text('[[exempt]]\nid = "CVE-1"\npackage = "requests"\nuntil = 2026-12-31\n')
-    with pytest.raises(ValueError, match="an exemption has id, package, reason and until"):
+    with pytest.raises(ValueError, match="an exemption needs id, package, reason and until"):
         exemptions(path)
 
 

@@ -1,1 +1,1 @@
-"""The manual: its example tables, its blocks run, its notebooks, its pages built and checked."""
+"""Build and check the manual: example tables, code blocks, notebooks, figures and pages."""

@@ -1,4 +1,4 @@
-"""The figures of docs/attacks.md and of the model card, from docs/claims.json.
+"""Write the figures of docs/attacks.md and of the model card, from docs/claims.json.
 
 python -m tools.manual.attack_figures
 
@@ -29,18 +29,18 @@ Values = dict[str, float]
 
 
 def values() -> Values:
-    """The recorded figures of the attacks, by name."""
+    """Return the recorded figures of the attacks, by name."""
     kept = json.loads((DOCS / "claims.json").read_text())
     return {line["name"]: line["value"] for line in kept["attacks"]}
 
 
 def at(found: Values, data: str, total: float, figure: str) -> float:
-    """A figure of a set at a record total."""
+    """Return a figure of a data set at a record total."""
     return found[f"{data} at a record total of {total}, {figure}"]
 
 
 def shipped(found: Values) -> str:
-    """The file that the model card reads."""
+    """Return the content of the file that the model card reads."""
 
     def by_set(figure: str, total: int, less: str = "") -> Values:
         return {
@@ -63,7 +63,7 @@ def shipped(found: Values) -> str:
 
 
 def tables(found: Values) -> dict[str, str]:
-    """The page's answer and tables, by the name of their place."""
+    """Return the page's summary and tables, by the names of their markers."""
     return {
         "answer": _answer(found),
         "linkage": _markdown(
@@ -142,7 +142,7 @@ def tables(found: Values) -> dict[str, str]:
 
 
 def _answer(found: Values) -> str:
-    """What the page begins with."""
+    """Return the summary at the top of the page."""
     messages = ("gained from a query for used values", "gained from weights")
     told = max(at(found, s, t, f"labels: {m}") for s in SETS for t in TOTALS for m in messages)
     firsts = {t: [at(found, s, t, "linkage: first guess") for s in SETS] for t in TOTALS}
@@ -202,7 +202,7 @@ def _markdown(titles: Sequence[str], rows: Any) -> str:
 
 
 def written(text: str, found: Values) -> str:
-    """The page with the figures of now."""
+    """Return the page with the current figures."""
     for name, table in tables(found).items():
         begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
         body = f"{begin}\n\n{table}\n\n{end}"
@@ -214,12 +214,12 @@ def written(text: str, found: Values) -> str:
 
 
 def digest(found: Values) -> str:
-    """What ties the picture to the figures."""
+    """Return a digest of the figures, which the picture contains."""
     return hashlib.sha256(shipped(found).encode()).hexdigest()
 
 
 def draw(found: Values) -> None:
-    """Three panels over the record total: linkage, attributes, labels."""
+    """Draw three panels over the record total: linkage, attributes, labels."""
     chart = figures.figure(1, 3, 11.0, 3.6)
     link, attribute, label = chart.axes[0]
     places = range(len(TOTALS))

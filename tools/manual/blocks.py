@@ -1,4 +1,4 @@
-"""The code blocks of a page, as a reader sees them."""
+"""Read the code blocks of a page as a reader sees them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NAMED = re.compile(r"# (\S+\.toml)$")
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block: language, what else its first line says, text, and where it begins."""
+    """A fenced block: its language, the rest of its first line, its text, and its position."""
 
     language: str
     about: str
@@ -26,7 +26,7 @@ class Block:
 
     @property
     def file(self) -> str | None:
-        """The file that the block is: by its title, or by a TOML comment in its first line."""
+        """The file that the block shows, by its title or by a TOML comment in its first line."""
         title = _TITLE.search(self.about)
         if title:
             return title.group(1)
@@ -35,12 +35,12 @@ class Block:
 
 
 def pages() -> list[Path]:
-    """Every page with words of ours; decisions and proofs included."""
+    """Return every page of the manual, including decisions and proofs."""
     return [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 
 
 def blocks(page: Path) -> Iterator[Block]:
-    """The fenced blocks of a page; one without a language, or without an end, is an error."""
+    """Yield the fenced blocks of a page; raise if one has no language or no end."""
     opened: tuple[str, str, int] | None = None
     lines: list[str] = []
     for number, line in enumerate(page.read_text().splitlines(), 1):
@@ -63,7 +63,7 @@ def blocks(page: Path) -> Iterator[Block]:
 
 
 def commands(page: Path) -> Iterator[tuple[int, str]]:
-    """Every line of a page's blocks that begins with ``opboost``, indented blocks included."""
+    """Yield every line of a page's blocks that begins with ``opboost``, also in indented blocks."""
     for number, line in enumerate(page.read_text().splitlines(), 1):
         found = re.match(r"^(?: {4,}|\$ | *[a-z-]+\$ +)(?:[a-z-]+\$ +)?(opboost .*)$", line)
         if found:

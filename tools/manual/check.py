@@ -1,4 +1,4 @@
-"""The built site: every link leads somewhere, and no page asks anything of another host.
+"""Check the built site: every link has a target, and no page loads anything from another host.
 
 python -m tools.manual.check site
 """
@@ -13,14 +13,17 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 _LOADS = {"script": "src", "img": "src", "iframe": "src", "source": "src", "object": "data"}
-"""What a browser fetches without being asked; so does it the links of these relations."""
+"""The attribute whose URL a browser loads by itself, by tag."""
+
 _FETCHED = {"stylesheet", "icon", "preconnect", "preload", "prefetch", "dns-prefetch"}
+"""The relations of ``<link>`` whose URL a browser loads by itself."""
+
 _OUTSIDE = re.compile(r"^(?:[a-z]+:)?//", re.I)
 _IN_CSS = re.compile(r"(?:url\(|@import)\s*['\"]?(?:https?:)?//")
 
 
 class _Page(HTMLParser):
-    """The names in a page that can be linked to, its links, and what it loads."""
+    """The anchors of a page, its links, and the URLs that it loads."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -41,7 +44,7 @@ class _Page(HTMLParser):
 
 
 def problems(site: Path) -> Iterator[str]:
-    """One line for each dead link and each thing that would be fetched from elsewhere."""
+    """Yield a line for each dead link and each URL that would be loaded from another host."""
     pages = {path: _Page(path.read_text()) for path in sorted(site.rglob("*.html"))}
     for path, page in pages.items():
         where = path.relative_to(site)
@@ -49,22 +52,22 @@ def problems(site: Path) -> Iterator[str]:
             if _OUTSIDE.match(link):
                 yield f"{where} loads {link}"
             elif not link.startswith("data:") and _target(path, link, site) is None:
-                yield f"{where} loads {link}, which is not there"
+                yield f"{where} loads {link}, which does not exist"
         for link in page.links:
             if urlsplit(link).scheme or _OUTSIDE.match(link):
                 continue  # the reader's own click
             target, anchor = _target(path, link, site), unquote(urlsplit(link).fragment)
             if target is None:
-                yield f"{where} links to {link}, which is not there"
+                yield f"{where} links to {link}, which does not exist"
             elif anchor and target in pages and anchor not in pages[target].names:
-                yield f"{where} links to {link}, and that page has no such place"
+                yield f"{where} links to {link}, but that page has no such anchor"
     for path in sorted(site.rglob("*.css")):
         if _IN_CSS.search(path.read_text()):
             yield f"{path.relative_to(site)} loads from another host"
 
 
 def _target(page: Path, link: str, site: Path) -> Path | None:
-    """The file that a link leads to, if it is there and inside the site."""
+    """Return the file that a link leads to, or None if it is missing or outside the site."""
     place = unquote(urlsplit(link).path)
     if not place:
         return page
@@ -75,9 +78,11 @@ def _target(page: Path, link: str, site: Path) -> Path | None:
 
 
 def main(site: Path) -> int:
-    """Print what is wrong; the exit status."""
+    """Print what is wrong, and return the exit status."""
     found = list(problems(site.resolve()))
-    print("\n".join(found) or f"{len(list(site.rglob('*.html')))} pages: links and loads are well")
+    pages = len(list(site.rglob("*.html")))
+    fine = f"{pages} pages: no dead links, and nothing is loaded from another host"
+    print("\n".join(found) or fine)
     return 1 if found else 0
 
 

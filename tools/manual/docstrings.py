@@ -1,4 +1,4 @@
-"""Docstrings as Markdown: examples become blocks, and roles plain names."""
+"""Convert docstrings to Markdown: examples become blocks, and roles become plain names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _ROLE = re.compile(r":(?:class|func|meth|mod|attr):`~?([^`]+)`")
 
 
 def as_markdown(docstring: str) -> str:
-    """A docstring whose examples are fenced, so that ``>>>`` is not read as a quotation.
+    """Return a docstring with its examples fenced, so that ``>>>`` is not read as a quotation.
 
     >>> print(as_markdown("It adds, see :func:`add`.\\n\\n>>> 1 + 1\\n2\\n\\nThat is all."))
     It adds, see `add`.
@@ -28,9 +28,9 @@ def as_markdown(docstring: str) -> str:
 
 
 class Markdown(griffe.Extension):
-    """Applies it to every docstring that is collected."""
+    """An extension of griffe that converts every docstring."""
 
     def on_instance(self, *, obj: griffe.Object, **_: object) -> None:
-        """Called for each module, class, function and attribute."""
+        """Convert the docstring of a module, class, function or attribute."""
         if obj.docstring is not None:
             obj.docstring.value = as_markdown(obj.docstring.value)

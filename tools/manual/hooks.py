@@ -1,4 +1,4 @@
-"""What MkDocs does besides its settings: pages from notebooks and from the project's own files."""
+"""Hooks of MkDocs: make pages from notebooks and from the project's own files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PROJECT = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """The decisions, in order, so that a new one need not be listed."""
+    """Add the decisions to the navigation in order, so that a new one need not be listed."""
     decisions = sorted((Path(config.docs_dir) / "decisions").glob("*.md"))
     project = next(part["Project"] for part in config.nav if "Project" in part)
     project.append({"Decisions": [f"decisions/{path.name}" for path in decisions]})
@@ -24,7 +24,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Every notebook is also a page; so are the files at the project's root."""
+    """Add a page for every notebook, and for the files in the project's root folder."""
     docs = Path(config.docs_dir)
     for path in sorted((docs / "notebooks").glob("*.ipynb")):
         page = f"notebooks/{path.stem}.md"
@@ -37,7 +37,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
-    """Links to notebooks go to their pages, and examples are coloured as a Python session."""
+    """Point links at the pages of notebooks, and colour examples as a Python session."""
     if page.file.src_uri == "index.md":
         page.meta["hide"] = ["navigation"]
     linked = re.sub(r"\]\(([^):]+)\.ipynb\)", r"](\1.md)", markdown)
@@ -47,7 +47,7 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
 
 
 def _from_docs(text: str) -> str:
-    """Links as seen from the folder of pages."""
+    """Return a text with its links relative to the folder of pages."""
     inside = re.sub(r"\]\(docs/", "](", text)
     for name in _PROJECT:
         inside = inside.replace(f"]({name})", f"]({name.lower()})")

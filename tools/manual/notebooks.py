@@ -1,6 +1,6 @@
-"""Notebooks: run and kept with what they print, and shown as pages.
+"""Run notebooks, store them with their output, and show them as pages.
 
-    python -m tools.manual.notebooks           # run all, and keep their output
+    python -m tools.manual.notebooks           # run all, and store their output
 
 Needs the packages of requirements/docs.txt (``make notebooks`` installs them).
 """
@@ -18,7 +18,7 @@ FOLDER = DOCS / "notebooks"
 
 
 def as_markdown(notebook: dict[str, Any], name: str) -> str:
-    """The page of a notebook: words as they are, code as blocks, output below it."""
+    """Return a notebook as a page: text unchanged, code as blocks, output below the code."""
     parts = []
     for number, cell in enumerate(notebook["cells"]):
         source = "".join(cell["source"])
@@ -28,15 +28,15 @@ def as_markdown(notebook: dict[str, Any], name: str) -> str:
         parts.append(f"```python\n{source}\n```")
         parts += [part for part in map(_shown, cell["outputs"]) if part]
         if number == 0:
-            raise ValueError(f"{name} begins with code: say first what it is about.")
-    parts.append(f"*This page is the notebook [{name}]({name}), with its output as it was kept.*")
+            raise ValueError(f"{name} begins with code. Say first what it is about.")
+    parts.append(f"*This page is the notebook [{name}]({name}), with its stored output.*")
     return "\n\n".join(parts) + "\n"
 
 
 def _shown(output: dict[str, Any]) -> str:
-    """One output: a picture, a table, or text."""
+    """Return one output as Markdown: a picture, a table, or text."""
     if output["output_type"] == "error":
-        raise ValueError(f"A notebook was kept with an error: {output['ename']}.")
+        raise ValueError(f"A notebook was stored with an error: {output['ename']}.")
     if output["output_type"] == "stream":
         return _block("".join(output["text"]))
     data = output["data"]
@@ -53,7 +53,7 @@ def _block(text: str) -> str:
 
 
 def run(path: Path) -> None:
-    """Run a notebook from a fresh kernel, and keep it with its output."""
+    """Run a notebook in a fresh kernel, and store it with its output."""
     import nbformat
     from nbclient import NotebookClient
 

@@ -1,4 +1,4 @@
-"""The README's picture of accuracy against the record total, from docs/record-budgets.md.
+"""Draw the README's picture of accuracy by record total, from docs/record-budgets.md.
 
 python -m tools.manual.picture
 """
@@ -37,14 +37,14 @@ class Point:
 
 
 def table() -> str:
-    """The rows of the table as they stand in the page."""
+    """Return the rows of the table as the page has them."""
     text = PAGE.read_text()
     begun = text[text.index(HEAD) :]
     return begun[: begun.index("\n\n")]
 
 
 def points(rows: str) -> list[Point]:
-    """The figures."""
+    """Return the rows of the table as values."""
     found = []
     for line in rows.split("\n")[2:]:
         data, *cells = (cell.strip(" *") for cell in line.strip("|").split("|"))
@@ -53,12 +53,12 @@ def points(rows: str) -> list[Point]:
 
 
 def digest(rows: str) -> str:
-    """What ties the picture to the table."""
+    """Return a digest of the table, which the picture contains."""
     return hashlib.sha256(rows.encode()).hexdigest()
 
 
 def draw() -> None:
-    """A panel for each data set, the total for a whole record below."""
+    """Draw one panel per data set, with the record total on the horizontal axis."""
     rows = table()
     found = points(rows)
     names = list(dict.fromkeys(p.data for p in found))

@@ -1,4 +1,4 @@
-"""The table of accuracy at record totals in docs/record-budgets.md, from docs/claims.json.
+"""Write the table of accuracy by record total in docs/record-budgets.md, from docs/claims.json.
 
 python -m tools.manual.record_figures
 """
@@ -20,13 +20,13 @@ TOTALS = (1, 2, 4, 8, 16)
 
 
 def lines() -> dict[str, dict[str, Any]]:
-    """The claims about record totals, by name."""
+    """Return the claims about record totals, by name."""
     kept = json.loads((DOCS / "claims.json").read_text())
     return {line["name"]: line for line in kept.get("record", [])}
 
 
 def table(found: dict[str, dict[str, Any]]) -> str:
-    """The rows as Markdown; the middle of a claim on clean rows is the mean less its error."""
+    """Return the rows as Markdown; for clean rows, a claim states the mean minus its error."""
     titles = HEAD + " | ".join(f"{way}, even" for way in EVEN) + " |"
     rows = [titles, "|" + "---|" * (titles.count("|") - 1)]
     for data, measure in MEASURES.items():
@@ -45,7 +45,7 @@ def table(found: dict[str, dict[str, Any]]) -> str:
 
 
 def industrial(found: dict[str, dict[str, Any]]) -> str:
-    """The industrial stand-in, in words."""
+    """Return a sentence about the stand-in for the industrial set."""
     name = "Industrial's stand-in at a record total of {}, {} test rows: MSE over plain"
     clean, released = (
         [found[name.format(total, kind)]["value"] for total in (4, 8)]

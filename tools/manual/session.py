@@ -1,9 +1,10 @@
-"""A page's blocks, done in order: files are written, commands run, and what is shown is compared.
+"""Follow a page's blocks in order: write files, run commands, and compare their output.
 
-In a ``console`` block a line that begins with ``$ `` is a command, run in the page's folder;
-``bank$ `` runs it in the folder ``bank``, and ``cd`` goes into another for the rest of the page.
-``&`` at the end lets it go on, until ``wait``; ``kill %1`` asks the first of them to end. Lines
-below a command are its output, with ``...`` for what may differ; with none, only success counts.
+In a ``console`` block, a line that begins with ``$ `` is a command, which runs in the page's
+folder; ``bank$ `` runs it in the folder ``bank``, and ``cd`` changes the folder for the rest of the
+page.  A command that ends with ``&`` runs in the background until ``wait``; ``kill %1`` sends
+SIGTERM to the first of these.  Lines below a command are its output, with ``...`` for what may
+differ; without such lines, the command only has to succeed.
 """
 
 from __future__ import annotations
@@ -27,16 +28,16 @@ from tools.manual.blocks import DOCS, Block, blocks
 
 _PROMPT = re.compile(r"^([a-z-]*)\$ +(.*)$")
 _PORTS = re.compile("8815|8080")
-"""Ports that pages name; a free one takes their place."""
-_SECONDS = 120
+"""The ports that pages name; a free port replaces them."""
+_COMMAND_TIMEOUT_SECONDS = 120
 _SAME = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 _SHELL = re.compile(r"[|><;$`]")
-"""Signs of a command that only a shell understands."""
+"""Characters of a command that needs a shell."""
 
 
 @dataclass
 class Command:
-    """Something typed, where, and what the page shows of it."""
+    """A command, the folder in which it runs, and the output that the page shows."""
 
     where: str
     words: str
@@ -45,7 +46,7 @@ class Command:
 
 
 def typed(block: Block) -> list[Command]:
-    """The commands of a console block."""
+    """Return the commands of a console block."""
     found: list[Command] = []
     for number, line in enumerate(block.text.split("\n"), block.line + 1):
         prompt = _PROMPT.match(line)
@@ -61,10 +62,10 @@ def typed(block: Block) -> list[Command]:
 
 
 class Process(Protocol):
-    """What runs a command."""
+    """A process that runs a command."""
 
     def wait(self, timeout: float) -> int:
-        """Its exit status."""
+        """Return its exit status."""
         ...
 
     def send_signal(self, number: int) -> None:
@@ -72,13 +73,13 @@ class Process(Protocol):
         ...
 
     def kill(self) -> None:
-        """End it."""
+        """Kill it."""
         ...
 
 
 @dataclass
 class Running:
-    """A command that was begun, and the file in which its words gather."""
+    """A command that was started, and the file that receives its output."""
 
     command: Command
     process: Process
@@ -86,18 +87,18 @@ class Running:
 
 
 class Session:
-    """A folder in which a page is followed, and what still runs in it."""
+    """A folder in which a page is followed, and the commands that still run in it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "work"
         self.words = folder / "words"
         self.words.mkdir(parents=True)
         self.port = _free_port()
-        self.behind: list[Running] = []
+        self.background: list[Running] = []
         shutil.copytree(DOCS / "files", self.folder)
 
     def follow(self, page: Path) -> None:
-        """Do what the page says; an AssertionError names the line that is not so."""
+        """Do what the page says; an AssertionError names the line that fails."""
         try:
             for block in blocks(page):
                 if block.file is not None:
@@ -107,7 +108,7 @@ class Session:
                         self._run(command, page)
             self._wait(page)
         finally:
-            for running in self.behind:
+            for running in self.background:
                 running.process.kill()
 
     def _write(self, block: Block) -> None:
@@ -120,17 +121,19 @@ class Session:
             self._wait(page)
             return
         if command.words.startswith("kill %"):
-            self.behind[int(command.words.removeprefix("kill %")) - 1].process.send_signal(
+            self.background[int(command.words.removeprefix("kill %")) - 1].process.send_signal(
                 signal.SIGTERM
             )
             return
         if command.words.startswith("cd "):
             self.folder = self.folder / command.words.removeprefix("cd ")
-            assert self.folder.is_dir(), f"{page.name}:{command.line}: {command.words}: not there"
+            assert self.folder.is_dir(), (
+                f"{page.name}:{command.line}: {command.words}: no such folder"
+            )
             return
         running = self._start(command)
         if command.words.endswith("&"):
-            self.behind.append(running)
+            self.background.append(running)
         else:
             self._judge(running, page)
             if command.words.startswith("opboost tutorial "):
@@ -142,7 +145,7 @@ class Session:
             file.write_text(_PORTS.sub(self.port, file.read_text()))
 
     def _start(self, command: Command) -> Running:
-        """The command line is forked from a process that has loaded it; the rest is the shell's."""
+        """Start a command: fork ``opboost`` from a process that has loaded it, or use a shell."""
         where = self.folder / command.where
         where.mkdir(exist_ok=True)
         words = _PORTS.sub(self.port, command.words.rstrip("& "))
@@ -164,30 +167,30 @@ class Session:
         return Running(command, process, said)
 
     def _wait(self, page: Path) -> None:
-        while self.behind:
-            self._judge(self.behind[0], page)
-            self.behind.pop(0)
+        while self.background:
+            self._judge(self.background[0], page)
+            self.background.pop(0)
 
     def _judge(self, running: Running, page: Path) -> None:
         command = running.command
         place = f"{page.name}:{command.line}: {command.words}"
-        status = running.process.wait(_SECONDS)
+        status = running.process.wait(_COMMAND_TIMEOUT_SECONDS)
         said = running.said.read_text().strip()
         assert status == 0, f"{place}\nended with status {status}:\n{said}"
         want = _PORTS.sub(self.port, "\n".join(command.shown)).strip()
         same = not want or doctest.OutputChecker().check_output(want, said, _SAME)
-        assert same, f"{place}\nthe page shows:\n{want}\nthe command said:\n{said}"
+        assert same, f"{place}\nthe page shows:\n{want}\nthe command printed:\n{said}"
 
 
 def _meant(word: str, where: Path) -> list[str]:
-    """A word as the shell would hand it on: one with stars stands for files."""
+    """Return a word as the shell would pass it on: a word with stars becomes file names."""
     if "*" not in word:
         return [word]
     return [str(path.relative_to(where)) for path in sorted(where.glob(word))]
 
 
 def followed() -> Iterator[Path]:
-    """The pages with commands to follow."""
+    """Yield the pages that have commands."""
     for page in sorted(DOCS.rglob("*.md")):
         if any(block.language == "console" for block in blocks(page)):
             yield page

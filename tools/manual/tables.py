@@ -1,8 +1,8 @@
-"""The tables that the manual's examples use: made-up customers of a bank and of a shop.
+"""Make the tables of the manual's examples: invented customers of a bank and of a shop.
 
     python -m tools.manual.tables
 
-writes them to docs/files/. They are made from a fixed seed, so the same files come out.
+writes them to docs/files/.  The seed is fixed, so every run writes the same files.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PEOPLE = ["customer", "age", "income", "city", "basket", "visits", "paid_back"]
 
 
 def customers(count: int = 1500) -> pd.DataFrame:
-    """People whose baskets and visits tell more about paying back than what a bank knows."""
+    """Return people whose baskets and visits predict repayment better than a bank's columns do."""
     rng = np.random.default_rng(2022)
     age = rng.integers(18, 86, count)
     income = np.round(rng.lognormal(10.3, 0.45, count), -2)
@@ -44,7 +44,7 @@ def customers(count: int = 1500) -> pd.DataFrame:
 
 
 def tables() -> dict[str, pd.DataFrame]:
-    """Each file's rows: two houses that share 900 people, both together, and new customers."""
+    """Return each file's rows: two companies that share 900 people, both joined, new customers."""
     everybody = customers()
     known, new = everybody[:1300], everybody[1300:]
     shuffled = np.random.default_rng(1).permutation(1100)

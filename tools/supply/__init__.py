@@ -1,1 +1,1 @@
-"""What OpBoost is built from and shipped as: locks, the audit of them, the bill of materials."""
+"""Check the supply chain: lock files, their audit, and the bill of materials."""

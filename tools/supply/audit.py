@@ -1,11 +1,11 @@
-"""Known vulnerabilities of the locked packages: found, none, or nobody answered.
+"""Look up known vulnerabilities of the locked packages: some, none, or no answer.
 
-pip-audit alone calls a package that the index does not know "no known vulnerabilities found"; here
-it counts as not audited, and so does a service that cannot be reached.
+For a package that the index does not know, pip-audit alone says "no known vulnerabilities found".
+Here such a package counts as not audited, and so do all packages if the service cannot be reached.
 
-    python -m tools.supply.audit                      every package of the locks, asked of the index
-    python -m tools.supply.audit --osv-url URL LOCK    one lock, asked of an OSV service
-    python -m tools.supply.audit --must-answer         fails when unanswered, for releases
+    python -m tools.supply.audit                      ask the index about every package of the locks
+    python -m tools.supply.audit --osv-url URL LOCK    ask an OSV service about one lock
+    python -m tools.supply.audit --must-answer         fail without an answer, for releases
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from typing import Any
 from tools.supply.lock import DEV, DOCS, RUNTIME
 
 EXEMPT = Path(__file__).parent / "exempt.toml"
-SECONDS = 240
-SILENT = re.compile(
+TIMEOUT_SECONDS = 240
+NO_ANSWER = re.compile(
     r"^(requests\.exceptions|urllib3\.exceptions|pip_audit\.\S*(Service|Connection)Error|"
     r"ERROR:pip_audit._cli:Tip: your network may be blocking)",
     re.M,
@@ -48,7 +48,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the service said: how many packages it knows, which it does not, what it found."""
+    """The service's answer: how many packages it knows, which it does not, and its findings."""
 
     known: int = 0
     unknown: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Exemption:
-    """A vulnerability that is let pass until a day, for a reason."""
+    """A vulnerability that is tolerated until a date, for a reason."""
 
     id: str
     package: str
@@ -70,38 +70,38 @@ class Exemption:
 
 
 def exemptions(path: Path) -> list[Exemption]:
-    """The list of a file; an entry without package, reason or day is refused."""
+    """Return the exemptions in a file; refuse one without a package, reason or date."""
     found = []
     for entry in tomllib.loads(path.read_text()).get("exempt", []):
         if set(entry) != {"id", "package", "reason", "until"} or not entry["reason"].strip():
             raise ValueError(
-                f"{path.name}: an exemption has id, package, reason and until, and this one is"
-                f" {entry}. Add what is missing."
+                f"{path.name}: an exemption needs id, package, reason and until; got {entry}. "
+                "Add what is missing."
             )
         found.append(Exemption(**entry))
     return found
 
 
 def ask(locks: list[Path], osv_url: str | None = None) -> Answer:
-    """What pip-audit's service says aboutevery package of the locks."""
+    """Return what pip-audit's service says about every package of the locks."""
     service = ["-s", "osv", "--osv-url", osv_url] if osv_url else ["-s", "pypi"]
     command = [sys.executable, "-m", "pip_audit", "--require-hashes", "--disable-pip", *service]
     command += ["--progress-spinner", "off", "--desc", "off", "-f", "json"]
     for lock in locks:
         command += ["-r", str(lock)]
     try:
-        run = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
+        run = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_SECONDS)
     except subprocess.TimeoutExpired:
-        return Answer(silence=f"no end after {SECONDS} s")
+        return Answer(silence=f"no answer after {TIMEOUT_SECONDS} s")
     if run.stdout.strip():
         return understand(json.loads(run.stdout))
-    if SILENT.search(run.stderr):
+    if NO_ANSWER.search(run.stderr):
         return Answer(silence=run.stderr.strip().splitlines()[-1][:300])
     raise RuntimeError(f"pip-audit failed:\n{run.stderr}")
 
 
 def understand(said: dict[str, Any]) -> Answer:
-    """pip-audit's JSON, in which a package that was skipped is not one without vulnerabilities."""
+    """Return the answer in pip-audit's JSON; a package that was skipped counts as unknown."""
     findings, unknown, known = [], [], 0
     for package in said["dependencies"]:
         if "skip_reason" in package:
@@ -118,7 +118,7 @@ def understand(said: dict[str, Any]) -> Answer:
 def judge(
     answer: Answer, exempt: list[Exemption], today: date, must_answer: bool = False
 ) -> tuple[list[str], bool]:
-    """The lines to print, and whether the audit passes."""
+    """Return the lines to print, and whether the audit passes."""
     lines = [
         f"expired: {entry.package} was exempt from {entry.id} until {entry.until}; look again"
         for entry in exempt
@@ -138,12 +138,14 @@ def judge(
         else:
             lines.append(f"exempt until {cover.until}: {finding}. {cover.reason}")
     lines += [
-        f"needless: the exemption of {entry.package} from {entry.id} may go"
+        f"unneeded: the exemption of {entry.package} from {entry.id} can be removed"
         for entry in live
         if not any(entry.covers(finding) for finding in answer.findings)
     ]
     if answer.unknown:
-        lines.append(f"not audited, for the index does not know them: {', '.join(answer.unknown)}")
+        lines.append(
+            f"not audited, because the index does not know them: {', '.join(answer.unknown)}"
+        )
         passes = passes and not must_answer
     failed = sum(line.startswith("vulnerable") for line in lines)
     lines.append(f"audited: {answer.known} packages, {failed or 'no'} known vulnerabilities to fix")

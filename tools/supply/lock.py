@@ -1,4 +1,4 @@
-"""A lock: every package with one version and the hashes of all its files."""
+"""Read a lock: every package with one version and the hashes of all its files."""
 
 from __future__ import annotations
 
@@ -30,11 +30,13 @@ class Pin:
 
 
 def read(path: Path) -> list[Pin]:
-    """The pins of a lock, in its order; a line that pins nothing is an error."""
+    """Return the pins of a lock, in its order; refuse a line that pins nothing."""
     lines = RequirementsFile.from_file(str(path))
     if lines.invalid_lines or lines.options:
         odd = (*lines.invalid_lines, *lines.options)[0].dumps()
-        raise ValueError(f"{path.name} has the line {odd!r}, which pins no package. Run make lock.")
+        raise ValueError(
+            f"{path.name} has the line {odd!r}, which does not pin a package. Run make lock."
+        )
     pins = []
     for line in lines.requirements:
         version = line.get_pinned_version

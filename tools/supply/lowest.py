@@ -1,7 +1,7 @@
-"""Try the lowest direct versions that pyproject.toml admits: ``python -m tools.supply.lowest``.
+"""Test the lowest direct versions that pyproject.toml allows: ``python -m tools.supply.lowest``.
 
-The versions are resolved for this Python, installed in an environment of their own together with
-the wheel of this tree, and the trial of :mod:`tools.supply.smoke` runs there.
+The versions are resolved for this Python and installed in a separate environment together with the
+wheel of this tree.  Then the trial of :mod:`tools.supply.smoke` runs there.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def run(*words: object) -> None:
-    """Run a command; its failure is ours."""
+    """Run a command, and exit with its status if it fails."""
     done = subprocess.run([str(word) for word in words], cwd=ROOT)
     if done.returncode:
         sys.exit(done.returncode)
 
 
 def main() -> None:
-    """Resolve, install, try."""
+    """Resolve the versions, install them, and run the trial."""
     uv = Path(sys.executable).with_name("uv")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

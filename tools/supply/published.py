@@ -1,4 +1,4 @@
-"""Whether the locks hold the hashes of what the public index publishes, all files and no others.
+"""Check that the locks hold the hashes of all files that the public index publishes, and no others.
 
 python -m tools.supply.published
 """
@@ -23,7 +23,7 @@ FILE = re.compile(r'/([^/"#]+)#(sha256)=([0-9a-f]{64})')
 
 
 def published(pin: Pin, index: str = INDEX) -> set[str]:
-    """The hashes of all wheels and sdists of a version."""
+    """Return the hashes of all wheels and sdists of a version."""
     with urllib.request.urlopen(f"{index}/{pin.name}/", timeout=60) as page:
         text = page.read().decode()
     found = set()

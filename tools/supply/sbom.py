@@ -1,7 +1,7 @@
-"""The bill of materials: what a deployment is made of, in CycloneDX, from the lock alone.
+"""Write the bill of materials: what a deployment consists of, in CycloneDX, from the lock alone.
 
-Versions and hashes are the runtime lock's, licences and dependencies what the installed packages
-declare. It needs no network, and the same commit gives the same bytes.
+Versions and hashes come from the runtime lock; licences and dependencies are those that the
+installed packages declare.  No network is needed, and the same commit gives the same bytes.
 
     python -m tools.supply.sbom dist/opboost.cdx.json
 """
@@ -30,7 +30,7 @@ from tools.supply.lock import RUNTIME, Pin, read
 
 
 def licences(package: Distribution) -> list[License]:
-    """What a package says of its licence: an expression, else one line, else its classifiers."""
+    """Return a package's licences: its expression, else a single line, else its classifiers."""
     about = package.metadata
     lines = about.get_all("License-Expression") or about.get_all("License") or []
     if not lines or "\n" in lines[0]:
@@ -40,13 +40,13 @@ def licences(package: Distribution) -> list[License]:
 
 
 def component(pin: Pin) -> Component:
-    """A pin as a component; one that another platform needs is optional, and tells no licence."""
+    """Return a pin as a component; one for other platforms is optional and has no licence."""
     declared = []
     if pin.here:
         package = distribution(pin.name)
         if package.version != pin.version:
             raise ValueError(
-                f"{pin.name} {package.version} is installed and the lock says {pin.version}."
+                f"{pin.name} {package.version} is installed, but the lock has {pin.version}."
                 " Run make clean and try again."
             )
         declared = licences(package)
@@ -71,7 +71,7 @@ def component(pin: Pin) -> Component:
 
 
 def needed(package: Distribution, extra: str = "") -> set[str]:
-    """The names of what a package depends on here."""
+    """Return the names of the packages that a package needs on this platform."""
     wanted = map(Requirement, package.requires or [])
     return {
         canonicalize_name(requirement.name)
@@ -81,7 +81,7 @@ def needed(package: Distribution, extra: str = "") -> set[str]:
 
 
 def bill(made: datetime) -> Bom:
-    """The bill of materials of opboost with its boosters."""
+    """Return the bill of materials of opboost with its boosters."""
     pins = read(RUNTIME)
     parts = {pin.name: component(pin) for pin in pins if pin.here}
     product = distribution("opboost")

@@ -1,6 +1,6 @@
-"""A short trial of everything that a dependency could break; runs on the installed package alone.
+"""Try everything that a dependency could break, with the installed package alone.
 
-Each step goes through a library in the way the product does: training with every booster, saving
+Each step uses a library as the product does: training with every booster, saving
 and loading, a ledger, a job with private set intersection, bundles of columns, the command line.
 """
 
@@ -73,7 +73,7 @@ def commands(folder: Path) -> None:
     for to in ("a.csv", "b.csv"):
         run(folder, "desensitize", "t.csv", "-c", "t.toml", "-o", to, "--to", "bank")
     if (folder / "a.csv").read_bytes() != (folder / "b.csv").read_bytes():
-        sys.exit("A release that was repeated differs.")
+        sys.exit("A repeated release differs from the first one.")
     run(folder, "desensitize", "t.csv", "-c", "t.toml", "-o", "c.parquet", "--to", "bank")
     run(folder, "ledger", "verify", "-c", "t.toml")
     run(folder, "train", "t.csv", "--label", "paid", "-c", "m.toml", "-o", "m.opboost")
@@ -94,7 +94,7 @@ def estimators(folder: Path) -> None:
         model.save(folder / f"{booster}.opboost")
         again = op.load(folder / f"{booster}.opboost")
         if not np.array_equal(again.predict(X), model.predict(X)):
-            sys.exit(f"A model of {booster} predicts otherwise once it was saved.")
+            sys.exit(f"A model of {booster} predicts differently after it was saved and loaded.")
 
 
 def job() -> None:
@@ -117,7 +117,7 @@ def job() -> None:
 
 
 def main() -> None:
-    """Run all steps in a folder of their own."""
+    """Run all steps in a temporary folder."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         estimators(folder)

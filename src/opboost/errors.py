@@ -236,4 +236,4 @@ class DroppedIndexWarning(UserWarning):
 
 
 class PlatformWarning(UserWarning):
-    """This operating system lacks a protection that others have; the work goes on without it."""
+    """This operating system lacks a protection that others have; OpBoost continues without it."""

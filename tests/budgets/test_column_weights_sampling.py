@@ -145,6 +145,6 @@ def test_the_choice_does_not_depend_on_how_many_rows_are_looked_at_at_a_time(wei
         return columns_sent(budget, lambda: words, ["a", "b", "c"], lambda: first)
 
     whole = chosen()
-    monkeypatch.setattr("opboost.budgets.budget.CHOSEN_ROWS", 64)
+    monkeypatch.setattr("opboost.budgets.budget.CHUNK_ROWS", 64)
     np.testing.assert_array_equal(chosen(), whole)
     assert (whole.sum(axis=1) == 2).all()

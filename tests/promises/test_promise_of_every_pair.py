@@ -86,8 +86,8 @@ def test_a_mechanism_is_a_value_that_its_repr_rebuilds(m):
 def test_a_closed_form_agrees_with_the_table_of_the_same_mechanism(data):
     m = data.draw(mechanisms(data.draw(domains(smallest=3))))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mechanism, "TABLE_CELLS", 1)
-        patch.setattr(window_map, "TABLE_CELLS", 1)
+        patch.setattr(mechanism, "MAX_TABLE_CELLS", 1)
+        patch.setattr(window_map, "MAX_TABLE_CELLS", 1)
         closed = m._build_distribution()
     table = distribution_of(m)
     assert isinstance(

@@ -18,7 +18,7 @@ Task = Literal["classify", "regress"]
 MIN_PILOT_ROWS = 1_000
 """A pilot of fewer people reveals too little about which columns are informative."""
 
-CHOSEN_ROWS = 2**14
+CHUNK_ROWS = 2**14
 """The number of rows whose columns are chosen at a time, so that sorting takes little memory."""
 
 
@@ -304,8 +304,8 @@ def columns_sent(
         weights = np.array([budget.weights[name] for name in columns])
     first = None if pilot is None or weights is None else pilot()
     sent = np.zeros(drawn.shape, dtype=np.bool_)
-    for begin in range(0, len(drawn), CHOSEN_ROWS):
-        rows = slice(begin, begin + CHOSEN_ROWS)
+    for begin in range(0, len(drawn), CHUNK_ROWS):
+        rows = slice(begin, begin + CHUNK_ROWS)
         found: Words | FloatArray = drawn[rows]
         if weights is not None:
             found = _keys(drawn[rows], weights, None if first is None else first[rows])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from opboost.columns.private_column import PrivateColumn
 from opboost.mechanisms import Mechanism, NominalMechanism
-from opboost.mechanisms.mechanism import MATRIX_CELLS
+from opboost.mechanisms.mechanism import MAX_MATRIX_CELLS
 from opboost.mechanisms.order_kept import exact_gamma
 from opboost.plots.figures import figure, save
 
@@ -67,7 +67,7 @@ def _of_nominal(column: PrivateColumn, mechanism: NominalMechanism) -> ColumnCer
 
 def _of_grid(column: PrivateColumn, mechanism: Mechanism) -> ColumnCertificate:
     guarantee, exact = column.guarantee(), mechanism.certificate()
-    small = mechanism.domain.size <= MATRIX_CELLS
+    small = mechanism.domain.size <= MAX_MATRIX_CELLS
     matrix = mechanism.transition_matrix() if small else None
     lines = tuple(
         Line(
@@ -98,7 +98,7 @@ def _missing_covered(column: PrivateColumn, mechanism: Mechanism) -> bool:
     if flagged is None:
         return True
     guarantee, grid = flagged.guarantee(), mechanism.domain
-    cells = range(grid.L, grid.R + 1) if grid.size <= MATRIX_CELLS else (grid.L, grid.R)
+    cells = range(grid.L, grid.R + 1) if grid.size <= MAX_MATRIX_CELLS else (grid.L, grid.R)
     return all(flagged.loss(None, x) <= guarantee.bound(None, x) for x in cells)
 
 

@@ -15,7 +15,7 @@ from opboost.randomness.streams import SeededRng
 MAX_WEIGHT_RATIO = 8
 """A pilot may make one column at most this many times as likely as another."""
 
-SIMULATED_ROWS = 20_000
+SIMULATED_PEOPLE = 20_000
 """The number of simulated people from which the chances of weighted columns are estimated."""
 
 
@@ -79,7 +79,7 @@ def _one_against_equals(count: int, sent: int, weight: float) -> float:
 
 def _simulated(budget: RecordBudget, columns: Sequence[Hashable]) -> FloatArray:
     rng = SeededRng(0).open()
-    words = rng.words(len(columns), 0, SIMULATED_ROWS).T
+    words = rng.words(len(columns), 0, SIMULATED_PEOPLE).T
     sent = columns_sent(budget, lambda: words, columns)
     assert sent is not None
     return np.asarray(sent.mean(axis=0))

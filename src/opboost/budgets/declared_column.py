@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from opboost.budgets.planning_rule import GRID_CELLS, few_values, nominal_column
+from opboost.budgets.planning_rule import DEFAULT_GRID_CELLS, few_values, nominal_column
 from opboost.columns.private_column import Flag, PrivateColumn
 from opboost.errors import ColumnError, ParameterError
 from opboost.grid import Dates, Domain, Integers, NumericMapping, Ordered, OrdinalMapping
@@ -158,7 +158,7 @@ class DeclaredColumn:
             return len(self.scale) + 1
         if few_values(self.values):
             return int(self.values)
-        return GRID_CELLS
+        return DEFAULT_GRID_CELLS
 
     def window(self, grid: Domain, level: float) -> WindowMap:
         """Return the mechanism on a grid: plain LDP, or lower bounds within the radius."""

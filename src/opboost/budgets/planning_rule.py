@@ -15,7 +15,7 @@ from opboost.grid import Ordered, OrdinalMapping
 from opboost.mechanisms import Mechanism
 from opboost.mechanisms.best_nominal import best_nominal
 
-GRID_CELLS = 32
+DEFAULT_GRID_CELLS = 32
 """The number of cells of a column of numbers."""
 
 MAX_INTEGER_CELLS = 32

@@ -18,7 +18,7 @@ from opboost.columns.dataframes import arrow_column, column, is_frame
 from opboost.errors import ColumnError, ParameterError
 from opboost.grid.dates import MICROSECONDS_PER_DAY, day_number
 
-NO_DATE = ("NA", "N/A", "#N/A", "NULL", "null", "None", "NaN", "nan", "-nan", "NaT", "")
+MISSING_DATE_TEXTS = ("NA", "N/A", "#N/A", "NULL", "null", "None", "NaN", "nan", "-nan", "NaT", "")
 """The texts that mean a missing value."""
 
 _TIME = pa.timestamp("us")
@@ -55,7 +55,7 @@ def holds_dates(table: Any, name: Hashable) -> bool:
 
 def times(text: pa.Array) -> pa.Array:
     """Return ISO 8601 texts as times in UTC; raise ``ArrowInvalid`` if one is not a date."""
-    gaps = pc.is_in(text, value_set=pa.array(NO_DATE, text.type))
+    gaps = pc.is_in(text, value_set=pa.array(MISSING_DATE_TEXTS, text.type))
     text = pc.if_else(gaps, pa.scalar(None, text.type), text)
     zoned = pc.fill_null(pc.match_substring_regex(text, _ZONE), False)
     nothing = pa.scalar(None, text.type)
@@ -91,7 +91,7 @@ def _numpy_days(values: np.ndarray[Any, Any]) -> FloatArray:
 
 
 def _day(value: Any, name: Hashable, row: int) -> float:
-    if value is None or value != value or value in NO_DATE:
+    if value is None or value != value or value in MISSING_DATE_TEXTS:
         return np.nan
     if isinstance(value, str):
         return float(_arrow_days(pa.array([value]), name, row)[0])

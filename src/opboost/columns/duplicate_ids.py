@@ -15,7 +15,7 @@ BUCKETS = 256
 MAX_BYTES_IN_MEMORY = 1 << 23
 """Up to this many bytes stay in memory; more are written to a file."""
 
-_NAME = 16
+_NAME_BYTES = 16
 
 
 class DuplicateIds:
@@ -70,8 +70,10 @@ class DuplicateIds:
 
     def _read(self, borders: IntArray, bucket: int) -> Words:
         first, last = int(borders[bucket]), int(borders[bucket + 1])
-        self._file.seek(first * _NAME)
-        return np.frombuffer(self._file.read((last - first) * _NAME), dtype="<u8").reshape(-1, 2)
+        self._file.seek(first * _NAME_BYTES)
+        return np.frombuffer(self._file.read((last - first) * _NAME_BYTES), dtype="<u8").reshape(
+            -1, 2
+        )
 
     def close(self) -> None:
         """Close the file."""

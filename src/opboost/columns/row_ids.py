@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from opboost.errors import DataError
 from opboost.storage.framing import framed
 
-NO_ID = frozenset({"na", "n/a", "#n/a", "null", "none", "nan", "-nan"})
+MISSING_ID_WORDS = frozenset({"na", "n/a", "#n/a", "null", "none", "nan", "-nan"})
 """Words for a missing value, in lower case; as IDs they would all be one person."""
 
 
@@ -88,7 +88,9 @@ def _plain_text(column: pa.Array) -> bool:
     if column.null_count or not len(column):
         return False
     sound = pc.match_substring_regex(column, r"^[!-~]([ -~]*[!-~])?$")
-    words = pc.is_in(pc.ascii_lower(column), value_set=pa.array(sorted(NO_ID), column.type))
+    words = pc.is_in(
+        pc.ascii_lower(column), value_set=pa.array(sorted(MISSING_ID_WORDS), column.type)
+    )
     return bool(pc.all(sound).as_py()) and not pc.any(words).as_py()
 
 
@@ -109,7 +111,7 @@ def _texts(column: Sequence[Any], name: str, first: int) -> list[bytes]:
 
 def _refuse_gaps(column: Sequence[Any], name: str, first: int) -> None:
     for row, value in enumerate(column, first):
-        if isinstance(value, str) and value.lower() in NO_ID:
+        if isinstance(value, str) and value.lower() in MISSING_ID_WORDS:
             raise DataError(
                 f"An ID in column {name!r} is a word for a missing value",
                 detail=f"row {row} holds {value!r}",

@@ -38,7 +38,7 @@ class _Statement:
 
 
 def changed(text: str, values: Mapping[KeyPath, Any], source: str = "the file") -> str:
-    """Return the text with these keys set; a key or a table whose value is None is commented out.
+    """Return the text with these keys set; comment out a key or table whose value is None.
 
     A key that already has the value stays as it was written.
 

@@ -9,8 +9,8 @@ from opboost.runtime.compiling import njit
 THRESHOLD_BITS = 48
 """Threshold bits that the fast path compares; an entry is threshold << 16 | alias."""
 
-_TAKEN = np.uint64(64 - THRESHOLD_BITS)
-_ALIAS = np.uint64(0xFFFF)
+_THRESHOLD_SHIFT = np.uint64(64 - THRESHOLD_BITS)
+_ALIAS_MASK = np.uint64(0xFFFF)
 
 
 @njit(cache=True, nogil=True)
@@ -29,9 +29,9 @@ def draw_alias(x, lower, first, packed, column_bits, words, out):  # type: ignor
         word = words[i]
         column = np.int64(word >> shift)
         entry = packed[np.int64(x[i] - lower) * stride + column]
-        coin = (word << up) >> _TAKEN
-        threshold = entry >> _TAKEN
-        alias = np.int64(entry & _ALIAS)
+        coin = (word << up) >> _THRESHOLD_SHIFT
+        threshold = entry >> _THRESHOLD_SHIFT
+        alias = np.int64(entry & _ALIAS_MASK)
         out[i] = first + column + (alias - column) * np.int64(coin >= threshold)
         flagged += np.int64(coin == threshold)
     return flagged
@@ -47,6 +47,6 @@ def flagged_rows(x, lower, packed, column_bits, words):  # type: ignore[no-untyp
     for i in range(x.shape[0]):
         column = np.int64(words[i] >> shift)
         entry = packed[np.int64(x[i] - lower) * stride + column]
-        if (words[i] << up) >> _TAKEN == entry >> _TAKEN:
+        if (words[i] << up) >> _THRESHOLD_SHIFT == entry >> _THRESHOLD_SHIFT:
             rows.append(i)
     return rows

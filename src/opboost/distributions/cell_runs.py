@@ -1,4 +1,4 @@
-"""First a run of cells, then a cell inside it: Adj-map and Local-map on any grid."""
+"""Draw a run of cells first, then a cell inside it: Adj-map and Local-map on any grid."""
 
 from __future__ import annotations
 

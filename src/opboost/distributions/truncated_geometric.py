@@ -16,7 +16,7 @@ from opboost.grid import Domain
 from opboost.randomness.exact import Decay, float_above, log_ratio, quotient_bounds
 from opboost.randomness.streams import Bits, Source
 
-_BITS = 256
+_SUM_BITS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +61,9 @@ def sum_log_ratio(decay: Decay, ends: tuple[int, int], x: int, y: int) -> Fracti
 
 def _sum(decay: Decay, ends: tuple[int, int], x: int) -> tuple[int, int]:
     """Return bounds on ``(1−q) · S_x = 1 + q − q**(a+1) − q**(b+1)``; a cells left, b right."""
-    near = decay.power(1, _BITS)
-    left, right = decay.power(x - ends[0] + 1, _BITS), decay.power(ends[1] - x + 1, _BITS)
-    one = 1 << _BITS
+    near = decay.power(1, _SUM_BITS)
+    left, right = decay.power(x - ends[0] + 1, _SUM_BITS), decay.power(ends[1] - x + 1, _SUM_BITS)
+    one = 1 << _SUM_BITS
     return one + near[0] - left[1] - right[1], one + near[1] - left[0] - right[0]
 
 

@@ -8,8 +8,8 @@ from opboost.distributions.alias_kernel import THRESHOLD_BITS
 from opboost.distributions.fixed_point import mulhi
 from opboost.runtime.compiling import njit
 
-_TAKEN = np.uint64(64 - THRESHOLD_BITS)
-_ALIAS = np.uint64(0xFFFF)
+_THRESHOLD_SHIFT = np.uint64(64 - THRESHOLD_BITS)
+_ALIAS_MASK = np.uint64(0xFFFF)
 _ZERO = np.uint64(0)
 
 
@@ -31,8 +31,8 @@ def draw_window(x, place, floor, packed, column_bits, words, out, undecided):  #
         else:
             column = np.int64(word >> shift)
             entry = packed[column]
-            part, threshold = (word << up) >> _TAKEN, entry >> _TAKEN
-            alias = np.int64(entry & _ALIAS)
+            part, threshold = (word << up) >> _THRESHOLD_SHIFT, entry >> _THRESHOLD_SHIFT
+            alias = np.int64(entry & _ALIAS_MASK)
             offset = column + (alias - column) * np.int64(part >= threshold)
             out[i] = np.int64(x[i]) - reach + offset
             open_row = coin == floor or part == threshold

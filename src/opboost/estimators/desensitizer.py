@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from opboost._typing import BoolArray
 from opboost.budgets.budget import (
-    CHOSEN_ROWS,
+    CHUNK_ROWS,
     Budget,
     RecordBudget,
     below_share,
@@ -410,7 +410,7 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
 
         if not rng.secure:  # a seeded stream fills whole columns
             return chosen(rows)
-        sizes = [min(CHOSEN_ROWS, rows - first) for first in range(0, rows, CHOSEN_ROWS)]
+        sizes = [min(CHUNK_ROWS, rows - first) for first in range(0, rows, CHUNK_ROWS)]
         blocks = [block for size in sizes if (block := chosen(size)) is not None]
         return np.concatenate(blocks) if blocks else None
 

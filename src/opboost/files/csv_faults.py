@@ -14,7 +14,7 @@ from opboost.errors import DataError
 from opboost.sources.s3_table import S3File
 
 _HEAD_BYTES = 1 << 16
-_OTHERS = {";": "';'", "\t": "'tab'", "|": "'|'"}
+_OTHER_SEPARATORS = {";": "';'", "\t": "'tab'", "|": "'|'"}
 _MAGIC = (
     (b"PAR1", "is a Parquet file", "Name it .parquet."),
     (b"PK\x03\x04", "is an Excel or ZIP file, not CSV text", "Save the sheet as CSV first."),
@@ -47,9 +47,9 @@ def look(path: Path | S3File, form: CsvFormat) -> None:
         )
     line = head.decode(form.encoding, errors="ignore").lstrip("\r\n").split("\n", 1)[0]
     if form.separator is None and "," not in line:
-        guess = max(_OTHERS, key=line.count)
+        guess = max(_OTHER_SEPARATORS, key=line.count)
         if guess in line:
-            mark = _OTHERS[guess]
+            mark = _OTHER_SEPARATORS[guess]
             raise DataError(
                 f"{path.name} looks as if it is separated by {mark}",
                 hint=f"Set separator = {mark} under [data], or --separator {mark}.",

@@ -124,7 +124,7 @@ class _Look:
             self.values = None
 
     def _look_for_ids(self, column: pa.ChunkedArray) -> None:
-        """Remember the values of the first rows as long as none occurs twice."""
+        """Collect the values of the first rows as long as none occurs twice."""
         if self.ids is None or self.rows >= ID_CHECK_ROWS:
             return
         kind = column.type

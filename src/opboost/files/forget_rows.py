@@ -37,7 +37,7 @@ from opboost.storage import atomic_files
 Gone = Callable[[pa.Table], BoolArray]
 """Returns which rows to remove, given the ID columns of some rows."""
 
-_OLD = ".old"
+_OLD_SUFFIX = ".old"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ def finish(folder: Path, ledger: Ledger) -> None:
         manifest = read_manifest(place)
         if manifest.output() in outputs(manifest.release, ledger)[-1:]:
             _swap(folder, place, manifest)
-    for old in place.glob(f"*{_OLD}"):
+    for old in place.glob(f"*{_OLD_SUFFIX}"):
         atomic_files.wipe(old)
     shutil.rmtree(place)
     atomic_files.flush(place.parent)
@@ -160,5 +160,5 @@ def _swaps(folder: Path, place: Path, manifest: Manifest) -> Iterator[tuple[Path
         part, new = folder / name, place / name
         if new.exists():  # otherwise it is unchanged, or was moved in before a kill
             if part.exists():
-                yield part, place / f"{name}{_OLD}"
+                yield part, place / f"{name}{_OLD_SUFFIX}"
             yield new, part

@@ -25,7 +25,7 @@ from opboost.files.whole_table import label_of, read_table
 from opboost.sources.table_address import TableAddress
 from opboost.training.task_metric import METRICS, metric
 
-MIN_ROWS = 20
+MIN_TRAINING_ROWS = 20
 """Training refuses fewer rows: a model would describe only those few."""
 
 
@@ -56,8 +56,10 @@ def train(
     plan.check_names([n for n in names if n != label], own=True)
     table = read_table(source, plan.private, form=plan.data).drop_columns(list(plan.drop))
     y = label_of(table, label)
-    if len(y) < MIN_ROWS:
-        raise DataError(f"{len(y)} rows are too few to train on", hint=f"Give {MIN_ROWS} or more.")
+    if len(y) < MIN_TRAINING_ROWS:
+        raise DataError(
+            f"{len(y)} rows are too few to train on", hint=f"Give {MIN_TRAINING_ROWS} or more."
+        )
     if len(distinct(y)) < 2:
         raise ColumnError(
             label,

@@ -117,7 +117,7 @@ def to_days(units: IntArray, unit: Unit) -> FloatArray:
 
 
 def date_words(days: float, unit: Unit) -> str:
-    """Return a number of days as the hour, day or month in which it lies.
+    """Return a number of days as text: the hour, day or month that contains it.
 
     >>> date_words(19814.5, "hours"), date_words(19814.5, "days"), date_words(-np.inf, "days")
     ('2024-04-01T12', '2024-04-01', '-inf')

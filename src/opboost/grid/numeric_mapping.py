@@ -21,7 +21,7 @@ from opboost.grid.domain import Domain, checked_domain
 
 Scale = Literal["linear", "log"] | tuple[float, ...]
 
-MAX_EDGES = 65_536
+MAX_TABLED_CELLS = 65_536
 """Up to this many cells, the edges are kept in a table."""
 
 
@@ -204,7 +204,7 @@ class NumericMapping:
         closed = self.mapping == "paper"
         raw = self._rounded(raw)
         tabled = self.unit is None and not isinstance(self.scale, tuple)
-        if tabled and self._count() <= MAX_EDGES:
+        if tabled and self._count() <= MAX_TABLED_CELLS:
             edges = self._edge(np.arange(self._count() + 1))
             counts = find_cells(raw, edges, self.scale == "log", closed, self.domain.L, out)
             return (out, *counts)

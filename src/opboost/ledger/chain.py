@@ -48,7 +48,7 @@ class Entry:
             found: dict[str, Any] = json.loads(self.text)
         except (ValueError, RecursionError):
             raise self.damaged() from None
-        if not isinstance(found, dict) or not _says_all(found, _SAYS.get(self.kind, {})):
+        if not isinstance(found, dict) or not _has_fields(found, _FIELDS.get(self.kind, {})):
             raise self.damaged()
         return found
 
@@ -65,7 +65,7 @@ _REWRITTEN: dict[str, type] = {
     "tombstones": list,
     "to": str,
 }
-_SAYS: dict[str, dict[str, type]] = {
+_FIELDS: dict[str, dict[str, type]] = {
     "open": {"format": int},
     "align": {**_JOB, "rows": int, "theirs": int, "points": str, "tag": str},
     "aligned": {**_JOB, "common": int, "bitmap": str},
@@ -82,7 +82,7 @@ _SAYS: dict[str, dict[str, type]] = {
 """The fields that the body of each kind has at least, with their types."""
 
 
-def _says_all(body: dict[str, Any], needed: dict[str, type]) -> bool:
+def _has_fields(body: dict[str, Any], needed: dict[str, type]) -> bool:
     if any(type(body.get(name)) is not kind for name, kind in needed.items()):
         return False
     columns, cuts = body.get("columns", []), body.get("cuts", {})

@@ -17,7 +17,7 @@ CREATE TABLE IF NOT EXISTS entries (
     key TEXT NOT NULL, hash BLOB NOT NULL
 );
 """
-_FROZEN = "".join(
+_APPEND_ONLY = "".join(
     f"CREATE TRIGGER IF NOT EXISTS entries_{verb} BEFORE {verb} ON entries "
     f"BEGIN SELECT RAISE(ABORT, 'the ledger only grows'); END;\n"
     for verb in ("UPDATE", "DELETE")
@@ -78,7 +78,7 @@ def opened(file: Path) -> sqlite3.Connection:
         db = connected(file)
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
-        db.executescript(f"BEGIN IMMEDIATE; {_TABLES} {_FROZEN} COMMIT;")
+        db.executescript(f"BEGIN IMMEDIATE; {_TABLES} {_APPEND_ONLY} COMMIT;")
     except UNREADABLE as error:
         if is_disk_error(error):
             raise unwritable(file.parent, error) from None

@@ -92,7 +92,7 @@ class Drawing:
 
     def __enter__(self) -> Drawing:
         with ExitStack() as stack:
-            # Two drawings at once would not see each other's draws and would draw a cell twice.
+            # Simultaneous releases would not see each other's draws, and would draw a cell twice.
             stack.enter_context(atomic_files.alone(self._ledger.folder))
             check_chain(self._ledger)
             self._ledger.clear()

@@ -144,7 +144,7 @@ def check_plan(frozen: FrozenPlan | None, plan: FrozenPlan | None) -> None:
         listed = ", ".join(changes[:MAX_LISTED_CHANGES]) + (f" and {more} more" if more > 0 else "")
         raise PrivacyError(
             f"The first release of this period fixed the record plan in entry {frozen.entry}, and "
-            f"this one is different ({listed}); {_NEXT}"
+            f"this one is different ({listed}); {_NEXT_STEP}"
         )
 
 
@@ -156,11 +156,13 @@ def check_left_out(frozen: FrozenPlan | None, plan: FrozenPlan | None, new_peopl
     raise PrivacyError(
         f"The plan leaves out {listed} of this period's record plan, and {new_people:,} people "
         "would be charged under it, whose columns would not be those that the frozen plan chooses "
-        f"for them; {_NEXT}"
+        f"for them; {_NEXT_STEP}"
     )
 
 
-_NEXT = "restore the old file, or start a new period with opboost ledger renew. Nothing was sent."
+_NEXT_STEP = (
+    "restore the old file, or start a new period with opboost ledger renew. Nothing was sent."
+)
 
 
 def _by_attribute(described: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:

@@ -40,7 +40,7 @@ from opboost.storage import atomic_files
 KEPT_FILE = "ledger-0.1.0.sqlite"
 """The name of the old file after the migration."""
 
-_BUILT = ".migration.part"
+_BUILD_FOLDER = ".migration.part"
 """Where the new ledger is built; :func:`atomic_files.alone` removes what a kill left of it."""
 
 _UNFINISHED = "not finished in version 0.1: what it drew counts as spent"
@@ -86,7 +86,7 @@ def migrate(
     if not (folder / CHAIN_FILE).exists():
         raise ConfigError(f"There is no ledger in {folder} yet.")
     keys = KeyFile.read(key, folder, new=False)
-    built = folder / _BUILT
+    built = folder / _BUILD_FOLDER
     with atomic_files.alone(folder), ExitStack() as stack:
         with Format1(folder, keys) as old:
             _check_first(old, key)
@@ -197,7 +197,7 @@ def _one_file(folder: Path) -> None:
 
 def _swap(folder: Path, key: Path, head: Entry) -> None:
     """Replace the old ledger with the new one, by a single rename."""
-    built, file, kept = folder / _BUILT, folder / CHAIN_FILE, folder / KEPT_FILE
+    built, file, kept = folder / _BUILD_FOLDER, folder / CHAIN_FILE, folder / KEPT_FILE
     if (folder / RUNS_FOLDER).exists():  # from a migration that was killed: the old format has none
         shutil.rmtree(folder / RUNS_FOLDER)
     atomic_files.move([(built / RUNS_FOLDER, folder / RUNS_FOLDER)])

@@ -112,7 +112,7 @@ def _only(release: PersonRelease, attribute: str | None) -> PersonRelease:
 
 
 def _forgotten(ledger: Ledger, people: Words) -> str | None:
-    """Return when the person's tombstone was set; it is stored under the key of that time."""
+    """Return when the person's tombstone was set; it is stored under the key used then."""
     for entry in ledger.entries("forget"):
         key = ledger.key_of(entry.body["to"])
         if key is not None and key.handles(people).tobytes().hex() in entry.body["tombstones"]:

@@ -21,16 +21,16 @@ from opboost.mechanisms.order_kept import exact_gamma
 from opboost.promises import Guarantee
 from opboost.randomness.streams import Rng, default_rng
 
-TABLE_CELLS = 256
+MAX_TABLE_CELLS = 256
 """Grids up to this size have an integer table, larger ones a closed form."""
 
-TABLE_BITS = 2**29
+MAX_TABLE_BITS = 2**29
 """If a table would take more bits than this (64 MiB), the closed form replaces it too."""
 
-MATRIX_CELLS = 4096
+MAX_MATRIX_CELLS = 4096
 """``transition_matrix`` refuses larger grids."""
 
-MANY_VALUES = 1_000_000
+MIN_THREADED_VALUES = 1_000_000
 """From this many values on, several threads draw a column."""
 
 CHUNK_VALUES = 16_384
@@ -43,7 +43,7 @@ Sampler = Literal["auto", "alias", "inverse", "digits"]
 def fits_table(cells: int, epsilon: float) -> bool:
     """Return whether a distribution is held as a table; this depends on public parameters only."""
     bits = epsilon * (cells - 1) * 1.4427 + 192
-    return cells <= TABLE_CELLS and cells * cells * bits <= TABLE_BITS
+    return cells <= MAX_TABLE_CELLS and cells * cells * bits <= MAX_TABLE_BITS
 
 
 class Mechanism(ABC):
@@ -178,10 +178,10 @@ class Mechanism(ABC):
 
     def _check_matrix(self, rows: int | None = None) -> None:
         entries = (rows or self.domain.size) * self.outputs.size
-        if self.domain.size > MATRIX_CELLS or entries > MATRIX_CELLS**2:
+        if self.domain.size > MAX_MATRIX_CELLS or entries > MAX_MATRIX_CELLS**2:
             raise ParameterError(
                 f"A distribution from {self.domain.size} to {self.outputs.size} cells is too large "
-                f"for a matrix (at most {MATRIX_CELLS} cells). loss(x, y), exact_epsilon() and "
+                f"for a matrix (at most {MAX_MATRIX_CELLS} cells). loss(x, y), exact_epsilon() and "
                 "guarantee() work on grids of any size."
             )
 
@@ -263,7 +263,7 @@ def _thread_count(asked: int | None, size: int, rng: Rng) -> int:
     if not rng.secure:
         return 1  # one stream, so that the same call gives the same answer
     if asked is None:
-        return (os.cpu_count() or 1) if size >= MANY_VALUES else 1
+        return (os.cpu_count() or 1) if size >= MIN_THREADED_VALUES else 1
     if asked < 1:
         raise ParameterError(f"threads must be 1 or more; got {asked!r}.")
     return asked

@@ -21,14 +21,14 @@ from opboost.distributions.window import FLOOR_BITS
 from opboost.errors import ParameterError
 from opboost.grid import Domain, checked_domain
 from opboost.mechanisms.integer_weights import Rows, scale_bits
-from opboost.mechanisms.mechanism import TABLE_BITS, TABLE_CELLS, Mechanism
+from opboost.mechanisms.mechanism import MAX_TABLE_BITS, MAX_TABLE_CELLS, Mechanism
 from opboost.promises import LDP, CappedDLDP, checked_epsilon
 from opboost.randomness.exact import Decay
 
-MAX_REACH = 2**15 - 1
+MAX_REACH_CELLS = 2**15 - 1
 """The number of cells that a window may reach beyond the grid: an offset has 16 bits."""
 
-_WIDTH_CELLS = 512
+_MAX_CELLS_TRIED = 512
 """A larger grid gets the width for a grid of this size, scaled."""
 
 
@@ -83,10 +83,10 @@ class WindowMap(Mechanism):
                 f"width must be a whole number of cells from 0 to {self.domain.span}; "
                 f"got {self.width!r}. Leave it out to let OpBoost choose it."
             )
-        if self.reach > MAX_REACH:
+        if self.reach > MAX_REACH_CELLS:
             raise ParameterError(
                 f"The window of {self.domain.size} cells at total={self.total:g} reaches "
-                f"{self.reach} cells beyond the grid, above the limit of {MAX_REACH}. "
+                f"{self.reach} cells beyond the grid, above the limit of {MAX_REACH_CELLS}. "
                 "Use a coarser grid or a larger near."
             )
 
@@ -153,7 +153,10 @@ class WindowMap(Mechanism):
         profile, floor = self.profile()
         outputs = self.domain.size + 2 * self.reach
         bits = self.total * 1.4427 + 192
-        if self.domain.size <= TABLE_CELLS and self.domain.size * outputs * bits <= TABLE_BITS:
+        if (
+            self.domain.size <= MAX_TABLE_CELLS
+            and self.domain.size * outputs * bits <= MAX_TABLE_BITS
+        ):
             return self._table(profile, floor)
         return self._closed_form(profile, floor)
 
@@ -212,9 +215,9 @@ def best_width(cells: int, total: float, near: float) -> int:
     >>> [best_width(32, total, total) for total in (1.0, 2.0, 4.0)]
     [5, 3, 1]
     """
-    if cells > _WIDTH_CELLS:
-        scale = cells / _WIDTH_CELLS
-        return round(best_width(_WIDTH_CELLS, total, min(near * scale, total)) * scale)
+    if cells > _MAX_CELLS_TRIED:
+        scale = cells / _MAX_CELLS_TRIED
+        return round(best_width(_MAX_CELLS_TRIED, total, min(near * scale, total)) * scale)
     information = [mutual_information(cells, total, near, w) for w in range((cells + 1) // 2)]
     return int(np.argmax(information))
 

@@ -30,8 +30,12 @@ SCORE = "score"
 """The name of the released column."""
 
 MAX_CELLS = 32
+"""The most cells of a score."""
+
 MAX_TREES, MAX_NODES, MAX_DEPTH = 16_384, 2**17, 16
 MAX_LEAF = 127
+"""The largest absolute value of a leaf."""
+
 MAX_CLASSES = 256
 
 

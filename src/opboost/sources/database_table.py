@@ -26,6 +26,7 @@ ROW = '"opboost row"'
 """The name of a whole row in our queries."""
 
 HASH = '"opboost hash"'
+"""The name of a row's hash in our queries."""
 
 
 class PassDigest(NamedTuple):

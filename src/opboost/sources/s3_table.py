@@ -18,7 +18,7 @@ from opboost.sources.source_uri import CREDENTIALS, FORMS, SourceUri
 
 CONNECT_TIMEOUT_SECONDS = 10
 REQUEST_TIMEOUT_SECONDS = 60
-ATTEMPTS = 3
+MAX_ATTEMPTS = 3
 """How many times a request is tried if the store does not answer."""
 
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
@@ -189,7 +189,7 @@ def _file_system(uri: SourceUri) -> Any:
     settings: dict[str, Any] = {
         "connect_timeout": CONNECT_TIMEOUT_SECONDS,
         "request_timeout": REQUEST_TIMEOUT_SECONDS,
-        "retry_strategy": AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS),
+        "retry_strategy": AwsStandardS3RetryStrategy(max_attempts=MAX_ATTEMPTS),
     }
     if endpoint := _endpoint(uri):
         settings["endpoint_override"] = endpoint

@@ -109,7 +109,7 @@ class OnGrid:
         return self.mechanism.sample(np.full(count, value, dtype=self.mechanism.domain.dtype()))
 
     def coding(self, x: int, y: int) -> Cells:
-        """Return a code per output; on wide grids, runs around where the outputs lie."""
+        """Return a code per output; on wide grids, a code per run near the outputs."""
         outputs = self.mechanism.outputs
         if outputs.size <= MAX_CODES:
             return Cells(outputs.L, 0, outputs.size)

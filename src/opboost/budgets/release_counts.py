@@ -53,7 +53,7 @@ UNDESCRIBED = "in another process, by a mechanism that no file describes"
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """The place where processes report their releases; ``secret`` keys the hashes of rows."""
+    """The folder in which processes report their releases; ``secret`` keys the hashes of rows."""
 
     token: str
     secret: bytes = field(repr=False)
@@ -155,7 +155,7 @@ class Tally:
             atomic_files.write(
                 self.home.folder / f"{process}-{number}.npz", out.getvalue(), mode=0o600
             )
-        except FileNotFoundError:  # the home has just ended
+        except FileNotFoundError:  # the process that owns the home has just ended
             return False
         return True
 
@@ -319,7 +319,7 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
 
 
 class Travels:
-    """An estimator whose pickle says where its copies report their releases."""
+    """A mixin for estimators: the pickle says where copies report their releases."""
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]

@@ -149,7 +149,7 @@ def _feature_file(
         f"# name = {toml_text(party)}",
         _with_comment('# job = "job.toml"', "the file that all parties agree on"),
         f"# table = {toml_text(table)}",
-        _with_comment('# connect = "127.0.0.1:8815"', "where the label party waits"),
+        _with_comment('# connect = "127.0.0.1:8815"', "where the label party listens"),
         *(["# [align]", '# id = "customer_id"'] if found.id is None else []),
         "# [tls]",
         _with_comment(f'# kit = "certs/{party}"', f"opboost certs new {party} --dir certs"),

@@ -74,7 +74,7 @@ class Mechanism(ABC):
         """Return the same mechanism with all levels multiplied by ``factor``."""
 
     def landmarks(self) -> tuple[int, ...]:
-        """Return cells where the distribution changes its form: the first and last borders."""
+        """Return cells at which the distribution changes its form: the first and last borders."""
         return ()
 
     def nominal_epsilon(self) -> float | None:

@@ -13,7 +13,7 @@ from opboost.errors import DataError
 from opboost.scores.tree_kernel import add_leaves, count_rows
 
 LEAF = -1
-"""Stands for a child where a node has none."""
+"""Stands for a child if a node has none."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,17 +1,14 @@
 """Every attack of the catalogue, counted: how many of how many were survived.
 
-Attacks on a besieged label party (``gate``), by a label party on an honest feature party
-(``join``), and by whoever carries bundles (``bundles``).
-``python -m robustness.attacks.catalogue gate --count 60 --seed 1`` runs one kind by hand.
+Attacks on a label party (``gate``), by a label party on an honest feature party (``join``), and by
+whoever carries bundles (``bundles``).
 """
 
 from __future__ import annotations
 
-import argparse
 import random
 import re
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -135,20 +132,3 @@ KINDS: dict[str, tuple[Callable[..., Report], int]] = {
     "join": (on_a_join, len(LIES)),
     "bundles": (by_bundles, len(FORGERIES)),
 }
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("kind", choices=list(KINDS))
-    parser.add_argument("--count", type=int)
-    parser.add_argument("--seed", type=int, default=int(time.time()))
-    parser.add_argument("--only", default="", help="those whose name fits this expression")
-    given = parser.parse_args()
-    run, all_of_them = KINDS[given.kind]
-    count = given.count or (1 if given.only else all_of_them)
-    print(f"seed {given.seed}")
-    print(run(count, given.seed, only=given.only, told=lambda o: print(o, flush=True)))
-
-
-if __name__ == "__main__":
-    main()

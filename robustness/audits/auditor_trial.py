@@ -1,11 +1,7 @@
-"""The auditor, tried: sound mechanisms must pass, broken ones must be caught.
-
-``python -m robustness.audits.auditor_trial --samples 1000000`` prints a table of both.
-"""
+"""The auditor, tried: sound mechanisms must pass, broken ones must be caught."""
 
 from __future__ import annotations
 
-import argparse
 import math
 from dataclasses import dataclass
 
@@ -74,18 +70,3 @@ def caught(name: str, samples: int) -> bool:
     """Whether the auditor finds what is wrong with one that is broken."""
     pairs = 8 if isinstance(BROKEN[name], op.Record) else 45
     return not op.audit(BROKEN[name], samples=samples, pairs=pairs).sound
-
-
-def main() -> None:
-    ask = argparse.ArgumentParser()
-    ask.add_argument("--samples", type=int, default=1_000_000)
-    samples = ask.parse_args().samples
-    for name in SOUND:
-        one = attacked(name, samples)
-        print(f"{name}: {one.nearest:.3f} of exact, {len(one.findings)} findings")
-    for name in BROKEN:
-        print(f"{name}: {'caught' if caught(name, samples) else 'NOT CAUGHT'}")
-
-
-if __name__ == "__main__":
-    main()

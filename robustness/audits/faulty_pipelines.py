@@ -1,7 +1,4 @@
-"""Sound pipelines, and pipelines that are broken on purpose, for the audit of a whole release.
-
-``python -m robustness.audits.faulty_pipelines`` prints what the audit finds of each.
-"""
+"""Sound pipelines, and pipelines that are broken on purpose, for the audit of a whole release."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ from opboost.ledger import Drawing
 from opboost.mechanisms import WindowWithMissing
 from opboost.parties.feature.feature_party import FeatureParty
 from opboost.storage import atomic_files
-from robustness.audits.pipeline_trial import Pipeline, Record, audit
+from robustness.audits.pipeline_trial import Pipeline, Record
 
 RECORD_BUDGET = """
 [budget]
@@ -131,14 +128,3 @@ FAULTY = {
         RECORD_BUDGET.replace('missing = "symbol"\n', "")
     ),
 }
-
-
-def main() -> None:
-    for name, pipeline in SOUND.items():
-        print(f"{name}: {audit(pipeline, EVERY_RECORD)}")
-    for name, pipeline in FAULTY.items():
-        print(f"{name}: {audit(pipeline, SOME_RECORDS)}")
-
-
-if __name__ == "__main__":
-    main()

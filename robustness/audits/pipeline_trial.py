@@ -9,8 +9,6 @@ compared with the promise, in integers.
 Two steps keep it small.  First every case of every word is tried on every column: that gives the
 exact chances of its outputs.  Then a feature party runs the whole job, once for every record and
 output, with words that lead to this output.
-
-``python -m robustness.audits.faulty_pipelines`` audits sound pipelines and faulty ones.
 """
 
 from __future__ import annotations

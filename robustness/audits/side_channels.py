@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import time
 from dataclasses import dataclass, field
 from statistics import median
@@ -88,16 +87,5 @@ def nanoseconds(mechanism: object, rows: int = 1 << 18, rounds: int = 15) -> dic
 
 
 ALONE = {name: m for name, m in SOUND.items() if not isinstance(m, op.Record)}
-
-
-def main() -> None:
-    argparse.ArgumentParser(description=__doc__).parse_args()
-    for name, mechanism in ALONE.items():
-        if isinstance(mechanism, NominalMechanism):
-            continue  # most of its time goes into looking categories up
-        shown = ", ".join(f"{k} {v:.2f}" for k, v in nanoseconds(mechanism).items())
-        print(f"{name}: ns a value: {shown}")
-
-
-if __name__ == "__main__":
-    main()
+TIMED = {name: m for name, m in ALONE.items() if not isinstance(m, NominalMechanism)}
+"""Those that do not spend most of their time on looking categories up."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 import copy
 import json
 import math
+import tomllib
 from collections.abc import Sequence
-from datetime import date
 from random import Random
 from typing import Any
 
@@ -178,24 +178,22 @@ def spoilt_json(rng: Random, data: bytes, others: Sequence[bytes] = ()) -> bytes
         return spoilt(rng, data, others)
 
 
+def spoilt_by_kind(rng: Random, data: bytes) -> bytes:
+    """Change JSON as JSON, and everything else as bytes."""
+    return (spoilt_json if data[:1] in (b"{", b"[") else spoilt)(rng, data)
+
+
 def to_toml(tree: dict[str, Any]) -> str:
-    """A dict as TOML; what TOML has no word for is left out."""
-    lines = [f"{_key(k)} = {_toml(v)}" for k, v in tree.items() if not isinstance(v, dict)]
-    lines = [line for line in lines if not line.endswith("= ")]
-    for name, section in tree.items():
-        if isinstance(section, dict):
-            lines += _section(_key(name), section)
-    return "\n".join(lines) + "\n"
+    """Return a dict as TOML, without what TOML cannot express."""
+    top = {key: value for key, value in tree.items() if not isinstance(value, dict)}
+    sections = {key: value for key, value in tree.items() if isinstance(value, dict)}
+    parts = [_pairs(top), *(f"[{_toml(key)}]\n{_pairs(s)}" for key, s in sections.items())]
+    return "\n".join(parts) + "\n"
 
 
-def _section(path: str, section: dict[str, Any]) -> list[str]:
-    lines = [f"[{path}]"]
-    lines += [f"{_key(k)} = {_toml(v)}" for k, v in section.items() if v is not None]
-    return lines
-
-
-def _key(key: str) -> str:
-    return json.dumps(key).replace("\\ud800", "?")
+def _pairs(section: dict[str, Any], between: str = "\n") -> str:
+    known = {key: value for key, value in section.items() if value is not None}
+    return between.join(f"{_toml(str(key))} = {_toml(value)}" for key, value in known.items())
 
 
 def _toml(value: Any) -> str:
@@ -204,13 +202,10 @@ def _toml(value: Any) -> str:
     if isinstance(value, list):
         return "[" + ", ".join(_toml(v) for v in value if v is not None) + "]"
     if isinstance(value, dict):
-        inner = (f"{_key(k)} = {_toml(v)}" for k, v in value.items() if v is not None)
-        return "{ " + ", ".join(inner) + " }"
+        return "{ " + _pairs(value, ", ") + " }"
     if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return "" if value is None else repr(value) if not isinstance(value, date) else str(value)
+        return str(value).lower()
+    return str(value)
 
 
 TOML_TOKENS = (
@@ -220,11 +215,11 @@ TOML_TOKENS = (
 )
 
 
-def spoilt_toml(rng: Random, tree: dict[str, Any], data: bytes, others: Sequence[bytes]) -> bytes:
-    """TOML that mostly still is TOML, and says something else."""
+def spoilt_toml(rng: Random, data: bytes, others: Sequence[bytes]) -> bytes:
+    """Return other TOML: in most cases it is still well-formed."""
     way = rng.random()
     if way < 0.6:
-        changed = spoilt_tree(rng, tree)
+        changed = spoilt_tree(rng, tomllib.loads(data.decode()))
         if isinstance(changed, dict):
             return to_toml(changed).encode("utf-8", "replace")
     if way < 0.75:

@@ -8,12 +8,15 @@ input, and what it accepts says the same when it is written again.
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from opboost.errors import OpBoostError
+from opboost.storage import atomic_files
+from robustness.fuzz.mutate import spoilt_by_kind
 
 MEMORY = 64 * 2**20
 """Bytes that a decoder may take beside 64 times its input."""
@@ -38,12 +41,52 @@ class FuzzDrill:
     feed: Callable[[bytes], None]
 
 
+def of_file(file: Path, make: Callable[[Random], bytes], use: Callable[[Path], Any]) -> FuzzDrill:
+    """Return a drill whose cases are the content of one file."""
+
+    def feed(data: bytes) -> None:
+        file.write_bytes(data)
+        use(file)
+
+    return FuzzDrill(make, feed)
+
+
+def of_files(
+    files: Sequence[tuple[Path, bytes]],
+    use: Callable[[], Any],
+    change: Callable[[Random, bytes], bytes] = spoilt_by_kind,
+    put: Callable[[Path, bytes], Any] = Path.write_bytes,
+) -> FuzzDrill:
+    """Return a drill that changes one of several files per case and restores it afterwards."""
+    for file, good in files:
+        put(file, good)
+
+    def make(rng: Random) -> bytes:
+        place = rng.randrange(len(files))
+        return bytes([place]) + change(rng, files[place][1])
+
+    def feed(data: bytes) -> None:
+        file, good = files[data[0]]
+        put(file, data[1:])
+        try:
+            use()
+        finally:
+            put(file, good)
+
+    return FuzzDrill(make, feed)
+
+
+def put_checked(file: Path, data: bytes) -> None:
+    """Write a file with the checksum that fits: otherwise no damage would get past it."""
+    file.write_bytes(atomic_files.with_checksum(data))
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """A decoder, the errors that are right for it, and how many cases it gets.
 
-    ``share`` is its part of the cases that are left when ``fixed`` ones have theirs; a slow decoder
-    gets at most ``most``.
+    ``share`` weighs it against other targets when cases are distributed.  A slow decoder gets at
+    most ``most`` cases.
     """
 
     name: str
@@ -66,11 +109,12 @@ def holds(law: bool, words: str) -> None:
 
 
 def judged(target: Target, drill: FuzzDrill, data: bytes) -> str:
-    """What is wrong with the way in which the decoder took these bytes; empty if nothing is."""
+    """Return how the decoder broke its contract on these bytes; empty if it did not."""
     try:
         drill.feed(data)
     except target.errors as error:
-        return _unreadable(error)
+        flaw = _flaw(str(error))
+        return f"{flaw}: {_told(error)}" if flaw else ""
     except KeyboardInterrupt:
         raise
     except BaseException as error:
@@ -78,24 +122,19 @@ def judged(target: Target, drill: FuzzDrill, data: bytes) -> str:
     return ""
 
 
-def _unreadable(error: OpBoostError) -> str:
-    words = str(error)
+def _flaw(words: str) -> str:
+    """Return why a person could not read this message; empty if they can."""
     if not words.strip() or words.rstrip()[-1] not in ".?!)":
-        return f"no sentence: {type(error).__name__}: {words[:200]!r} {_where(error)}"
+        return "no sentence"
     if not words.replace("\n", " ").isprintable():
-        return f"cannot be printed: {type(error).__name__}: {words[:200]!r} {_where(error)}"
-    if len(words) > LONGEST:
-        return f"too long a sentence: {type(error).__name__}: {words[:100]!r} {_where(error)}"
-    return ""
+        return "cannot be printed"
+    return "too long a sentence" if len(words) > LONGEST else ""
 
 
 def _told(error: BaseException) -> str:
-    return f"{type(error).__name__}: {str(error)[:200]!r} {_where(error)}"
-
-
-def _where(error: BaseException) -> str:
-    """The last places of the product through which the error came."""
+    """Return the error and the last places of the product through which it came."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [f for f in frames if "opboost" in f.filename and "robustness" not in f.filename]
     places = [f"{Path(f.filename).name}:{f.lineno} {f.name}" for f in (own or frames)[-3:]]
-    return f"[{' < '.join(reversed(places))}]"
+    where = " < ".join(reversed(places))
+    return f"{type(error).__name__}: {str(error)[:200]!r} [{where}]"

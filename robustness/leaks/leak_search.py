@@ -1,13 +1,11 @@
-"""A search for raw values and IDs wherever a job leaves bytes: wires, logs, errors, files.
+"""Search for raw values and IDs wherever a job leaves bytes: wires, logs, errors, files.
 
-``python -m robustness.leaks.leak_search --seed 7`` runs whole jobs with values that occur nowhere
-by chance, jobs that fail among them, as real processes, and looks for those values in every form
-it knows.
+Jobs, some of which fail, run as real processes on values that occur nowhere by chance.  The search
+looks for these values in every form it knows.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import signal
@@ -314,6 +312,8 @@ FAILURES: dict[str, tuple[str, Callable[[Path], None]]] = {
     "a label with a gap": (LABEL_PARTY, _column("price", lambda v: [None, *v[1:]])),
 }
 """What goes wrong, at which party, and how its files are spoilt."""
+JOBS = ("by bundles", "whole", "killed", "classes", *FAILURES)
+"""Every job that must leave nothing behind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,6 +325,11 @@ class Outcome:
     ended: str
     searched: int
     found: tuple[Found, ...]
+
+    def __str__(self) -> str:
+        lines = [f"{self.name}: {self.searched:,} bytes, as meant: {self.as_meant}, {self.ended}"]
+        lines += [f"  FOUND {f.what} as {f.form} in {f.where}" for f in self.found[:8]]
+        return "\n".join(lines)
 
 
 def run_one(name: str, seed: int, *, plain: bool = True, captured: bool = False) -> Outcome:
@@ -350,23 +355,3 @@ def run_one(name: str, seed: int, *, plain: bool = True, captured: bool = False)
         last = {f.name: f.read_text()[-300:] for f in sorted((Path(folder) / "said").glob("*"))}
         ended = str(places.ended) if as_meant else f"{places.ended}, last said: {last}"
     return Outcome(name, as_meant, ended, size, tuple(found))
-
-
-def main() -> None:
-    ask = argparse.ArgumentParser()
-    ask.add_argument("--seed", type=int, default=int(time.time()))
-    ask.add_argument("--only", default=None)
-    ask.add_argument("--captured", action="store_true", help="search what tshark sees too")
-    asked = ask.parse_args()
-    print(f"seed {asked.seed}")
-    names = [asked.only] if asked.only else ["whole", "killed", "classes", "by bundles", *FAILURES]
-    for name in names:
-        for plain in (True, False) if name == "whole" else (True,):
-            one = run_one(name, asked.seed, plain=plain, captured=asked.captured)
-            print(f"{name}, {one.searched:,} bytes, ended as meant: {one.as_meant}, {one.ended}")
-            for found in one.found[:8]:
-                print(f"  FOUND {found.what} as {found.form} in {found.where}")
-
-
-if __name__ == "__main__":
-    main()

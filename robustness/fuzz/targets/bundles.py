@@ -4,69 +4,48 @@ from __future__ import annotations
 
 import hashlib
 import json
+import pickle
 import shutil
-from functools import lru_cache, partial
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-
 from opboost.config.job_file import LabelConfig, load_feature, load_label
-from opboost.demo.local_federation import LABEL_PARTY, LocalFederation, write_federation
+from opboost.demo.local_federation import LABEL_PARTY
 from opboost.errors import PeerError, PrivacyError
 from opboost.ledger.open_ledger import open_ledger
-from opboost.protocol import envelope
 from opboost.protocol.messages import Receipt, SplitQuery, decode
-from opboost.transport.feature import feature_bundles
 from opboost.transport.feature.feature_job import feature_party
 from opboost.transport.label import label_bundles
 from opboost.transport.shared.bundle_chain import BundleChain
 from opboost.transport.shared.bundle_file import MARK, Header, open_bundle, signed_text, with_length
 from opboost.transport.shared.bundle_steps import Tools, check_items, check_sizes, pair_of
 from opboost.transport.shared.tls import Identity, check_certificate, check_receipt, read_identity
+from robustness.bundle_office import Office
 from robustness.fuzz.mutate import spoilt, spoilt_json
-from robustness.fuzz.target import FuzzDrill, Target, holds
+from robustness.fuzz.target import FuzzDrill, Target, holds, of_files
 from robustness.fuzz.targets.config import der_of, pem_of
-from robustness.fuzz.targets.messages import repacked
-from robustness.fuzz.targets.streams import framed, parts, spoilt_stream
+from robustness.fuzz.targets.messages import respoilt
+from robustness.fuzz.targets.streams import spoilt_stream
+from robustness.party_processes import federation
 
-ROWS = 120
 
-
-def _federation(folder: Path) -> LocalFederation:
-    numbers = np.random.default_rng(0)
-    ids = pa.array([f"p{i:03d}" for i in range(ROWS)])
-    hidden = numbers.uniform(0, 100, ROWS)
-    own = pa.table({"own": numbers.uniform(0, 1, ROWS), "y": (hidden > 50).astype(int), "id": ids})
-    theirs = pa.table({"a": hidden, "b": numbers.uniform(0, 100, ROWS), "id": ids})
+def _made(folder: Path) -> tuple[Path, dict[int, Path]]:
+    """Run a whole job by bundles; return its folder and what each step wrote."""
     booster = {"num_boost_round": 3, "max_depth": 2, "nthread": 1}
-    bounds = {"a": (0, 100), "b": (0, 100)}
-    tables = {"shop": theirs}
-    return write_federation(folder, own, "y", tables, bounds, epsilon=2.0, booster=booster)
-
-
-@lru_cache(maxsize=1)
-def _made(folder: Path) -> dict[int, Path]:
-    """A whole job by bundles: what each step wrote."""
-    federation = _federation(folder)
-    bank, shop = load_label(federation.config(LABEL_PARTY)), load_feature(federation.config("shop"))
-    out = folder / "out"
-    found = {1: label_bundles.begin(bank, out).written[0].path}
-    for number, verb in ((2, "align"), (4, "export"), (6, "answer")):
-        found[number] = feature_bundles.go_on(shop, verb, found[number - 1], out).written[0].path
-        following = {2: "align", 4: "split-query"}.get(number)
+    office = Office(federation(folder / "job", ("shop",), rows=120, booster=booster))
+    found = {1: office.begun()["shop"]}
+    for number, verb, following in (
+        (2, "align", "align"),
+        (4, "export", "split-query"),
+        (6, "answer", ""),
+    ):
+        found[number] = office.written("shop", verb, found[number - 1])[LABEL_PARTY]
         if following:
-            outcome = label_bundles.go_on(bank, following, [found[number]], out)
-            found[number + 1] = outcome.written[0].path
-    return found
-
-
-def _shared(home: Path) -> tuple[Path, dict[int, Path]]:
-    """One job for all targets of a worker."""
-    folder = home.parent / "bundles-scene"
-    return folder, _made(folder)
+            found[number + 1] = office.written(LABEL_PARTY, following, found[number])["shop"]
+    return folder / "job", {number: Path(path) for number, path in found.items()}
 
 
 def _label_party(folder: Path) -> tuple[LabelConfig, Tools]:
@@ -92,7 +71,7 @@ def _cut(data: bytes) -> tuple[bytes, bytes]:
 
 
 def _prepare_outside(home: Path) -> FuzzDrill:
-    folder, made = _shared(home)
+    folder, made = _made(home)
     bank, tools = _label_party(folder)
     shop = read_identity(load_feature(folder / "shop" / "shop.toml").tls, "shop")
     whole = [made[n].read_bytes() for n in (2, 4, 6)]
@@ -109,11 +88,9 @@ def _prepare_outside(home: Path) -> FuzzDrill:
         if way < 0.8:
             header = spoilt_json(rng, header)
             if rng.random() < 0.7:
-                try:
+                with suppress(ValueError, RecursionError):
                     tree = json.loads(header)
                     header = json.dumps(tree, sort_keys=True, separators=(",", ":")).encode()
-                except (ValueError, RecursionError):
-                    pass
         else:
             items = spoilt(rng, items)
         return _resigned(header, items, shop)
@@ -132,47 +109,36 @@ def _prepare_outside(home: Path) -> FuzzDrill:
     return FuzzDrill(make, feed)
 
 
-def _spoilt_item(rng: Random, name: str, data: bytes, others: list[bytes]) -> bytes:
-    if name.endswith(".arrow"):
-        return spoilt_stream(rng, data, others)
-    if rng.random() < 0.2:
-        return spoilt(rng, data, others)
-    return repacked(spoilt(rng, data[len(envelope.MARK) + 32 :], others))
-
-
 def _prepare_inside(number: int, home: Path) -> FuzzDrill:
     """What a feature party's bundle holds, as the label party checks it."""
-    folder, made = _shared(home)
+    folder, made = _made(home)
     bank, tools = _label_party(folder)
     bundle = open_bundle(made[number], tools.identity.ca)
-    opened = home / "opened"
+    opened, inside = home / "opened", home / "inside"
     opened.mkdir()
     job = label_bundles.BundleJob(bank, bank.state / bundle.header.job, tools)
     bundle.extract(tools.key, opened, job.intake.unlocked(bundle.header)[1])
     items = {file.name: file.read_bytes() for file in sorted(opened.iterdir())}
-    inside = home / "inside"
-    names, contents = list(items), list(items.values())
-    streams = [data for name, data in items.items() if name.endswith(".arrow")] or contents
+    streams = [data for name, data in items.items() if name.endswith(".arrow")]
+    others = streams or list(items.values())
 
-    def make(rng: Random) -> bytes:
-        place = rng.randrange(len(names))
-        data = _spoilt_item(rng, names[place], contents[place], streams)
-        return bytes([place]) + data
+    def change(rng: Random, data: bytes) -> bytes:
+        if data in streams:
+            return spoilt_stream(rng, data, streams)
+        return spoilt(rng, data, others) if rng.random() < 0.2 else respoilt(rng, data, others)
 
-    def feed(data: bytes) -> None:
+    def put(file: Path, data: bytes) -> None:
         shutil.rmtree(inside, ignore_errors=True)
-        inside.mkdir()
-        for place, name in enumerate(names):
-            content = data[1:] if place == data[0] else contents[place]
-            (inside / name).write_bytes(content)
-        job.intake.check_inside(inside, "shop", number)
+        shutil.copytree(opened, inside)
+        file.write_bytes(data)
 
-    return FuzzDrill(make, feed)
+    files = [(inside / name, data) for name, data in items.items()]
+    return of_files(files, lambda: job.intake.check_inside(inside, "shop", number), change, put)
 
 
 def _prepare_query(home: Path) -> FuzzDrill:
     """A split query, as the feature party answers it."""
-    folder, made = _shared(home)
+    folder, made = _made(home)
     shop = load_feature(folder / "shop" / "shop.toml")
     tools = Tools.of(shop.tls, "shop")
     opened = home / "opened"
@@ -181,20 +147,17 @@ def _prepare_query(home: Path) -> FuzzDrill:
     good = (opened / "query").read_bytes()
     party = feature_party(shop, open_ledger(shop.ledger))
 
-    def make(rng: Random) -> bytes:
-        return repacked(spoilt(rng, good[len(envelope.MARK) + 32 :]))
-
     def feed(data: bytes) -> None:
         query = decode(data, SplitQuery)
         party.answer(query)
         list(party._answers.values(party.folder(query.job), query))
 
-    return FuzzDrill(make, feed)
+    return FuzzDrill(lambda rng: respoilt(rng, good), feed)
 
 
 def _prepare_receipt(home: Path) -> FuzzDrill:
     """A receipt's certificate and signature, and a certificate alone."""
-    folder, _ = _shared(home)
+    folder, _ = _made(home)
     shop = read_identity(load_feature(folder / "shop" / "shop.toml").tls, "shop")
     good = shop.sign("20260102T030405Z-00000000", 3, bytes(32))
     label, der = der_of(shop.cert)
@@ -208,10 +171,10 @@ def _prepare_receipt(home: Path) -> FuzzDrill:
             certificate = spoilt(rng, certificate)
         else:
             signature = spoilt(rng, signature)
-        return framed(certificate, signature)
+        return pickle.dumps((certificate, signature))
 
     def feed(data: bytes) -> None:
-        certificate, signature = parts(data)
+        certificate, signature = pickle.loads(data)
         receipt = Receipt(good.party, good.job, good.entry, good.head, certificate, signature)
         check_receipt(receipt, "shop", shop.ca)
         check_certificate(certificate, "The bundle", shop.ca)

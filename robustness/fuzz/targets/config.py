@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import tomllib
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -17,24 +16,14 @@ from opboost.transport.shared.bundle_keys import read_key, read_public
 from opboost.transport.shared.development_certificates import kit_files, new_kit
 from opboost.transport.shared.tls import named_in, read_identity
 from robustness.fuzz.mutate import spoilt, spoilt_json, spoilt_toml
-from robustness.fuzz.target import FuzzDrill, Target, sample
+from robustness.fuzz.target import FuzzDrill, Target, of_file, of_files, sample
 
 
 def _toml(names: tuple[str, ...], read: Callable[[Path], object], home: Path) -> FuzzDrill:
     samples = [sample(name) for name in names]
-    trees = [tomllib.loads(data.decode()) for data in samples]
-    file = home / f"{names[0]}.toml"
     (home / "job.toml").write_bytes(sample("job-given").replace(b'"predict"', b'"train"'))
-
-    def make(rng: Random) -> bytes:
-        place = rng.randrange(len(samples))
-        return spoilt_toml(rng, trees[place], samples[place], samples)
-
-    def feed(data: bytes) -> None:
-        file.write_bytes(data)
-        read(file)
-
-    return FuzzDrill(make, feed)
+    file = home / f"{names[0]}.toml"
+    return of_file(file, lambda rng: spoilt_toml(rng, rng.choice(samples), samples), read)
 
 
 def _plan(path: Path) -> None:
@@ -50,55 +39,34 @@ def _label(path: Path) -> None:
 
 def _prepare_public(home: Path) -> FuzzDrill:
     kits = home / "certs"
-    new_kit("bank", kits)
-    new_kit("shop", kits)
-    good = [(kits / f"{name}.public").read_bytes() for name in ("bank", "shop")]
+    made = [new_kit(name, kits) for name in ("bank", "shop")]
+    good = [kit.with_suffix(".public").read_bytes() for kit in made]
     ca = (kits / "ca" / "ca.pem").read_bytes()
-    file = home / "bank.public"
 
-    def make(rng: Random) -> bytes:
-        return spoilt_json(rng, rng.choice(good), good)
+    def read(file: Path) -> None:
+        read_public(file, "bank", ca).encrypt(b"x", b"y")
 
-    def feed(data: bytes) -> None:
-        file.write_bytes(data)
-        key = read_public(file, "bank", ca)
-        key.encrypt(b"x", b"y")
-
-    return FuzzDrill(make, feed)
+    return of_file(kits / "bank.public", lambda rng: spoilt_json(rng, rng.choice(good), good), read)
 
 
 def _prepare_kit(home: Path) -> FuzzDrill:
     """Certificate, authority and key of one's own: PEM files of whatever content."""
-    kit = new_kit("bank", home / "certs")
-    names = ("ca.pem", "cert.pem", "key.pem", "encryption.key")
-    good = [(kit / name).read_bytes() for name in names]
-    ders = [der_of(pem) for pem in good]
+    tls = kit_files(new_kit("bank", home / "certs"))
+    files = [(file, file.read_bytes()) for file in (tls.ca, tls.cert, tls.key, tls.encryption)]
+    ders = [der_of(pem)[1] for _, pem in files]
 
-    def make(rng: Random) -> bytes:
-        place = rng.randrange(4)
+    def change(rng: Random, data: bytes) -> bytes:
         if rng.random() < 0.4:
-            data = spoilt(rng, good[place], good)
-        else:
-            label, der = ders[place]
-            data = pem_of(label, spoilt(rng, der, [d for _, d in ders]))
-        return bytes([place]) + data
+            return spoilt(rng, data, [pem for _, pem in files])
+        label, der = der_of(data)
+        return pem_of(label, spoilt(rng, der, ders))
 
-    def feed(data: bytes) -> None:
-        place = data[0]
-        file = kit / names[place]
-        file.write_bytes(data[1:])
-        try:
-            tls = kit_files(kit)
-            if place == 3:
-                read_key(tls.encryption).public("bank")
-                return
-            identity = read_identity(tls, "bank")
-            identity.signature(b"x")
-            named_in(tls.cert)
-        finally:
-            file.write_bytes(good[place])
+    def use() -> None:
+        read_key(tls.encryption).public("bank")
+        read_identity(tls, "bank").signature(b"x")
+        named_in(tls.cert)
 
-    return FuzzDrill(make, feed)
+    return of_files(files, use, change)
 
 
 def der_of(pem: bytes) -> tuple[str, bytes]:
@@ -114,12 +82,11 @@ def pem_of(label: str, der: bytes) -> bytes:
 def _prepare_ledger_key(home: Path) -> FuzzDrill:
     file, good = home / "ledger.key", b"ab" * 32 + b"\n" + b"cd" * 32 + b"\n"
     file.touch(mode=0o600)
-
-    def feed(data: bytes) -> None:
-        file.write_bytes(data)
-        KeyFile.read(file, home / "ledger", new=False)
-
-    return FuzzDrill(lambda rng: spoilt(rng, good, [b"\xff\xfe", b"\xc3\xa9"]), feed)
+    return of_file(
+        file,
+        lambda rng: spoilt(rng, good, [b"\xff\xfe", b"\xc3\xa9"]),
+        lambda file: KeyFile.read(file, home / "ledger", new=False),
+    )
 
 
 def _target(name: str, read: Callable[[Path], object], share: float, *samples: str) -> Target:

@@ -18,11 +18,10 @@ from opboost.ledger.ledger_summary import summary
 from opboost.ledger.person_totals import totals
 from opboost.ledger.receipts import read_receipts
 from opboost.ledger.verify_ledger import verify
-from opboost.protocol.envelope import MARK
 from opboost.protocol.messages import encode
 from robustness.fuzz.mutate import plain, spoilt, spoilt_json
-from robustness.fuzz.target import FuzzDrill, Target
-from robustness.fuzz.targets.messages import columns, repacked, samples
+from robustness.fuzz.target import FuzzDrill, Target, of_files
+from robustness.fuzz.targets.messages import columns, respoilt, samples
 
 FIELDS = ("number", "at", "kind", "body", "key", "hash")
 RAW = pa.table({"age": [1.0, 50.0, 99.0], "city": ["x", "y", "x"]})
@@ -73,39 +72,24 @@ def _used(home: Path) -> None:
         _drawn(ledger, "three")
 
 
-def _prepare(by_row: bool, home: Path) -> FuzzDrill:
+def _prepare(part: str, home: Path) -> FuzzDrill:
+    """Damage the ledger's database, as bytes or row by row, or its runs."""
     good = _made(home)
-    file = home / "ledger" / "ledger.sqlite"
-    kept, scratch = home / "kept", home / "scratch.sqlite"
-    shutil.copytree(file.parent, kept)
+    folder, kept, scratch = home / "ledger", home / "kept", home / "scratch.sqlite"
+    shutil.copytree(folder, kept)
+    runs = sorted(file.relative_to(kept) for file in (kept / "runs").iterdir())
+    files = [(folder / run, (kept / run).read_bytes()) for run in runs]
+    if part != "runs":
+        files = [(folder / "ledger.sqlite", good)]
 
-    def make(rng: Random) -> bytes:
-        return _spoilt_entries(rng, good, scratch) if by_row else spoilt(rng, good)
+    def change(rng: Random, data: bytes) -> bytes:
+        return _spoilt_entries(rng, data, scratch) if part == "rows" else spoilt(rng, data)
 
-    def feed(data: bytes) -> None:
+    def put(file: Path, data: bytes) -> None:
         _restore(home, kept)
         file.write_bytes(data)
-        _used(home)
 
-    return FuzzDrill(make, feed)
-
-
-def _prepare_runs(home: Path) -> FuzzDrill:
-    _made(home)
-    folder, kept = home / "ledger", home / "kept"
-    shutil.copytree(folder, kept)
-    names = sorted(f.name for f in (kept / "runs").iterdir())
-
-    def make(rng: Random) -> bytes:
-        name = rng.choice(names)
-        return name.encode() + spoilt(rng, (kept / "runs" / name).read_bytes())
-
-    def feed(data: bytes) -> None:
-        _restore(home, kept)
-        (folder / "runs" / data[:6].decode()).write_bytes(data[6:])
-        _used(home)
-
-    return FuzzDrill(make, feed)
+    return of_files(files, lambda: _used(home), change, put)
 
 
 def _restore(home: Path, kept: Path) -> None:
@@ -158,22 +142,16 @@ def _prepare_receipts(home: Path) -> FuzzDrill:
     folder = home / "receipts"
     folder.mkdir()
 
-    def make(rng: Random) -> bytes:
-        if rng.random() < 0.3:
-            return spoilt(rng, good)
-        return repacked(spoilt(rng, good[len(MARK) + 32 :]))
+    def change(rng: Random, data: bytes) -> bytes:
+        return (spoilt if rng.random() < 0.3 else respoilt)(rng, data)
 
-    def feed(data: bytes) -> None:
-        (folder / "receipt").write_bytes(data)
-        read_receipts(folder, "shop")
-
-    return FuzzDrill(make, feed)
+    return of_files([(folder / "receipt", good)], lambda: read_receipts(folder, "shop"), change)
 
 
 ERRORS = (DataError, PrivacyError, ConfigError)
 TARGETS = [
-    Target("ledger: its bytes", ERRORS, partial(_prepare, False), most=2_000),
-    Target("ledger: its rows", ERRORS, partial(_prepare, True), most=2_000),
-    Target("ledger: its runs", ERRORS, _prepare_runs, most=2_000),
+    Target("ledger: its bytes", ERRORS, partial(_prepare, "bytes"), most=2_000),
+    Target("ledger: its rows", ERRORS, partial(_prepare, "rows"), most=2_000),
+    Target("ledger: its runs", ERRORS, partial(_prepare, "runs"), most=2_000),
     Target("receipts in a folder", (op.errors.WireError, ConfigError), _prepare_receipts),
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -33,25 +34,18 @@ def columns() -> list[op.PrivateColumn]:
     """Private columns of every kind."""
     numbers = op.NumericMapping(GRID, (0, 100))
     cities = op.Ordered(["a", "b", "c"])
+    three = op.Domain(1, 3)
+    own = op.NumericMapping(three, (0, 10), (1.0, 2.0))
+    logarithm = op.NumericMapping(GRID, (1, 1000), "log")
     return [
         op.PrivateColumn("age", numbers, op.ClampMap(GRID, 0.64)),
         op.PrivateColumn("pay", numbers, op.GlobalMap(GRID, 0.64), "raise", 50.0),
         op.PrivateColumn("sum", numbers, op.AdjMap(GRID, 0.64, theta=2), missing=op.Flag(1.0, 5)),
         op.PrivateColumn("run", numbers, op.LocalMap(GRID, epsilon=0.64, theta=(3, 7))),
         op.PrivateColumn("flat", numbers, op.Piecewise(GRID, 1.0)),
-        op.PrivateColumn(
-            "log", op.NumericMapping(GRID, (1, 1000), "log"), op.RandomizedResponse(GRID, 1.0)
-        ),
-        op.PrivateColumn(
-            "own",
-            op.NumericMapping(op.Domain(1, 3), (0, 10), (1.0, 2.0)),
-            op.ClampMap(op.Domain(1, 3), 1.0),
-        ),
-        op.PrivateColumn(
-            "size",
-            op.OrdinalMapping(op.Domain(1, 3), cities),
-            op.ClampMap(op.Domain(1, 3), 1.0),
-        ),
+        op.PrivateColumn("log", logarithm, op.RandomizedResponse(GRID, 1.0)),
+        op.PrivateColumn("own", own, op.ClampMap(three, 1.0)),
+        op.PrivateColumn("size", op.OrdinalMapping(three, cities), op.ClampMap(three, 1.0)),
         op.PrivateColumn("city", None, op.UnaryEncoding(["x", "y", None], 1.0)),
     ]
 
@@ -70,6 +64,7 @@ def samples() -> dict[str, list[Any]]:
     points = Secret.fresh().blinded(key_digests([b"ann", b"bob", b"cid"]))
     receipt = msg.Receipt("shop", JOB, 3, bytes(32), b"-----BEGIN", b"signed")
     described = tuple(msg.ColumnSchema.of(c, str(c.name), "raw") for c in columns())
+    answered = (msg.Values(0, "raw", (1.5, 2.5)), msg.Values(4, "grid", (3.0,)))
     hidden = tuple(msg.ColumnSchema.of(c, str(c.name), "grid") for c in columns())
     found: list[Any] = [
         msg.Hello("shop", bytes(32)),
@@ -95,9 +90,7 @@ def samples() -> dict[str, list[Any]]:
         msg.ScoreTask.of(JOB, ScoreModel(_stumps(3), book=np.eye(3, dtype=np.int64))),
         msg.SplitQuery(JOB, True, (msg.Cuts(0, (1, 3, 7)), msg.Cuts(4, (2,)))),
         msg.SplitQuery(JOB, False, ()),
-        msg.SplitValues(
-            JOB, bytes(32), (msg.Values(0, "raw", (1.5, 2.5)), msg.Values(4, "grid", (3.0,)))
-        ),
+        msg.SplitValues(JOB, bytes(32), answered),
         msg.Poll(JOB),
         msg.Ack(JOB, "schema", (0, 1, 2)),
         msg.Farewell(JOB),
@@ -112,6 +105,11 @@ def samples() -> dict[str, list[Any]]:
 def repacked(body: bytes) -> bytes:
     """The bytes of a message with this body and its right digest."""
     return MARK + hashlib.sha256(body).digest() + body
+
+
+def respoilt(rng: Random, data: bytes, others: Sequence[bytes] = ()) -> bytes:
+    """Return the bytes of a message with a spoilt body and its right digest."""
+    return repacked(spoilt(rng, data[len(MARK) + 32 :], others))
 
 
 def _field(rng: Random, kind: pa.DataType, value: Any) -> Any:
@@ -197,45 +195,37 @@ def _by_schema(rng: Random, message: Any) -> bytes:
     """The message in another Arrow form."""
     marked, row = _marked(rng, message), msg._row(message)
     batch = pa.RecordBatch.from_pylist([row], schema=marked)
-    way = rng.randrange(6)
+    place, way = rng.randrange(len(marked)), rng.randrange(6)
     if way == 0:
         return repacked(written(marked, [batch], compression=rng.choice(("zstd", "lz4"))))
     if way == 1:
         return repacked(written(marked, [batch] * rng.choice((0, 2, 9))))
     if way == 2:
-        return repacked(written(marked, [pa.RecordBatch.from_pylist([row] * 3, schema=marked)]))
-    if way == 3:
+        other = pa.RecordBatch.from_pylist([row] * 3, schema=marked)
+    elif way == 3:
+        other = batch.select(rng.sample(marked.names, len(marked)))
+    elif way == 4:
         names = list(marked.names)
-        rng.shuffle(names)
-        other = batch.select(names)
-        return repacked(written(other.schema, [other]))
-    if way == 4:
-        place = rng.randrange(len(marked))
-        changed = [f.name if i != place else text(rng)[:50] for i, f in enumerate(marked)]
-        changed = [name.encode(errors="replace").decode() for name in changed]
-        other = batch.rename_columns(changed)
-        return repacked(written(other.schema.with_metadata(marked.metadata), [other]))
-    place = rng.randrange(len(marked))
-    kind = rng.choice(
-        (pa.null(), pa.int8(), pa.large_string(), pa.dictionary(pa.int8(), pa.string()))
-    )
-    other = marked.set(place, pa.field(marked.names[place], kind))
-    empty = [pa.nulls(1, f.type) if i == place else batch.column(i) for i, f in enumerate(other)]
-    return repacked(written(other, [pa.record_batch(empty, schema=other)]))
+        names[place] = text(rng)[:50].encode(errors="replace").decode()
+        other = batch.rename_columns(names).replace_schema_metadata(marked.metadata)
+    else:
+        kinds = (pa.null(), pa.int8(), pa.large_string(), pa.dictionary(pa.int8(), pa.string()))
+        empty = pa.nulls(1, rng.choice(kinds))
+        other = batch.set_column(place, marked.names[place], empty)
+    return repacked(written(other.schema, [other]))
 
 
 def _prepare(kind: str, home: Path) -> FuzzDrill:
     messages = samples()
     whole = [msg.encode(m) for m in messages[kind]]
     others = [msg.encode(m) for many in messages.values() for m in many]
-    bodies = [data[len(MARK) + 32 :] for data in whole]
 
     def make(rng: Random) -> bytes:
         way = rng.random()
         if way < 0.05:
             return spoilt(rng, rng.choice(whole), others)
         if way < 0.5:
-            return repacked(spoilt(rng, rng.choice(bodies), others))
+            return respoilt(rng, rng.choice(whole), others)
         if way < 0.93:
             return _by_field(rng, rng.choice(messages[kind]))
         return _by_schema(rng, rng.choice(messages[kind]))

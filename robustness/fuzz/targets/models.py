@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import pickle
 import tempfile
 import zipfile
 from collections.abc import Callable
@@ -18,10 +19,9 @@ import pandas as pd
 
 import opboost as op
 from opboost.errors import DataError
-from opboost.storage import atomic_files
 from opboost.training.model_file import load_trained
 from robustness.fuzz.mutate import number, spoilt, spoilt_json
-from robustness.fuzz.target import FuzzDrill, Target
+from robustness.fuzz.target import FuzzDrill, Target, of_file, put_checked
 
 ROWS = 300
 BOOSTERS = {
@@ -48,9 +48,8 @@ def _table() -> tuple[pd.DataFrame, np.ndarray]:
 def saved(booster: str, denoise: bool) -> dict[str, bytes]:
     """The files of a saved estimator."""
     X, y = _table()
-    grid = op.Domain(1, 6)
     model = op.OpBoostClassifier(
-        op.ClampMap(grid, epsilon=2.0),
+        op.ClampMap(op.Domain(1, 6), epsilon=2.0),
         bounds={"a": (0, 100), "b": (0, 100)},
         booster=booster,
         booster_params=BOOSTERS[booster],
@@ -59,8 +58,13 @@ def saved(booster: str, denoise: bool) -> dict[str, bytes]:
     ).fit(X, y)
     with tempfile.TemporaryDirectory() as folder:
         model.save(Path(folder) / "model.opboost")
-        with zipfile.ZipFile(Path(folder) / "model.opboost") as archive:
-            return {name: archive.read(name) for name in archive.namelist()}
+        return unzipped((Path(folder) / "model.opboost").read_bytes())
+
+
+def unzipped(data: bytes) -> dict[str, bytes]:
+    """The files of an archive."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
 
 
 def zipped(files: dict[str, bytes], kind: int = zipfile.ZIP_STORED) -> bytes:
@@ -115,8 +119,7 @@ def _distributions(rng: Random, files: dict[str, bytes]) -> bytes:
 
 
 def _skops(rng: Random, data: bytes) -> bytes:
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        inner = {name: archive.read(name) for name in archive.namelist()}
+    inner = unzipped(data)
     name = rng.choice(["schema.json", rng.choice(list(inner))])
     change = spoilt_json if name == "schema.json" else spoilt
     return zipped({**inner, name: change(rng, inner[name])})
@@ -149,23 +152,18 @@ def _spoilt_text(rng: Random, data: bytes) -> bytes:
 
 def _prepare(booster: str, denoise: bool, change: Change, home: Path) -> FuzzDrill:
     files = saved(booster, denoise)
-    file = home / "model.opboost"
-    X, _ = _table()
-    few = X.iloc[:5]
-    file.write_bytes(zipped(files))
-    op.load(file).predict(few)
+    few = _table()[0].iloc[:5]
 
-    def make(rng: Random) -> bytes:
-        return change(rng, files)
-
-    def feed(data: bytes) -> None:
-        file.write_bytes(data)
+    def use(file: Path) -> None:
         model = op.load(file)
         with suppress(Exception):  # what was loaded may be of no use; it must do no harm
             model.predict(few)
             model.predict(few, desensitize=True)
 
-    return FuzzDrill(make, feed)
+    file = home / "model.opboost"
+    file.write_bytes(zipped(files))
+    op.load(file).predict(few)
+    return of_file(file, lambda rng: change(rng, files), use)
 
 
 def _prepare_trained(home: Path) -> FuzzDrill:
@@ -178,18 +176,16 @@ def _prepare_trained(home: Path) -> FuzzDrill:
     folders = [(name, saved(booster, False)[name], kind) for booster, name, kind in kept]
 
     def make(rng: Random) -> bytes:
-        place = rng.randrange(3)
-        _, data, kind = folders[place]
+        name, data, kind = rng.choice(folders)
         way = rng.random()
         spelt = spoilt(rng, kind.encode()) if way < 0.3 else kind.encode()
         model = data[: rng.randrange(len(data))] if way > 0.5 else data
-        return bytes([place, len(spelt) % 256]) + spelt[:255] + model
+        return pickle.dumps((name, spelt.decode(errors="replace"), model))
 
     def feed(data: bytes) -> None:
-        name = folders[data[0]][0]
-        spelt, model = data[2 : 2 + data[1]].decode(errors="replace"), data[2 + data[1] :]
-        about = {"kind": spelt, "sha256": hashlib.sha256(model).hexdigest()}
-        (home / "kind").write_bytes(atomic_files.with_checksum(json.dumps(about).encode()))
+        name, kind, model = pickle.loads(data)
+        about = {"kind": kind, "sha256": hashlib.sha256(model).hexdigest()}
+        put_checked(home / "kind", json.dumps(about).encode())
         (home / name).write_bytes(model)
         load_trained(home, "binary", 4)
 

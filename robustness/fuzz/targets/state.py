@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import numpy as np
@@ -25,8 +24,7 @@ from opboost.transport.feature.feature_job import signed_receipt
 from opboost.transport.label.job_folder import JobRecord, PartyFolder, jobs, newest_receipt, status
 from opboost.transport.label.label_job import read_manifest
 from opboost.transport.shared.bundle_chain import STEPS, BundleChain, BundleEntry, Pair
-from robustness.fuzz.mutate import spoilt, spoilt_json
-from robustness.fuzz.target import FuzzDrill, Target
+from robustness.fuzz.target import FuzzDrill, Target, of_files, put_checked
 from robustness.fuzz.targets.messages import JOB, columns
 
 RECORD = JobRecord(
@@ -36,50 +34,26 @@ RECORD = JobRecord(
 
 Kept = tuple[str, bytes]
 
-SEALED = (
-    "job.json",
-    "points",
-    "expected",
-    "due",
-    "common",
-    "books.json",
-    "binding.json",
-    "*.values",
-    "_manifest.json",
-    "part-*.json",
+CHECKED = (
+    *("job.json", "points", "expected", "due", "common", "books.json", "binding.json", "*.values"),
+    *("_manifest.json", "part-*.json"),
 )
 """Files that end with a digest of the rest."""
 
 
 def _put(file: Path, data: bytes) -> None:
-    """Write what a case made, with the digest that belongs to it: damage alone would be seen."""
-    fits = any(file.match(pattern) for pattern in SEALED)
-    file.write_bytes(atomic_files.with_checksum(data) if fits else data)
+    """Write what a case made, with a checksum if the file ends with one."""
+    checked = any(file.match(pattern) for pattern in CHECKED)
+    (put_checked if checked else Path.write_bytes)(file, data)
 
 
-def _prepare(files: list[Kept], use: Callable[[Path], Any], home: Path) -> FuzzDrill:
+def _prepare(made: Callable[[], list[Kept]], use: Callable[[Path], Any], home: Path) -> FuzzDrill:
     """Files of one folder, of which a case spoils one."""
     job = home / JOB
-    for name, data in files:
-        (job / name).parent.mkdir(parents=True, exist_ok=True)
-        _put(job / name, data)
-    everything = [data for _, data in files]
-
-    def make(rng: Random) -> bytes:
-        place = rng.randrange(len(files))
-        data = files[place][1]
-        kind = spoilt_json if data[:1] in b"{[" and data else spoilt
-        return bytes([place]) + kind(rng, data, everything)
-
-    def feed(data: bytes) -> None:
-        name, good = files[data[0]]
-        _put(job / name, data[1:])
-        try:
-            use(job)
-        finally:
-            _put(job / name, good)
-
-    return FuzzDrill(make, feed)
+    files = [(job / name, data) for name, data in made()]
+    for file, _ in files:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    return of_files(files, lambda: use(job), put=_put)
 
 
 def _record_files() -> list[Kept]:
@@ -144,31 +118,25 @@ def _prepare_party(home: Path) -> FuzzDrill:
     query = SplitQuery(JOB, True, (Cuts(0, (1, 3)),))
     party.answer(query)
     folder = party.folder(JOB)
-    kept = [(name, (folder / name).read_bytes()) for name in ("schema", "answer")]
+    kept = [(folder / name, (folder / name).read_bytes()) for name in ("schema", "answer")]
     kept += [
-        (n, atomic_files.read_checked(folder / n, "")) for n in ("binding.json", "00000.values")
+        (folder / name, atomic_files.read_checked(folder / name, ""))
+        for name in ("binding.json", "00000.values")
     ]
 
-    def make(rng: Random) -> bytes:
-        place = rng.randrange(len(kept))
-        data = kept[place][1]
-        kind = spoilt_json if data[:1] in (b"{", b"[") else spoilt
-        return bytes([place]) + kind(rng, data)
-
-    def feed(data: bytes) -> None:
-        name = kept[data[0]][0]
-        _put(folder / name, data[1:])
-        if name == "00000.values":
+    def put(file: Path, data: bytes) -> None:
+        for known, content in kept:
+            _put(known, content)
+        _put(file, data)
+        if file.suffix == ".values":
             (folder / "answer").unlink(missing_ok=True)
-        try:
-            party.release(welcome)
-            party.answer(query)
-            signed_receipt(folder, party._ledger, _Signer())
-        finally:
-            for known, content in kept:
-                _put(folder / known, content)
 
-    return FuzzDrill(make, feed)
+    def use() -> None:
+        party.release(welcome)
+        party.answer(query)
+        signed_receipt(folder, party._ledger, _Signer())
+
+    return of_files(kept, use, put=put)
 
 
 def _release_files() -> list[Kept]:
@@ -192,9 +160,9 @@ class _Signer:
 
 ERRORS: tuple[type[OpBoostError], ...] = (DataError, PeerError, PrivacyError)
 TARGETS = [
-    Target("job's state", ERRORS, partial(_prepare, _record_files(), _look), share=1),
-    Target("chain of bundles", ERRORS, partial(_prepare, _chain_files(), _chain), share=2),
-    Target("release in parts", ERRORS, partial(_prepare, _release_files(), _released)),
-    Target("codebooks of a model", ERRORS, partial(_prepare, _trained_files(), _books)),
+    Target("job's state", ERRORS, partial(_prepare, _record_files, _look), share=1),
+    Target("chain of bundles", ERRORS, partial(_prepare, _chain_files, _chain), share=2),
+    Target("release in parts", ERRORS, partial(_prepare, _release_files, _released)),
+    Target("codebooks of a model", ERRORS, partial(_prepare, _trained_files, _books)),
     Target("feature party's state", ERRORS, _prepare_party, most=30_000),
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import pickle
 import zlib
 from functools import partial
 from pathlib import Path
@@ -32,27 +33,12 @@ from opboost.psi.row_keys import key_digests
 from opboost.storage import atomic_files
 from opboost.transport.label.receive_columns import check_column_file
 from robustness.fuzz.mutate import INTEGERS, number, spoilt, spoilt_json
-from robustness.fuzz.target import FuzzDrill, Target, holds
+from robustness.fuzz.target import FuzzDrill, Target, holds, of_files, put_checked
 from robustness.fuzz.targets.messages import JOB, columns, written
 
 ROWS = 400
 MOST = 2**17
 """Rows, or integers, that a case may state: more cost more memory because they are more."""
-
-
-def framed(*parts: bytes) -> bytes:
-    """Parts of a case, each behind its length."""
-    return b"".join(len(part).to_bytes(4, "big") + part for part in parts)
-
-
-def parts(data: bytes) -> list[bytes]:
-    """The parts again."""
-    found = []
-    while data:
-        size = int.from_bytes(data[:4], "big")
-        found.append(data[4 : 4 + size])
-        data = data[4 + size :]
-    return found
 
 
 def inflated(packed: bytes) -> tuple[bytes, bytes]:
@@ -75,11 +61,11 @@ def _lists(home: Path) -> FuzzDrill:
             data = spoilt(rng, data)
         if rng.random() < 0.3:
             count = min(MOST, abs(number(rng)))
-        return framed(count.to_bytes(8, "big"), data)
+        return pickle.dumps((count, data))
 
     def feed(data: bytes) -> None:
-        count, packed = parts(data)
-        found = unpack_integers(packed, int.from_bytes(count, "big"))
+        count, packed = pickle.loads(data)
+        found = unpack_integers(packed, count)
         again = unpack_integers(pack_integers(found), len(found))
         holds(np.array_equal(found, again), "a packed list says other numbers")
 
@@ -103,20 +89,19 @@ def _coded(home: Path) -> FuzzDrill:
         elif way < 0.8:
             changed = coder.frequencies.copy()
             for _ in range(rng.choice((1, 2, 5))):
-                changed[rng.randrange(len(changed))] += rng.choice(
-                    (-1, 1, rng.choice(INTEGERS) % 2**40)
-                )
+                more = rng.choice((-1, 1, rng.choice(INTEGERS) % 2**40))
+                changed[rng.randrange(len(changed))] += more
             table = pack_integers(changed)
         elif way < 0.9:
             symbols = number(rng)
         else:
             rows = min(MOST, abs(number(rng)))
-        return framed(symbols.to_bytes(9, "big", signed=True), rows.to_bytes(8, "big"), table, data)
+        return pickle.dumps((symbols, rows, table, data))
 
     def feed(data: bytes) -> None:
-        symbols, rows, table, words = parts(data)
-        coder = Coder.unpacked(int.from_bytes(symbols, "big", signed=True), table)
-        codes = coder.decode(words, int.from_bytes(rows, "big"))
+        symbols, rows, table, words = pickle.loads(data)
+        coder = Coder.unpacked(symbols, table)
+        codes = coder.decode(words, rows)
         holds(not len(codes) or int(codes.max()) < coder.symbols, "a code lies beyond its table")
         holds(coder.encode(codes) == words, "codes are encoded in another way")
 
@@ -312,15 +297,14 @@ def _prepare_answer(home: Path) -> FuzzDrill:
 
 def _prepare_values(home: Path) -> FuzzDrill:
     file = column_files(home)[0]
-    good = atomic_files.read_checked(file.with_suffix(".values"), "")
+    values = file.with_suffix(".values")
+    good = atomic_files.read_checked(values, "")
 
-    def feed(data: bytes) -> None:
-        file.with_suffix(".values").write_bytes(atomic_files.with_checksum(data))
-        holds(
-            read_values(file).astype("<i8").tobytes() == data, "values are written in another way"
-        )
+    def use() -> None:
+        again = read_values(file).astype("<i8").tobytes()
+        holds(atomic_files.read_checked(values, "") == again, "values are written in another way")
 
-    return FuzzDrill(lambda rng: spoilt(rng, good), feed)
+    return of_files([(values, good)], use, spoilt, put_checked)
 
 
 TARGETS = [

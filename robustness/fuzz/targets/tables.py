@@ -24,7 +24,7 @@ from opboost.files.desensitize_table import desensitize
 from opboost.files.read_tables import column_names, table_files
 from opboost.files.whole_table import label_of, read_table
 from robustness.fuzz.mutate import number, plain, spoilt, text
-from robustness.fuzz.target import MEMORY, FuzzDrill, Target, sample
+from robustness.fuzz.target import MEMORY, FuzzDrill, Target, of_file, sample
 
 GOOD: dict[str, Any] = {
     "id": ["a1", "b2", "c3", "d4"],
@@ -173,11 +173,7 @@ def _prepare(kind: str, use: Use, home: Path) -> FuzzDrill:
         packed = gzip.compress(data, 1)
         return packed if way < 0.7 else spoilt(rng, packed)
 
-    def feed(data: bytes) -> None:
-        file.write_bytes(data)
-        use(file, plan)
-
-    return FuzzDrill(make, feed)
+    return of_file(file, make, lambda file: use(file, plan))
 
 
 def _one(rng: Random, samples: list[bytes]) -> bytes:
@@ -192,13 +188,7 @@ KINDS = {"csv": (20_000, MEMORY), "csv.gz": (5_000, MEMORY), "parquet": (20_000,
 
 USES = {"describe": _describe, "train": _train, "desensitize": _desensitize}
 TARGETS = [
-    Target(
-        f"{kind}: {what}",
-        (DataError,),
-        partial(_prepare, kind, use),
-        most=most,
-        memory=room,
-    )
+    Target(f"{kind}: {what}", (DataError,), partial(_prepare, kind, use), most=most, memory=room)
     for kind, (most, room) in KINDS.items()
     for what, use in USES.items()
 ]

@@ -8,16 +8,18 @@ import shutil
 import signal
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 from sklearn.datasets import load_breast_cancer
 
-from opboost.config.job_file import Tls, load_job
+from opboost.config.job_file import load_job
 from opboost.demo.local_federation import LABEL_PARTY, write_federation
 from opboost.errors import OpBoostError
 from opboost.protocol.messages import Hello
 from opboost.transport.feature.label_connection import Connection
+from opboost.transport.shared.development_certificates import PARTS, kit_files, new_kit
 from opboost.transport.shared.tls import Identity, read_identity
 from robustness.prefork_server import prefork_server
 
@@ -124,9 +126,16 @@ def wait_for(there, seconds=60):
 
 
 def identity_of(made, party):
-    kit = made.folder / "certs" / party
-    ca, cert, key = (kit / name for name in ("ca.pem", "cert.pem", "key.pem"))
-    return read_identity(Tls(ca, cert, key, kit / "encryption.key", {}), party)
+    return read_identity(kit_files(made.folder / "certs" / party), party)
+
+
+def new_identity(certs, name, *, days=30.0, true=False):
+    """A new identity under the authority of ``certs``, or under another that has its name."""
+    with tempfile.TemporaryDirectory() as folder:
+        if true:
+            shutil.copytree(certs / "ca", Path(folder) / "ca")
+        made = as_identity(new_kit(name, Path(folder), days=days), name)
+    return replace(made, ca=(certs / "ca" / "ca.pem").read_bytes())
 
 
 def shaken_hands(made, address, identity, party=None, job=None):
@@ -138,5 +147,6 @@ def job_hash(made):
     return load_job(made.folder / "shop" / "job.toml").hash
 
 
-def as_identity(kit, ca, name):
-    return Identity(name, ca, (kit / "cert.pem").read_bytes(), (kit / "key.pem").read_bytes())
+def as_identity(kit, name):
+    """What a kit holds, whether or not it fits together."""
+    return Identity(name, *((kit / f"{part}.pem").read_bytes() for part in PARTS))

@@ -1,23 +1,27 @@
-"""A label party under siege: real processes, what an attack costs them, who is served meanwhile.
+"""A label party under attack: real processes, what an attack costs them, who is served meanwhile.
 
-``opboost serve`` with mutual TLS and private alignment, the party ``shop``, which has a true
-certificate and means harm, ``telco``, which is honest, and ``former``, which was revoked.
+The parties are ``opboost serve`` with mutual TLS and private alignment; ``shop``, whose certificate
+is valid and which means harm; ``telco``, which is honest; and ``former``, which was revoked.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.flight as flight
 
 import opboost as op
 from opboost.config.job_file import load_feature
@@ -25,18 +29,18 @@ from opboost.demo.local_federation import LABEL_PARTY, started_process
 from opboost.ledger.open_ledger import open_ledger
 from opboost.protocol.messages import Ack, Receipt, Schema, Welcome
 from opboost.transport.feature.feature_job import feature_party, signed_receipt
-from opboost.transport.feature.label_connection import Connection, Unreachable
+from opboost.transport.feature.label_connection import Connection, Unreachable, as_sentences
 from opboost.transport.feature.network_psi import PsiClient
 from opboost.transport.shared.tls import Identity
 from opboost_lab.bench.process_usage import child_of, peak_mb
 from robustness.party_processes import federation, identity_of, joined, serving, shaken_hands
 
 LIMIT_MB = 512
-"""The gate's ``memory_mb`` in the siege."""
+"""The label server's ``memory_mb`` during the attacks."""
 
 GATE_MB, LABEL_MB, DISK = 250 + LIMIT_MB, 450, 2_000_000
-"""Bounds: resident memory of the gate and of the label party's process; bytes that one attack may
-leave in the label party's state, its log included."""
+"""Bounds: resident memory of the label server and of the label party's process; bytes that one
+attack may leave in the label party's state, its log included."""
 
 PATIENCE = 30.0
 """Seconds within which an honest call is answered at the latest, also on a busy machine."""
@@ -92,8 +96,39 @@ def refused(call: Callable[[], Any], words: str) -> str:
 def call_refused(
     connection: Connection, step: str, message: Any, words: str, answer: Any = Ack
 ) -> str:
-    """The sentence with which one call of a connection is refused."""
+    """Return the sentence with which one call of a connection is refused."""
     return refused(lambda: connection.call(step, message, answer), words)
+
+
+def calls_refused(connection: Connection, step: str, *calls: tuple[Any, str]) -> str:
+    """Return the sentence with which the last of several calls of one step is refused."""
+    return [call_refused(connection, step, message, words) for message, words in calls][-1]
+
+
+def raw_action(connection: Connection, step: str, body: bytes) -> None:
+    """Send bytes instead of a message."""
+    options = flight.FlightCallOptions(headers=connection._headers)
+    with as_sentences():
+        list(connection._client.do_action(flight.Action(step, body), options))
+
+
+def put(
+    connection: Connection,
+    path: tuple[str, str],
+    schema: pa.Schema,
+    batches: Iterable[pa.RecordBatch] = (),
+    compression: str | None = None,
+) -> None:
+    """Send a stream in whatever form the attacker likes."""
+    write = pa.ipc.IpcWriteOptions(compression=compression)
+    options = flight.FlightCallOptions(write_options=write, headers=connection._headers)
+    where = flight.FlightDescriptor.for_path(*path)
+    with as_sentences():
+        writer, _ = connection._client.do_put(where, schema, options)
+        with closing(writer):
+            for batch in batches:
+                writer.write_batch(batch)
+            writer.done_writing()
 
 
 INTERNALS = re.compile(r"Traceback|File \"|\.py\b|0x[0-9a-f]{6}|person-\d|/tmp/|site-packages")
@@ -141,27 +176,30 @@ class AttackHarness:
         return identity_of(self.made, party)
 
     @property
-    def ca(self) -> bytes:
-        return (self.made.folder / "certs" / "ca" / "ca.pem").read_bytes()
+    def certs(self) -> Path:
+        return self.made.folder / "certs"
 
     @contextmanager
     def hands(self, identity: Identity | None = None) -> Iterator[tuple[Connection, Welcome]]:
         """A connection after its hello, by default of the shop; tried again for a while."""
         end = time.monotonic() + PATIENCE
+        who = identity or self.identity()
         while True:
             try:
-                connection, welcome = shaken_hands(
-                    self.made, self.address, identity or self.identity()
-                )
+                connection, welcome = shaken_hands(self.made, self.address, who)
                 break
             except Unreachable:
                 if time.monotonic() > end:
                     raise
                 time.sleep(0.1)
-        try:
+        with closing(connection):
             yield connection, welcome
-        finally:
-            connection.close()
+
+    @contextmanager
+    def without_session(self, identity: Identity) -> Iterator[Connection]:
+        """A connection over which nobody has logged in."""
+        with closing(Connection(self.address, "shop", LABEL_PARTY, identity)) as connection:
+            yield connection
 
     @property
     def state(self) -> Path:
@@ -183,14 +221,10 @@ class AttackHarness:
             self.hands() as (connection, welcome),
         ):
             party = feature_party(config, ledger)
-            talk = PsiClient(
-                party.psi_session(welcome),
-                welcome.job,
-                connection.call,
-                wait=60.0,
-                progress=lambda what, done, total: None,
-            )
-            talk.align()
+            session = party.psi_session(welcome)
+            PsiClient(
+                session, welcome.job, connection.call, wait=60.0, progress=lambda *done: None
+            ).align()
             schema, files = party.release(welcome)
             receipt = signed_receipt(party.folder(welcome.job), ledger, self.identity())
         return HonestRelease(schema, files, receipt)
@@ -229,8 +263,8 @@ class AttackHarness:
         before, size, label_server = self.lines(), disk(self.state), self.label_server()
         for process in (label_server, self.process.pid):
             forget_peak(process)
-        honest, started = Honest(self), time.monotonic()
-        with honest.calling():
+        started = time.monotonic()
+        with self.honest_calls() as waits:
             try:
                 said, was_refused = attack(self), True
             except (AcceptedError, op.OpBoostError, OSError) as error:
@@ -241,14 +275,44 @@ class AttackHarness:
             was_refused,
             " ".join(said.split())[:300],
             line,
-            honest.served,
-            honest.longest,
+            max(waits) <= PATIENCE,
+            max(waits),
             max(peak_mb(label_server), peak_mb(self.label_server())),
             peak_mb(self.process.pid),
             disk(self.state) - size,
             time.monotonic() - started,
             died,
         )
+
+    @contextmanager
+    def honest_calls(self) -> Iterator[list[float]]:
+        """Let the honest party connect again and again, and once more after the block.
+
+        Yields the seconds that each connection took, infinity if it failed.
+        """
+        waits: list[float] = []
+        over = threading.Event()
+
+        def connect() -> None:
+            started = time.monotonic()
+            try:
+                with self.hands(self.identity("telco")):
+                    waits.append(time.monotonic() - started)
+            except op.PeerError:
+                waits.append(math.inf)
+
+        def go_on() -> None:
+            while not over.wait(0.2):
+                connect()
+
+        thread = threading.Thread(target=go_on)
+        thread.start()
+        try:
+            yield waits
+        finally:
+            over.set()
+            thread.join()
+            connect()
 
     def _told(self, before: list[dict[str, Any]], words: str) -> tuple[str, bool]:
         """The log's line on the attack, which may come a moment later."""
@@ -263,56 +327,17 @@ class AttackHarness:
         return found, died
 
 
-class Honest:
-    """The honest party, which says hello over a new connection again and again."""
-
-    def __init__(self, harness: AttackHarness) -> None:
-        self._harness, self._over = harness, threading.Event()
-        self.longest, self.failures, self.calls = 0.0, 0, 0
-
-    @property
-    def served(self) -> bool:
-        return self.calls > 0 and not self.failures and self.longest <= PATIENCE
-
-    @contextmanager
-    def calling(self) -> Iterator[None]:
-        """Call while the block runs, and once after it."""
-        thread = threading.Thread(target=self._calls)
-        thread.start()
-        try:
-            yield
-        finally:
-            self._over.set()
-            thread.join()
-            self._call()
-
-    def _calls(self) -> None:
-        while not self._over.wait(0.2):
-            self._call()
-
-    def _call(self) -> None:
-        started = time.monotonic()
-        try:
-            with self._harness.hands(self._harness.identity("telco")):
-                self.calls += 1
-                self.longest = max(self.longest, time.monotonic() - started)
-        except op.PeerError:
-            self.failures += 1
-
-
 def forget_peak(process: int) -> None:
     """Let the kernel measure a process's peak from here on."""
     Path(f"/proc/{process}/clear_refs").write_text("5")
 
 
 def disk(folder: Path) -> int:
-    """Bytes of all files in a folder."""
+    """Return the bytes of all files in a folder."""
     total = 0
     for file in folder.rglob("*"):
-        try:
+        with suppress(FileNotFoundError):  # removed since it was listed
             total += file.stat().st_size if file.is_file() else 0
-        except FileNotFoundError:
-            continue
     return total
 
 
@@ -359,3 +384,28 @@ def watched(command: list[str], seconds: float = 60.0) -> tuple[int, str, float]
     process.kill()
     _, words = process.communicate(timeout=10)
     return process.returncode, words, peak
+
+
+@dataclass(frozen=True, slots=True)
+class Attack:
+    """A name, when it can be tried, the log's words on it, and what is done.
+
+    ``harness`` says when: before the rows are aligned ("points"), afterwards ("release"), or at any
+    time.  ``run`` returns the sentence that the sender got; it raises if the attack was accepted.
+    """
+
+    name: str
+    harness: Literal["any", "points", "release"]
+    log: str
+    run: Callable[[AttackHarness], str]
+
+
+class Attacks(list[Attack]):
+    """The attacks of one file: functions under their own names, added by a decorator."""
+
+    def add(self, log: str, *, harness: Literal["any", "points", "release"] = "any") -> Any:
+        def added(run: Callable[[AttackHarness], str]) -> Callable[[AttackHarness], str]:
+            self.append(Attack(run.__name__.replace("_", " "), harness, log, run))
+            return run
+
+        return added

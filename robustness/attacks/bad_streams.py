@@ -10,17 +10,17 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.flight as flight
 
 from opboost.protocol.column_streams import FIELDS, Outline
 from opboost.protocol.entropy_coding import pack_integers
-from opboost.transport.feature.label_connection import Connection, as_sentences
-from robustness.attacks.attack import Attacks
 from robustness.attacks.attack_harness import (
     AcceptedError,
+    Attack,
     AttackHarness,
+    Attacks,
     call_refused,
     disk,
+    put,
     refused,
     tree,
 )
@@ -28,28 +28,6 @@ from robustness.attacks.by_feature_party import OTHER_JOB
 from robustness.party_processes import ROWS
 
 STREAMS = Attacks()
-
-
-def put(
-    connection: Connection,
-    path: tuple[str, str],
-    schema: pa.Schema,
-    batches: Iterable[pa.RecordBatch],
-    compression: str | None = None,
-) -> None:
-    """A stream as the attacker likes it."""
-    write = pa.ipc.IpcWriteOptions(compression=compression)
-    options = flight.FlightCallOptions(write_options=write, headers=connection._headers)
-    with as_sentences():
-        writer, _ = connection._client.do_put(
-            flight.FlightDescriptor.for_path(*path), schema, options
-        )
-        try:
-            for batch in batches:
-                writer.write_batch(batch)
-            writer.done_writing()
-        finally:
-            writer.close()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,10 +53,11 @@ class Stream:
         return FIELDS.with_metadata({**self.notes, b"opboost": outline, **(notes or {})})
 
 
-def stream_refused(
-    harness: AttackHarness, words: str, make: Callable[[Stream], tuple[pa.Schema, Any]], **more: Any
-) -> str:
-    """A stream in the place of the first column, which must be refused and leave nothing."""
+Make = Callable[[Stream], tuple[pa.Schema, Iterable[pa.RecordBatch]]]
+
+
+def stream_refused(harness: AttackHarness, words: str, make: Make, **more: Any) -> str:
+    """Send a stream in place of the first column, which must be refused and leave nothing."""
     stream = Stream.of(harness)
     box = harness.job / "parties" / "shop"
     with harness.hands() as (connection, _):
@@ -91,48 +70,57 @@ def stream_refused(
     return said
 
 
-@STREAMS.add("refused: .*outside its grid", harness="release")
-def codes_outside_the_declared_grid(harness: AttackHarness) -> str:
-    def off_grid(stream: Stream) -> tuple[pa.Schema, Any]:
-        steps = np.array([50, *([1] * (stream.head.symbols - 1))])
-        return stream.schema(values=pack_integers(steps)), stream.batches
+def odd_streams(name: str, log: str, *streams: tuple[str, Make]) -> None:
+    """Add an attack that sends streams, each with the words that refuse it."""
 
-    return stream_refused(harness, "outside its grid", off_grid)
+    def attack(harness: AttackHarness) -> str:
+        return [stream_refused(harness, words, make) for words, make in streams][-1]
 
-
-@STREAMS.add("refused: .*568 rows", harness="release")
-def a_column_with_another_number_of_rows(harness: AttackHarness) -> str:
-    return stream_refused(
-        harness, "568 rows, the schema 569", lambda s: (s.schema(rows=ROWS - 1), s.batches)
-    )
+    STREAMS.append(Attack(name, "release", log, attack))
 
 
-@STREAMS.add("refused: .*digest", harness="release")
-def a_column_with_another_digest(harness: AttackHarness) -> str:
-    return stream_refused(harness, "digest", lambda s: (s.schema(digest=bytes(32)), s.batches))
+def head(**change: Any) -> Make:
+    """Return a stream whose head says something else."""
+    return lambda stream: (stream.schema(**change), stream.batches)
 
 
-@STREAMS.add("refused: ", harness="release")
-def heads_that_do_not_hold_together(harness: AttackHarness) -> str:
-    for change, words in (
-        ({"version": 7}, "version 7"),
-        ({"column": 1}, "where column 0 was due"),
-        ({"rows": 2**32 - 1}, "no sensible numbers"),
-        ({"symbols": 2**31}, "no sensible numbers"),
-        ({"symbols": 300}, "more than its grid has cells"),
-    ):
-        stream_refused(harness, words, lambda s, c=change: (s.schema(**c), s.batches))
-    stream_refused(harness, "other fields", lambda s: (pa.schema([("data", pa.int64())]), []))
-    return stream_refused(
-        harness, "holds what no head", lambda s: (s.schema({b"more": b"x"}), s.batches)
-    )
+def off_grid(stream: Stream) -> tuple[pa.Schema, Any]:
+    steps = np.array([50, *([1] * (stream.head.symbols - 1))])
+    return stream.schema(values=pack_integers(steps)), stream.batches
 
 
-@STREAMS.add("refused: .*(ended after|damaged|impossible)", harness="release")
-def a_column_that_is_damaged_or_cut(harness: AttackHarness) -> str:
-    junk = pa.record_batch([pa.array([os.urandom(800)], pa.binary())], schema=FIELDS)
-    stream_refused(harness, "damaged|impossible", lambda s: (s.schema(), [junk]))
-    return stream_refused(harness, "ended after 0 of its 569 rows", lambda s: (s.schema(), []))
+def one_batch(data: bytes) -> pa.RecordBatch:
+    return pa.record_batch([pa.array([data], pa.binary())], schema=FIELDS)
+
+
+odd_streams(
+    "codes outside the declared grid",
+    "refused: .*outside its grid",
+    ("outside its grid", off_grid),
+)
+odd_streams(
+    "a column with another number of rows",
+    "refused: .*568 rows",
+    ("568 rows, the schema 569", head(rows=ROWS - 1)),
+)
+odd_streams("a column with another digest", "refused: .*digest", ("digest", head(digest=bytes(32))))
+odd_streams(
+    "heads that do not hold together",
+    "refused: ",
+    ("version 7", head(version=7)),
+    ("where column 0 was due", head(column=1)),
+    ("no sensible numbers", head(rows=2**32 - 1)),
+    ("no sensible numbers", head(symbols=2**31)),
+    ("more than its grid has cells", head(symbols=300)),
+    ("other fields", lambda s: (pa.schema([("data", pa.int64())]), [])),
+    ("holds what no head", head(notes={b"more": b"x"})),
+)
+odd_streams(
+    "a column that is damaged or cut",
+    "refused: .*(ended after|damaged|impossible)",
+    ("damaged|impossible", lambda s: (s.schema(), [one_batch(os.urandom(800))])),
+    ("ended after 0 of its 569 rows", lambda s: (s.schema(), [])),
+)
 
 
 @STREAMS.add("refused: .*goes on after its last row", harness="release")
@@ -151,23 +139,16 @@ def an_endless_stream(harness: AttackHarness) -> str:
 @STREAMS.add("refused: .*memory", harness="release")
 def a_decompression_bomb(harness: AttackHarness) -> str:
     """46 kB of zstd that unpack to 1.5 GB."""
-    bomb = pa.record_batch([pa.array([bytes(1_500_000_000)], pa.binary())], schema=FIELDS)
-    return stream_refused(
-        harness, "more memory", lambda s: (s.schema(), [bomb]), compression="zstd"
-    )
+    bomb = [one_batch(bytes(1_500_000_000))]
+    return stream_refused(harness, "more memory", lambda s: (s.schema(), bomb), compression="zstd")
 
 
 @STREAMS.add("refused: .*(impossible length|memory)", harness="release")
 def small_bombs_one_after_the_other(harness: AttackHarness) -> str:
     """Each fits into the memory that there is; 100 MB at a time."""
-    bomb = pa.record_batch([pa.array([bytes(100_000_000)], pa.binary())], schema=FIELDS)
+    bomb, words = [one_batch(bytes(100_000_000))], "impossible length|more memory"
     for _ in range(5):
-        said = stream_refused(
-            harness,
-            "impossible length|more memory",
-            lambda s: (s.schema(), [bomb]),
-            compression="zstd",
-        )
+        said = stream_refused(harness, words, lambda s: (s.schema(), bomb), compression="zstd")
     return said
 
 

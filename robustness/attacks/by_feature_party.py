@@ -19,31 +19,20 @@ from opboost.protocol import messages as msg
 from opboost.psi.blinding import Secret
 from opboost.psi.row_keys import key_digests
 from opboost.storage import atomic_files
-from opboost.transport.feature.label_connection import Connection, as_sentences
-from robustness.attacks.attack import Attacks
+from opboost.transport.feature.label_connection import Connection
 from robustness.attacks.attack_harness import (
     AcceptedError,
     AttackHarness,
+    Attacks,
     call_refused,
+    calls_refused,
+    raw_action,
     refused,
 )
-from robustness.attacks.by_outsiders import kit_of
-from robustness.party_processes import ROWS, as_identity
+from robustness.party_processes import ROWS, new_identity
 
 MEMBERS = Attacks()
 OTHER_JOB = "20200101T000000Z-00000000"
-
-
-def tried(harness: AttackHarness, step: str, message: Any, words: str) -> str:
-    """One call of the shop's, which must be refused."""
-    with harness.hands() as (connection, _):
-        return call_refused(connection, step, message, words)
-
-
-def raw_action(connection: Connection, step: str, body: bytes) -> None:
-    options = flight.FlightCallOptions(headers=connection._headers)
-    with as_sentences():
-        list(connection._client.do_action(flight.Action(step, body), options))
 
 
 @MEMBERS.add("refused: .*altered|no message of OpBoost")
@@ -74,21 +63,17 @@ def a_step_that_there_is_not(harness: AttackHarness) -> str:
 @MEMBERS.add("refused: .*(another job|of job)")
 def messages_of_another_job(harness: AttackHarness) -> str:
     """Well signed and whole, as they were in another run."""
+    digest, point = bytes(32), b"\2" + bytes(31)
+    claim = msg.Claim("shop", OTHER_JOB, ROWS, point, digest)
+    rows = msg.Rows("shop", OTHER_JOB, ROWS, digest)
     with harness.hands() as (connection, _):
-        digest, receipt = bytes(32), harness.identity().sign(OTHER_JOB, 3, bytes(32))
-        for step, message, words in (
-            ("poll", msg.Poll(OTHER_JOB), "works on another job"),
-            ("rows", msg.Rows("shop", OTHER_JOB, ROWS, digest), "of job '2020|Rows are aligned"),
-            (
-                "prove",
-                msg.Claim("shop", OTHER_JOB, ROWS, b"\2" + bytes(31), digest),
-                "proof of rows",
-            ),
-            ("answer", msg.SplitValues(OTHER_JOB, digest, ()), "nobody asked for"),
-            ("receipt", receipt, "receipt is of another job"),
-        ):
-            said = call_refused(connection, step, message, words)
-    return said
+        call_refused(connection, "poll", msg.Poll(OTHER_JOB), "works on another job")
+        call_refused(connection, "rows", rows, "of job '2020|Rows are aligned")
+        call_refused(connection, "prove", claim, "proof of rows")
+        values = msg.SplitValues(OTHER_JOB, digest, ())
+        call_refused(connection, "answer", values, "nobody asked for")
+        receipt = harness.identity().sign(OTHER_JOB, 3, digest)
+        return call_refused(connection, "receipt", receipt, "receipt is of another job")
 
 
 @MEMBERS.add("refused: ")
@@ -125,15 +110,15 @@ def points_of(job: str, keys: Iterable[bytes]) -> msg.Points:
 def points_that_nobody_waits_for(harness: AttackHarness) -> str:
     with harness.hands() as (connection, welcome):
         job, tag, point = welcome.job, bytes(16), b"\2" + bytes(31)
-        for points, words in (
+        return calls_refused(
+            connection,
+            "points",
             (msg.Points(job, "label", tag, 1, 0, point), "nobody waits for"),
             (msg.Points(job, "raised", tag, 1, 0, point), "not the label party's"),
             (msg.Points(job, "raised", tag, ROWS, 0, point * ROWS), "before the party's own"),
             (msg.Points(OTHER_JOB, "feature", tag, 1, 0, point), "another job now"),
             (msg.Points(job, "feature", tag, 6_000_000, 0, point * 8192), "rows are more than"),
-        ):
-            said = call_refused(connection, "points", points, words)
-    return said
+        )
 
 
 @MEMBERS.add("refused: The points cannot be used: A point does not lie", harness="points")
@@ -152,12 +137,13 @@ def points_that_change(harness: AttackHarness) -> str:
         connection.call("points", good, msg.Ack)  # repeated: nothing happens
         more = points_of(welcome.job, [b"a", b"b", b"c"])
         turned = good.points[32:] + good.points[:32]
-        for points, words in (
+        said = calls_refused(
+            connection,
+            "points",
             (dataclasses.replace(good, tag=bytes(16)), "under another secret came before"),
             (dataclasses.replace(more, tag=good.tag), "of another set"),
             (dataclasses.replace(good, points=turned), "came again with other points"),
-        ):
-            said = call_refused(connection, "points", points, words)
+        )
         forgotten(harness)
     return said
 
@@ -203,15 +189,16 @@ def a_second_guess_at_the_common_rows(harness: AttackHarness) -> str:
 @MEMBERS.add("refused: .*(rows|digest|order|job)", harness="release")
 def a_schema_that_does_not_fit(harness: AttackHarness) -> str:
     schema = harness.release.schema
-    for change, words in (
+    changes: tuple[tuple[dict[str, Any], str], ...] = (
         ({"rows": ROWS + 1}, "sent 570 rows; the label party has 569"),
         ({"rows": 1}, "sent 1 rows"),
         ({"ids": bytes(32)}, "not the label party's in the same order"),
         ({"job": OTHER_JOB}, f"of job '{OTHER_JOB}'"),
         ({"party": "telco"}, "in the name of 'telco'"),
-    ):
-        said = tried(harness, "schema", dataclasses.replace(schema, **change), words)
-    return said
+    )
+    changed = [(dataclasses.replace(schema, **change), words) for change, words in changes]
+    with harness.hands() as (connection, _):
+        return calls_refused(connection, "schema", *changed)
 
 
 @MEMBERS.add("refused: The schema changed in mid-job", harness="release")
@@ -227,31 +214,29 @@ def a_schema_that_changes_in_mid_job(harness: AttackHarness) -> str:
 def names_that_steer_a_terminal(harness: AttackHarness) -> str:
     """They would clear the line of the true promise, or turn its order around."""
     schema = harness.release.schema
+    changed = []
     for name in ("\x1b[1A\x1b[2K", "a\nb: at most 0.1", "a\u202eb", "a\u200bb", "\x9b2J"):
         spec = json.loads(schema.columns[0].spec) | {"name": name}
         columns = (msg.ColumnSchema(json.dumps(spec)), *schema.columns[1:])
-        said = tried(
-            harness, "schema", dataclasses.replace(schema, columns=columns), "cannot be seen"
-        )
-    return said
+        changed.append((dataclasses.replace(schema, columns=columns), "cannot be seen"))
+    with harness.hands() as (connection, _):
+        return calls_refused(connection, "schema", *changed)
 
 
 @MEMBERS.add("refused: .*receipt", harness="release")
 def receipts_that_are_not_its_own(harness: AttackHarness) -> str:
     job, own = harness.release.schema.job, harness.release.receipt
     other = harness.identity("telco").sign(job, own.entry, own.head)
-    with kit_of(harness, "shop") as kit:
-        forged = as_identity(kit, harness.ca, "shop").sign(job, own.entry, own.head)
-    for receipt in (
+    receipts = (
         other,
         dataclasses.replace(other, party="shop"),
         dataclasses.replace(own, entry=own.entry + 1),
         dataclasses.replace(own, head=bytes(32)),
-        forged,
+        new_identity(harness.certs, "shop").sign(job, own.entry, own.head),
         msg.Receipt("shop", job, own.entry, bytes(32), b"no certificate", b""),
-    ):
-        said = tried(harness, "receipt", receipt, "receipt")
-    return said
+    )
+    with harness.hands() as (connection, _):
+        return calls_refused(connection, "receipt", *((r, "receipt") for r in receipts))
 
 
 @MEMBERS.add("refused: The receipt is older", harness="release")
@@ -274,4 +259,5 @@ def an_end_before_all_is_there(harness: AttackHarness) -> str:
 @MEMBERS.add("refused: Split values came that nobody asked for", harness="release")
 def split_values_that_nobody_asked_for(harness: AttackHarness) -> str:
     answer = msg.SplitValues(harness.release.schema.job, bytes(32), ())
-    return tried(harness, "answer", answer, "nobody asked for")
+    with harness.hands() as (connection, _):
+        return call_refused(connection, "answer", answer, "nobody asked for")

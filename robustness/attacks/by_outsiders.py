@@ -5,12 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
-import shutil
 import socket
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,84 +20,98 @@ from opboost.demo.local_federation import LABEL_PARTY
 from opboost.protocol import messages as msg
 from opboost.protocol.column_streams import FIELDS
 from opboost.transport.feature.label_connection import Connection, as_sentences
-from opboost.transport.shared.development_certificates import new_kit
+from opboost.transport.shared import development_certificates as kits
 from opboost.transport.shared.tls import SESSION, Identity
 from opboost_lab.counting_proxy import CountingProxy
 from robustness.attacks import http2_frames
-from robustness.attacks.attack import Attacks
 from robustness.attacks.attack_harness import (
     AcceptedError,
+    Attack,
     AttackHarness,
+    Attacks,
     call_refused,
+    put,
     refused,
     tree,
 )
-from robustness.party_processes import ROWS, as_identity, job_hash, shaken_hands
+from robustness.party_processes import ROWS, job_hash, new_identity, shaken_hands
 
 STRANGERS = Attacks()
 HANDSHAKE = "refused: A TLS handshake failed: "
 HUNG_UP = "hung up"
 
 
-@contextlib.contextmanager
-def kit_of(
-    harness: AttackHarness, name: str, days: float = 30.0, *, true: bool = False
-) -> Iterator[Path]:
-    """A new kit, of the true authority or of another one that calls itself the same."""
-    with tempfile.TemporaryDirectory() as folder:
-        if true:
-            shutil.copytree(harness.made.folder / "certs" / "ca", Path(folder) / "ca")
-        yield new_kit(name, Path(folder), days=days)
-
-
 def lax_identity(
-    certs: Path, name: str, subject: str, names: Sequence[x509.GeneralName] = ()
+    certs: Path,
+    name: str,
+    subject: str,
+    names: Sequence[x509.GeneralName] = (),
+    *,
+    own: bool = False,
 ) -> Identity:
-    """A certificate of the true authority that names a party in whichever way is asked for."""
-    authority = x509.load_pem_x509_certificate((certs / "ca" / "ca.pem").read_bytes())
-    signing = serialization.load_pem_private_key((certs / "ca" / "ca.key").read_bytes(), None)
-    assert isinstance(signing, ec.EllipticCurvePrivateKey)
+    """Return an identity whose certificate names a party in whichever way is asked for.
+
+    The true authority of ``certs`` signs the certificate, unless its ``own`` key does.
+    """
+    authority, signing = kits._authority(certs / "ca", 1.0)
     key = ec.generate_private_key(ec.SECP256R1())
-    builder = certificate_for(subject, authority.subject, key)
+    common = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, subject)])
+    issuer = common if own else authority.subject
+    builder = kits._builder(subject, issuer, key.public_key(), 1.0)
     if names:
         builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
-    signed = builder.sign(signing, hashes.SHA256())
-    return identity_with(name, authority.public_bytes(PEM), signed, key)
+    signed = builder.sign(key if own else signing, hashes.SHA256())
+    pem = serialization.Encoding.PEM
+    return Identity(name, authority.public_bytes(pem), signed.public_bytes(pem), kits._private(key))
 
 
-PEM = serialization.Encoding.PEM
+def hello_refused(words: str, identity: Callable[[AttackHarness], Identity]) -> Any:
+    """An attack that is a hello with a certificate that is not good."""
+
+    def attack(harness: AttackHarness) -> str:
+        who = identity(harness)
+        return refused(lambda: shaken_hands(harness.made, harness.address, who), words)
+
+    return attack
 
 
-def certificate_for(
-    subject: str, issuer: x509.Name, key: ec.EllipticCurvePrivateKey
-) -> x509.CertificateBuilder:
-    now = datetime.now(UTC)
-    return (
-        x509.CertificateBuilder()
-        .subject_name(x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, subject)]))
-        .issuer_name(issuer)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-    )
-
-
-def identity_with(
-    name: str, ca: bytes, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey
-) -> Identity:
-    plain, bare = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    return Identity(name, ca, certificate.public_bytes(PEM), key.private_bytes(PEM, plain, bare))
-
-
-def hello(harness: AttackHarness, identity: Identity) -> None:
-    shaken_hands(harness.made, harness.address, identity)[0].close()
+REVOKED, NO_PARTY = "Party 'former' is revoked", "'stranger' is no party of this job"
+for _name, _log, _words, _identity in (
+    (
+        "a certificate that signs itself",
+        HANDSHAKE,
+        HUNG_UP,
+        lambda h: lax_identity(h.certs, "shop", "shop", [x509.DNSName("shop")], own=True),
+    ),
+    (
+        "a certificate of another authority",
+        HANDSHAKE,
+        HUNG_UP,
+        lambda h: new_identity(h.certs, "shop"),
+    ),
+    (
+        "a certificate that has expired",
+        HANDSHAKE,
+        HUNG_UP,
+        lambda h: new_identity(h.certs, "shop", days=-1.0, true=True),
+    ),
+    ("a party that was revoked", REVOKED, REVOKED, lambda h: h.identity("former")),
+    (
+        "a good certificate of no party",
+        NO_PARTY,
+        NO_PARTY,
+        lambda h: new_identity(h.certs, "stranger", true=True),
+    ),
+):
+    STRANGERS.append(Attack(_name, "any", _log, hello_refused(_words, _identity)))
 
 
 @STRANGERS.add(HANDSHAKE + "peer did not return a certificate")
 def no_certificate(harness: AttackHarness) -> str:
     client = flight.FlightClient(
-        f"grpc+tls://{harness.address}", tls_root_certs=harness.ca, override_hostname=LABEL_PARTY
+        f"grpc+tls://{harness.address}",
+        tls_root_certs=harness.identity().ca,
+        override_hostname=LABEL_PARTY,
     )
 
     def call() -> None:
@@ -111,46 +122,13 @@ def no_certificate(harness: AttackHarness) -> str:
         return refused(call, HUNG_UP)
 
 
-@STRANGERS.add(HANDSHAKE)
-def a_certificate_that_signs_itself(harness: AttackHarness) -> str:
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "shop")])
-    named = x509.SubjectAlternativeName([x509.DNSName("shop")])
-    builder = certificate_for("shop", name, key).add_extension(named, critical=False)
-    own = identity_with("shop", harness.ca, builder.sign(key, hashes.SHA256()), key)
-    return refused(lambda: hello(harness, own), HUNG_UP)
+FOR_SHOP = "The certificate is for 'shop', the message from 'telco'"
 
 
-@STRANGERS.add(HANDSHAKE)
-def a_certificate_of_another_authority(harness: AttackHarness) -> str:
-    with kit_of(harness, "shop") as kit:
-        return refused(lambda: hello(harness, as_identity(kit, harness.ca, "shop")), HUNG_UP)
-
-
-@STRANGERS.add(HANDSHAKE)
-def a_certificate_that_has_expired(harness: AttackHarness) -> str:
-    with kit_of(harness, "shop", -1.0, true=True) as kit:
-        return refused(lambda: hello(harness, as_identity(kit, harness.ca, "shop")), HUNG_UP)
-
-
-@STRANGERS.add("Party 'former' is revoked")
-def a_party_that_was_revoked(harness: AttackHarness) -> str:
-    return refused(lambda: hello(harness, harness.identity("former")), "Party 'former' is revoked")
-
-
-@STRANGERS.add("'stranger' is no party of this job")
-def a_good_certificate_of_no_party(harness: AttackHarness) -> str:
-    with kit_of(harness, "stranger", true=True) as kit:
-        own = as_identity(kit, harness.ca, "stranger")
-        return refused(lambda: hello(harness, own), "'stranger' is no party of this job")
-
-
-@STRANGERS.add("The certificate is for 'shop', the message from 'telco'")
+@STRANGERS.add(FOR_SHOP)
 def another_partys_name(harness: AttackHarness) -> str:
-    def call() -> None:
-        shaken_hands(harness.made, harness.address, harness.identity("shop"), "telco")
-
-    return refused(call, "The certificate is for 'shop', the message from 'telco'")
+    made, address, own = harness.made, harness.address, harness.identity()
+    return refused(lambda: shaken_hands(made, address, own, "telco"), FOR_SHOP)
 
 
 @STRANGERS.add("refused: The certificate of party 'shop' is for")
@@ -166,9 +144,9 @@ def certificates_that_name_a_party_in_another_way(harness: AttackHarness) -> str
         ("another", (own, other)),
         ("another", (own, uri)),
     ):
-        identity = lax_identity(harness.made.folder / "certs", "shop", subject, names)
-        said = refused(lambda i=identity: hello(harness, i), "one subject alternative name")
-        with without_session(harness, identity) as connection:
+        identity = lax_identity(harness.certs, "shop", subject, names)
+        said = hello_refused("one subject alternative name", lambda _, i=identity: i)(harness)
+        with harness.without_session(identity) as connection:
             every_step_is_refused(harness, connection)
     if tree(harness.job / "parties" / "shop") != before:
         raise AcceptedError("Something of theirs was kept.")
@@ -220,16 +198,6 @@ def ended(connection: socket.socket) -> str:
     return "(the connection was closed)"
 
 
-@contextlib.contextmanager
-def without_session(harness: AttackHarness, identity: Identity) -> Iterator[Connection]:
-    """A connection over which nobody has logged in."""
-    connection = Connection(harness.address, "shop", LABEL_PARTY, identity)
-    try:
-        yield connection
-    finally:
-        connection.close()
-
-
 def every_step_is_refused(harness: AttackHarness, connection: Connection) -> str:
     """Every call that a party may make, with a message that fits and perhaps a made-up session."""
     job, words = harness.job.name, "has not logged in"
@@ -250,16 +218,7 @@ def every_step_is_refused(harness: AttackHarness, connection: Connection) -> str
         connection._headers[1:] = [(SESSION.encode(), made_up.encode())] if made_up else []
         for step, message in messages.items():
             said = call_refused(connection, step, message, words)
-        stream = flight.FlightDescriptor.for_path(job, "0")
-        options = flight.FlightCallOptions(headers=connection._headers)
-
-        def put(stream: Any = stream, options: Any = options) -> None:
-            with as_sentences():
-                writer, _ = connection._client.do_put(stream, FIELDS, options)
-                with contextlib.closing(writer):
-                    writer.done_writing()
-
-        refused(put, words)
+        refused(lambda: put(connection, (job, "0"), FIELDS), words)
     return said
 
 
@@ -269,7 +228,7 @@ def calls_after_a_login_that_failed(harness: AttackHarness) -> str:
     own, other = harness.identity(), harness.identity("telco")
     said_hello = msg.Hello("shop", job_hash(harness.made))
     before = tree(harness.job / "parties" / "shop")
-    with without_session(harness, own) as connection:
+    with harness.without_session(own) as connection:
         for certificate, signer in ((own.cert, None), (own.cert, other), (other.cert, other)):
             challenge = connection.call("hello", said_hello, msg.Challenge)
             good = msg.Login.signed(said_hello, LABEL_PARTY, challenge.nonce)
@@ -286,7 +245,7 @@ def calls_after_a_login_that_failed(harness: AttackHarness) -> str:
 def a_login_played_again(harness: AttackHarness) -> str:
     """The whole message as the party signed it, over its own connection and over others."""
     own, said_hello = harness.identity(), msg.Hello("shop", job_hash(harness.made))
-    with without_session(harness, own) as first, without_session(harness, own) as second:
+    with harness.without_session(own) as first, harness.without_session(own) as second:
         challenge = first.call("hello", said_hello, msg.Challenge)
         login = own.login(said_hello, LABEL_PARTY, challenge.nonce)
         not_due = "No login is due over this connection"
@@ -304,7 +263,7 @@ def a_login_played_again(harness: AttackHarness) -> str:
 def another_partys_session(harness: AttackHarness) -> str:
     with (
         harness.hands(harness.identity("telco")) as (_, welcome),
-        without_session(harness, harness.identity()) as connection,
+        harness.without_session(harness.identity()) as connection,
     ):
         connection._headers.append((SESSION.encode(), welcome.session.hex().encode()))
         return call_refused(connection, "poll", msg.Poll(welcome.job), "not logged in")
@@ -313,7 +272,7 @@ def another_partys_session(harness: AttackHarness) -> str:
 @STRANGERS.add("refused: A connection ended before a party called over it")
 def garbage_inside_tls(harness: AttackHarness) -> str:
     """The attacker has a true certificate, so the handshake is done."""
-    with http2_frames.connected(harness.address, harness.made.folder / "certs" / "shop") as end:
+    with http2_frames.connected(harness.address, harness.certs / "shop") as end:
         end.settimeout(20)
         end.sendall(http2_frames.opening())
         time.sleep(0.2)
@@ -328,7 +287,7 @@ def many_connections_that_say_nothing(harness: AttackHarness) -> str:
 
 @STRANGERS.add("cut off: There are too many connections")
 def many_connections_that_stop_after_tls(harness: AttackHarness) -> str:
-    kit = harness.made.folder / "certs" / "shop"
+    kit = harness.certs / "shop"
     return crowd(harness, lambda: http2_frames.connected(harness.address, kit))
 
 

@@ -9,9 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 import opboost as op
 from opboost.protocol.messages import Ack, Poll, encode
 from robustness.attacks import http2_frames
-from robustness.attacks.attack import Attacks
-from robustness.attacks.attack_harness import AcceptedError, AttackHarness, refused
-from robustness.attacks.by_feature_party import raw_action
+from robustness.attacks.attack_harness import (
+    AcceptedError,
+    AttackHarness,
+    Attacks,
+    raw_action,
+    refused,
+)
 from robustness.attacks.by_outsiders import ended
 
 FLOODS = Attacks()
@@ -68,7 +72,7 @@ def a_reader_that_does_not_read(harness: AttackHarness) -> str:
     """Hundreds of calls over HTTP/2 by hand, whose answers may not be sent."""
     with harness.hands() as (_, welcome):
         job, session = encode(Poll(welcome.job)), welcome.session.hex()
-    kit = harness.made.folder / "certs" / "shop"
+    kit = harness.certs / "shop"
     with http2_frames.connected(harness.address, kit, buffer=4096) as end:
         end.sendall(http2_frames.opening(window=0))
         with contextlib.suppress(OSError):  # the server may cut it off before all are sent
@@ -81,7 +85,7 @@ def a_reader_that_does_not_read(harness: AttackHarness) -> str:
 @FLOODS.add("cut off: Calls were begun and not gone on with")
 def a_thousand_calls_that_never_say_which(harness: AttackHarness) -> str:
     """Begun over one connection, none of them gone on with: each would hold a thread."""
-    kit = harness.made.folder / "certs" / "shop"
+    kit = harness.certs / "shop"
     with http2_frames.connected(harness.address, kit) as end:
         end.sendall(http2_frames.opening())
         with contextlib.suppress(OSError):
@@ -93,7 +97,7 @@ def a_thousand_calls_that_never_say_which(harness: AttackHarness) -> str:
 @FLOODS.add("cut off|refused")
 def a_sender_that_crawls(harness: AttackHarness) -> str:
     """A message that comes by a byte a second keeps its own connection busy, nobody else's."""
-    kit = harness.made.folder / "certs" / "shop"
+    kit = harness.certs / "shop"
     with http2_frames.connected(harness.address, kit) as end:
         end.sendall(http2_frames.opening())
         message = http2_frames.action(1, "hello", bytes(1000))

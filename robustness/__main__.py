@@ -67,7 +67,7 @@ def attacks(
     count = count or (1 if only else every)
     report = run(count, seed, only=only, told=lambda outcome: print(outcome, flush=True))
     print(report)
-    sys.exit(report.survived < report.tried or not report.finished)
+    sys.exit(not (report.finished and all(o.survived for o in report.outcomes)))
 
 
 @app.command()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -70,15 +71,6 @@ def stream_refused(harness: AttackHarness, words: str, make: Make, **more: Any) 
     return said
 
 
-def odd_streams(name: str, log: str, *streams: tuple[str, Make]) -> None:
-    """Add an attack that sends streams, each with the words that refuse it."""
-
-    def attack(harness: AttackHarness) -> str:
-        return [stream_refused(harness, words, make) for words, make in streams][-1]
-
-    STREAMS.append(Attack(name, "release", log, attack))
-
-
 def head(**change: Any) -> Make:
     """Return a stream whose head says something else."""
     return lambda stream: (stream.schema(**change), stream.batches)
@@ -93,34 +85,39 @@ def one_batch(data: bytes) -> pa.RecordBatch:
     return pa.record_batch([pa.array([data], pa.binary())], schema=FIELDS)
 
 
-odd_streams(
-    "codes outside the declared grid",
-    "refused: .*outside its grid",
-    ("outside its grid", off_grid),
-)
-odd_streams(
-    "a column with another number of rows",
-    "refused: .*568 rows",
-    ("568 rows, the schema 569", head(rows=ROWS - 1)),
-)
-odd_streams("a column with another digest", "refused: .*digest", ("digest", head(digest=bytes(32))))
-odd_streams(
-    "heads that do not hold together",
-    "refused: ",
-    ("version 7", head(version=7)),
-    ("where column 0 was due", head(column=1)),
-    ("no sensible numbers", head(rows=2**32 - 1)),
-    ("no sensible numbers", head(symbols=2**31)),
-    ("more than its grid has cells", head(symbols=300)),
-    ("other fields", lambda s: (pa.schema([("data", pa.int64())]), [])),
-    ("holds what no head", head(notes={b"more": b"x"})),
-)
-odd_streams(
-    "a column that is damaged or cut",
-    "refused: .*(ended after|damaged|impossible)",
-    ("damaged|impossible", lambda s: (s.schema(), [one_batch(os.urandom(800))])),
-    ("ended after 0 of its 569 rows", lambda s: (s.schema(), [])),
-)
+def damaged(stream: Stream) -> tuple[pa.Schema, Any]:
+    return stream.schema(), [one_batch(os.urandom(800))]
+
+
+ODD_STREAMS: dict[tuple[str, str], tuple[tuple[str, Make], ...]] = {
+    ("codes outside the declared grid", ".*outside its grid"): (("outside its grid", off_grid),),
+    ("a column with another number of rows", ".*568 rows"):
+        (("568 rows, the schema 569", head(rows=ROWS - 1)),),
+    ("a column with another digest", ".*digest"): (("digest", head(digest=bytes(32))),),
+    ("heads that do not hold together", ""): (
+        ("version 7", head(version=7)),
+        ("where column 0 was due", head(column=1)),
+        ("no sensible numbers", head(rows=2**32 - 1)),
+        ("no sensible numbers", head(symbols=2**31)),
+        ("more than its grid has cells", head(symbols=300)),
+        ("other fields", lambda s: (pa.schema([("data", pa.int64())]), [])),
+        ("holds what no head", head(notes={b"more": b"x"})),
+    ),
+    ("a column that is damaged or cut", ".*(ended after|damaged|impossible)"):
+        (("damaged|impossible", damaged),
+         ("ended after 0 of its 569 rows", lambda s: (s.schema(), []))),
+}  # fmt: skip
+"""By name and words of the log: streams, each with the words that refuse it."""
+
+
+def all_refused(harness: AttackHarness, streams: Sequence[tuple[str, Make]]) -> str:
+    return [stream_refused(harness, words, make) for words, make in streams][-1]
+
+
+STREAMS += [
+    Attack(name, "release", f"refused: {log}", partial(all_refused, streams=streams))
+    for (name, log), streams in ODD_STREAMS.items()
+]
 
 
 @STREAMS.add("refused: .*goes on after its last row", harness="release")

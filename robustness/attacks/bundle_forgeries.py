@@ -9,17 +9,22 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from opboost.config.job_file import load_job
 from opboost.demo.local_federation import LABEL_PARTY
 from opboost.protocol.column_streams import FIELDS
 from opboost.protocol.messages import ColumnSchema, Schema, decode, encode
-from opboost.transport.shared.bundle_file import MARK, Header, Item, open_bundle, write_bundle
+from opboost.transport.shared.bundle_file import (
+    MARK,
+    Bundle,
+    Header,
+    Item,
+    open_bundle,
+    write_bundle,
+)
 from opboost.transport.shared.bundle_keys import read_key, read_public
-from opboost.transport.shared.development_certificates import new_kit
 from opboost.transport.shared.tls import Identity
 from robustness.attacks.attack_harness import Outcome, suffered_command, tree
 from robustness.bundle_office import Office
-from robustness.party_processes import as_identity, federation, identity_of
+from robustness.party_processes import federation, identity_of, new_identity
 
 
 class Carrier:
@@ -27,17 +32,20 @@ class Carrier:
 
     def __init__(self, folder: Path) -> None:
         self.made = federation(folder, ("shop", "telco"), align="given")
-        self.office = Office(self.made)
+        self.office, self.certs = Office(self.made), folder / "certs"
         self.first = {p: Path(f) for p, f in self.office.begun().items()}
         self.exports = {
             p: Path(self.office.written(p, "export", self.first[p])[LABEL_PARTY])
             for p in self.made.parties
         }
 
-    @property
-    def tail(self) -> str:
-        """With what the job's numbers end."""
-        return load_job(self.made.folder / LABEL_PARTY / "job.toml").hash[:4].hex()
+    def export(self, party: str = "shop") -> bytes:
+        return self.exports[party].read_bytes()
+
+    def spliced(self, data: bytes) -> Path:
+        """The shop's export with other bytes from byte 1000 on."""
+        whole = self.export()
+        return self.forged(whole[:1000] + data + whole[1000 + len(data) :])
 
     def forged(self, data: bytes) -> Path:
         path = self.made.folder / "forged.bundle"
@@ -48,31 +56,30 @@ class Carrier:
         self,
         items: dict[str, bytes],
         sender: str = "shop",
-        signed_by: Identity | None = None,
+        by: Identity | None = None,
         **change: object,
     ) -> Path:
         """What the shop itself would sign, or somebody in its name."""
-        identity = signed_by or identity_of(self.made, sender)
+        identity = by or identity_of(self.made, sender)
         header = replace(self.header(), sender=sender, **change)
-        certs = self.made.folder / "certs"
-        public = read_public(certs / f"{LABEL_PARTY}.public", LABEL_PARTY, identity.ca)
+        public = read_public(self.certs / f"{LABEL_PARTY}.public", LABEL_PARTY, identity.ca)
         path = self.made.folder / "forged.bundle"
         write_bundle(path, header, items, identity, public)
         return path
 
+    def bundle(self) -> Bundle:
+        """The shop's honest export."""
+        return open_bundle(self.exports["shop"], identity_of(self.made, "shop").ca)
+
     def header(self) -> Header:
-        """That of the shop's honest export."""
-        return open_bundle(self.exports["shop"], identity_of(self.made, "shop").ca).header
+        return self.bundle().header
 
     def opened(self) -> dict[str, bytes]:
         """The items of the shop's honest export."""
         inside = self.made.folder / "inside"
         if not inside.exists():
             inside.mkdir()
-            key = read_key(self.made.folder / "certs" / LABEL_PARTY / "encryption.key")
-            open_bundle(self.exports["shop"], identity_of(self.made, "shop").ca).extract(
-                key, inside
-            )
+            self.bundle().extract(read_key(self.certs / LABEL_PARTY / "encryption.key"), inside)
         return {file.name: file.read_bytes() for file in sorted(inside.iterdir())}
 
     def suffered(self, forgery: Forgery) -> Outcome:
@@ -103,24 +110,6 @@ class Forgery:
     verb: str = "split-query"
 
 
-def cut(carrier: Carrier) -> Path:
-    return carrier.forged(carrier.exports["shop"].read_bytes()[:-1])
-
-
-def lengthened(carrier: Carrier) -> Path:
-    return carrier.forged(carrier.exports["shop"].read_bytes() + b"\0")
-
-
-def altered(carrier: Carrier) -> Path:
-    data = carrier.exports["shop"].read_bytes()
-    return carrier.forged(data[:1000] + bytes([data[1000] ^ 1]) + data[1001:])
-
-
-def of_two(carrier: Carrier) -> Path:
-    one, two = (carrier.exports[p].read_bytes() for p in ("shop", "telco"))
-    return carrier.forged(one[:1000] + two[1000:1100] + one[1100:])
-
-
 def terabytes(carrier: Carrier) -> Path:
     """A header that announces more than any disk holds, and little behind it."""
     plain = replace(carrier.header(), items=(Item("schema", 2**50),)).to_bytes()
@@ -133,19 +122,11 @@ def bomb(carrier: Carrier) -> Path:
     with pa.ipc.open_stream(items["00000.arrow"]) as honest:
         schema = FIELDS.with_metadata(honest.schema.metadata)
     sink = pa.BufferOutputStream()
+    bomb = pa.record_batch([pa.array([bytes(1_500_000_000)], pa.binary())], schema=FIELDS)
     options = pa.ipc.IpcWriteOptions(compression="zstd")
     with pa.ipc.new_stream(sink, schema, options=options) as out:
-        out.write_batch(
-            pa.record_batch([pa.array([bytes(1_500_000_000)], pa.binary())], schema=FIELDS)
-        )
+        out.write_batch(bomb)
     return carrier.sealed({**items, "00000.arrow": sink.getvalue().to_pybytes()})
-
-
-def by_another_authority(carrier: Carrier) -> Path:
-    certs = carrier.made.folder / "others"
-    kit = certs / "shop" if (certs / "shop").exists() else new_kit("shop", certs)
-    stranger = as_identity(kit, identity_of(carrier.made, "shop").ca, "shop")
-    return carrier.sealed(carrier.opened(), signed_by=stranger)
 
 
 def steering(carrier: Carrier) -> Path:
@@ -158,14 +139,18 @@ def steering(carrier: Carrier) -> Path:
 
 
 FORGERIES = (
-    Forgery("a bundle that is cut short", cut, "cut short"),
-    Forgery("a bundle with more behind its end", lengthened, "bytes were added"),
-    Forgery("a bundle that was altered", altered, "altered"),
-    Forgery("a bundle put together from two", of_two, "altered"),
+    Forgery("a bundle that is cut short", lambda c: c.forged(c.export()[:-1]), "cut short"),
+    Forgery("a bundle with more behind its end",
+            lambda c: c.forged(c.export() + b"\0"), "bytes were added"),
+    Forgery("a bundle that was altered", lambda c: c.spliced(bytes([c.export()[1000] ^ 1])),
+            "altered"),
+    Forgery("a bundle put together from two",
+            lambda c: c.spliced(c.export("telco")[1000:1100]), "altered"),
     Forgery("bytes that are no bundle", lambda c: c.forged(bytes(5000)), "no bundle of OpBoost"),
     Forgery("a bundle that announces terabytes", terabytes, "cut short"),
     Forgery("a bundle that is a bomb", bomb, "compressed"),
-    Forgery("a bundle signed under another authority", by_another_authority, "did not issue"),
+    Forgery("a bundle signed under another authority",
+            lambda c: c.sealed(c.opened(), by=new_identity(c.certs, "shop")), "did not issue"),
     Forgery("a bundle in another party's name",
             lambda c: c.sealed(c.opened(), sender="telco"), "telco|name|step"),
     Forgery("a bundle for somebody else", lambda c: c.first["shop"], "is for 'shop'",
@@ -174,7 +159,8 @@ FORGERIES = (
     Forgery("a bundle of another job file",
             lambda c: c.sealed(c.opened(), job_hash="0" * 64), "another job file"),
     Forgery("a bundle of another run of the job",
-            lambda c: c.sealed(c.opened(), job="20200101T000000Z-" + c.tail), "belongs to job"),
+            lambda c: c.sealed(c.opened(), job="20200101T000000Z" + c.header().job[16:]),
+            "belongs to job"),
     Forgery("a step that is not due", lambda c: c.exports["shop"], "does not take", verb="finish"),
     Forgery("a bundle whose names steer a terminal", steering, "cannot be seen"),
     Forgery("a bundle with an item too many",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -19,12 +18,11 @@ from opboost.config.job_file import load_job
 from opboost.demo.local_federation import LABEL_PARTY, LocalFederation, run_federation
 from opboost.protocol import messages as msg
 from opboost.psi.common_rows import packed
-from opboost.transport.shared.development_certificates import new_kit
 from robustness.attacks.attack_harness import Outcome, suffered_command
 from robustness.attacks.by_outsiders import lax_identity
 from robustness.attacks.label_impostor import Answers, Impostor
 from robustness.command_line import run as cli
-from robustness.party_processes import ROWS, as_identity, federation, identity_of
+from robustness.party_processes import ROWS, federation, identity_of, new_identity
 
 LIMITS = "\n[limits]\nconnect_seconds = 3\nanswer_seconds = 10\n"
 CHARGED = ("reserve", "commit")
@@ -54,23 +52,20 @@ def sends(data: bytes) -> Answers:
     return lambda impostor, body: [data]
 
 
-def fails(words: str) -> Answers:
+def raises(error: Exception) -> Answers:
     def failing(impostor: Impostor, body: bytes) -> Iterable[bytes]:
-        raise flight.FlightServerError(words)
+        raise error
 
     return failing
 
 
-def shows_the_true_one(impostor: Impostor, body: bytes) -> Iterable[bytes]:
-    return [msg.encode(msg.Challenge(bytes(32), impostor.true))]
+def challenge(certificate: Callable[[Impostor], bytes]) -> Answers:
+    """Show a certificate in answer to a hello."""
+    return says(lambda impostor: msg.Challenge(bytes(32), certificate(impostor)))
 
 
-def shows_both(impostor: Impostor, body: bytes) -> Iterable[bytes]:
-    return [msg.encode(msg.Challenge(bytes(32), impostor.true + impostor.certificate))]
-
-
-def logs_out(impostor: Impostor, body: bytes) -> Iterable[bytes]:
-    raise flight.FlightUnauthenticatedError("Party 'shop' has not logged in. Say hello first.")
+STEERING = flight.FlightServerError("No.\x1b[2J\x1b]0;mine\x07 [red]x[/red]")
+LOGGED_OUT = flight.FlightUnauthenticatedError("Party 'shop' has not logged in. Say hello first.")
 
 
 def endless(impostor: Impostor, body: bytes) -> Iterator[bytes]:
@@ -85,17 +80,17 @@ def silence(impostor: Impostor, body: bytes) -> Iterable[bytes]:
 
 
 def bad_points(change: Callable[[msg.Points], msg.Points]) -> Answers:
-    return lambda impostor, body: [msg.encode(change(next(iter(impostor.side.pieces()))))]
+    return says(lambda impostor: change(next(iter(impostor.side.pieces()))))
 
 
 def aligned(change: Callable[[Impostor], msg.Aligned]) -> Answers:
     """Lie about the common rows, once all points are there."""
 
-    def told(impostor: Impostor, body: bytes) -> Iterable[bytes]:
+    def told(impostor: Impostor) -> msg.Ack | msg.Aligned:
         honest = impostor.aligned()
-        return [msg.encode(honest if isinstance(honest, msg.Ack) else change(impostor))]
+        return honest if isinstance(honest, msg.Ack) else change(impostor)
 
-    return told
+    return says(told)
 
 
 def half(impostor: Impostor) -> msg.Aligned:
@@ -106,11 +101,7 @@ def half(impostor: Impostor) -> msg.Aligned:
 
 def twice(first: Callable[[Impostor], Any], then: Callable[[Impostor], Any]) -> Answers:
     """One question, and another when the first was answered."""
-
-    def asked(impostor: Impostor, body: bytes) -> Iterable[bytes]:
-        return [msg.encode((then if "answer" in impostor.seen.steps else first)(impostor))]
-
-    return asked
+    return says(lambda i: (then if "answer" in i.seen.steps else first)(i))
 
 
 def everything(impostor: Impostor) -> msg.SplitQuery:
@@ -131,11 +122,13 @@ LIES = (
         certificate="forged"),
     Lie("the label party's certificate names it as its subject alone", {}, 4, "is for nobody",
         certificate="lax"),
-    Lie("the true certificate shown by somebody who lacks its key", {"hello": shows_the_true_one},
-        4, "TLS|hung up|reached", certificate="lax"),
-    Lie("the true certificate, with one's own behind it", {"hello": shows_both}, 4,
-        "TLS|hung up|reached", certificate="lax"),
-    Lie("a login that is never enough", {"rows": logs_out}, 4, "has not logged in|reached"),
+    Lie("the true certificate shown by somebody who lacks its key",
+        {"hello": challenge(lambda i: i.true)}, 4, "TLS|hung up|reached", certificate="lax"),
+    Lie("the true certificate, with one's own behind it",
+        {"hello": challenge(lambda i: i.true + i.certificate)}, 4, "TLS|hung up|reached",
+        certificate="lax"),
+    Lie("a login that is never enough", {"rows": raises(LOGGED_OUT)}, 4,
+        "has not logged in|reached"),
     Lie("a job number of another job file", {"login": says(msg.Welcome(OTHER, bytes(32), b""))}, 4,
         "not one of this job file"),
     Lie("a job number that names a folder", {"login": says(msg.Ack("../../etc", "hello"))}, 4,
@@ -148,9 +141,10 @@ LIES = (
     Lie("answers without end", {"rows": endless}, 4, "no answer, or more than one"),
     Lie("an answer of 500 MB", {"rows": sends(bytes(500_000_000))}, 4, "larger than"),
     Lie("a label party that never answers", {"rows": silence}, 4, "did not answer|reached"),
-    Lie("words that steer a terminal", {"rows": fails("No.\x1b[2J\x1b]0;mine\x07 [red]x[/red]")}, 4,
+    Lie("words that steer a terminal", {"rows": raises(STEERING)}, 4,
         r"refused: No\.[^\x1b\x07]*$"),
-    Lie("words without end", {"rows": fails("No. " * 100_000)}, 4, r"refused: (No\. ?)+$|reached"),
+    Lie("words without end", {"rows": raises(flight.FlightServerError("No. " * 100_000))}, 4,
+        r"refused: (No\. ?)+$|reached"),
     Lie("points of another job", {"want": bad_points(lambda p: replace(p, job=OTHER))}, 4,
         "another job or step", align="psi"),
     Lie("points on no curve",
@@ -198,9 +192,7 @@ class HonestParties:
         self._tried: set[str] = set()
         self._at = datetime(2026, 1, 1, tzinfo=UTC)
         for align in ("given", "psi"):
-            made = federation(
-                folder / align, ("shop", "telco"), align=align, limits={"repeats": 1000}
-            )
+            made = federation(folder / align, align=align, limits={"repeats": 1000})
             config = made.config("shop")
             config.write_text(config.read_text() + LIMITS)
             self.made[align] = made
@@ -240,11 +232,9 @@ class HonestParties:
     def _identity(self, made: LocalFederation, certificate: str) -> Any:
         if certificate == "lax":
             return lax_identity(made.folder / "certs", LABEL_PARTY, LABEL_PARTY)
-        if certificate != "forged":
-            return identity_of(made, certificate)
-        with tempfile.TemporaryDirectory() as folder:
-            kit = new_kit(LABEL_PARTY, Path(folder))
-            return as_identity(kit, identity_of(made, "shop").ca, LABEL_PARTY)
+        if certificate == "forged":
+            return new_identity(made.folder / "certs", LABEL_PARTY)
+        return identity_of(made, certificate)
 
     def _spent(self, made: LocalFederation) -> int:
         """Draws and charges in the ledger."""

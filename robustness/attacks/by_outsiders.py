@@ -65,45 +65,32 @@ def lax_identity(
     return Identity(name, authority.public_bytes(pem), signed.public_bytes(pem), kits._private(key))
 
 
-def hello_refused(words: str, identity: Callable[[AttackHarness], Identity]) -> Any:
-    """An attack that is a hello with a certificate that is not good."""
-
-    def attack(harness: AttackHarness) -> str:
-        who = identity(harness)
-        return refused(lambda: shaken_hands(harness.made, harness.address, who), words)
-
-    return attack
+def hello_refused(
+    harness: AttackHarness, words: str, identity: Identity, party: str | None = None
+) -> str:
+    """Return the words that refuse a hello with this certificate."""
+    return refused(lambda: shaken_hands(harness.made, harness.address, identity, party), words)
 
 
-REVOKED, NO_PARTY = "Party 'former' is revoked", "'stranger' is no party of this job"
-for _name, _log, _words, _identity in (
-    (
-        "a certificate that signs itself",
-        HANDSHAKE,
-        HUNG_UP,
-        lambda h: lax_identity(h.certs, "shop", "shop", [x509.DNSName("shop")], own=True),
-    ),
-    (
-        "a certificate of another authority",
-        HANDSHAKE,
-        HUNG_UP,
-        lambda h: new_identity(h.certs, "shop"),
-    ),
-    (
-        "a certificate that has expired",
-        HANDSHAKE,
-        HUNG_UP,
-        lambda h: new_identity(h.certs, "shop", days=-1.0, true=True),
-    ),
-    ("a party that was revoked", REVOKED, REVOKED, lambda h: h.identity("former")),
-    (
-        "a good certificate of no party",
-        NO_PARTY,
-        NO_PARTY,
-        lambda h: new_identity(h.certs, "stranger", true=True),
-    ),
-):
-    STRANGERS.append(Attack(_name, "any", _log, hello_refused(_words, _identity)))
+BAD_CERTIFICATES: dict[str, tuple[str, str, Callable[[AttackHarness], Identity]]] = {
+    "a certificate that signs itself": (HANDSHAKE, HUNG_UP,
+        lambda h: lax_identity(h.certs, "shop", "shop", [x509.DNSName("shop")], own=True)),
+    "a certificate of another authority": (HANDSHAKE, HUNG_UP,
+        lambda h: new_identity(h.certs, "shop")),
+    "a certificate that has expired": (HANDSHAKE, HUNG_UP,
+        lambda h: new_identity(h.certs, "shop", days=-1.0, true=True)),
+    "a party that was revoked": ("Party 'former' is revoked", "Party 'former' is revoked",
+        lambda h: h.identity("former")),
+    "a good certificate of no party":
+        ("'stranger' is no party of this job", "'stranger' is no party of this job",
+        lambda h: new_identity(h.certs, "stranger", true=True)),
+}  # fmt: skip
+"""By name: the words of the log, those to the sender, and whose certificate is shown."""
+
+STRANGERS += [
+    Attack(name, "any", log, lambda h, words=words, of=of: hello_refused(h, words, of(h)))
+    for name, (log, words, of) in BAD_CERTIFICATES.items()
+]
 
 
 @STRANGERS.add(HANDSHAKE + "peer did not return a certificate")
@@ -127,8 +114,7 @@ FOR_SHOP = "The certificate is for 'shop', the message from 'telco'"
 
 @STRANGERS.add(FOR_SHOP)
 def another_partys_name(harness: AttackHarness) -> str:
-    made, address, own = harness.made, harness.address, harness.identity()
-    return refused(lambda: shaken_hands(made, address, own, "telco"), FOR_SHOP)
+    return hello_refused(harness, FOR_SHOP, harness.identity(), "telco")
 
 
 @STRANGERS.add("refused: The certificate of party 'shop' is for")
@@ -136,16 +122,12 @@ def certificates_that_name_a_party_in_another_way(harness: AttackHarness) -> str
     """TLS takes all of them; none opens a session, and none may do anything without one."""
     uri, mail = x509.UniformResourceIdentifier("shop"), x509.RFC822Name("shop")
     own, other = x509.DNSName("shop"), x509.DNSName("telco")
+    ways = ([], [uri], [mail], [own, other], [own, uri])
     before = tree(harness.job / "parties" / "shop")
-    for subject, names in (
-        ("shop", ()),
-        ("another", (uri,)),
-        ("another", (mail,)),
-        ("another", (own, other)),
-        ("another", (own, uri)),
-    ):
+    for names in ways:
+        subject = "another" if names else "shop"
         identity = lax_identity(harness.certs, "shop", subject, names)
-        said = hello_refused("one subject alternative name", lambda _, i=identity: i)(harness)
+        said = hello_refused(harness, "one subject alternative name", identity)
         with harness.without_session(identity) as connection:
             every_step_is_refused(harness, connection)
     if tree(harness.job / "parties" / "shop") != before:
@@ -163,26 +145,28 @@ def a_recorded_connection_played_again(harness: AttackHarness) -> str:
         shaken_hands(harness.made, tap.address, harness.identity("telco"))[0].close()
     if len(tap.sent) != 2:
         raise AcceptedError(f"The party connected {len(tap.sent)} times.")
-    for recorded in tap.sent:
-        with bare_connection(harness) as again:
-            again.sendall(bytes(recorded))
-            said = ended(again)
-    return said
+    return sent_without_tls(harness, *map(bytes, tap.sent))
 
 
 @STRANGERS.add(HANDSHAKE)
 def garbage_on_the_port(harness: AttackHarness) -> str:
-    for data in (b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\xff\xff" + os.urandom(4000), b"\n" * 50):
-        with bare_connection(harness) as garbage:
-            garbage.sendall(data)
-            said = ended(garbage)
-    return said
+    hello = b"\x16\x03\x01\xff\xff" + os.urandom(4000)
+    return sent_without_tls(harness, b"GET / HTTP/1.1\r\n\r\n", hello, b"\n" * 50)
 
 
 def bare_connection(harness: AttackHarness) -> socket.socket:
     """A connection to the label party without TLS."""
     host, _, port = harness.address.rpartition(":")
     return socket.create_connection((host, int(port)), timeout=20)
+
+
+def sent_without_tls(harness: AttackHarness, *streams: bytes) -> str:
+    """Send each of these over its own connection, which must be closed."""
+    for data in streams:
+        with bare_connection(harness) as connection:
+            connection.sendall(data)
+            said = ended(connection)
+    return said
 
 
 def ended(connection: socket.socket) -> str:

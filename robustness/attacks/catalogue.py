@@ -9,15 +9,13 @@ from __future__ import annotations
 import random
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from robustness.attacks.attack import Attack
-from robustness.attacks.attack_harness import AttackHarness, Outcome
+from robustness.attacks.attack_harness import Attack, AttackHarness, Outcome
 from robustness.attacks.bad_streams import STREAMS
 from robustness.attacks.bundle_forgeries import FORGERIES, Carrier
 from robustness.attacks.by_feature_party import MEMBERS
@@ -41,27 +39,15 @@ class Report:
     outcomes: tuple[Outcome, ...]
     finished: bool
 
-    @property
-    def tried(self) -> int:
-        return len(self.outcomes)
-
-    @property
-    def survived(self) -> int:
-        return sum(o.survived for o in self.outcomes)
-
     def __str__(self) -> str:
         end = "finished" if self.finished else "did NOT finish"
-        return (
-            f"seed {self.seed}: {self.survived} of {self.tried} survived, and the honest job {end}"
-        )
-
-
-def _silent(outcome: Outcome) -> None:
-    """Nobody watches."""
+        survived = sum(o.survived for o in self.outcomes)
+        counts = f"{survived} of {len(self.outcomes)} survived"
+        return f"seed {self.seed}: {counts}, and the honest job {end}"
 
 
 def on_the_label_server(
-    count: int, seed: int, *, crowd: int = CROWD, only: str = "", told: Told = _silent
+    count: int, seed: int, *, crowd: int = CROWD, only: str = "", told: Told = lambda outcome: None
 ) -> Report:
     """Attacks on a label party; those on points come before those on a release."""
     rng, known = random.Random(seed), [a for a in CATALOGUE if re.search(only, a.name)]
@@ -78,7 +64,10 @@ def _under_attack(
 ) -> Report:
     """One label party, which suffers each of these once."""
     places, outcomes = {"points": (0.0, 0.5), "release": (0.5, 1.0), "any": (0.0, 1.0)}, []
-    with _folder() as folder, AttackHarness(folder, crowd).laid() as harness:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        AttackHarness(Path(folder), crowd).laid() as harness,
+    ):
         for attack in sorted(attacks, key=lambda a: rng.uniform(*places[a.harness])):
             if attack.harness == "release":
                 assert harness.release
@@ -94,12 +83,12 @@ def _on_one(
     seed: int,
     *,
     only: str = "",
-    told: Told = _silent,
+    told: Told = lambda outcome: None,
 ) -> Report:
     """Attacks of these kinds on one victim, which finishes its honest job after them."""
     known = [kind for kind in kinds if re.search(only, kind.name)]
-    with _folder() as folder:
-        victim, outcomes = besieged(folder), []
+    with tempfile.TemporaryDirectory() as folder:
+        victim, outcomes = besieged(Path(folder)), []
         for attack in _each(known, count, random.Random(seed)):
             outcomes.append(victim.suffered(attack))
             told(outcomes[-1])
@@ -119,12 +108,6 @@ def _each(known: list[T], count: int, rng: random.Random) -> list[T]:
     while len(chosen) < count:
         chosen += rng.sample(known, len(known))
     return chosen[:count]
-
-
-@contextmanager
-def _folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory() as folder:
-        yield Path(folder)
 
 
 KINDS: dict[str, tuple[Callable[..., Report], int]] = {

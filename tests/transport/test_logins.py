@@ -42,7 +42,7 @@ def certs(tmp_path_factory):
 
 
 def identity(certs, name):
-    return as_identity(certs / name, (certs / "ca" / "ca.pem").read_bytes(), name)
+    return as_identity(certs / name, name)
 
 
 @pytest.mark.parametrize(("subject", "names"), LAX)

@@ -1,8 +1,8 @@
 """Parties as real processes that start at once: forked from one that has loaded the program.
 
-Loading takes a party seconds and its work on a small job tenths of one.  A process that has loaded
-everything and done nothing waits for commands, and each party is a fork of it: a process of its
-own, with files and sockets of its own, that runs the command line from its first argument on.
+A party needs seconds to load and tenths of a second for its work on a small job.  So a server
+process loads everything and waits for orders.  Each party is a fork of it: a process with its own
+files and sockets, which runs the command line from its first argument on.
 """
 
 from __future__ import annotations
@@ -11,28 +11,32 @@ import atexit
 import importlib
 import json
 import os
-import select
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+import traceback
 from collections.abc import Sequence
-from functools import lru_cache
+from contextlib import suppress
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 
 class Process:
-    """A party's process, spoken of as ``subprocess.Popen`` does."""
+    """A party's process, with the methods of ``subprocess.Popen``."""
 
-    def __init__(self, pid: int, ended: dict[int, int]) -> None:
-        self.pid, self._ended = pid, ended
+    def __init__(self, pid: int, status: Path) -> None:
+        self.pid, self._status = pid, status
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
-        if self.returncode is None and self.pid in self._ended:
-            self.returncode = self._ended.pop(self.pid)
+        if self.returncode is None and self._status.exists():
+            self.returncode = int(self._status.read_text())
+            self._status.unlink()  # a later process may have the same number
         return self.returncode
 
     def wait(self, timeout: float) -> int:
@@ -53,23 +57,20 @@ class Process:
 
 
 class PreforkServer:
-    """The process that has loaded everything, and what it tells of its children."""
+    """The process that has loaded everything, and a folder in which it notes exit statuses."""
 
     def __init__(self, loaded: str = "robustness.preloaded") -> None:
-        command = [sys.executable, "-m", "robustness.prefork_server", loaded]
-        environment = {**os.environ, "OMP_WAIT_POLICY": "PASSIVE", "COLUMNS": "80"}
+        self._statuses = Path(tempfile.mkdtemp(prefix="opboost-statuses-"))
         self._process = subprocess.Popen(
-            command,
+            [sys.executable, "-m", "robustness.prefork_server", loaded, str(self._statuses)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env=environment,
+            env={**os.environ, "OMP_WAIT_POLICY": "PASSIVE", "COLUMNS": "80"},
             cwd=Path(__file__).parent.parent,
         )
-        self._ended: dict[int, int] = {}
-        self._started: list[int] = []
-        self._news = threading.Condition()
-        threading.Thread(target=self._listen, daemon=True).start()
+        self._alone = threading.Lock()
+        atexit.register(shutil.rmtree, self._statuses, ignore_errors=True)
         atexit.register(self._process.kill)
 
     def start(
@@ -80,49 +81,36 @@ class PreforkServer:
         data: Path | None = None,
         absent: Sequence[str] = (),
     ) -> Process:
-        """Run the command line; its words, and where it is given its data, are added to files.
+        """Run the command line; its messages and its data are appended to files.
 
         Packages that are ``absent`` cannot be imported, as if they were not installed.
         """
+        order = {
+            "arguments": list(command),
+            "said": str(said),
+            "folder": str(folder or ""),
+            "data": str(data or os.devnull),
+            "absent": list(absent),
+        }
         assert self._process.stdin is not None
-        with self._news:
-            order = {
-                "arguments": list(command),
-                "said": str(said),
-                "folder": str(folder or ""),
-                "data": str(data or os.devnull),
-                "absent": list(absent),
-            }
+        assert self._process.stdout is not None
+        with self._alone:
             self._process.stdin.write(json.dumps(order) + "\n")
             self._process.stdin.flush()
-            if not self._news.wait_for(lambda: self._started, 60):
-                raise RuntimeError("No process was started.")
-            return Process(self._started.pop(), self._ended)
-
-    def _listen(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            news = json.loads(line)
-            with self._news:
-                if "status" in news:
-                    self._ended[news["pid"]] = news["status"]
-                else:
-                    self._started.append(news["pid"])
-                self._news.notify_all()
+            pid = self._process.stdout.readline()
+        if not pid:
+            raise RuntimeError("No process was started.")
+        return Process(int(pid), self._statuses / pid.strip())
 
 
 @lru_cache(maxsize=1)
 def prefork_server() -> PreforkServer:
-    """The one of this process."""
+    """Return the one server of this process."""
     return PreforkServer()
 
 
-def _tell(news: dict[str, int]) -> None:
-    os.write(1, (json.dumps(news) + "\n").encode())
-
-
 def _become(order: dict[str, Any]) -> None:
-    """The command line, in a child."""
+    """Run the command line in a child."""
     loaded = sys.modules.keys() & order["absent"]
     assert not loaded, f"loaded before they could be made absent: {loaded}"
     sys.modules.update(dict.fromkeys(order["absent"]))
@@ -130,15 +118,11 @@ def _become(order: dict[str, Any]) -> None:
     from opboost.cli import main
 
     begin_anew()
-    null = os.open(os.devnull, os.O_RDWR)
-    data, said = (
-        os.open(str(order[name]), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-        for name in ("data", "said")
-    )
-    for number, handle in ((0, null), (1, data), (2, said)):
-        os.dup2(handle, number)
+    os.dup2(os.open(os.devnull, os.O_RDWR), 0)
+    for number, name in ((1, "data"), (2, "said")):
+        os.dup2(os.open(order[name], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644), number)
     if order["folder"]:
-        os.chdir(str(order["folder"]))
+        os.chdir(order["folder"])
     sys.argv = ["opboost", *order["arguments"]]
     status = 1
     try:
@@ -147,8 +131,6 @@ def _become(order: dict[str, Any]) -> None:
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else int(bool(end.code))
     except BaseException:
-        import traceback
-
         traceback.print_exc()
     finally:
         sys.stdout.flush()
@@ -156,28 +138,26 @@ def _become(order: dict[str, Any]) -> None:
         os._exit(status)
 
 
-def _run(loaded: str) -> None:
-    """Fork for every line that comes in, and tell of every child that ends."""
+def _note_ended(statuses: Path, *_: object) -> None:
+    """Note the exit status of every child that has ended, in a file named after its number."""
+    with suppress(ChildProcessError):
+        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            part = statuses / f"{ended[0]}.part"
+            part.write_text(str(os.waitstatus_to_exitcode(ended[1])))
+            part.rename(part.with_suffix(""))
+
+
+def _run(loaded: str, statuses: str) -> None:
+    """Fork for every order that comes in."""
     importlib.import_module(loaded)
-    while True:
-        ready, _, _ = select.select([0], [], [], 0.002)
-        if ready:
-            line = sys.stdin.buffer.raw.readline()  # type: ignore[union-attr]
-            if not line:
-                return
-            pid = os.fork()
-            if not pid:
-                _become(json.loads(line))
-            _tell({"pid": pid})
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                break
-            if not pid:
-                break
-            _tell({"pid": pid, "status": os.waitstatus_to_exitcode(status)})
+    signal.signal(signal.SIGCHLD, partial(_note_ended, Path(statuses)))
+    while line := sys.stdin.readline():
+        pid = os.fork()
+        if not pid:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            _become(json.loads(line))
+        print(pid, flush=True)
 
 
 if __name__ == "__main__":
-    _run(sys.argv[1])
+    _run(*sys.argv[1:])

@@ -100,11 +100,6 @@ def call_refused(
     return refused(lambda: connection.call(step, message, answer), words)
 
 
-def calls_refused(connection: Connection, step: str, *calls: tuple[Any, str]) -> str:
-    """Return the sentence with which the last of several calls of one step is refused."""
-    return [call_refused(connection, step, message, words) for message, words in calls][-1]
-
-
 def raw_action(connection: Connection, step: str, body: bytes) -> None:
     """Send bytes instead of a message."""
     options = flight.FlightCallOptions(headers=connection._headers)
@@ -407,5 +402,18 @@ class Attacks(list[Attack]):
         def added(run: Callable[[AttackHarness], str]) -> Callable[[AttackHarness], str]:
             self.append(Attack(run.__name__.replace("_", " "), harness, log, run))
             return run
+
+        return added
+
+    def calls(self, log: str, *, harness: Literal["any", "points", "release"] = "any") -> Any:
+        """Add a function that yields calls of the shop: step, message, and words that refuse it."""
+
+        def added(made: Callable[[AttackHarness, str], Iterable[tuple[str, Any, str]]]) -> None:
+            def run(harness: AttackHarness) -> str:
+                with harness.hands() as (connection, welcome):
+                    found = made(harness, welcome.job)
+                    return [call_refused(connection, *call) for call in found][-1]
+
+            self.append(Attack(made.__name__.replace("_", " "), harness, log, run))
 
         return added

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -25,13 +25,13 @@ from robustness.attacks.attack_harness import (
     AttackHarness,
     Attacks,
     call_refused,
-    calls_refused,
     raw_action,
     refused,
 )
 from robustness.party_processes import ROWS, new_identity
 
 MEMBERS = Attacks()
+Calls = Iterator[tuple[str, Any, str]]
 OTHER_JOB = "20200101T000000Z-00000000"
 
 
@@ -47,11 +47,9 @@ def bytes_that_are_no_message(harness: AttackHarness) -> str:
     return said
 
 
-@MEMBERS.add("refused: A message is of a kind that nobody asked for")
-def a_message_of_another_kind(harness: AttackHarness) -> str:
-    with harness.hands() as (connection, welcome):
-        poll = msg.Poll(welcome.job)
-        return call_refused(connection, "hello", poll, "nobody asked for: 'poll'")
+@MEMBERS.calls("refused: A message is of a kind that nobody asked for")
+def a_message_of_another_kind(harness: AttackHarness, job: str) -> Calls:
+    yield "hello", msg.Poll(job), "nobody asked for: 'poll'"
 
 
 @MEMBERS.add("refused: There is no such step")
@@ -60,20 +58,16 @@ def a_step_that_there_is_not(harness: AttackHarness) -> str:
         return refused(lambda: raw_action(connection, "exec", b"ls"), "no such step")
 
 
-@MEMBERS.add("refused: .*(another job|of job)")
-def messages_of_another_job(harness: AttackHarness) -> str:
+@MEMBERS.calls("refused: .*(another job|of job)")
+def messages_of_another_job(harness: AttackHarness, job: str) -> Calls:
     """Well signed and whole, as they were in another run."""
     digest, point = bytes(32), b"\2" + bytes(31)
-    claim = msg.Claim("shop", OTHER_JOB, ROWS, point, digest)
     rows = msg.Rows("shop", OTHER_JOB, ROWS, digest)
-    with harness.hands() as (connection, _):
-        call_refused(connection, "poll", msg.Poll(OTHER_JOB), "works on another job")
-        call_refused(connection, "rows", rows, "of job '2020|Rows are aligned")
-        call_refused(connection, "prove", claim, "proof of rows")
-        values = msg.SplitValues(OTHER_JOB, digest, ())
-        call_refused(connection, "answer", values, "nobody asked for")
-        receipt = harness.identity().sign(OTHER_JOB, 3, digest)
-        return call_refused(connection, "receipt", receipt, "receipt is of another job")
+    yield "poll", msg.Poll(OTHER_JOB), "works on another job"
+    yield "rows", rows, "of job '2020|Rows are aligned"
+    yield "prove", msg.Claim("shop", OTHER_JOB, ROWS, point, digest), "proof of rows"
+    yield "answer", msg.SplitValues(OTHER_JOB, digest, ()), "nobody asked for"
+    yield "receipt", harness.identity().sign(OTHER_JOB, 3, digest), "receipt is of another job"
 
 
 @MEMBERS.add("refused: ")
@@ -106,19 +100,17 @@ def points_of(job: str, keys: Iterable[bytes]) -> msg.Points:
     return piece
 
 
-@MEMBERS.add("refused: .*points", harness="points")
-def points_that_nobody_waits_for(harness: AttackHarness) -> str:
-    with harness.hands() as (connection, welcome):
-        job, tag, point = welcome.job, bytes(16), b"\2" + bytes(31)
-        return calls_refused(
-            connection,
-            "points",
-            (msg.Points(job, "label", tag, 1, 0, point), "nobody waits for"),
-            (msg.Points(job, "raised", tag, 1, 0, point), "not the label party's"),
-            (msg.Points(job, "raised", tag, ROWS, 0, point * ROWS), "before the party's own"),
-            (msg.Points(OTHER_JOB, "feature", tag, 1, 0, point), "another job now"),
-            (msg.Points(job, "feature", tag, 6_000_000, 0, point * 8192), "rows are more than"),
-        )
+@MEMBERS.calls("refused: .*points", harness="points")
+def points_that_nobody_waits_for(harness: AttackHarness, job: str) -> Calls:
+    tag, point = bytes(16), b"\2" + bytes(31)
+    for points, words in (
+        (msg.Points(job, "label", tag, 1, 0, point), "nobody waits for"),
+        (msg.Points(job, "raised", tag, 1, 0, point), "not the label party's"),
+        (msg.Points(job, "raised", tag, ROWS, 0, point * ROWS), "before the party's own"),
+        (msg.Points(OTHER_JOB, "feature", tag, 1, 0, point), "another job now"),
+        (msg.Points(job, "feature", tag, 6_000_000, 0, point * 8192), "rows are more than"),
+    ):
+        yield "points", points, words
 
 
 @MEMBERS.add("refused: The points cannot be used: A point does not lie", harness="points")
@@ -137,13 +129,12 @@ def points_that_change(harness: AttackHarness) -> str:
         connection.call("points", good, msg.Ack)  # repeated: nothing happens
         more = points_of(welcome.job, [b"a", b"b", b"c"])
         turned = good.points[32:] + good.points[:32]
-        said = calls_refused(
-            connection,
-            "points",
+        for points, words in (
             (dataclasses.replace(good, tag=bytes(16)), "under another secret came before"),
             (dataclasses.replace(more, tag=good.tag), "of another set"),
             (dataclasses.replace(good, points=turned), "came again with other points"),
-        )
+        ):
+            said = call_refused(connection, "points", points, words)
         forgotten(harness)
     return said
 
@@ -186,19 +177,17 @@ def a_second_guess_at_the_common_rows(harness: AttackHarness) -> str:
 # What is announced
 
 
-@MEMBERS.add("refused: .*(rows|digest|order|job)", harness="release")
-def a_schema_that_does_not_fit(harness: AttackHarness) -> str:
+@MEMBERS.calls("refused: .*(rows|digest|order|job)", harness="release")
+def a_schema_that_does_not_fit(harness: AttackHarness, job: str) -> Calls:
     schema = harness.release.schema
-    changes: tuple[tuple[dict[str, Any], str], ...] = (
-        ({"rows": ROWS + 1}, "sent 570 rows; the label party has 569"),
-        ({"rows": 1}, "sent 1 rows"),
-        ({"ids": bytes(32)}, "not the label party's in the same order"),
-        ({"job": OTHER_JOB}, f"of job '{OTHER_JOB}'"),
-        ({"party": "telco"}, "in the name of 'telco'"),
-    )
-    changed = [(dataclasses.replace(schema, **change), words) for change, words in changes]
-    with harness.hands() as (connection, _):
-        return calls_refused(connection, "schema", *changed)
+    for other, words in (
+        (dataclasses.replace(schema, rows=ROWS + 1), "sent 570 rows; the label party has 569"),
+        (dataclasses.replace(schema, rows=1), "sent 1 rows"),
+        (dataclasses.replace(schema, ids=bytes(32)), "not the label party's in the same order"),
+        (dataclasses.replace(schema, job=OTHER_JOB), f"of job '{OTHER_JOB}'"),
+        (dataclasses.replace(schema, party="telco"), "in the name of 'telco'"),
+    ):
+        yield "schema", other, words
 
 
 @MEMBERS.add("refused: The schema changed in mid-job", harness="release")
@@ -210,33 +199,29 @@ def a_schema_that_changes_in_mid_job(harness: AttackHarness) -> str:
         return call_refused(connection, "schema", other, "changed in mid-job")
 
 
-@MEMBERS.add("refused: A column's name or category has a character", harness="release")
-def names_that_steer_a_terminal(harness: AttackHarness) -> str:
+@MEMBERS.calls("refused: A column's name or category has a character", harness="release")
+def names_that_steer_a_terminal(harness: AttackHarness, job: str) -> Calls:
     """They would clear the line of the true promise, or turn its order around."""
     schema = harness.release.schema
-    changed = []
     for name in ("\x1b[1A\x1b[2K", "a\nb: at most 0.1", "a\u202eb", "a\u200bb", "\x9b2J"):
         spec = json.loads(schema.columns[0].spec) | {"name": name}
         columns = (msg.ColumnSchema(json.dumps(spec)), *schema.columns[1:])
-        changed.append((dataclasses.replace(schema, columns=columns), "cannot be seen"))
-    with harness.hands() as (connection, _):
-        return calls_refused(connection, "schema", *changed)
+        yield "schema", dataclasses.replace(schema, columns=columns), "cannot be seen"
 
 
-@MEMBERS.add("refused: .*receipt", harness="release")
-def receipts_that_are_not_its_own(harness: AttackHarness) -> str:
-    job, own = harness.release.schema.job, harness.release.receipt
+@MEMBERS.calls("refused: .*receipt", harness="release")
+def receipts_that_are_not_its_own(harness: AttackHarness, job: str) -> Calls:
+    own = harness.release.receipt
     other = harness.identity("telco").sign(job, own.entry, own.head)
-    receipts = (
+    for receipt in (
         other,
         dataclasses.replace(other, party="shop"),
         dataclasses.replace(own, entry=own.entry + 1),
         dataclasses.replace(own, head=bytes(32)),
         new_identity(harness.certs, "shop").sign(job, own.entry, own.head),
         msg.Receipt("shop", job, own.entry, bytes(32), b"no certificate", b""),
-    )
-    with harness.hands() as (connection, _):
-        return calls_refused(connection, "receipt", *((r, "receipt") for r in receipts))
+    ):
+        yield "receipt", receipt, "receipt"
 
 
 @MEMBERS.add("refused: The receipt is older", harness="release")
@@ -256,8 +241,6 @@ def an_end_before_all_is_there(harness: AttackHarness) -> str:
         return call_refused(connection, "sent", end, "of 2 columns have come")
 
 
-@MEMBERS.add("refused: Split values came that nobody asked for", harness="release")
-def split_values_that_nobody_asked_for(harness: AttackHarness) -> str:
-    answer = msg.SplitValues(harness.release.schema.job, bytes(32), ())
-    with harness.hands() as (connection, _):
-        return call_refused(connection, "answer", answer, "nobody asked for")
+@MEMBERS.calls("refused: Split values came that nobody asked for", harness="release")
+def split_values_that_nobody_asked_for(harness: AttackHarness, job: str) -> Calls:
+    yield "answer", msg.SplitValues(job, bytes(32), ()), "nobody asked for"

@@ -101,11 +101,11 @@ def half(impostor: Impostor) -> msg.Aligned:
 
 def twice(first: Callable[[Impostor], Any], then: Callable[[Impostor], Any]) -> Answers:
     """One question, and another when the first was answered."""
-    return says(lambda i: (then if "answer" in i.seen.steps else first)(i))
+    return says(lambda i: (then if "answer" in i.steps else first)(i))
 
 
 def everything(impostor: Impostor) -> msg.SplitQuery:
-    columns = (msg.Cuts(n, tuple(range(count))) for n, count in enumerate(impostor.seen.columns))
+    columns = (msg.Cuts(n, tuple(range(count))) for n, count in enumerate(impostor.columns))
     return msg.SplitQuery(impostor.job, False, tuple(columns))
 
 
@@ -161,15 +161,15 @@ LIES = (
             lambda p: replace(p, total=6_000_000, points=(p.points * 15)[: 32 * 8192]))},
         3, "6,000,000", align="psi"),
     Lie("common rows that it cannot know",
-        {"aligned": aligned(lambda i: i.everybody(i.seen.theirs))}, 4, PROVE, align="psi"),
+        {"aligned": aligned(lambda i: i.everybody(i.theirs))}, 4, PROVE, align="psi"),
     Lie("the party's own proof of its rows sent back",
-        {"aligned": aligned(lambda i: i.everybody(i.seen.theirs)),
+        {"aligned": aligned(lambda i: i.everybody(i.theirs)),
          "prove": lambda i, b: [msg.encode(msg.Proof(i.job, msg.decode(b, msg.Claim).proof))]},
         4, PROVE, align="psi"),
     Lie("half of the common rows, with the proof of all", {"aligned": aligned(half)}, 4, PROVE,
         align="psi"),
     Lie("common rows of other points",
-        {"aligned": aligned(lambda i: replace(i.everybody(i.seen.theirs), tag=bytes(16)))}, 4,
+        {"aligned": aligned(lambda i: replace(i.everybody(i.theirs), tag=bytes(16)))}, 4,
         "one of other points", align="psi"),
     Lie("a split query for everything, and then for other cuts",
         {"poll": twice(everything, cuts(msg.Cuts(0, (2,))))}, 3, "a second, different split query",

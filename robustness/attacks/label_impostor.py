@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -32,22 +31,18 @@ Answers = Callable[["Impostor", bytes], Iterable[bytes]]
 NONCE = bytes(range(32))
 
 
-@dataclass
-class Seen:
-    """What the feature party has sent so far."""
-
-    steps: list[str] = field(default_factory=list)
-    columns: list[int] = field(default_factory=list)
-    """How many codes each column has."""
-    theirs: msg.Points | None = None
-    raised: msg.Points | None = None
-
-
 class Impostor(flight.FlightServerBase):
-    """Answers every step; ``lies`` by step replace the honest answers."""
+    """Answers every step; ``lies`` by step replace the honest answers.
+
+    What the feature party has sent is kept: steps, the number of codes of each column, points.
+    """
 
     def __init__(self, identity: Identity, job: str, lies: dict[str, Answers]) -> None:
-        self.job, self.lies, self.seen = job, lies, Seen()
+        self.job, self.lies = job, lies
+        self.steps: list[str] = []
+        self.columns: list[int] = []
+        self.theirs: msg.Points | None = None
+        self.raised: msg.Points | None = None
         self.certificate, self.true = identity.cert, b""
         self.over = threading.Event()
         digests = key_digests(row_keys([IDS.to_pylist()], ["id"], Normalisation()))
@@ -68,18 +63,18 @@ class Impostor(flight.FlightServerBase):
 
     def do_action(self, context: Any, action: flight.Action) -> Iterator[flight.Result]:
         step, body = action.type, action.body.to_pybytes()
-        self.seen.steps.append(step)
+        self.steps.append(step)
         answers = self.lies[step](self, body) if step in self.lies else [self.honest(step, body)]
         for answer in answers:
             yield flight.Result(pa.py_buffer(answer))
 
     def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
-        self.seen.steps.append("codes")
+        self.steps.append("codes")
         if "codes" in self.lies:
             list(self.lies["codes"](self, b""))
         for _ in reader:
             pass
-        self.seen.columns.append(Outline.unpacked(reader.schema.metadata[b"opboost"]).symbols)
+        self.columns.append(Outline.unpacked(reader.schema.metadata[b"opboost"]).symbols)
 
     def honest(self, step: str, body: bytes) -> bytes:
         """What a label party answers that has the same people."""
@@ -97,21 +92,21 @@ class Impostor(flight.FlightServerBase):
     def _points(self, body: bytes) -> msg.Ack:
         points = msg.decode(body, msg.Points)
         if points.step == "feature":
-            self.seen.theirs = points
+            self.theirs = points
         else:
-            self.seen.raised = points
+            self.raised = points
         return msg.Ack(self.job, points.step, (0,))
 
     def aligned(self) -> msg.Ack | msg.Aligned:
         """Which rows are common, when all points are there."""
-        if self.seen.theirs is None:
+        if self.theirs is None:
             return msg.Ack(self.job, "feature")
-        if self.seen.raised is None:
+        if self.raised is None:
             return msg.Ack(self.job, "raised")
-        theirs = self.seen.theirs
+        theirs = self.theirs
         self.side.forget_theirs()
         with PointList() as raised, PointList() as doubled:
-            raised.add(self.seen.raised.points)
+            raised.add(self.raised.points)
             doubled.add(self.side.doubled(theirs))
             match = self.side.met(raised, doubled)
         return match.told(self.job, match.rows, self.proof.share)
@@ -130,6 +125,6 @@ class Impostor(flight.FlightServerBase):
 
     def query(self, codes: tuple[int, ...] = (1, 3)) -> msg.SplitQuery | msg.Farewell:
         """The split query, until it was answered."""
-        if "answer" in self.seen.steps:
+        if "answer" in self.steps:
             return msg.Farewell(self.job)
         return msg.SplitQuery(self.job, False, (msg.Cuts(0, codes), msg.Cuts(1, codes)))

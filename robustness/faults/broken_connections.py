@@ -10,16 +10,38 @@ import random
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
+from functools import partial
+from itertools import chain
 
 from opboost_lab.counting_proxy import CountingProxy
 from robustness.faults.faults_harness import PARTIES, staged
-from robustness.faults.full_disk import patient
 from robustness.tally import Tally
 
 ENOUGH = 30_000
 """Bytes of a connection within which harm is done: about what a party exchanges in a job."""
+
+
+class Fate:
+    """What becomes of one connection: its end after some bytes, silence instead, or a slow pace."""
+
+    def __init__(self, after: int | None = None, silent: bool = False, pace: float = 0.0) -> None:
+        self._left, self.silent, self.pace = after, silent, pace
+        self._lock, self.fallen = threading.Lock(), False
+
+    def room(self, size: int) -> int:
+        """Return how many of the next bytes go through."""
+        with self._lock:
+            taken = size if self._left is None else min(size, self._left)
+            self._left = None if self._left is None else self._left - taken
+            return taken
+
+    def fall(self) -> int:
+        """Count the harm once for both directions."""
+        with self._lock:
+            first, self.fallen = not self.fallen, True
+            return int(first)
 
 
 class Link(CountingProxy):
@@ -34,9 +56,7 @@ class Link(CountingProxy):
     def __exit__(self, *error: object) -> None:
         """End every connection, the silent ones too."""
         super().__exit__()
-        for end in self._ends:
-            with suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
+        _shut(*self._ends)
         for thread in self._threads:
             thread.join(10)
         for end in self._ends:
@@ -50,7 +70,7 @@ class Link(CountingProxy):
             self._threads[-1].start()
 
     def _harm(self, source: socket.socket, sink: socket.socket, fate: Fate) -> None:
-        try:
+        with suppress(OSError):
             while data := source.recv(1 << 16):
                 if fate.pace:
                     time.sleep(len(data) / fate.pace)
@@ -58,41 +78,17 @@ class Link(CountingProxy):
                 sink.sendall(data[:room])
                 if room < len(data):
                     self.harmed += fate.fall()
-                    if fate.silent:
-                        while source.recv(1 << 16):  # taken, acknowledged, never handed on
-                            pass
-                        return
                     break
-        except OSError:
-            pass
-        finally:
-            if not fate.silent or not fate.fallen:
-                for end in (source, sink):
-                    with suppress(OSError):
-                        end.shutdown(socket.SHUT_RDWR)
+            while fate.fallen and fate.silent and source.recv(1 << 16):
+                pass  # taken, acknowledged, never handed on
+        if not (fate.fallen and fate.silent):
+            _shut(source, sink)
 
 
-class Fate:
-    """What becomes of one connection: its end after some bytes, silence instead, or a slow pace."""
-
-    def __init__(self, after: int | None = None, silent: bool = False, pace: float = 0.0) -> None:
-        self._left, self.silent, self.pace = after, silent, pace
-        self._lock, self.fallen = threading.Lock(), False
-
-    def room(self, size: int) -> int:
-        """How many of the next bytes go through."""
-        with self._lock:
-            if self._left is None:
-                return size
-            taken = min(size, self._left)
-            self._left -= taken
-            return taken
-
-    def fall(self) -> int:
-        """Count the harm once for both directions."""
-        with self._lock:
-            first, self.fallen = not self.fallen, True
-            return int(first)
+def _shut(*ends: socket.socket) -> None:
+    for end in ends:
+        with suppress(OSError):
+            end.shutdown(socket.SHUT_RDWR)
 
 
 def cut(count: int, seed: int, *, a_link: int = 4) -> Tally:
@@ -107,16 +103,12 @@ def half_open(count: int, seed: int) -> Tally:
 
 def _harmed(kind: str, count: int, seed: int, a_link: int, *, silent: bool) -> Tally:
     rng = random.Random(f"{kind} {seed}")
-    tally = Tally(kind, 0, 0)
+    tally = Tally(kind)
     for _ in range(4 * count):
         if tally.tried >= count:
             break
         places = {p: [rng.randrange(1, ENOUGH) for _ in range(a_link)] for p in PARTIES}
-
-        def fates(party: str, places: dict[str, list[int]] = places) -> Callable[[], Fate]:
-            left = list(places[party])
-            return lambda: Fate(left.pop() if left else None, silent)
-
+        fates = {p: chain([Fate(n, silent) for n in places[p]], iter(Fate, None)) for p in PARTIES}
         tally = tally.after(f"after {places} bytes", *_job(fates))
     return tally
 
@@ -124,23 +116,26 @@ def _harmed(kind: str, count: int, seed: int, a_link: int, *, silent: bool) -> T
 def slow(count: int, seed: int) -> Tally:
     """Jobs whose parties have from 5 to 50 kB a second."""
     rng = random.Random(f"slow {seed}")
-    tally = Tally("slow peer", 0, 0)
+    tally = Tally("slow peer")
     for _ in range(count):
         pace = {p: rng.uniform(5e3, 5e4) for p in PARTIES}
-
-        def fates(party: str, pace: dict[str, float] = pace) -> Callable[[], Fate]:
-            return lambda: Fate(pace=pace[party])
-
+        fates = {p: iter(partial(Fate, pace=pace[p]), None) for p in PARTIES}
         tally = tally.after(f"at {pace} bytes a second", 1, _job(fates)[1])
     return tally
 
 
-def _job(fates: Callable[[str], Callable[[], Fate]]) -> tuple[int, list[str]]:
-    """A job over such links: how many connections were harmed, and what does not hold then."""
+def _job(fates: dict[str, Iterator[Fate]]) -> tuple[int, list[str]]:
+    """Run a job over links whose connections have these fates.
+
+    Returns how many connections were harmed, and what does not hold afterwards.
+    """
     with staged() as harness, ExitStack() as stack:
-        links = {p: stack.enter_context(Link(harness.address, fates(p))) for p in PARTIES}
+        links = {
+            party: stack.enter_context(Link(harness.address, fate.__next__))
+            for party, fate in fates.items()
+        }
         harness.where = {party: link.address for party, link in links.items()}
-        patient(harness)
+        harness.be_patient()
         harness.start_all()
         complaints = harness.finished(180) or harness.complaints()
         return sum(link.harmed for link in links.values()), complaints

@@ -99,7 +99,7 @@ def _outcome(harness: FaultsHarness, file: Path, whole: bytes) -> list[str]:
     model = harness.home(LABEL_PARTY) / "model.opboost"
     if not ended:
         return [*_unread_run(harness, file, whole), *harness.complaints()]
-    complaints = [f"{p} showed a traceback" for p in ALL if "Traceback" in harness.said(p)]
+    complaints = harness.tracebacks()
     refused = [p for p in ALL if harness.processes[p].poll() not in (None, 0)]
     words = " ".join(harness.said(p) for p in refused)
     if not refused:

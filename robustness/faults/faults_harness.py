@@ -7,7 +7,6 @@ nothing, and give the same model, byte by byte.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -22,6 +21,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from functools import lru_cache
+from io import BytesIO
 from pathlib import Path
 
 import opboost as op
@@ -84,32 +84,37 @@ class FaultsHarness:
     def listen(self) -> None:
         """Let the label party listen on a port of its own."""
         self.address = f"127.0.0.1:{free_port()}"
-        config = self.federation.config(LABEL_PARTY)
-        text = re.sub(r"listen = .*", f'listen = "{self.address}"', config.read_text())
-        config.write_text(text)
+        self.configure(LABEL_PARTY, "listen", f'"{self.address}"')
         self.where = dict.fromkeys(PARTIES, self.address)
+
+    def configure(self, party: str, setting: str, value: str) -> None:
+        """Change a setting that a party's file has."""
+        file = self.federation.config(party)
+        file.write_text(re.sub(f"{setting} = .*", f"{setting} = {value}", file.read_text()))
+
+    def be_patient(self) -> None:
+        """Let feature parties look for the label party for as long as it takes."""
+        for party in PARTIES:
+            self.configure(party, "connect_seconds", "600")
 
     def home(self, party: str) -> Path:
         return self.folder / party
 
     def start(self, party: str, *more: str) -> subprocess.Popen[bytes] | Process:
         """Start a party: at once, or with an environment of its own by its command."""
+        process: subprocess.Popen[bytes] | Process
         command = self.federation.command(party, *more)
         if party != LABEL_PARTY:
             command += ["--connect", self.where[party]]
-        file = self.home(party) / "said"
+        said = self.home(party) / "said"
         if self.environment:
-            with file.open("ab") as said:
-                self.processes[party] = subprocess.Popen(
-                    command,
-                    stdout=subprocess.DEVNULL,
-                    stderr=said,
-                    env={**os.environ, **self.environment},
-                )
+            own = {**os.environ, **self.environment}
+            with said.open("ab") as err:
+                process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=err, env=own)
         else:
-            arguments = command[command.index("opboost") + 1 :]
-            self.processes[party] = prefork_server().start(arguments, file)
-        return self.processes[party]
+            process = prefork_server().start(command[command.index("opboost") + 1 :], said)
+        self.processes[party] = process
+        return process
 
     def start_all(self) -> None:
         for party in ALL:
@@ -137,6 +142,9 @@ class FaultsHarness:
         file = self.home(party) / "said"
         return file.read_text(errors="replace") if file.exists() else ""
 
+    def words(self, party: str) -> list[str]:
+        return self.said(party).strip().splitlines()
+
     def wait(self, there: Callable[[], bool], seconds: float = PATIENCE) -> bool:
         """Look until something is there, closely; whether it came in time."""
         end = time.monotonic() + seconds
@@ -160,13 +168,11 @@ class FaultsHarness:
             if time.monotonic() > end or any(p.returncode for p in self.processes.values()):
                 break
             time.sleep(0.01)
-        complaints = []
-        for party, process in self.processes.items():
-            status = process.poll()
-            if status != 0:
-                last = self.said(party).strip().splitlines()[-3:]
-                complaints.append(f"{party} ended with {status}: {' | '.join(last)}")
-        return complaints
+        return [
+            f"{party} ended with {process.poll()}: {' | '.join(self.words(party)[-3:])}"
+            for party, process in self.processes.items()
+            if process.poll() != 0
+        ]
 
     def stop(self) -> None:
         for process in self.processes.values():
@@ -178,15 +184,16 @@ class FaultsHarness:
         """What does not hold of a job that is done; nothing if all does."""
         found = [c for party in PARTIES for c in self._ledger_complaints(party)]
         found += self._left_behind()
-        for party in ALL:
-            if "Traceback" in self.said(party):
-                found.append(f"{party} showed a traceback")
+        found += self.tracebacks()
         model = self.home(LABEL_PARTY) / "model.opboost"
         if not model.exists():
             return [*found, "there is no model"]
         if content(model) != self.undisturbed():
             found.append("the model is not that of an undisturbed run")
         return found
+
+    def tracebacks(self) -> list[str]:
+        return [f"{p} showed a traceback" for p in ALL if "Traceback" in self.said(p)]
 
     def undisturbed(self) -> dict[str, bytes]:
         """The model of an undisturbed run over copies of the ledgers, in this process."""
@@ -266,8 +273,8 @@ def _draws(ledger: Ledger) -> list[tuple[str, bytes]]:
     return found
 
 
-def content(model: Path) -> dict[str, bytes]:
-    """What a model's file holds, without the times at which its parts were packed."""
+def content(model: Path | BytesIO) -> dict[str, bytes]:
+    """Return what an archive holds, without the times at which its parts were packed."""
     with zipfile.ZipFile(model) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 
@@ -294,9 +301,3 @@ def staged() -> Iterator[FaultsHarness]:
             yield harness
         finally:
             harness.stop()
-
-
-def logged(harness: FaultsHarness, party: str) -> list[dict[str, object]]:
-    """The events of a party's logs."""
-    files = sorted((harness.home(party) / "state").rglob("*.jsonl"))
-    return [json.loads(line) for f in files for line in f.read_text().splitlines()]

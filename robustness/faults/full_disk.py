@@ -9,7 +9,6 @@ to do so; where it is lacking, :func:`may_mount` says it.
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import tempfile
@@ -48,7 +47,7 @@ def run(victim: str, *, step: int = 1) -> Tally:
 def _trial(victim: str, room: int) -> list[str] | None:
     """What is wrong with a job whose disk was full once; nothing when it had room enough."""
     with staged() as harness, _small(harness, victim, room) as disk:
-        patient(harness)
+        harness.be_patient()
         harness.start_all()
         process = harness.processes[victim]
         harness.wait(lambda: any(harness.over(party) for party in ALL), 120)
@@ -57,25 +56,13 @@ def _trial(victim: str, room: int) -> list[str] | None:
             return None
         if process.poll() is None:
             return [f"{victim} did not end: {'; '.join(harness.finished(1))}"]
-        words = harness.said(victim).strip().splitlines()[-1]
-        if process.returncode != 1 or not _is_clear(words, harness.home(victim)):
+        words = harness.words(victim)[-1]
+        clear = str(harness.home(victim)) in words and "Make room" in words
+        if process.returncode != 1 or not clear:
             return [f"status {process.returncode}, {words}"]
         _run("mount", "-o", f"remount,size={MOST * BLOCK}", str(disk))
         harness.start(victim)
         return harness.finished() or harness.complaints()
-
-
-def _is_clear(words: str, home: Path) -> bool:
-    """Whether a message names the folder and the next step."""
-    return str(home) in words and "Make room" in words
-
-
-def patient(harness: FaultsHarness) -> None:
-    """Let feature parties wait as long as it takes."""
-    for party in harness.federation.parties:
-        config = harness.federation.config(party)
-        text = config.read_text()
-        config.write_text(re.sub(r"connect_seconds = .*", "connect_seconds = 600", text))
 
 
 @contextmanager

@@ -18,7 +18,6 @@ from robustness.faults.faults_harness import (
     TAKEN_UP,
     FaultsHarness,
     entry_kinds,
-    logged,
     staged,
 )
 from robustness.tally import Tally, counted
@@ -77,7 +76,7 @@ def at_boundaries(victim: str, chosen: Sequence[str] | None = None) -> Tally:
     cases = {}
     for name in chosen or boundaries(victim):
         for _ in range(3):  # a file that is there for a moment only may be missed
-            kills, said = _killed(victim, [_seen(victim, name)])
+            kills, said = _killed(victim, [partial(_seen, victim, name)])
             if kills or said:
                 cases[name] = said
                 break
@@ -96,10 +95,8 @@ def at_random(victim: str, count: int, seed: int, *, a_job: int = 5) -> Tally:
     for _ in range(4 * count):
         if tally.tried >= count:
             break
-        moments = []
-        for number in range(min(a_job, count - tally.tried)):
-            first = working if number % 2 else 0.0
-            moments.append(rng.uniform(first, life))
+        numbers = range(min(a_job, count - tally.tried))
+        moments = [rng.uniform(working if number % 2 else 0.0, life) for number in numbers]
         name = ", ".join(f"{m:.3f}" for m in moments) + " s"
         kills, said = _killed(victim, [partial(_after, m) for m in moments])
         tally = tally.after(f"after {name}", kills, said)
@@ -110,14 +107,11 @@ Moment = Callable[[FaultsHarness], Callable[[], bool]]
 """Given a stage whose victim has just been started: a test whether the moment has come."""
 
 
-def _seen(victim: str, boundary: str) -> Moment:
-    def moment(harness: FaultsHarness) -> Callable[[], bool]:
-        if boundary.startswith("ledger: "):
-            kind = boundary.removeprefix("ledger: ")
-            return lambda: entry_kinds(harness, victim)[kind] > 0
-        return lambda: harness.has(boundary)
-
-    return moment
+def _seen(victim: str, boundary: str, harness: FaultsHarness) -> Callable[[], bool]:
+    place, _, kind = boundary.partition(": ")
+    if place == "ledger":
+        return lambda: entry_kinds(harness, victim)[kind] > 0
+    return lambda: harness.has(boundary)
 
 
 def _after(seconds: float, harness: FaultsHarness) -> Callable[[], bool]:
@@ -182,6 +176,7 @@ def _begun(harness: FaultsHarness, party: str) -> bool:
 
 def _told(harness: FaultsHarness, victim: str) -> bool:
     if victim == LABEL_SERVER:
-        return any(line["event"] == "gate died" for line in logged(harness, LABEL_PARTY))
+        logs = (harness.home(LABEL_PARTY) / "state").rglob("*.jsonl")
+        return any('"event": "gate died"' in log.read_text() for log in logs)
     words = harness.said(victim)
     return TAKEN_UP in words or "is done; " in words

@@ -11,17 +11,18 @@ import faulthandler
 import hashlib
 import multiprocessing
 import os
+import pickle
 import resource
 import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import FileIO
 from itertools import islice
 from multiprocessing import forkserver
-from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from random import Random
 from unittest import mock
@@ -36,6 +37,9 @@ LEAST = 5_000
 
 FEW = 20
 """Crashes of one target after which it is given up: they are the same few."""
+
+PREPARING, OVER = -1, -2
+"""In place of a case: before the first one, and after the last one."""
 
 STATUS_LOST = 255
 """Exit status that multiprocessing reports if the fork server lost the worker's own status."""
@@ -118,7 +122,7 @@ class _Slate:
     """The current case and its bytes, in memory that a worker and its parent share."""
 
     def __init__(self) -> None:
-        self._head = FORKSERVER.RawArray("q", [-1, 0])
+        self._head = FORKSERVER.RawArray("q", [PREPARING, 0])
         self._data = FORKSERVER.RawArray("c", MAX_CASE_BYTES)
 
     def write(self, case: int, data: bytes = b"") -> None:
@@ -127,79 +131,73 @@ class _Slate:
         self._head[:] = case, len(data)
 
     def read(self) -> tuple[int, bytes]:
-        """Return the case, -1 before the first one, and its bytes."""
+        """Return the case and its bytes."""
         case, size = self._head
         return case, self._data[:size]
 
 
+@dataclass
 class _Feed:
     """One target: the cases fed to it so far, by one worker after another, and its crashes."""
 
-    def __init__(
-        self, target: Target, count: int, seed: int, home: Path, say: Callable[[str], None]
-    ) -> None:
-        self.target, self.fed = target, 0
-        self.crashes: list[Crash] = []
-        self._count, self._seed, self._home, self._say = count, seed, home, say
+    target: Target
+    count: int
+    seed: int
+    home: Path
+    say: Callable[[str], None]
+    fed: int = 0
+    crashes: list[Crash] = field(default_factory=list)
 
     def run(self) -> None:
         began = time.monotonic()
-        while self.fed < self._count and len(self.crashes) < FEW:
-            home = self._home / str(self.fed)
+        while self.fed < self.count and len(self.crashes) < FEW:
+            home = self.home / str(self.fed)
             home.mkdir(parents=True)
             self._with_worker(home)
-        self._say(f"{self.target.name}: {self.fed:,} cases in {time.monotonic() - began:.1f} s")
+        self.say(f"{self.target.name}: {self.fed:,} cases in {time.monotonic() - began:.1f} s")
 
     def _with_worker(self, home: Path) -> None:
         """Let a worker feed the remaining cases until it has finished, dies or hangs."""
         slate = _Slate()
-        pipe, theirs = FORKSERVER.Pipe(duplex=False)
-        cases = range(self.fed, self._count)
+        cases = range(self.fed, self.count)
         process = FORKSERVER.Process(
-            target=_work, args=(theirs, slate, home, self.target, cases, self._seed), daemon=True
+            target=_work, args=(slate, home, self.target, cases, self.seed), daemon=True
         )
         process.start()
-        theirs.close()
-        how = self._heard(pipe, slate)
-        if how == "hangs":
-            process.kill()
-        process.join()
-        if process.exitcode == 0 or (how == "is done" and process.exitcode == STATUS_LOST):
-            self.fed = self._count
-            return
+        hangs = self._watched(process, slate)
+        for file in sorted(home.glob("crash-*")):
+            self._note(pickle.loads(file.read_bytes()))
         case, data = slate.read()
+        if process.exitcode == 0 or (case == OVER and process.exitcode == STATUS_LOST):
+            self.fed = self.count
+            return
         fault = (home / "fault.log").read_text()
-        if how == "hangs":
+        if hangs:
             why = f"hangs for {self.target.seconds:g} s [{_innermost(fault)}]"
         elif case < 0:
-            why = f"the worker ended before a case: {fault[-500:]}"
+            why = f"the worker ended outside of a case: {fault[-500:]}"
         else:
             why = f"dies with {process.exitcode} [{_innermost(fault)}]"
         self._note(Crash(self.target.name, case, why, data))
-        self.fed = case + 1 if case >= 0 else self._count
+        self.fed = case + 1 if case >= 0 else self.count
 
-    def _heard(self, pipe: Connection, slate: _Slate) -> str:
-        """Take down crashes until the worker is done, dies or hangs; return which it was."""
-        how, known, since = "dies", -1, time.monotonic()
-        while True:
-            if pipe.poll(0.2):
-                try:
-                    crash = pipe.recv()
-                except EOFError:
-                    return how
-                if crash is None:
-                    how = "is done"
-                else:
-                    self._note(crash)
+    def _watched(self, process: BaseProcess, slate: _Slate) -> bool:
+        """Wait for a worker, and kill it if a case takes too long; return whether one did."""
+        known, since = PREPARING, time.monotonic()
+        while process.is_alive():
+            process.join(0.2)
             case, now = slate.read()[0], time.monotonic()
             if case != known or case < 0:
                 known, since = case, now
             if now - since > self.target.seconds:
-                return "hangs"
+                process.kill()
+                process.join()
+                return True
+        return False
 
     def _note(self, crash: Crash) -> None:
         self.crashes.append(crash)
-        self._say(f"CRASH {crash.target} case {crash.case}: {crash.words}")
+        self.say(f"CRASH {crash.target} case {crash.case}: {crash.words}")
 
 
 def _innermost(fault: str) -> str:
@@ -208,10 +206,8 @@ def _innermost(fault: str) -> str:
     return " < ".join(place.rpartition("/")[2] for place in places[:3])
 
 
-def _work(
-    pipe: Connection, slate: _Slate, home: Path, target: Target, cases: range, seed: int
-) -> None:
-    """Feed cases in a worker; send crashes through the pipe, and stop if there are too many."""
+def _work(slate: _Slate, home: Path, target: Target, cases: range, seed: int) -> None:
+    """Feed cases in a worker; write each crash to a file, and stop if there are too many."""
     with (home / "fault.log").open("w") as log:
         faulthandler.enable(log)
         warnings.simplefilter("ignore")
@@ -219,8 +215,8 @@ def _work(
         drill = target.prepare(home)
         _limit_memory()
         for crash in islice(_crashes(target, drill, cases, seed, slate), FEW):
-            pipe.send(crash)
-    pipe.send(None)  # the last case is over
+            (home / f"crash-{crash.case:09d}").write_bytes(pickle.dumps(crash))
+    slate.write(OVER)
 
 
 def _crashes(

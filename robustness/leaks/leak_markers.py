@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import base64
-import gzip
 import hashlib
 import io
 import re
 import sqlite3
 import struct
-import tempfile
 import zipfile
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -46,44 +44,33 @@ class Found:
 def forms_of_text(text: str) -> Iterator[tuple[str, bytes]]:
     """An ID as bytes, in every way in which a program might write it down."""
     plain = text.encode()
+    number = struct.pack("<q", int(text)) if text.isdigit() else plain
     yield "utf-8", plain
     yield "utf-8, capitals", text.upper().encode()
     yield "utf-16-le", text.encode("utf-16-le")
     yield "utf-16-be", text.encode("utf-16-be")
     yield from _spelled("utf-8", plain)
-    if text.isdigit() and int(text) < 2**63:
-        yield "int64", struct.pack("<q", int(text))
-        yield "int64, big-endian", struct.pack(">q", int(text))
+    if text.isdigit():
+        yield "int64", number
+        yield "int64, big-endian", number[::-1]
         yield "float64 of the number", struct.pack("<d", float(text))
-    inputs = {
-        "": plain,
-        " of the length and it": len(plain).to_bytes(4, "big") + plain,
-        " of int64": struct.pack("<q", int(text)) if text.isdigit() else plain,
-    }
-    for lead, data in inputs.items():
-        for name in HASHES:
-            yield from _digest(name + lead, hashlib.new(name, data).digest())
-        for size in (8, 16, 32):
-            digest = hashlib.blake2b(data, digest_size=size).digest()
-            yield from _digest(f"blake2b-{8 * size}{lead}", digest)
+    measured = len(plain).to_bytes(4, "big") + plain
+    yield from _digests(HASHES, {"": plain, " of the length and it": measured, " of int64": number})
 
 
 def forms_of_number(value: float) -> Iterator[tuple[str, bytes]]:
     """A number as bytes, in every way in which a program might write it down."""
-    yield "repr", repr(value).encode()
+    written, packed = repr(value).encode(), struct.pack("<d", value)
+    yield "repr", written
     yield "eight decimals", f"{value:.8f}".encode()
     yield "repr, utf-16", repr(value).encode("utf-16-le")
-    yield "float64", struct.pack("<d", value)
-    yield "float64, big-endian", struct.pack(">d", value)
+    yield "float64", packed
+    yield "float64, big-endian", packed[::-1]
     yield "float.hex", value.hex().encode()
-    yield from _spelled("float64", struct.pack("<d", value))
-    yield from _spelled("repr", repr(value).encode())
-    for lead, data in (
-        (" of repr", repr(value).encode()),
-        (" of float64", struct.pack("<d", value)),
-    ):
-        for name in ("md5", "sha1", "sha256", "blake2b"):
-            yield from _digest(name + lead, hashlib.new(name, data).digest())
+    yield from _spelled("float64", packed)
+    yield from _spelled("repr", written)
+    hashes = ("md5", "sha1", "sha256", "blake2b")
+    yield from _digests(hashes, {" of repr": written, " of float64": packed})
 
 
 def short_forms_of_number(value: float) -> Iterator[tuple[str, bytes]]:
@@ -101,14 +88,19 @@ def _spelled(name: str, data: bytes) -> Iterator[tuple[str, bytes]]:
             yield f"{name} in base64", coded
 
 
-def _digest(name: str, digest: bytes) -> Iterator[tuple[str, bytes]]:
-    yield name, digest[:16]
-    yield f"{name} in hex", digest.hex()[:32].encode()
-    yield f"{name} in hex, capitals", digest.hex()[:32].upper().encode()
-    yield (
-        f"{name} in base64",
-        base64.b64encode(digest[:12])[:-1] if len(digest) >= 12 else (base64.b64encode(digest)),
-    )
+def _digests(names: Iterable[str], inputs: dict[str, bytes]) -> Iterator[tuple[str, bytes]]:
+    """Each input's digests: whole or cut to 16 bytes, in hex and in base64."""
+    for lead, data in inputs.items():
+        digests = {name: hashlib.new(name, data).digest() for name in names}
+        for size in (8, 16, 32):
+            digests[f"blake2b-{8 * size}"] = hashlib.blake2b(data, digest_size=size).digest()
+        for name, digest in digests.items():
+            form = name + lead
+            yield form, digest[:16]
+            yield f"{form} in hex", digest.hex()[:32].encode()
+            yield f"{form} in hex, capitals", digest.hex()[:32].upper().encode()
+            coded = base64.b64encode(digest[:12])
+            yield f"{form} in base64", coded[:-1] if len(digest) >= 12 else coded
 
 
 class Search:
@@ -117,19 +109,11 @@ class Search:
     def __init__(self, patterns: Iterable[tuple[str, str, bytes]], width: int = 8) -> None:
         self._width, self._kind = width, f"<u{width}"
         self._known: dict[int, list[tuple[str, str, bytes]]] = defaultdict(list)
-        self.count = 0
         for what, form, pattern in patterns:
             if len(pattern) < width:
                 raise ValueError(f"A pattern must have {width} bytes or more: {form}.")
             self._known[int.from_bytes(pattern[:width], "little")].append((what, form, pattern))
-            self.count += 1
-        keys = np.fromiter(self._known, dtype=self._kind, count=len(self._known))
-        self._maybe = np.zeros(1 << 22, dtype=bool)
-        self._maybe[self._slots(keys)] = True
-
-    def _slots(self, keys: np.ndarray) -> np.ndarray:
-        mixed = keys.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-        return (mixed >> np.uint64(42)).astype(np.int64)
+        self._keys = np.sort(np.fromiter(self._known, self._kind, len(self._known)))
 
     def found(self, where: str, data: bytes) -> Iterator[Found]:
         """Every pattern in ``data``, each once."""
@@ -139,12 +123,11 @@ class Search:
             if count <= 0:
                 break
             keys = np.frombuffer(data, dtype=self._kind, count=count, offset=start)
-            likely = np.flatnonzero(self._maybe[self._slots(keys)])
-            for i in likely.tolist():
-                for what, form, pattern in self._known.get(int(keys[i]), ()):
-                    if (what, form) not in seen and data.startswith(
-                        pattern, start + i * self._width
-                    ):
+            near = self._keys[np.searchsorted(self._keys[:-1], keys)]
+            for i in np.flatnonzero(near == keys).tolist():
+                at = start + i * self._width
+                for what, form, pattern in self._known[int(keys[i])]:
+                    if (what, form) not in seen and data.startswith(pattern, at):
                         seen.add((what, form))
                         yield Found(where, what, form)
 
@@ -173,15 +156,14 @@ class Tables:
 
     def _patterns(self) -> Iterator[tuple[str, str, bytes]]:
         ids = {str(v) for t in self.tables.values() for v in t.column("id").to_pylist()}
-        for identifier in sorted(ids):
-            for form, pattern in forms_of_text(identifier):
-                yield "ID", form, pattern
+        forms = [("ID", forms_of_text(identifier)) for identifier in sorted(ids)]
         for party in self.tables:
-            for value in self._numbers(party):
-                for form, pattern in forms_of_number(value):
-                    yield f"value of {party}", form, pattern
-        for form, pattern in (*forms_of_text(ODD_TEXT), *forms_of_number(ODD_NUMBER)):
-            yield "odd value", form, pattern
+            forms += [(f"value of {party}", forms_of_number(v)) for v in self._numbers(party)]
+        forms += [
+            ("odd value", forms_of_text(ODD_TEXT)),
+            ("odd value", forms_of_number(ODD_NUMBER)),
+        ]
+        return ((what, form, pattern) for what, found in forms for form, pattern in found)
 
     def _numbers(self, party: str) -> list[float]:
         table = self.tables[party]
@@ -213,19 +195,17 @@ def unpacked(name: str, data: bytes, depth: int = DEPTH) -> Iterator[tuple[str, 
     yield name, data
     if depth == 0:
         return
-    inner: list[tuple[str, bytes]] = []
     if data[:2] == b"PK":
-        inner += _of_zip(data)
+        inner = _of_zip(data)
     elif data[:4] == b"PAR1":
-        inner += _of_table(pa.parquet.read_table(pa.BufferReader(data)))
+        inner = _of_table(pa.parquet.read_table(pa.BufferReader(data)))
     elif data[:15] == b"SQLite format 3":
-        inner += _of_sqlite(data)
+        inner = _of_sqlite(data)
     elif data[:6] == b"ARROW1" or data[:4] == b"\xff\xff\xff\xff":
-        inner += _of_arrow(data)
+        inner = _of_arrow(data)
     else:
-        inner += _of_frames(data)
-    inner += _of_deflated(data)
-    for part, piece in inner:
+        inner = _of_frames(data)
+    for part, piece in (*inner, *_of_deflated(data)):
         yield from unpacked(f"{name}!{part}", piece, depth - 1)
 
 
@@ -270,41 +250,27 @@ def _of_arrow(data: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def _of_sqlite(data: bytes) -> Iterator[tuple[str, bytes]]:
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "copy"
-        file.write_bytes(data)
-        with sqlite3.connect(file) as base:
-            tables = [
-                n for (n,) in base.execute("select name from sqlite_master where type='table'")
-            ]
-            for table in tables:
-                cells = [c for row in base.execute(f'select * from "{table}"') for c in row]
-                blobs = [c for c in cells if isinstance(c, bytes)]
-                yield (
-                    f"{table} in words",
-                    "\n".join(repr(c) for c in cells if not isinstance(c, bytes)).encode(),
-                )
-                yield table, b"\0".join(blobs)
-                for number, blob in enumerate(blobs):
-                    if blob[:2] in (b"PK", b"\x1f\x8b") or blob[:4] == b"\x28\xb5\x2f\xfd":
-                        yield f"{table} blob {number}", blob
-        base.close()
+    with closing(sqlite3.connect(":memory:")) as base:
+        base.deserialize(data[:18] + b"\1\1" + data[20:])  # without the mark of a write-ahead log
+        tables = [n for (n,) in base.execute("select name from sqlite_master where type='table'")]
+        for table in tables:
+            cells = [c for row in base.execute(f'select * from "{table}"') for c in row]
+            blobs = [c for c in cells if isinstance(c, bytes)]
+            words = [repr(c) for c in cells if not isinstance(c, bytes)]
+            yield f"{table} in words", "\n".join(words).encode()
+            yield table, b"\0".join(blobs)
+            for number, blob in enumerate(blobs):
+                if blob[:2] in (b"PK", b"\x1f\x8b") or blob[:4] == b"\x28\xb5\x2f\xfd":
+                    yield f"{table} blob {number}", blob
 
 
 def _of_frames(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """What a gzip, zstd or zlib stream that begins anywhere in the bytes unpacks to."""
+    """What a gzip or zstd stream that begins anywhere in the bytes unpacks to."""
     for mark, codec in ((b"\x1f\x8b\x08", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd")):
-        at = data.find(mark)
-        while at >= 0:
-            try:
-                if codec == "gzip":
-                    yield f"gzip at {at}", gzip.decompress(data[at:])
-                else:
-                    with pa.CompressedInputStream(pa.BufferReader(data[at:]), codec) as stream:
-                        yield f"zstd at {at}", stream.read()
-            except (OSError, EOFError, pa.ArrowException):
-                pass
-            at = data.find(mark, at + 1)
+        for found in re.finditer(re.escape(mark), data):
+            source = pa.BufferReader(data[found.start() :])
+            with suppress(OSError, pa.ArrowException), pa.CompressedInputStream(source, codec) as s:
+                yield f"{codec} at {found.start()}", s.read()
 
 
 def http2_bodies(stream: bytes) -> bytes:

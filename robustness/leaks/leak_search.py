@@ -13,8 +13,9 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
@@ -40,30 +41,21 @@ def federation_of(folder: Path, tables: Tables) -> LocalFederation:
     """The parties' files."""
     held = tables.tables
     booster = {"num_boost_round": 5, "max_depth": 3, "nthread": 1}
+    theirs, limits = {p: held[p] for p in PARTIES}, {"minimum_rows": 50}
+    own = held[LABEL_PARTY]
     return write_federation(
-        folder,
-        held[LABEL_PARTY],
-        "price",
-        {p: held[p] for p in PARTIES},
-        BOUNDS,
-        epsilon=2.0,
-        booster=booster,
-        limits={"minimum_rows": 50},
+        folder, own, "price", theirs, BOUNDS, epsilon=2.0, booster=booster, limits=limits
     )
 
 
-@dataclass
 class Places:
     """Where bytes of a job came to lie, and how its processes ended."""
 
-    folder: Path
-    wire: list[tuple[str, bytes]] = field(default_factory=list)
-    ended: dict[str, int] = field(default_factory=dict)
-
-    def said(self, name: str) -> Path:
-        """A file for the words of a process, as a service's words go to a journal."""
-        (self.folder / "said").mkdir(exist_ok=True)
-        return self.folder / "said" / f"{name}.txt"
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.said = folder, folder / "said"
+        self.said.mkdir()
+        self.wire: list[tuple[str, bytes]] = []
+        self.ended: dict[str, int] = {}
 
 
 class Job:
@@ -74,13 +66,12 @@ class Job:
         self.processes: dict[str, subprocess.Popen[str]] = {}
         self._more = [PLAIN] if plain else []
         self._stack = contextlib.ExitStack()
-        self._port = free_port()
-        self._relays = {p: CountingProxy(f"127.0.0.1:{self._port}", keep=True) for p in PARTIES}
+        port = free_port()
+        self._relays = {p: CountingProxy(f"127.0.0.1:{port}", keep=True) for p in PARTIES}
         file = federation.folder / "capture.pcapng"
-        self._capture = Capture(self._port, file) if captured else None
-        config = federation.config(LABEL_PARTY)
-        config.write_text(config.read_text().replace("127.0.0.1:0", f"127.0.0.1:{self._port}"))
-        (federation.folder / "tmp").mkdir(exist_ok=True)
+        self._capture = Capture(port, file) if captured else None
+        _config("127.0.0.1:0", f"127.0.0.1:{port}")(federation.folder / LABEL_PARTY)
+        (federation.folder / "tmp").mkdir()
 
     def __enter__(self) -> Job:
         for watching in (self._capture, *self._relays.values()):
@@ -93,31 +84,29 @@ class Job:
             process.kill()
             process.wait(20)
         self._stack.close()
+        wire = self.places.wire
         for party, relay in self._relays.items():
-            self.places.wire += [
-                (f"wire of {party}", bytes(stream)) for stream in relay.sent + relay.received
-            ]
+            wire += [(f"wire of {party}", bytes(s)) for s in relay.sent + relay.received]
         if self._capture is not None:
-            self.places.wire += [("captured wire", stream) for stream in self._capture.streams()]
+            wire += [("captured wire", stream) for stream in self._capture.streams()]
 
     def start(self, party: str) -> None:
         """Start a party, perhaps once more."""
         command = self.federation.command(party, *self._more)
         if party != LABEL_PARTY:
             command += ["--connect", self._relays[party].address]
-        environment = {**os.environ, "TMPDIR": str(self.federation.folder / "tmp")}
-        with self.places.said(party).open("a") as out:
+        own = {**os.environ, "TMPDIR": str(self.federation.folder / "tmp")}
+        with (self.places.said / party).open("a") as out:
             self.processes[party] = subprocess.Popen(
-                command, stdout=out, stderr=subprocess.STDOUT, text=True, env=environment
+                command, stdout=out, stderr=subprocess.STDOUT, text=True, env=own
             )
 
     def start_all(self) -> None:
-        """Start every party."""
         for party in (LABEL_PARTY, *PARTIES):
             self.start(party)
 
     def wait(self, *parties: str, seconds: float = 240.0) -> None:
-        """Until these have ended."""
+        """Wait until these have ended."""
         end = time.monotonic() + seconds
         for party in parties:
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -135,9 +124,9 @@ class Bundles(Office):
 
     def tried(self, party, verb, *given, to=None):
         done = super().tried(party, verb, *given, to=to)
-        said = self.places.said(f"{party}-{verb}-{len(given)}")
-        said.write_text(done.stdout + done.stderr)
-        self.places.ended[said.stem] = done.returncode
+        name = f"{party}-{verb}-{len(given)}"
+        (self.places.said / name).write_text(done.stdout + done.stderr)
+        self.places.ended[name] = done.returncode
         return done
 
 
@@ -207,11 +196,12 @@ def planted(job: Job) -> None:
 PLAYS = {"whole": whole_job, "killed": killed, "classes": classes, "planted": planted}
 
 
-def refused(party: str, change: Callable[[Path], None]) -> Callable[[Job], None]:
+def refused(party: str, *changes: Callable[[Path], None]) -> Callable[[Job], None]:
     """One party's files are changed, and it fails."""
 
     def run(job: Job) -> None:
-        change(job.federation.folder / party)
+        for change in changes:
+            change(job.federation.folder / party)
         job.start_all()
         job.wait(party)
 
@@ -245,72 +235,50 @@ def _config(old: str, new: str) -> Callable[[Path], None]:
     return rewrite
 
 
-def _both(*changes: Callable[[Path], None]) -> Callable[[Path], None]:
-    def rewrite(home: Path) -> None:
-        for change in changes:
-            change(home)
-
-    return rewrite
+def _append(file: Path, text: str) -> None:
+    with file.open("a") as end:
+        end.write(text)
 
 
-def _as_csv(spoil: Callable[[str], str]) -> Callable[[Path], None]:
+def _as_csv(row: str) -> Callable[[Path], None]:
+    """Make the table a CSV file with one more row."""
+
     def rewrite(home: Path) -> None:
         pa.csv.write_csv(pa.parquet.read_table(home / "table.parquet"), home / "table.csv")
         (home / "table.parquet").unlink()
-        (home / "table.csv").write_text(spoil((home / "table.csv").read_text()))
+        _append(home / "table.csv", row)
         _config("table.parquet", "table.csv")(home)
 
     return rewrite
 
 
-def _job_file(home: Path) -> None:
-    file = home / "job.toml"
-    file.write_text(file.read_text() + "# another\n")
-
-
-def _revoked(home: Path) -> None:
-    bank = home.parent / LABEL_PARTY / f"{LABEL_PARTY}.toml"
-    bank.write_text(bank.read_text() + "\n[peers.shop]\nrevoked = true\n")
-
-
+REVOKED = "\n[peers.shop]\nrevoked = true\n"
 INCOME = '[columns."income"]\nbounds = [0.0, 100.0]\n'
-FAILURES: dict[str, tuple[str, Callable[[Path], None]]] = {
+FAILURES: dict[str, tuple[Any, ...]] = {
     "a gap": ("shop", _column("income", lambda v: [None, *v[1:]])),
-    "a value out of bounds": (
-        "shop",
-        _both(
-            _column("income", lambda v: [ODD_NUMBER, *v[1:]]),
-            _config(INCOME, INCOME + 'outside = "raise"\n'),
-        ),
-    ),
+    "a value out of bounds":
+        ("shop", _column("income", lambda v: [ODD_NUMBER, *v[1:]]),
+         _config(INCOME, INCOME + 'outside = "raise"\n')),
     "an infinite value": ("shop", _column("income", lambda v: [float("inf"), *v[1:]])),
     "text among numbers": ("shop", _column("income", lambda v: [ODD_TEXT, *map(str, v[1:])])),
-    "a category that is not declared": (
-        "shop",
-        _both(
-            _column("income", lambda v: [ODD_TEXT, *["low"] * (len(v) - 1)]),
-            _config(INCOME, '[columns."income"]\ncategories = ["low", "high"]\n'),
-        ),
-    ),
+    "a category that is not declared":
+        ("shop", _column("income", lambda v: [ODD_TEXT, *["low"] * (len(v) - 1)]),
+         _config(INCOME, '[columns."income"]\ncategories = ["low", "high"]\n')),
     "a repeated ID": ("shop", _column("id", lambda v: [v[1], *v[1:]])),
-    "an ID with a hidden character": (
-        "shop",
-        _column("id", lambda v: [f"{ODD_TEXT[:5]}\u00ad{ODD_TEXT}", *v[1:]]),
-    ),
+    "an ID with a hidden character":
+        ("shop", _column("id", lambda v: [f"{ODD_TEXT[:5]}\u00ad{ODD_TEXT}", *v[1:]])),
     "IDs that are floats": ("telco", _column("id", lambda v: [float(x) + 0.5 for x in v])),
-    "a row too long in a CSV file": ("shop", _as_csv(lambda t: t + f'"{ODD_TEXT}",1,2,3\n')),
-    "text among numbers in a CSV file": (
-        "shop",
-        _as_csv(lambda t: t + f'"100000000000001",{ODD_TEXT},2\n'),
-    ),
+    "a row too long in a CSV file": ("shop", _as_csv(f'"{ODD_TEXT}",1,2,3\n')),
+    "text among numbers in a CSV file":
+        ("shop", _as_csv(f'"100000000000001",{ODD_TEXT},2\n')),
     "a column that is not there": ("shop", _table(lambda t: t.drop_columns(["income"]))),
-    "another job file": ("shop", _job_file),
-    "a revoked party": ("shop", _revoked),
+    "another job file": ("shop", lambda home: _append(home / "job.toml", "# another\n")),
+    "a revoked party": ("shop", lambda home: _append(home.parent / "bank/bank.toml", REVOKED)),
     "too few common rows": ("shop", _config("minimum_rows = 50", "minimum_rows = 5000")),
     "a cap that is reached": ("shop", _config("[grid]", "cap_person = 0.5\n[grid]")),
     "a repeated ID at the label party": (LABEL_PARTY, _column("id", lambda v: [v[1], *v[1:]])),
     "a label with a gap": (LABEL_PARTY, _column("price", lambda v: [None, *v[1:]])),
-}
+}  # fmt: skip
 """What goes wrong, at which party, and how its files are spoilt."""
 JOBS = ("by bundles", "whole", "killed", "classes", *FAILURES)
 """Every job that must leave nothing behind."""
@@ -352,6 +320,6 @@ def run_one(name: str, seed: int, *, plain: bool = True, captured: bool = False)
             found = [f for f in found if not f.where.startswith(f"{LABEL_PARTY}/model")]
         size = sum(len(s) for _, s in places.wire)
         size += sum(f.stat().st_size for f in Path(folder).rglob("*") if f.is_file())
-        last = {f.name: f.read_text()[-300:] for f in sorted((Path(folder) / "said").glob("*"))}
+        last = {f.name: f.read_text()[-300:] for f in sorted(places.said.iterdir())}
         ended = str(places.ended) if as_meant else f"{places.ended}, last said: {last}"
     return Outcome(name, as_meant, ended, size, tuple(found))

@@ -139,4 +139,4 @@ def test_a_feature_party_signs_for_nobody_but_the_label_party(tmp_path):
         finally:
             peer.over.set()
             threading.Thread(target=peer.shutdown, daemon=True).start()
-        assert set(peer.seen.steps) == {"hello"}
+        assert set(peer.steps) == {"hello"}

@@ -25,23 +25,18 @@ SOUND = {
     "piecewise, clipped": op.Piecewise(GRID, 1.0),
     "piecewise": op.Piecewise(GRID, 1.0, clipped=False),
     "Window-map, 16 cells": op.WindowMap(op.Domain(0, 15), 2.0, near=0.5),
-    "Window-map, 1,000 cells, unclipped": op.WindowMap(
-        op.Domain(1, 1000), 2.0, near=0.05, clipped=False
-    ),
+    "Window-map, 1,000 cells, unclipped":
+        op.WindowMap(op.Domain(1, 1000), 2.0, near=0.05, clipped=False),
     "unary encoding, optimised": op.UnaryEncoding(["north", "south", "east"], 1.0),
     "unary encoding, symmetric, 20 categories": op.UnaryEncoding(range(20), 2.0, "sue"),
     "subset selection, 10 categories": op.SubsetSelection(range(10), 1.0),
     "Window-map with missing values": op.WindowWithMissing(op.WindowMap(GRID, 1.0)),
     "with missing values": op.WithMissing(op.ClampMap(GRID, 0.64), 1.0, 5),
     "two of three columns a row": op.Record(
-        {
-            "age": op.ClampMap(GRID, 0.32),
-            "pay": op.GlobalMap(GRID, 0.32),
-            "city": op.ClampMap(GRID, 0.1),
-        },
-        op.Budget.sampled(2),
-    ),
-}
+        {"age": op.ClampMap(GRID, 0.32), "pay": op.GlobalMap(GRID, 0.32),
+         "city": op.ClampMap(GRID, 0.1)},
+        op.Budget.sampled(2)),
+}  # fmt: skip
 """Every mechanism."""
 
 
@@ -58,12 +53,8 @@ class Tried:
 def attacked(name: str, samples: int, pairs: int = 6) -> Tried:
     """Audit one sound mechanism."""
     found = op.audit(SOUND[name], samples=samples, pairs=pairs)
-    return Tried(
-        name,
-        len(found.pairs),
-        found.findings,
-        max(p.reached for p in found.pairs if math.isfinite(p.exact)),
-    )
+    nearest = max(p.reached for p in found.pairs if math.isfinite(p.exact))
+    return Tried(name, len(found.pairs), found.findings, nearest)
 
 
 def caught(name: str, samples: int) -> bool:

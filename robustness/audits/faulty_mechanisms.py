@@ -33,22 +33,14 @@ def narrow_table(m, x, rng):
     """Cumulative thresholds of eight bits: rare outputs vanish from some rows."""
     coarse = np.round(np.cumsum(m.transition_matrix(), axis=1) * 256)
     words = np.random.default_rng().integers(0, 256, x.shape)
-    out = np.empty_like(x)
-    for cell in np.unique(x):
-        rows = x == cell
-        row = coarse[int(cell) - m.domain.L]
-        out[rows] = m.domain.L + np.searchsorted(row, words[rows], side="right")
-    return out
+    return m.domain.L + (coarse[x - m.domain.L] <= words[..., None]).sum(axis=-1)
 
 
 def redrawn(m, x, rng):
     """Draws beyond the grid are drawn again instead of clamped: the ends lose twice as much."""
     x, noise = x.astype(np.int64), op.DiscreteLaplace(m.epsilon)
     out = noise.sample(x, rng)
-    for _ in range(10_000):
-        again = (out < m.domain.L) | (out > m.domain.R)
-        if not again.any():
-            break
+    while (again := (out < m.domain.L) | (out > m.domain.R)).any():
         out[again] = noise.sample(x[again], rng)
     return out
 
@@ -98,10 +90,8 @@ class TrueFlag(op.WithMissing):
     """Whether a value is missing is told as it is."""
 
     def sample(self, x, missing, rng=None):
-        values, _ = op.WithMissing(self.mechanism, self.eps_missing, self.constant).sample(
-            x, missing, rng
-        )
-        return values, np.asarray(missing)
+        sound = op.WithMissing(self.mechanism, self.eps_missing, self.constant)
+        return sound.sample(x, missing, rng)[0], np.asarray(missing)
 
 
 class OwnBitSet(op.UnaryEncoding):
@@ -118,9 +108,8 @@ class HalfForgotten(op.UnaryEncoding):
     """The level is meant for one bit, and two bits change."""
 
     def sample_positions(self, position, rng=None):
-        return op.UnaryEncoding(self.categories, 2 * self.epsilon, self.kind).sample_positions(
-            position, rng
-        )
+        twice = op.UnaryEncoding(self.categories, 2 * self.epsilon, self.kind)
+        return twice.sample_positions(position, rng)
 
 
 @dataclass(frozen=True)

@@ -108,9 +108,8 @@ def cases_of(column: PrivateColumn) -> list[list[Case]]:
     if isinstance(gaps, WindowWithMissing):
         gap, cell, bits = gaps.integer_symbol()
         outputs = gaps.mechanism.domain.size + 2 * gaps.mechanism.reach
-        uniform = [
-            Case(((2 * i + 1) << 63) // outputs, 0, Fraction(1, outputs)) for i in range(outputs)
-        ]
+        chance = Fraction(1, outputs)
+        uniform = [Case(((2 * i + 1) << 63) // outputs, 0, chance) for i in range(outputs)]
         return [cut_points([gap, cell], bits), table_cases(table), uniform]
     return [table_cases(table)]
 
@@ -187,14 +186,9 @@ def transcript(
         (folder / "key").write_text(key.hex())
         (folder / "key").chmod(0o600)
         try:
-            party = FeatureParty(
-                table,
-                pipeline.followed(table),
-                ledger=Ledger(folder / "ledger", folder / "key", new=True),
-                ids="id",
-                codebook="cuts",
-                state=folder / "state",
-            )
+            plan, state = pipeline.followed(table), folder / "state"
+            ledger = Ledger(folder / "ledger", folder / "key", new=True)
+            party = FeatureParty(table, plan, ledger=ledger, ids="id", codebook="cuts", state=state)
             party.check_release()
             sent += [encode(party.hello(1000.0)), encode(party.rows(JOB))]
             schema, files = party.release(JOB)

@@ -49,18 +49,12 @@ def columns_of(mechanism: object, rows: int) -> dict[str, tuple]:
         return {"first": ([names[0]] * rows,), "last": ([names[-1]] * rows,), "mixed": (mixed,)}
     if isinstance(mechanism, GapMechanism):
         present = columns_of(mechanism.mechanism, rows)
-        gone = {
-            "none": np.zeros(rows, bool),
-            "all": np.ones(rows, bool),
-            "some": rng.random(rows) < 0.3,
-        }
+        gone = {"none": np.zeros(rows, bool), "all": np.ones(rows, bool)}
+        gone["some"] = rng.random(rows) < 0.3
         return {f"{a}, {b} missing": (*x, g) for a, x in present.items() for b, g in gone.items()}
     grid = mechanism.domain  # type: ignore[attr-defined]
-    middle = (grid.L + grid.R) // 2
-    columns = {
-        name: (np.full(rows, x),)
-        for name, x in (("lowest", grid.L), ("middle", middle), ("highest", grid.R))
-    }
+    cells = {"lowest": grid.L, "middle": (grid.L + grid.R) // 2, "highest": grid.R}
+    columns = {name: (np.full(rows, x),) for name, x in cells.items()}
     return {**columns, "mixed": (rng.integers(grid.L, grid.R, rows, endpoint=True),)}
 
 

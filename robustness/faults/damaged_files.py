@@ -83,14 +83,10 @@ def _files(folder: Path) -> Iterator[Path]:
 
 def _damage(file: Path, how: str, rng: random.Random) -> str:
     data = bytearray(file.read_bytes())
-    place = rng.randrange(len(data))
-    if how == "cut":
-        file.write_bytes(data[:place])
-        return f"cut at {place}"
-    bit = rng.randrange(8)
+    place, bit = rng.randrange(len(data)), rng.randrange(8)
     data[place] ^= 1 << bit
-    file.write_bytes(data)
-    return f"flipped at {place}.{bit}"
+    file.write_bytes(data if how == "flip" else data[:place])
+    return f"flipped at {place}.{bit}" if how == "flip" else f"cut at {place}"
 
 
 def _outcome(harness: FaultsHarness, file: Path, whole: bytes) -> list[str]:
@@ -102,9 +98,10 @@ def _outcome(harness: FaultsHarness, file: Path, whole: bytes) -> list[str]:
     complaints = harness.tracebacks()
     refused = [p for p in ALL if harness.processes[p].poll() not in (None, 0)]
     words = " ".join(harness.said(p) for p in refused)
+    names = (str(file), str(file.parent), file.name, "job files differ", "key file")
     if not refused:
         return [*complaints, f"nothing happened: {ended}"]
-    if not _is_clear(words, file):
+    if not (any(n in words for n in names) and any(n in words for n in NEXT_STEPS)):
         complaints.append(f"neither named nor recovered: {words.strip()}")
     if model.exists() and not _needs_nothing_of(harness, file):
         complaints.append("there is a model all the same")
@@ -131,8 +128,3 @@ def _needs_nothing_of(harness: FaultsHarness, file: Path) -> bool:
     party = file.stem if folder == "keys" else folder
     state = harness.home(LABEL_PARTY) / "state"
     return party != LABEL_PARTY and any(state.glob(f"*/parties/{party}/answer"))
-
-
-def _is_clear(words: str, file: Path) -> bool:
-    named = (str(file), str(file.parent), file.name, "job files differ", "key file")
-    return any(n in words for n in named) and any(n in words for n in NEXT_STEPS)

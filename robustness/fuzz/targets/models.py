@@ -20,6 +20,7 @@ import pandas as pd
 import opboost as op
 from opboost.errors import DataError
 from opboost.training.model_file import load_trained
+from robustness.faults.faults_harness import content
 from robustness.fuzz.mutate import number, spoilt, spoilt_json
 from robustness.fuzz.target import FuzzDrill, Target, of_file, put_checked
 
@@ -58,13 +59,7 @@ def saved(booster: str, denoise: bool) -> dict[str, bytes]:
     ).fit(X, y)
     with tempfile.TemporaryDirectory() as folder:
         model.save(Path(folder) / "model.opboost")
-        return unzipped((Path(folder) / "model.opboost").read_bytes())
-
-
-def unzipped(data: bytes) -> dict[str, bytes]:
-    """The files of an archive."""
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
+        return content(Path(folder) / "model.opboost")
 
 
 def zipped(files: dict[str, bytes], kind: int = zipfile.ZIP_STORED) -> bytes:
@@ -119,7 +114,7 @@ def _distributions(rng: Random, files: dict[str, bytes]) -> bytes:
 
 
 def _skops(rng: Random, data: bytes) -> bytes:
-    inner = unzipped(data)
+    inner = content(io.BytesIO(data))
     name = rng.choice(["schema.json", rng.choice(list(inner))])
     change = spoilt_json if name == "schema.json" else spoilt
     return zipped({**inner, name: change(rng, inner[name])})
@@ -168,12 +163,12 @@ def _prepare(booster: str, denoise: bool, change: Change, home: Path) -> FuzzDri
 
 def _prepare_trained(home: Path) -> FuzzDrill:
     """A model in codes, as the label party keeps it between two starts."""
-    kept = (
-        ("xgboost", "model.json", "TrainedXGBoost"),
-        ("lightgbm", "model.txt", "TrainedLightGBM"),
-        ("gbdt", "model.skops", "TrainedSklearn"),
-    )
-    folders = [(name, saved(booster, False)[name], kind) for booster, name, kind in kept]
+    kept = {
+        "xgboost": ("model.json", "TrainedXGBoost"),
+        "lightgbm": ("model.txt", "TrainedLightGBM"),
+        "gbdt": ("model.skops", "TrainedSklearn"),
+    }
+    folders = [(name, saved(booster, False)[name], kind) for booster, (name, kind) in kept.items()]
 
     def make(rng: Random) -> bytes:
         name, data, kind = rng.choice(folders)

@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 
 import opboost as op
-from opboost.columns.codebook import Codebook
 from opboost.errors import DataError, OpBoostError, PeerError, PrivacyError
 from opboost.parties.label.model_in_codes import first_books
 from opboost.protocol.messages import Cuts, Receipt, SplitQuery, Welcome, encode
@@ -56,15 +55,18 @@ def _prepare(made: Callable[[], list[Kept]], use: Callable[[Path], Any], home: P
     return of_files(files, lambda: use(job), put=_put)
 
 
+def _json(tree: Any) -> bytes:
+    return json.dumps(tree).encode()
+
+
 def _record_files() -> list[Kept]:
-    about = {"tag": "00" * 16, "total": 50, "bytes": 3}
     return [
-        ("job.json", json.dumps(asdict(RECORD)).encode()),
-        ("job.json", json.dumps(asdict(RECORD)).encode()),
-        ("parties/shop/points", json.dumps(about).encode()),
-        ("parties/shop/expected", json.dumps({"rows": 40, "ids": "ab" * 32}).encode()),
+        ("job.json", _json(asdict(RECORD))),
+        ("job.json", _json(asdict(RECORD))),
+        ("parties/shop/points", _json({"tag": "00" * 16, "total": 50, "bytes": 3})),
+        ("parties/shop/expected", _json({"rows": 40, "ids": "ab" * 32})),
         ("parties/shop/due", b"4"),
-        ("manifest.json", json.dumps({"job": JOB, "rows": 3, "seconds": 1.5}).encode()),
+        ("manifest.json", _json({"job": JOB, "rows": 3, "seconds": 1.5})),
         ("common", bytes(32) + (3).to_bytes(8, "big") + b"\xe0"),
         ("parties/shop/receipt", encode(Receipt("shop", JOB, 3, bytes(32), b"c", b"s"))),
         ("parties/shop/refused", b"The points cannot be used."),
@@ -89,7 +91,7 @@ def _look(job: Path) -> None:
 
 def _chain_files() -> list[Kept]:
     chain = [BundleEntry(1, "bank", "ab" * 32), BundleEntry(2, "shop", "cd" * 32)]
-    return [("bundles/shop.json", json.dumps([asdict(e) for e in chain]).encode())]
+    return [("bundles/shop.json", _json([asdict(e) for e in chain]))]
 
 
 def _chain(job: Path) -> None:
@@ -99,9 +101,7 @@ def _chain(job: Path) -> None:
 
 
 def _trained_files() -> list[Kept]:
-    books = {0: Codebook(np.array([1, 2, 5])), 1: None}
-    plain = {f: None if b is None else b.values.tolist() for f, b in books.items()}
-    return [("trained-1/books.json", json.dumps(plain).encode())]
+    return [("trained-1/books.json", _json({0: [1, 2, 5], 1: None}))]
 
 
 def _books(job: Path) -> None:
@@ -143,7 +143,7 @@ def _release_files() -> list[Kept]:
     manifest = Manifest("ab" * 16, 3, "0.64-dLDP", 5.76, {"part-00000.parquet": "cd" * 32})
     receipt = part_writer.PartReceipt(3, "ab" * 32, {"age": 1})
     made = (("_manifest.json", manifest), (release_secret.RECEIPT.format(0), receipt))
-    return [(name, json.dumps(asdict(value)).encode()) for name, value in made]
+    return [(name, _json(asdict(value))) for name, value in made]
 
 
 def _released(folder: Path) -> None:

@@ -93,13 +93,14 @@ def parquet_bytes(table: pa.Table, **options: Any) -> bytes:
 
 def _parquet_samples() -> list[bytes]:
     table = pa.table(GOOD)
+    odd = pa.table({f"c{i}": c for i, c in enumerate(odd_columns())})
     return [
         parquet_bytes(table),
         parquet_bytes(table, compression="zstd", use_dictionary=False),
         parquet_bytes(table, compression="gzip", row_group_size=2),
         parquet_bytes(table, data_page_version="2.0", write_page_index=True),
         parquet_bytes(table.slice(0, 0)),
-        parquet_bytes(pa.table({f"c{i}": c for i, c in enumerate(odd_columns())})),
+        parquet_bytes(odd),
     ]
 
 
@@ -165,19 +166,16 @@ def _prepare(kind: str, use: Use, home: Path) -> FuzzDrill:
 
     def make(rng: Random) -> bytes:
         way = rng.random()
+        (one,) = rng.choices(samples, [4] + [1] * (len(samples) - 1))
         if kind == "parquet":
-            return _odd_table(rng, odd) if way < 0.5 else spoilt(rng, _one(rng, samples), samples)
-        data = _odd_csv(rng) if way < 0.4 else spoilt(rng, _one(rng, samples), CSV_WORDS)
+            return _odd_table(rng, odd) if way < 0.5 else spoilt(rng, one, samples)
+        data = _odd_csv(rng) if way < 0.4 else spoilt(rng, one, CSV_WORDS)
         if kind == "csv":
             return data
         packed = gzip.compress(data, 1)
         return packed if way < 0.7 else spoilt(rng, packed)
 
     return of_file(file, make, lambda file: use(file, plan))
-
-
-def _one(rng: Random, samples: list[bytes]) -> bytes:
-    return rng.choices(samples, [4] + [1] * (len(samples) - 1))[0]
 
 
 PAGE = 2**31

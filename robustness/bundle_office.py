@@ -52,10 +52,14 @@ class Office:
         """The first step: a bundle for each feature party."""
         return self.written(LABEL_PARTY, "align", *more)
 
+    def sent_back(self, verb, sent):
+        """What each feature party answers to its bundle with this verb."""
+        return [self.written(party, verb, bundle)[LABEL_PARTY] for party, bundle in sent.items()]
+
     def queries(self, sent):
         """The releases, after the pilots of parties that have one; the split queries for them."""
         while sent:
-            exports = [self.written(p, "export", sent[p])[LABEL_PARTY] for p in sent]
+            exports = self.sent_back("export", sent)
             written = self.run(LABEL_PARTY, "split-query", *exports)["written"]
             sent = {w["for"]: w["path"] for w in written if w["next"] == "export"}
         return {w["for"]: w["path"] for w in written}
@@ -64,9 +68,10 @@ class Office:
         """The whole job, by bundles; where the model is."""
         sent = self.begun(*more)
         if len(steps_of(load_job(self.made.folder / LABEL_PARTY / "job.toml"))) > 4:
-            met = [self.written(p, "align", sent[p])[LABEL_PARTY] for p in self.made.parties]
-            sent = self.written(LABEL_PARTY, "align", *met)
-        queries = self.queries(sent)
-        answers = [self.written(p, "answer", queries[p])[LABEL_PARTY] for p in self.made.parties]
-        self.run(LABEL_PARTY, "finish", *answers)
+            sent = self.written(LABEL_PARTY, "align", *self.sent_back("align", sent))
+        self.finish(self.queries(sent))
         return self.made.folder / LABEL_PARTY / "model.opboost"
+
+    def finish(self, queries):
+        """The answers to the split queries, and the model."""
+        self.run(LABEL_PARTY, "finish", *self.sent_back("answer", queries))

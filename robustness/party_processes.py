@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import shutil
 import signal
 import tempfile
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from opboost.protocol.messages import Hello
 from opboost.transport.feature.label_connection import Connection
 from opboost.transport.shared.development_certificates import PARTS, kit_files, new_kit
 from opboost.transport.shared.tls import Identity, read_identity
-from robustness.prefork_server import prefork_server
+from robustness.prefork_server import prefork_server, waited
 
 DATA = load_breast_cancer()
 NAMES = [str(n) for n in DATA.feature_names]
@@ -42,9 +42,8 @@ def columns(names, ids=IDS):
 def federation(folder, parties=("shop", "telco"), rows=ROWS, **settings):
     """The first rows, two columns for each party."""
     own = columns(NAMES[:2]).append_column("ill", pa.array(DATA.target)).slice(0, rows)
-    tables = {
-        p: columns(NAMES[3 + 2 * i : 5 + 2 * i]).slice(0, rows) for i, p in enumerate(parties)
-    }
+    pairs = {p: NAMES[3 + 2 * i : 5 + 2 * i] for i, p in enumerate(parties)}
+    tables = {p: columns(names).slice(0, rows) for p, names in pairs.items()}
     settings = {"epsilon": 2.0, "booster": BOOSTER, **settings}
     return write_federation(folder, own, "ill", tables, BOUNDS, **settings)
 
@@ -59,6 +58,8 @@ class Party:
     def __init__(self, command, folder=None):
         self._folder = Path(tempfile.mkdtemp(prefix="opboost-party-"))
         self._said, self._data = self._folder / "said", self._folder / "data"
+        self._said.touch()
+        self._data.touch()
         arguments = [str(word) for word in command[command.index("opboost") + 1 :]]
         self._process = prefork_server().start(arguments, self._said, folder, data=self._data)
 
@@ -67,34 +68,29 @@ class Party:
 
     def address(self, timeout=120):
         """Return the address that ``serve`` prints when it is open."""
-        end, said = time.monotonic() + timeout, ""
-        while time.monotonic() < end:
+
+        def opened():
             over = self.poll() is not None
-            said = self._said.read_text() if self._said.exists() else ""
-            for line in said.splitlines(keepends=True):
-                if ": serving " in line and line.endswith("\n"):
-                    return line.rsplit(" on ", 1)[1].strip()
-            if over:
-                break
-            time.sleep(0.01)
-        raise OpBoostError(f"The label party did not open. It said: {said or 'nothing'}")
+            return re.search(": serving .* on (.*)\n", self._said.read_text()) or over
+
+        found = waited(opened, timeout, 0.01)
+        if not isinstance(found, re.Match):
+            said = self._said.read_text()
+            raise OpBoostError(f"The label party did not open. It said: {said or 'nothing'}")
+        return found[1].strip()
 
     def communicate(self, timeout=120):
         """What it printed, and what it said, when it has ended."""
         self.wait(timeout)
         if self._folder.exists():
-            self._told = tuple(
-                f.read_text() if f.exists() else "" for f in (self._data, self._said)
-            )
+            self._told = self._data.read_text(), self._said.read_text()
             shutil.rmtree(self._folder)
         return self._told
 
 
 def joined(made, address, *more, parties=None):
-    processes = [
-        Party([*made.command(name), "--connect", address, *more])
-        for name in parties or made.parties
-    ]
+    commands = [made.command(name, "--connect", address, *more) for name in parties or made.parties]
+    processes = [Party(command) for command in commands]
     said = [p.communicate(timeout=120) for p in processes]
     for process, (_, err) in zip(processes, said, strict=True):
         assert process.returncode == 0, err
@@ -119,10 +115,7 @@ def serving(made, *more):
 
 
 def wait_for(there, seconds=60):
-    end = time.monotonic() + seconds
-    while not there():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.05)
+    assert waited(there, seconds), "it did not happen"
 
 
 def identity_of(made, party):

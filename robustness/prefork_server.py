@@ -19,11 +19,21 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def waited(there: Callable[[], T], seconds: float, pause: float = 0.05) -> T:
+    """Ask again and again until the answer is true, or time is up; return the last answer."""
+    end = time.monotonic() + seconds
+    while not (found := there()) and time.monotonic() < end:
+        time.sleep(pause)
+    return found
 
 
 class Process:
@@ -40,12 +50,9 @@ class Process:
         return self.returncode
 
     def wait(self, timeout: float) -> int:
-        end = time.monotonic() + timeout
-        while self.poll() is None:
-            if time.monotonic() > end:
-                raise subprocess.TimeoutExpired("party", timeout)
-            time.sleep(0.001)
-        assert self.returncode is not None
+        waited(lambda: self.poll() is not None, timeout, 0.001)
+        if self.returncode is None:
+            raise subprocess.TimeoutExpired("party", timeout)
         return self.returncode
 
     def send_signal(self, number: int) -> None:

@@ -34,6 +34,7 @@ from opboost.transport.feature.network_psi import PsiClient
 from opboost.transport.shared.tls import Identity
 from opboost_lab.bench.process_usage import child_of, peak_mb
 from robustness.party_processes import federation, identity_of, joined, serving, shaken_hands
+from robustness.prefork_server import waited
 
 LIMIT_MB = 512
 """The label server's ``memory_mb`` during the attacks."""
@@ -42,6 +43,7 @@ GATE_MB, LABEL_MB, DISK = 250 + LIMIT_MB, 450, 2_000_000
 """Bounds: resident memory of the label server and of the label party's process; bytes that one
 attack may leave in the label party's state, its log included."""
 
+LABEL_SERVER = "opboost.transport.label.label_server"
 PATIENCE = 30.0
 """Seconds within which an honest call is answered at the latest, also on a busy machine."""
 
@@ -211,15 +213,10 @@ class AttackHarness:
         leaving = [*self.made.command("telco"), "--connect", self.address, "--leave"]
         self._helpers.append(started_process(leaving))
         config = load_feature(self.made.config("shop"))
-        with (
-            open_ledger(config.ledger) as ledger,
-            self.hands() as (connection, welcome),
-        ):
-            party = feature_party(config, ledger)
-            session = party.psi_session(welcome)
-            PsiClient(
-                session, welcome.job, connection.call, wait=60.0, progress=lambda *done: None
-            ).align()
+        with open_ledger(config.ledger) as ledger, self.hands() as (connection, welcome):
+            party, call = feature_party(config, ledger), connection.call
+            session, silent = party.psi_session(welcome), lambda *done: None
+            PsiClient(session, welcome.job, call, wait=60.0, progress=silent).align()
             schema, files = party.release(welcome)
             receipt = signed_receipt(party.folder(welcome.job), ledger, self.identity())
         return HonestRelease(schema, files, receipt)
@@ -246,12 +243,10 @@ class AttackHarness:
 
     def label_server(self) -> int:
         """The gate's process number."""
-        end = time.monotonic() + PATIENCE
-        while time.monotonic() < end:
-            if number := child_of(self.process.pid, "opboost.transport.label.label_server"):
-                return number
-            time.sleep(0.05)
-        raise AcceptedError("The gate is not there.")
+        number = waited(lambda: child_of(self.process.pid, LABEL_SERVER), PATIENCE)
+        if number is None:
+            raise AcceptedError("The label server is not there.")
+        return number
 
     def suffered(self, name: str, attack: Callable[[AttackHarness], str], log: str) -> Outcome:
         """Run an attack while the honest party calls again and again, and measure."""
@@ -311,15 +306,15 @@ class AttackHarness:
 
     def _told(self, before: list[dict[str, Any]], words: str) -> tuple[str, bool]:
         """The log's line on the attack, which may come a moment later."""
-        for _ in range(40):
-            new = [line for line in self.lines() if line not in before]
-            died = any(line["event"] == "gate died" for line in new)
-            told = [f"{line['event']}: {line.get('why', '')}" for line in new]
-            found = next((line for line in told if re.search(words, line)), "")
-            if found:
-                break
-            time.sleep(0.05)
-        return found, died
+
+        def new() -> list[dict[str, Any]]:
+            return [line for line in self.lines() if line not in before]
+
+        def found() -> str:
+            told = (f"{line['event']}: {line.get('why', '')}" for line in new())
+            return next((line for line in told if re.search(words, line)), "")
+
+        return waited(found, 2.0), any(line["event"] == "gate died" for line in new())
 
 
 def forget_peak(process: int) -> None:
@@ -353,11 +348,16 @@ def suffered_command(
 ) -> Outcome:
     """Run a party's command on what means harm: how it must end, and what must stay as it is."""
     before, size, started = unchanged(), disk(state), time.monotonic()
-    ended, told, peak = watched(command)
+    peak, process = 0.0, started_process(command)
+    while process.poll() is None and time.monotonic() < started + 60:
+        peak = max(peak, peak_mb(process.pid))
+        time.sleep(0.02)
+    process.kill()
+    told = process.communicate(timeout=10)[1]
     said = " ".join(told.split())
     try:
-        if ended != status:
-            raise AcceptedError(f"It ended with {ended}: {said[-300:]}")
+        if process.returncode != status:
+            raise AcceptedError(f"It ended with {process.returncode}: {said[-300:]}")
         if "\x1b" in told or "\x07" in told or len(told) > 2000:
             raise AcceptedError("The words of the other side came through as they were.")
         checked(said, words)
@@ -368,17 +368,6 @@ def suffered_command(
         said, was_refused = str(error), False
     line, kept, seconds = log(), disk(state) - size, time.monotonic() - started
     return Outcome(name, was_refused, said[-300:], line, True, 0.0, 0.0, peak, kept, seconds)
-
-
-def watched(command: list[str], seconds: float = 60.0) -> tuple[int, str, float]:
-    """Run a party's command: its status, what it said, and the most memory it had, in MB."""
-    process, peak, end = started_process(command), 0.0, time.monotonic() + seconds
-    while process.poll() is None and time.monotonic() < end:
-        peak = max(peak, peak_mb(process.pid))
-        time.sleep(0.02)
-    process.kill()
-    _, words = process.communicate(timeout=10)
-    return process.returncode, words, peak
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import time
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -29,6 +28,7 @@ from robustness.attacks.attack_harness import (
     refused,
 )
 from robustness.party_processes import ROWS, new_identity
+from robustness.prefork_server import waited
 
 MEMBERS = Attacks()
 Calls = Iterator[tuple[str, Any, str]]
@@ -142,9 +142,7 @@ def points_that_change(harness: AttackHarness) -> str:
 def told_to_come_again(harness: AttackHarness, connection: Connection, job: str, words: str) -> str:
     """The label party's own process finds out, and the gate tells the sender."""
     box = harness.job / "parties" / "shop" / "refused"
-    end = time.monotonic() + 20
-    while not box.exists() and time.monotonic() < end:
-        time.sleep(0.02)
+    waited(box.exists, 20)
     return call_refused(connection, "aligned", msg.Poll(job), words)
 
 

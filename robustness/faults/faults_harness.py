@@ -14,7 +14,6 @@ import signal
 import sqlite3
 import subprocess
 import tempfile
-import time
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -36,7 +35,7 @@ from opboost.transport.feature.feature_job import feature_party
 from opboost.transport.label.label_job import label_party, read_data
 from opboost_lab.bench.process_usage import child_of
 from robustness.party_processes import federation
-from robustness.prefork_server import Process, prefork_server
+from robustness.prefork_server import Process, prefork_server, waited
 
 PARTIES = ("shop", "telco")
 ALL = (LABEL_PARTY, *PARTIES)
@@ -146,13 +145,8 @@ class FaultsHarness:
         return self.said(party).strip().splitlines()
 
     def wait(self, there: Callable[[], bool], seconds: float = PATIENCE) -> bool:
-        """Look until something is there, closely; whether it came in time."""
-        end = time.monotonic() + seconds
-        while not there():
-            if time.monotonic() > end:
-                return False
-            time.sleep(0.0005)
-        return True
+        """Look closely until something is there; return whether it came in time."""
+        return bool(waited(there, seconds, 0.0005))
 
     def has(self, pattern: str) -> bool:
         """Whether a file is there."""
@@ -163,11 +157,12 @@ class FaultsHarness:
 
     def finished(self, seconds: float = PATIENCE) -> list[str]:
         """Wait for the parties; complaints about those that did not end well."""
-        end = time.monotonic() + seconds
-        while any(p.poll() is None for p in self.processes.values()):
-            if time.monotonic() > end or any(p.returncode for p in self.processes.values()):
-                break
-            time.sleep(0.01)
+
+        def over() -> bool:
+            statuses = [process.poll() for process in self.processes.values()]
+            return None not in statuses or any(statuses)
+
+        waited(over, seconds, 0.01)
         return [
             f"{party} ended with {process.poll()}: {' | '.join(self.words(party)[-3:])}"
             for party, process in self.processes.items()

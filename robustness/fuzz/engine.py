@@ -41,6 +41,9 @@ FEW = 20
 PREPARING, OVER = -1, -2
 """In place of a case: before the first one, and after the last one."""
 
+SLATE_BYTES = 4 * MAX_CASE_BYTES
+"""Room for a case of several parts that were spoilt one by one."""
+
 STATUS_LOST = 255
 """Exit status that multiprocessing reports if the fork server lost the worker's own status."""
 
@@ -123,7 +126,7 @@ class _Slate:
 
     def __init__(self) -> None:
         self._head = FORKSERVER.RawArray("q", [PREPARING, 0])
-        self._data = FORKSERVER.RawArray("c", MAX_CASE_BYTES)
+        self._data = FORKSERVER.RawArray("c", SLATE_BYTES)
 
     def write(self, case: int, data: bytes = b"") -> None:
         """Note a case; without bytes, it is still being made."""
@@ -226,7 +229,7 @@ def _crashes(
     with open("/proc/self/status", "rb", buffering=0) as status:
         for case in cases:
             slate.write(case)
-            data = drill.make(rng_of(seed, target.name, case))[:MAX_CASE_BYTES]
+            data = drill.make(rng_of(seed, target.name, case))[:SLATE_BYTES]
             slate.write(case, data)
             before = _bytes_of(b"VmHWM:", status)
             words = judged(target, drill, data)

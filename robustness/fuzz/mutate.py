@@ -29,7 +29,7 @@ PLAIN: tuple[Any, ...] = (
     *([], {}, [[]], [None], {"": None}, [0, 0], [1, 2, 3], ["a", "a"], [[1, 2], [3, 4]]),
 )
 MAX_CASE_BYTES = 2**20
-"""No case has more bytes."""
+"""Spoilt bytes are cut to this length."""
 
 
 def spoilt(rng: Random, data: bytes, others: Sequence[bytes] = ()) -> bytes:

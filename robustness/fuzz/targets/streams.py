@@ -108,11 +108,6 @@ def _coded(home: Path) -> FuzzDrill:
     return FuzzDrill(make, feed)
 
 
-def _schema() -> msg.Schema:
-    described = tuple(msg.ColumnSchema.of(c, str(c.name), "raw") for c in columns()[:1])
-    return msg.Schema("shop", JOB, ROWS, bytes(32), "full", "raw", described, 0)
-
-
 def column_files(home: Path) -> list[Path]:
     """Streams of released columns as a feature party writes them."""
     numbers = np.random.default_rng(0)
@@ -202,7 +197,9 @@ def _redigested(schema: pa.Schema, piece: bytes, batches: list[pa.RecordBatch]) 
 def _prepare_files(check: bool, home: Path) -> FuzzDrill:
     files = column_files(home)
     streams = [file.read_bytes() for file in files]
-    target, announced = home / "case.arrow", AnnouncedColumns.of(_schema())
+    described = (msg.ColumnSchema.of(columns()[0], "age", "raw"),)
+    schema = msg.Schema("shop", JOB, ROWS, bytes(32), "full", "raw", described, 0)
+    target, announced = home / "case.arrow", AnnouncedColumns.of(schema)
 
     def make(rng: Random) -> bytes:
         return spoilt_stream(rng, streams[0] if check else rng.choice(streams), streams)

@@ -21,9 +21,8 @@ from robustness.attacks.bundle_forgeries import FORGERIES, Carrier
 from robustness.attacks.by_feature_party import MEMBERS
 from robustness.attacks.by_label_party import LIES, HonestParties
 from robustness.attacks.by_outsiders import STRANGERS
-from robustness.attacks.floods import FLOODS
 
-CATALOGUE: tuple[Attack, ...] = (*STRANGERS, *MEMBERS, *STREAMS, *FLOODS)
+CATALOGUE: tuple[Attack, ...] = (*STRANGERS, *MEMBERS, *STREAMS)
 CROWD = 1000
 """Connections of those attacks that open many."""
 

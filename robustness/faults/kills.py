@@ -25,50 +25,35 @@ from robustness.tally import Tally, counted
 LABEL_SERVER = "gate"
 VICTIMS = (*ALL, LABEL_SERVER)
 
+JOB = "bank/state/*"
 AT_LABEL = (
-    *("bank/state/lock", "bank/state/*/job.json", "bank/state/*/label.jsonl"),
-    *("bank/state/*/align/shop/secret", "bank/state/*/align/telco/00000.label"),
-    *("bank/state/*/parties/shop/points", "bank/state/*/parties/telco/00000.feature"),
-    *("bank/state/*/align/shop/00000.doubled", "bank/state/*/parties/telco/00000.raised"),
-    *("bank/state/*/parties/shop/expected", "bank/state/*/parties/telco/aligned"),
-    *("bank/state/*/common", "bank/state/*/parties/shop/claim"),
-    *("bank/state/*/parties/telco/proved", "bank/state/*/parties/shop/schema"),
-    *("bank/state/*/parties/telco/receipt", "bank/state/*/parties/shop/00000.arrow"),
-    *("bank/state/*/parties/telco/00001.arrow", "bank/state/*/parties/shop/sent"),
-    *("bank/state/*/parties/telco/sent", "bank/state/*/.trained-*.part", "bank/state/*/trained-*"),
-    *("bank/state/*/trained-*/books.json", "bank/state/*/parties/shop/query"),
-    *("bank/state/*/parties/telco/query", "bank/state/*/parties/shop/answer"),
-    *("bank/state/*/parties/telco/answer", "bank/.model.opboost.*part", "bank/model.opboost"),
-    *("bank/state/*/manifest.json", "bank/state/*/parties/shop/farewell"),
-    "bank/state/*/parties/telco/farewell",
+    ("bank", "state/lock .model.opboost.*part model.opboost"),
+    (JOB, "job.json label.jsonl common .trained-*.part trained-* trained-*/books.json"),
+    (JOB, "manifest.json"),
+    (f"{JOB}/align", "shop/secret telco/00000.label shop/00000.doubled"),
+    (f"{JOB}/parties/shop", "points expected claim schema 00000.arrow sent query answer farewell"),
+    (f"{JOB}/parties/telco", "00000.feature 00000.raised aligned proved receipt 00001.arrow sent"),
+    (f"{JOB}/parties/telco", "query answer farewell"),
 )
-"""What the label party has on its disk, in about the order in which it comes."""
+"""What the label party has on its disk, by folder."""
 
 AT_FEATURE = (
-    *("{party}/state/lock", "{party}/ledger/ledger.sqlite", "keys/{party}.key"),
-    *("{party}/state/*/binding.json", "{party}/state/*/secret"),
-    *("bank/state/*/parties/{party}/points", "bank/state/*/parties/{party}/00000.feature"),
-    *("bank/state/*/parties/{party}/00000.raised", "bank/state/*/parties/{party}/aligned"),
-    *("{party}/state/*/told", "bank/state/*/parties/{party}/claim"),
-    *("bank/state/*/parties/{party}/proved", "{party}/state/*/common"),
-    *("{party}/state/*/00000.draws", "{party}/ledger/runs/000001", "{party}/state/*/00000.arrow"),
-    *("{party}/state/*/00001.values", "{party}/state/*/schema"),
-    *("bank/state/*/parties/{party}/schema", "bank/state/*/parties/{party}/receipt"),
-    *("bank/state/*/parties/{party}/00000.arrow", "bank/state/*/parties/{party}/00001.arrow"),
-    *("bank/state/*/parties/{party}/sent", "bank/state/*/parties/{party}/query"),
-    *("{party}/state/*/answer", "bank/state/*/parties/{party}/answer"),
-    *("bank/state/*/manifest.json", "bank/state/*/parties/{party}/farewell"),
-    "{party}/state/*/manifest.json",
+    ("keys", "{party}.key"),
+    ("{party}", "state/lock ledger/ledger.sqlite ledger/runs/000001"),
+    ("{party}/state/*", "binding.json secret told common 00000.draws 00000.arrow 00001.values"),
+    ("{party}/state/*", "schema answer manifest.json"),
+    (f"{JOB}/parties/{{party}}", "points 00000.feature 00000.raised aligned claim proved schema"),
+    (f"{JOB}/parties/{{party}}", "receipt 00000.arrow 00001.arrow sent query answer farewell"),
+    (JOB, "manifest.json"),
 )
 ENTRIES = ("open", "align", "aligned", "reserve", "commit", "answer")
 
 
 def boundaries(victim: str) -> list[str]:
     """The names of all boundaries at which a party is killed."""
-    if victim in PARTIES:
-        files = [pattern.format(party=victim) for pattern in AT_FEATURE]
-        return [*files, *(f"ledger: {kind}" for kind in ENTRIES)]
-    return list(AT_LABEL)
+    folders, entries = (AT_FEATURE, ENTRIES) if victim in PARTIES else (AT_LABEL, ())
+    files = [f"{folder}/{name}" for folder, names in folders for name in names.split()]
+    return [*(f.format(party=victim) for f in files), *(f"ledger: {kind}" for kind in entries)]
 
 
 def at_boundaries(victim: str, chosen: Sequence[str] | None = None) -> Tally:

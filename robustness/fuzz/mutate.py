@@ -9,7 +9,9 @@ import copy
 import json
 import math
 import tomllib
+import zlib
 from collections.abc import Sequence
+from contextlib import suppress
 from random import Random
 from typing import Any
 
@@ -152,6 +154,10 @@ def _near(rng: Random, value: Any) -> Any:
         return rng.choice((number(rng), *near))
     if isinstance(value, float):
         return rng.choice((number(rng), value * -1, value * 1e300, value + 1e-9, math.nan))
+    if isinstance(value, bytes):
+        return spoilt_packed(rng, value)[:100_000]
+    if isinstance(value, str) and value[:1] == "{" and rng.random() < 0.8:
+        return spoilt_json(rng, value.encode(errors="replace")).decode(errors="replace")
     if isinstance(value, str):
         spelt = list(value)
         place = rng.randrange(len(spelt) + 1)
@@ -176,6 +182,15 @@ def spoilt_json(rng: Random, data: bytes, others: Sequence[bytes] = ()) -> bytes
         return json.dumps(spoilt_tree(rng, json.loads(data))).encode()
     except (ValueError, RecursionError):
         return spoilt(rng, data, others)
+
+
+def spoilt_packed(rng: Random, data: bytes) -> bytes:
+    """Change packed JSON before it is packed, and everything else as bytes."""
+    with suppress(zlib.error):
+        if data[:1] == b"\x78" and rng.random() < 0.9:
+            bomb = rng.random() < 0.02
+            return zlib.compress(bytes(2**24) if bomb else spoilt_json(rng, zlib.decompress(data)))
+    return spoilt(rng, data)
 
 
 def spoilt_by_kind(rng: Random, data: bytes) -> bytes:

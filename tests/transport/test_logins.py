@@ -15,8 +15,8 @@ from opboost.transport.feature.label_connection import Connection
 from opboost.transport.label.logins import Logins, NotLoggedInError
 from opboost.transport.shared.development_certificates import new_kit
 from opboost.transport.shared.tls import alternative_names, check_login, check_named, issued_by
+from robustness.attacks.by_label_party import Impostor
 from robustness.attacks.by_outsiders import lax_identity
-from robustness.attacks.label_impostor import Impostor
 from robustness.party_processes import (
     as_identity,
     federation,

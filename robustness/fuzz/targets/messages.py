@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import zlib
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -23,7 +23,7 @@ from opboost.psi.blinding import Secret
 from opboost.psi.row_keys import key_digests
 from opboost.scores.flat_trees import FlatTrees, Tree
 from opboost.scores.score_model import ScoreModel
-from robustness.fuzz.mutate import INTEGERS, plain, spoilt, spoilt_json, text
+from robustness.fuzz.mutate import spoilt, spoilt_tree, text
 from robustness.fuzz.target import FuzzDrill, Target, holds
 
 JOB = "20260102T030405Z-00000000"
@@ -112,60 +112,6 @@ def respoilt(rng: Random, data: bytes, others: Sequence[bytes] = ()) -> bytes:
     return repacked(spoilt(rng, data[len(MARK) + 32 :], others))
 
 
-def _field(rng: Random, kind: pa.DataType, value: Any) -> Any:
-    """Another value of a field's type."""
-    way = rng.random()
-    if way < 0.05:
-        return None
-    if pa.types.is_string(kind):
-        if isinstance(value, str) and value[:1] == "{" and way < 0.9:
-            return spoilt_json(rng, value.encode()).decode(errors="replace")
-        return text(rng).encode(errors="replace").decode()
-    if pa.types.is_binary(kind) and value and value[:1] == b"\x78" and way < 0.9:
-        return _repacked(rng, value)
-    if pa.types.is_binary(kind):
-        return spoilt(rng, value or b"\0")[:100_000]
-    if pa.types.is_boolean(kind):
-        return not value
-    if pa.types.is_integer(kind):
-        return rng.choice(INTEGERS)
-    if pa.types.is_floating(kind):
-        odd = plain(rng)
-        return float(odd) if isinstance(odd, float) else float(rng.choice(INTEGERS))
-    if pa.types.is_list(kind):
-        items = list(value or [])
-        if items and way < 0.6:
-            place = rng.randrange(len(items))
-            items[place] = _field(rng, kind.value_type, items[place])
-        elif way < 0.8:
-            items = items * rng.choice((0, 2, 50)) or [_field(rng, kind.value_type, None)]
-        else:
-            rng.shuffle(items)
-        return items
-    return _struct(rng, kind, value or {})
-
-
-def _repacked(rng: Random, value: bytes) -> bytes:
-    """A packed list, spoilt before it is packed."""
-    if rng.random() < 0.02:
-        return zlib.compress(bytes(2**24))
-    try:
-        items = json.loads(zlib.decompress(value))
-    except (zlib.error, ValueError, RecursionError):  # spoilt before
-        return spoilt(rng, value)
-    described = isinstance(items, list) and all(isinstance(i, str) for i in items)
-    if described and rng.random() < 0.5:
-        items = _field(rng, pa.list_(pa.string()), items)
-        return zlib.compress(json.dumps(items).encode())
-    return zlib.compress(spoilt_json(rng, json.dumps(items).encode()))
-
-
-def _struct(rng: Random, kind: Any, row: dict[str, Any]) -> dict[str, Any]:
-    fields = {f.name: f.type for f in kind}
-    name = rng.choice(list(fields))
-    return {**row, name: _field(rng, fields[name], row.get(name))}
-
-
 def written(marked: pa.Schema, batches: list[pa.RecordBatch], **options: Any) -> bytes:
     """A stream of Arrow."""
     sink = pa.BufferOutputStream()
@@ -176,12 +122,12 @@ def written(marked: pa.Schema, batches: list[pa.RecordBatch], **options: Any) ->
 
 
 def _by_field(rng: Random, message: Any) -> bytes:
-    """The message with other values in its fields."""
-    row = msg._row(message)
-    for _ in range(rng.choice((1, 1, 2))):
-        row = _struct(rng, message.ARROW, row)
-    marked = _marked(rng, message)
-    return repacked(written(marked, [pa.RecordBatch.from_pylist([row], schema=marked)]))
+    """The message with other values of the right types in its fields."""
+    marked, row = _marked(rng, message), msg._row(message)
+    while True:
+        with suppress(pa.ArrowException, TypeError, ValueError, OverflowError):
+            batch = pa.RecordBatch.from_pylist([spoilt_tree(rng, row)], schema=marked)
+            return repacked(written(marked, [batch]))
 
 
 def _marked(rng: Random, message: Any) -> pa.Schema:

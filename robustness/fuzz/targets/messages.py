@@ -18,7 +18,7 @@ import opboost as op
 from opboost.columns.column_specs import column_to_dict
 from opboost.errors import WireError
 from opboost.protocol import messages as msg
-from opboost.protocol.envelope import MARK, version_of
+from opboost.protocol.envelope import MARK, PROTOCOL_VERSION, version_of
 from opboost.psi.blinding import Secret
 from opboost.psi.row_keys import key_digests
 from opboost.scores.flat_trees import FlatTrees, Tree
@@ -131,7 +131,7 @@ def _by_field(rng: Random, message: Any) -> bytes:
 
 
 def _marked(rng: Random, message: Any) -> pa.Schema:
-    notes = {"kind": message.KIND, "version": "2"}
+    notes = {"kind": message.KIND, "version": str(PROTOCOL_VERSION)}
     if rng.random() < 0.05:
         notes[rng.choice(("kind", "version"))] = rng.choice(("1", "", "é", "\x1b[31m", "x" * 9000))
     return message.ARROW.with_metadata(notes)

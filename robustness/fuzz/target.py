@@ -60,6 +60,7 @@ def of_files(
     """Return a drill that changes one of several files per case and restores it afterwards."""
     for file, good in files:
         put(file, good)
+    use()  # what is whole must be accepted, or every case would be refused for the same reason
 
     def make(rng: Random) -> bytes:
         place = rng.randrange(len(files))

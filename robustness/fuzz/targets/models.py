@@ -168,10 +168,10 @@ def _prepare_trained(home: Path) -> FuzzDrill:
         "lightgbm": ("model.txt", "TrainedLightGBM"),
         "gbdt": ("model.skops", "TrainedSklearn"),
     }
-    folders = [(name, saved(booster, False)[name], kind) for booster, (name, kind) in kept.items()]
+    folders = [(name, kind, saved(booster, False)[name]) for booster, (name, kind) in kept.items()]
 
     def make(rng: Random) -> bytes:
-        name, data, kind = rng.choice(folders)
+        name, kind, data = rng.choice(folders)
         way = rng.random()
         spelt = spoilt(rng, kind.encode()) if way < 0.3 else kind.encode()
         model = data[: rng.randrange(len(data))] if way > 0.5 else data
@@ -182,8 +182,10 @@ def _prepare_trained(home: Path) -> FuzzDrill:
         about = {"kind": kind, "sha256": hashlib.sha256(model).hexdigest()}
         put_checked(home / "kind", json.dumps(about).encode())
         (home / name).write_bytes(model)
-        load_trained(home, "binary", 4)
+        load_trained(home, "binary", 5)
 
+    for folder in folders:
+        feed(pickle.dumps(folder))  # each is accepted when it is whole
     return FuzzDrill(make, feed)
 
 

@@ -64,7 +64,7 @@ def _record_files() -> list[Kept]:
         ("job.json", _json(asdict(RECORD))),
         ("job.json", _json(asdict(RECORD))),
         ("parties/shop/points", _json({"tag": "00" * 16, "total": 50, "bytes": 3})),
-        ("parties/shop/expected", _json({"rows": 40, "ids": "ab" * 32})),
+        ("parties/shop/expected", _json({"rows": 40, "ids": "ab" * 32, "secret": "cd" * 32})),
         ("parties/shop/due", b"4"),
         ("manifest.json", _json({"job": JOB, "rows": 3, "seconds": 1.5})),
         ("common", bytes(32) + (3).to_bytes(8, "big") + b"\xe0"),

@@ -16,6 +16,7 @@ import typer
 
 from robustness.attacks import catalogue
 from robustness.audits import auditor_trial, faulty_pipelines, side_channels
+from robustness.audits.faulty_mechanisms import BROKEN
 from robustness.audits.pipeline_trial import audit as audit_pipeline
 from robustness.faults import (
     broken_connections,
@@ -99,10 +100,11 @@ def fuzz(
         print(words or "kept the contract")
         sys.exit(bool(words))
     result = run_fuzzing(chosen, cases, seed, say=print)
-    for crash in result.crashes if keep else ():
+    if keep:
         keep.mkdir(parents=True, exist_ok=True)
-        name = crash.target.replace(" ", "-").replace(":", "")
-        (keep / f"{name}-{crash.case}").write_bytes(crash.data)
+        for crash in result.crashes:
+            name = crash.target.replace(" ", "-").replace(":", "")
+            (keep / f"{name}-{crash.case}").write_bytes(crash.data)
     print(f"seed {seed}: {result.total:,} cases, {len(result.crashes)} crashes")
     sys.exit(bool(result.crashes))
 
@@ -113,7 +115,7 @@ def auditor(samples: int = 1_000_000) -> None:
     for name in auditor_trial.SOUND:
         one = auditor_trial.attacked(name, samples)
         print(f"{name}: {one.nearest:.3f} of exact, {len(one.findings)} findings")
-    for name in auditor_trial.BROKEN:
+    for name in BROKEN:
         print(f"{name}: {'caught' if auditor_trial.caught(name, samples) else 'NOT CAUGHT'}")
 
 

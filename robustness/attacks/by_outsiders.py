@@ -122,7 +122,7 @@ def certificates_that_name_a_party_in_another_way(harness: AttackHarness) -> str
     """TLS takes all of them; none opens a session, and none may do anything without one."""
     uri, mail = x509.UniformResourceIdentifier("shop"), x509.RFC822Name("shop")
     own, other = x509.DNSName("shop"), x509.DNSName("telco")
-    ways = ([], [uri], [mail], [own, other], [own, uri])
+    ways: tuple[list[x509.GeneralName], ...] = ([], [uri], [mail], [own, other], [own, uri])
     before = tree(harness.job / "parties" / "shop")
     for names in ways:
         subject = "another" if names else "shop"

@@ -248,20 +248,22 @@ class AttackHarness:
             raise AcceptedError("The label server is not there.")
         return number
 
-    def suffered(self, name: str, attack: Callable[[AttackHarness], str], log: str) -> Outcome:
+    def suffered(self, attack: Attack) -> Outcome:
         """Run an attack while the honest party calls again and again, and measure."""
+        if attack.harness == "release":
+            assert self.release
         before, size, label_server = self.lines(), disk(self.state), self.label_server()
         for process in (label_server, self.process.pid):
             forget_peak(process)
         started = time.monotonic()
         with self.honest_calls() as waits:
             try:
-                said, was_refused = attack(self), True
+                said, was_refused = attack.run(self), True
             except (AcceptedError, op.OpBoostError, OSError) as error:
                 said, was_refused = f"{type(error).__name__}: {error}", False
-        line, died = self._told(before, log)
+        line, died = self._told(before, attack.log)
         return Outcome(
-            name,
+            attack.name,
             was_refused,
             " ".join(said.split())[:300],
             line,

@@ -105,6 +105,7 @@ class Forgery:
     words: str
     party: str = LABEL_PARTY
     verb: str = "split-query"
+    harness: str = "any"
 
 
 def terabytes(carrier: Carrier) -> Path:

@@ -156,6 +156,7 @@ class Lie:
     """Whether columns may have been drawn before it came."""
     align: str = "given"
     certificate: str = LABEL_PARTY
+    harness: str = "any"
 
 
 def says(*messages: Any) -> Answers:

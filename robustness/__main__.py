@@ -43,14 +43,17 @@ FAULTS: dict[str, Callable[[int, int], Iterable[Tally]]] = {
     "full_disk": lambda count, seed: map(full_disk.run, ALL),
     "clock_set_back": lambda count, seed: map(clock_set_back.set_back, ALL),
     "double_start": lambda count, seed: [double_start.run(count, seed)],
-    "damaged_files": lambda count, seed: [damaged_files.run(count, seed)],
+    "damaged_files": lambda count, seed: [damaged_files.run(count or None, seed)],
 }
 app = typer.Typer(help=__doc__, no_args_is_help=True, add_completion=False)
 
 
 @app.command()
 def faults(kind: str, count: int = 10, seed: int = NOW) -> None:
-    """Inject one kind of fault, COUNT times unless the kind has a fixed number of cases."""
+    """Inject one kind of fault, COUNT times unless the kind has a fixed number of cases.
+
+    With a COUNT of 0, damage every file in both ways.
+    """
     print(f"seed {seed}")
     failed = False
     for tally in FAULTS[kind](count, seed):

@@ -67,8 +67,8 @@ def _template() -> LocalFederation:
 class FaultsHarness:
     """One job whose parties can be started, killed and started again.
 
-    Other arguments of ``join`` and ``serve``, or another address to connect to, are given when a
-    party is started; a party that is started again gets those of before.
+    ``where`` holds the address to which each feature party connects.  With an ``environment``,
+    parties are started by their commands, which takes seconds.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -99,10 +99,10 @@ class FaultsHarness:
     def home(self, party: str) -> Path:
         return self.folder / party
 
-    def start(self, party: str, *more: str) -> subprocess.Popen[bytes] | Process:
-        """Start a party: at once, or with an environment of its own by its command."""
+    def start(self, party: str) -> subprocess.Popen[bytes] | Process:
+        """Start a party, perhaps once more."""
         process: subprocess.Popen[bytes] | Process
-        command = self.federation.command(party, *more)
+        command = self.federation.command(party)
         if party != LABEL_PARTY:
             command += ["--connect", self.where[party]]
         said = self.home(party) / "said"
@@ -120,7 +120,7 @@ class FaultsHarness:
             self.start(party)
 
     def kill(self, party: str) -> bool:
-        """``kill -9``; whether the process was there to be killed."""
+        """Kill a party with ``kill -9``; return whether its process was still there."""
         process = self.processes[party]
         alive = process.poll() is None
         process.send_signal(signal.SIGKILL)
@@ -128,7 +128,7 @@ class FaultsHarness:
         return alive
 
     def kill_label_server(self) -> int:
-        """``kill -9`` of the label party's process that faces the network; how many that were."""
+        """Kill the label party's process that faces the network; return 0 if there is none."""
         number = child_of(self.processes[LABEL_PARTY].pid, "opboost.transport.label.label_server")
         if number is None:
             return 0
@@ -275,12 +275,10 @@ def content(model: Path | BytesIO) -> dict[str, bytes]:
 
 
 def entry_kinds(harness: FaultsHarness, party: str) -> Counter[str]:
-    """The kinds of entries in a party's ledger now; read without being in its way."""
+    """Count a party's ledger entries by kind, without blocking the party."""
     file = harness.home(party) / "ledger" / "ledger.sqlite"
-    if not file.exists():
-        return Counter()
     with (
-        suppress(sqlite3.Error),
+        suppress(sqlite3.Error),  # not there yet, or being written
         closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True, timeout=0)) as db,
     ):
         return Counter(kind for (kind,) in db.execute("SELECT kind FROM entries"))
@@ -289,7 +287,7 @@ def entry_kinds(harness: FaultsHarness, party: str) -> Counter[str]:
 
 @contextmanager
 def staged() -> Iterator[FaultsHarness]:
-    """A fresh stage, gone with its processes at the end."""
+    """A fresh federation, removed with its processes at the end."""
     with tempfile.TemporaryDirectory(prefix="opboost-trial-") as folder:
         harness = FaultsHarness(Path(folder))
         try:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import sqlite3
 import zlib
+from contextlib import suppress
 from dataclasses import replace
+from random import Random
 
 import numpy as np
 import pyarrow as pa
@@ -41,10 +43,17 @@ from opboost.transport.shared.bundle_keys import read_public
 from opboost.transport.shared.development_certificates import kit_files, new_kit
 from opboost.transport.shared.tls import Identity, check_receipt, read_identity
 from robustness.fuzz.engine import planned, rng_of, run
-from robustness.fuzz.target import FuzzDrill, judged
+from robustness.fuzz.target import FuzzDrill, judged, of_files
 from robustness.fuzz.targets import TARGETS
 from robustness.fuzz.targets.config import der_of, pem_of
-from robustness.fuzz.targets.messages import JOB, columns, repacked, written
+from robustness.fuzz.targets.messages import (
+    JOB,
+    changed_fields,
+    columns,
+    repacked,
+    samples,
+    written,
+)
 from robustness.fuzz.targets.streams import column_files
 from tests.support.fuzz_targets import bloats, dies, hangs, raises, sound, target
 
@@ -100,6 +109,26 @@ def test_a_short_run_over_every_decoder():
     assert set(result.cases) == {t.name for t in TARGETS}
     assert result.total >= 4_500
     assert not result.crashes, "\n".join(f"{c.target} {c.case}: {c.words}" for c in result.crashes)
+
+
+def test_some_messages_whose_fields_were_changed_are_accepted():
+    """Otherwise all are refused for one reason, such as an old protocol version."""
+    rng = Random(1)
+    for made in samples().values():
+        accepted = 0
+        for _ in range(60):
+            with suppress(WireError):
+                decode(changed_fields(rng, made[0]), type(made[0]))
+                accepted += 1
+        assert accepted, made[0]
+
+
+def test_a_sample_that_its_own_decoder_refuses_is_noticed(tmp_path):
+    def refuse():
+        raise DataError("The sample is of an old format.")
+
+    with pytest.raises(DataError):
+        of_files([(tmp_path / "note", b"{}")], refuse)
 
 
 # What it found, one by one

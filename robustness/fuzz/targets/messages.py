@@ -121,7 +121,7 @@ def written(marked: pa.Schema, batches: list[pa.RecordBatch], **options: Any) ->
     return sink.getvalue().to_pybytes()
 
 
-def _by_field(rng: Random, message: Any) -> bytes:
+def changed_fields(rng: Random, message: Any) -> bytes:
     """The message with other values of the right types in its fields."""
     marked, row = _marked(rng, message), msg._row(message)
     while True:
@@ -137,7 +137,7 @@ def _marked(rng: Random, message: Any) -> pa.Schema:
     return message.ARROW.with_metadata(notes)
 
 
-def _by_schema(rng: Random, message: Any) -> bytes:
+def _changed_form(rng: Random, message: Any) -> bytes:
     """The message in another Arrow form."""
     marked, row = _marked(rng, message), msg._row(message)
     batch = pa.RecordBatch.from_pylist([row], schema=marked)
@@ -173,8 +173,8 @@ def _prepare(kind: str, home: Path) -> FuzzDrill:
         if way < 0.5:
             return respoilt(rng, rng.choice(whole), others)
         if way < 0.93:
-            return _by_field(rng, rng.choice(messages[kind]))
-        return _by_schema(rng, rng.choice(messages[kind]))
+            return changed_fields(rng, rng.choice(messages[kind]))
+        return _changed_form(rng, rng.choice(messages[kind]))
 
     return FuzzDrill(make, partial(_feed, msg.KINDS[kind]))
 

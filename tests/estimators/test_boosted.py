@@ -73,7 +73,7 @@ def test_it_learns_binary_multiclass_and_regression(booster):
 
 
 def test_clamp_map_beats_global_map_at_the_same_promise():
-    """Handwritten digits, 64 private columns: a margin that swapped mechanisms would not keep."""
+    """Handwritten digits, 64 private columns: swapped mechanisms would miss this margin."""
     X, y = load_digits(return_X_y=True)
     train, test, y_train, y_test = train_test_split(X, y, random_state=0)
     score = {}
@@ -247,7 +247,7 @@ def test_a_column_of_names_does_not_get_into_a_model(kind, tmp_path):
 
 
 def test_class_weights_and_sample_weights():
-    """On rows as they came: with draws the plain model is bolder already."""
+    """Without denoising: with posterior draws, the plain model is more confident already."""
     X, y, _ = cancer()
     naive = {"mechanism": op.ClampMap(GRID, 0.32), "denoise": False}
     plain = classifier(**naive).fit(X, y)
@@ -442,7 +442,7 @@ DETERMINISM = {
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("kind", [op.OpBoostClassifier, op.OpBoostRegressor])
 def test_check_estimator_without_a_seed_fails_only_where_noise_must_repeat(kind):
-    """Which of the listed checks fail is chance: two draws may agree."""
+    """Which of the listed checks fail depends on chance: two draws may agree."""
     estimator = kind(op.ClampMap(GRID, 6.0), bounds="infer")
     results = check_estimator(estimator, on_fail=None, on_skip=None)
     assert {r["check_name"] for r in results if r["status"] == "failed"} <= set(DETERMINISM)

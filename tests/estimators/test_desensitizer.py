@@ -106,7 +106,7 @@ def test_an_index_does_not_leave(index, way):
 
 
 def test_a_default_index_is_dropped_without_a_word():
-    """As whole numbers, too: what reading a file or putting tables together may leave."""
+    """Integer indexes are dropped, too: reading a file or concatenating tables may leave them."""
     table = pd.DataFrame(PEOPLE, index=pd.Index(range(5), name="row"))
     out = desensitizer().fit_transform(table)
     assert out.index.equals(pd.RangeIndex(5))
@@ -182,7 +182,7 @@ def test_a_table_transformed_again_gives_the_same_release():
 
 
 def test_a_release_is_forgotten_with_its_transformer_and_with_its_table():
-    """At once, not when the collector of cycles next runs: a release is as large as its codes."""
+    """Memory is freed at once, not at the next cycle collection: releases are large."""
     table = pd.DataFrame(PEOPLE)
     gc.disable()
     try:
@@ -201,7 +201,7 @@ def test_a_release_is_forgotten_with_its_transformer_and_with_its_table():
 
 
 def test_equal_records_of_two_people_get_independent_noise():
-    """Else whoever knows one record could test whether another equals it."""
+    """Otherwise, anyone who knows one record could test whether another equals it."""
     d = op.Desensitizer(op.ClampMap(GRID, 0.1), bounds={"age": (17, 90)})
     d.fit(pd.DataFrame({"age": [40]}))
     people = [pd.DataFrame({"age": [40]}) for _ in range(60)]
@@ -338,7 +338,7 @@ def test_reported_missing_rows_are_missing_in_every_kind(kind):
 
 
 def _slots(array):
-    """What lies in an Arrow column's slots for numbers, nulls' included."""
+    """Return the numbers in an Arrow column's slots, including those of nulls."""
     array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
     return np.frombuffer(array.buffers()[1], array.type.to_pandas_dtype())[: len(array)]
 
@@ -347,7 +347,7 @@ def _slots(array):
 @pytest.mark.parametrize("flag", ["raise", op.Flag(eps_missing=0.5, constant=0.5)])
 @pytest.mark.parametrize("kind", ["polars", "arrow"])
 def test_a_null_slot_holds_zero_whatever_was_drawn(kind, flag, grid):
-    """A recipient of Arrow data can read what lies below a null."""
+    """A recipient of Arrow data can read the value in a null's slot."""
     values = {"a": np.linspace(0, 1, 300).tolist(), "b": np.linspace(1, 0, 300).tolist()}
     m = op.ClampMap(op.Domain(*grid), 0.5)
     d = op.Desensitizer(m, bounds=(0, 1), budget=op.Budget.sampled(1), missing=flag)
@@ -369,7 +369,7 @@ def test_a_flagged_row_holds_the_public_constant_and_no_draw():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_public_columns_leave_without_what_lies_below_their_nulls(kind):
-    """Who blanks a value in polars, Arrow or pandas leaves it in the null's slot."""
+    """Setting a value to null in polars, Arrow or pandas leaves it in the null's slot."""
     known = pa.array([7, 4711, 9])
     masked = pa.Array.from_buffers(pa.int64(), 3, [pa.py_buffer(b"\x05"), known.buffers()[1]])
     assert _slots(masked).tolist() == [7, 4711, 9]

@@ -1,4 +1,4 @@
-"""What earlier versions wrote is opened, or refused with one clear sentence."""
+"""Files of earlier versions are read, or refused with one clear sentence."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "0.1.0"
 
 @pytest.fixture
 def golden(tmp_path):
-    """A copy of an artefact, with the modes that a checkout does not keep."""
+    """Copy an artefact, and set the file modes that a checkout does not keep."""
 
     def copied(name, called=None):
         home = tmp_path / (called or name)
@@ -48,7 +48,7 @@ def golden(tmp_path):
 
 
 def migrated(config, *tables, more=()):
-    """Bring the ledger of a party's file into the format of now."""
+    """Migrate the ledger of a party's file to the current format."""
     options = [word for table in tables for word in ("--table", table)]
     status, _, said = run("ledger", "migrate", "-c", config, *options, *more)
     assert status == 0, said
@@ -158,7 +158,7 @@ BOTH = "holds messages of version 1, and this release of OpBoost speaks version 
 
 @pytest.mark.parametrize("stopped", ["job-aligning", "job-sent"])
 def test_a_stopped_job_is_refused_and_a_new_run_is_not(golden, stopped):
-    """Messages changed, so a job is not continued across versions; its ledger goes on."""
+    """Messages changed, so a job cannot continue across versions, but its ledger can."""
     made = LocalFederation(golden(stopped), ("shop", "telco"))
     migrated(made.config("shop"))
     status, _, words = run("serve", "-c", made.config(LABEL_PARTY))
@@ -191,7 +191,7 @@ def test_a_finished_job_is_shown_and_its_model_predicts_as_it_did(golden):
 
 
 def test_the_card_of_a_model_that_names_no_party_is_refused_with_a_sentence(golden):
-    """Version 0.1.0 did not store whose columns a model has."""
+    """Version 0.1.0 did not store the party of each column of a model."""
     home = golden("job-finished") / LABEL_PARTY
     status, out, said = run("card", home / "model.opboost", "-c", home / "bank.toml")
     assert (status, out) == (2, "")

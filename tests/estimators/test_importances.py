@@ -1,4 +1,4 @@
-"""What columns and parties are worth to a model."""
+"""The importances of columns and parties."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counts and amounts that are often zero: objectives of their own, judged by their own deviance."""
+"""Counts, and amounts that are often zero: special objectives, judged by their deviance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stock libraries given a model of ours and the table of the training: right, or refused."""
+"""Stock libraries with our model and a table like the training table: correct, or refused."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def classifier(booster, **changes):
 
 
 def loaded(model, booster, folder, **how):
-    """The stock library's model, from the stock file."""
+    """Return the stock library's model, loaded from its own file."""
     file = folder / {"xgboost": "m.json", "lightgbm": "m.txt"}.get(booster, "m.skops")
     model.save_model(file, **how)
     if booster == "xgboost":
@@ -101,7 +101,7 @@ def saved(model, folder):
 @pytest.mark.parametrize("booster", BOOSTERS)
 @pytest.mark.parametrize("mapping", ["cells", "paper"])
 def test_numbers_of_64_bits_go_the_way_of_our_own_rounding(booster, mapping, tmp_path):
-    """Around every cut that the stock model has, and around every edge of a cell."""
+    """Return values around every cut of the stock model and every edge of a cell."""
     X, y = people()
     model = classifier(booster, mapping=mapping).fit(X, y)
     stock = loaded(model, booster, tmp_path)

@@ -1,4 +1,4 @@
-"""People whose release is stored: scored by their ID through the posterior, nobody is asked."""
+"""People in stored releases: scored by their ID with the posterior, without asking a party."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def app_of(folder, model, ids=("customer",)):
 
 
 def expected(folder, model, rows, tenure):
-    """What the model says about these rows of the stored release, looked up without an index."""
+    """Return the model's scores of these rows of the stored release, found without an index."""
     (part,) = folder.glob("part-*.parquet")
     table = next(pieces(part)).take(rows)
     released = {

@@ -1,4 +1,4 @@
-"""``opboost score`` as a process: TLS, a key, and an end that lets running requests finish."""
+"""``opboost score`` as a process: TLS, a key, and a shutdown that finishes running requests."""
 
 from __future__ import annotations
 

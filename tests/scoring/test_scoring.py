@@ -159,7 +159,7 @@ MALFORMED = [
     (b"[]", 400, "The request must be a JSON object."),
     (b"{}", 400, 'The request needs "rows"'),
     (b'{"rows": []}', 400, "The request has no rows."),
-    (b'{"rows": [3]}', 400, "rows[0] is no object with columns by name."),
+    (b'{"rows": [3]}', 400, "rows[0] is not an object with columns by name."),
     (b'{"rows": [{"pay": NaN}]}', 400, "JSON has no NaN. Write null for a missing value."),
     (b'{"rows": [{"pay": 1}]}', 422, "is missing in rows[0]. The model needs it in every row."),
     (json.dumps({"rows": [{}] * 251}).encode(), 413, "has 251 rows, and 250 is the most."),

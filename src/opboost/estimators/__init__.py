@@ -1,4 +1,4 @@
-"""The scikit-learn facade."""
+"""The scikit-learn estimators and the transformer."""
 
 from opboost.estimators.boosted import OpBoostClassifier, OpBoostRegressor
 from opboost.estimators.desensitizer import Desensitizer

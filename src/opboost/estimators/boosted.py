@@ -24,24 +24,24 @@ class OpBoostClassifier(ClassifierMixin, BoostedBase):  # type: ignore[misc]
     """A boosted classifier whose private columns are desensitised before training.
 
     Columns named in ``bounds`` or ``categories`` are private; all others are the label party's own.
-    An own column of texts becomes a feature for each text; with more than 64 it is refused.
+    An own column of texts becomes one feature per text; a column of more than 64 texts is refused.
     ``random_state`` seeds booster and denoiser; noise is cryptographic unless ``noise_rng`` is
-    seeded.  ``denoise="auto"`` trains on posterior draws of the clean rows where held-out noisy
-    rows do not speak against it; ``True`` always does, ``False`` trains on rows as they came.
+    seeded.  ``denoise="auto"`` trains on posterior draws of the clean rows unless held-out noisy
+    rows show that this hurts; ``True`` always does, ``False`` trains on the noisy rows.
     ``held_out=0.2`` also trains a second model without a fifth of the rows, and scores it on them;
     the model itself learns from all rows.
 
     Attributes:
-        model_: The stock model, in raw units: it takes the table of the training.
+        model_: The stock model, in raw units: it takes tables like the training table.
         plan_: The plan of a record budget (``op.Budget.record``), or None.
         guarantee_: What is promised about one person's record.  Rows that were released several
             times (a search that refits, copies in ``eval_set`` or ``predict``), here or in worker
-            processes, count several times; caveats say what the count cannot know.
-        releases_: How often any of the rows has been released by now.
+            processes, count several times; the caveats say what the count cannot know.
+        releases_: How many times any of the rows has been released so far.
         classes_: The labels.
         denoised_: Whether the model was trained on posterior draws.
         verdict_: The held-out losses that ``denoise="auto"`` compared, or None.
-        held_out_score_: The score of own columns alone and of all, or None with ``held_out=0``.
+        held_out_score_: The scores with own columns alone and with all, or None.
 
     >>> import opboost as op
     >>> from sklearn.datasets import load_breast_cancer
@@ -103,7 +103,7 @@ class OpBoostClassifier(ClassifierMixin, BoostedBase):  # type: ignore[misc]
         early_stopping_rounds: int | None = None,
         continue_from: Self | None = None,
     ) -> Self:
-        """Desensitise, train on codes, and put values in the place of cuts.
+        """Desensitise the columns, train on their codes, and replace cuts by values.
 
         ``eval_set`` is ``(X, y)`` or ``[(X, y)]``; its private columns are released before the
         booster sees them.  The training table itself is not released again: it keeps its noise.
@@ -116,22 +116,25 @@ class OpBoostClassifier(ClassifierMixin, BoostedBase):  # type: ignore[misc]
         return self
 
     def predict_proba(self, X: Any, *, desensitize: bool = False) -> FloatArray:
-        """Probabilities, one column a class; ``desensitize`` releases the private columns first."""
+        """Return probabilities, one column per class.
+
+        ``desensitize`` releases the private columns first.
+        """
         return self._predicted(X, desensitize)
 
     def predict(self, X: Any, *, desensitize: bool = False) -> np.ndarray[Any, Any]:
-        """The likeliest class."""
+        """Return the likeliest class of each row."""
         chances = self.predict_proba(X, desensitize=desensitize)
         return np.asarray(self.classes_[chances.argmax(axis=1)])
 
 
 class OpBoostRegressor(RegressorMixin, BoostedBase):  # type: ignore[misc]
-    """A boosted regression whose private columns are desensitised before training.
+    """A boosted regressor whose private columns are desensitised before training.
 
-    Parameters and attributes are those of :class:`OpBoostClassifier`.  The booster's parameters
+    Parameters and attributes are those of :class:`OpBoostClassifier`.  The booster's parameters can
     choose another loss: for counts ``{"objective": "count:poisson"}`` (XGBoost), ``{"objective":
     "poisson"}`` (LightGBM) or ``{"loss": "poisson"}`` (``"hist-gbdt"``); for amounts that are often
-    zero ``"reg:tweedie"`` (XGBoost) or ``"tweedie"`` (LightGBM).
+    zero, ``"reg:tweedie"`` (XGBoost) or ``"tweedie"`` (LightGBM).
 
     >>> import opboost as op
     >>> from sklearn.datasets import load_diabetes
@@ -152,21 +155,21 @@ class OpBoostRegressor(RegressorMixin, BoostedBase):  # type: ignore[misc]
         early_stopping_rounds: int | None = None,
         continue_from: Self | None = None,
     ) -> Self:
-        """Desensitise, train on codes, and put values in the place of cuts."""
+        """Desensitise the columns, train on their codes, and replace cuts by values."""
         target, pair = Target.of_numbers(y, sample_weight), one_pair(eval_set)
         held_out = None if pair is None else (pair[0], as_numbers(pair[1]))
         self._fit(X, target, held_out, early_stopping_rounds, continue_from)
         return self
 
     def predict(self, X: Any, *, desensitize: bool = False) -> FloatArray:
-        """Predicted values; ``desensitize`` releases the private columns first."""
+        """Return predicted values; ``desensitize`` releases the private columns first."""
         return self._predicted(X, desensitize)
 
 
 def kind_for(
     y: np.ndarray[Any, Any], task: str
 ) -> type[OpBoostClassifier] | type[OpBoostRegressor]:
-    """Which estimator a label needs: text, truth values and two different numbers are classes."""
+    """Return the estimator for a label: text, booleans and two distinct numbers are classes."""
     return KINDS[label_kind(y, task)]
 
 

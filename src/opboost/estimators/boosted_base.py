@@ -1,4 +1,4 @@
-"""What boosted classifier and regressor share: releasing, learning, predicting, saving."""
+"""What the boosted classifier and regressor share: releasing, training, predicting, saving."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ Fitted = TypeVar("Fitted", bound="BoostedBase")
 
 
 class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
-    """What classifier and regressor share."""
+    """The base class of the boosted classifier and regressor."""
 
     label_column_: str | None = None
-    """The name of the label, where the model was trained on a file."""
+    """The name of the label column, if the model was trained on a file."""
 
     scores_later_: float = 0.0
-    """The most that scores in predictions may reveal about a person, beside the training."""
+    """The most that scores in predictions may reveal about a person, on top of the training."""
 
     def __init__(
         self,
@@ -148,7 +148,7 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
     def _hold(
         self, model: TrainedModel, release: Desensitizer, origins: Origins | None = None
     ) -> None:
-        """Become the fitted estimator of a finished model, and of the release behind it."""
+        """Become the fitted estimator with this finished model and the release behind it."""
         self._model, self.origins_ = model, origins or Origins()
         self.__dict__.pop("_stock", None)
         if model.denoised is not None:
@@ -187,12 +187,12 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
 
     @property
     def held_out_score_(self) -> HeldOutScore | None:
-        """What the model is worth on held-out rows; None where none were held out."""
+        """The score of the model on held-out rows; None if no rows were held out."""
         return self.trained_model_.score
 
     @property
     def trained_(self) -> Trained:
-        """The stock model behind the interface that all boosters share."""
+        """The stock model, wrapped in the interface that all boosters share."""
         return self.trained_model_.trained
 
     @property
@@ -203,19 +203,19 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
 
     @property
     def plan_(self) -> RecordPlan | None:
-        """What a record budget planned: which columns a person sends, and through what."""
+        """The plan of a record budget: the columns that a person sends, and their mechanisms."""
         check_is_fitted(self)
         return self.desensitizer_.plan_
 
     @property
     def column_weights_(self) -> dict[Hashable, float] | None:
-        """The weights of columns that a pilot told (``Budget.record(4, pilot=0.1)``), or None."""
+        """The column weights that a pilot found (``Budget.record(4, pilot=0.1)``), or None."""
         check_is_fitted(self)
         return self.desensitizer_.column_weights_
 
     @property
     def releases_(self) -> int:
-        """How often any of the rows that this estimator released has been released by now."""
+        """How many times any of the rows that this estimator released has been released so far."""
         check_is_fitted(self)
         return self.desensitizer_.account.releases
 
@@ -223,8 +223,8 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
     def model_(self) -> Any:
         """The stock model (``xgboost.Booster``, ``lightgbm.Booster`` or a scikit-learn estimator).
 
-        It takes the table of the training as it is: its columns by name, in their order, in raw
-        units.  ``model_matrix`` says which columns become other features.
+        It takes tables with the columns of the training table: by name, in their order, in raw
+        units.  :meth:`model_matrix` tells which columns become other features.
         """
         return self.stock_model()
 
@@ -255,12 +255,12 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
         return stock_features(trained, layout, order, self.origins_, units)
 
     def _is_named(self, features: Sequence[StockFeature]) -> bool:
-        """Whether the stock model stores names: not where it takes an array as it is."""
+        """Return whether the stock model stores feature names; one for plain arrays does not."""
         names = [str(name) for name in column_order(self.desensitizer_)]
         return hasattr(self, "feature_names_in_") or [f.name for f in features] != names
 
     def _exported(self, units: Units) -> Trained:
-        """The stock model in these units, made when it is first asked for."""
+        """Return the stock model in these units, built on first use."""
         made: dict[str, Trained] = self.__dict__.setdefault("_stock", {})
         if units not in made:
             features = self._stock_features(units)
@@ -270,7 +270,7 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
 
     @property
     def private_columns_(self) -> tuple[PrivateColumn, ...]:
-        """What is declared about the private columns, under the names that they have here."""
+        """The declarations of the private columns, under the names of the training table."""
         return self.trained_model_.layout.private
 
     @property
@@ -280,22 +280,22 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
 
     @property
     def sent_shares_(self) -> dict[Hashable, float] | None:
-        """The share of rows that sent each column, where predictions depend on it."""
+        """The share of rows that sent each column, if predictions depend on it."""
         return self.trained_model_.sent_shares()
 
     @property
     def feature_importances_(self) -> FloatArray:
-        """How much each column was worth; one-hot features count for their column."""
+        """The importance of each column; one-hot features count for their column."""
         by_name = self.trained_model_.importances()
         return np.array([by_name[name] for name in column_order(self.desensitizer_)])
 
     def model_matrix(self, X: Any, *, units: Units = "raw", desensitize: bool = False) -> Any:
         """Return the rows as the stock model takes them: a table with its features.
 
-        Numbers stay in raw units under their name.  A column of categories becomes a feature for
-        each (``city=north``).  Ordered categories, and columns whose party withholds its units,
-        are cell numbers (``size (grid)``); with ``units="grid"`` all numeric private columns are.
-        ``desensitize`` releases the private columns first, which gives grid values.
+        Numbers stay in raw units under their name.  A column of categories becomes one feature per
+        category (``city=north``).  Ordered categories, and columns whose party withholds its units,
+        are cell numbers (``size (grid)``); with ``units="grid"`` so are all numeric private
+        columns.  ``desensitize`` releases the private columns first, which gives grid values.
         """
         features = self._stock_features(units)
         if desensitize:
@@ -316,13 +316,13 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
         return table_like(X, columns)
 
     def _plain_values(self, table: Any, prepared: Mapping[Hashable, Prepared]) -> Matrix:
-        """Rows that may be seen, in the features of our own model."""
+        """Return rows without noise as the features of our own model."""
         model = self.trained_model_
         floats = getattr(model.trained, "floats", np.float32)
         return model.layout.plain_values(table, prepared, floats)
 
     def _released_values(self, X: Any) -> Matrix:
-        """Released rows, in the features of our own model."""
+        """Release rows and return them as the features of our own model."""
         layout = self.trained_model_.layout
         table, columns = _released(self.desensitizer_, X)
         return layout.values(columns, layout.own_values(table, len(columns[0])))
@@ -334,12 +334,12 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
         return model.of_released(*_released(self.desensitizer_, X))
 
     def save_model(self, path: str | Path, *, units: Units = "raw", strip: bool = False) -> None:
-        """Write the stock library's own file, which loads without us.
+        """Write the stock library's own file, which loads without OpBoost.
 
-        The library predicts the table of the training as ``predict`` does, on every row, or
-        refuses it; then ``model_matrix`` builds what it takes.  ``units="grid"`` gives a model of
-        grid values, for rows that were released.  ``strip`` leaves out what tells how many training
-        rows a node had.
+        Given a table like the training table, the library predicts every row as ``predict`` does,
+        or refuses the table; then ``model_matrix`` builds what it takes.  ``units="grid"`` gives a
+        model of grid values, for released rows.  ``strip`` leaves out what reveals how many
+        training rows a node had.
         """
         self._exported(units).save(Path(path), strip=strip)
 
@@ -347,7 +347,7 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
         """Write an ONNX file that takes the columns of a table in raw units.
 
         It needs ``opboost[onnx]``, and predicts what ``predict`` does within the rounding of 32-bit
-        floats, with every booster that shows its trees; one of your own is refused.
+        floats, with every booster that exposes its trees; a booster of your own is refused.
         ``onnx_inputs`` builds its inputs.
         """
         check_is_fitted(self)
@@ -357,8 +357,8 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
     def onnx_inputs(self, X: Any) -> dict[str, np.ndarray[Any, Any]]:
         """Return a table as the inputs of the file that ``save_onnx`` writes, by column.
 
-        Numbers are doubles with NaN for a gap, dates are days since 1970-01-01 in UTC, and
-        categories are text with "" for a gap, or whole numbers.
+        Numbers are doubles with NaN for a missing value, dates are days since 1970-01-01 in UTC,
+        and categories are whole numbers, or text with "" for a missing value.
         """
         check_is_fitted(self)
         release = self.desensitizer_
@@ -366,14 +366,14 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
         return onnx_inputs(self.trained_model_.layout, column_order(release), table)
 
     def save(self, path: str | Path) -> None:
-        """Write the whole estimator (stock model and a small JSON); ``op.load`` reads it."""
+        """Write the whole estimator (stock model and a small JSON file); ``op.load`` reads it."""
         from opboost.estimators.saving import save
 
         check_is_fitted(self)
         save(self, path)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in super().__getstate__().items() if k != "_stock"}  # made again
+        return {k: v for k, v in super().__getstate__().items() if k != "_stock"}  # built on use
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_model")
@@ -389,7 +389,7 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
 def fitted(
     estimator: Fitted, model: TrainedModel, release: Desensitizer, origins: Origins
 ) -> Fitted:
-    """An estimator with a model that was trained, or saved, elsewhere."""
+    """Return the estimator, now fitted with a model that was trained, or saved, elsewhere."""
     estimator._hold(model, release, origins)
     return estimator
 
@@ -412,13 +412,13 @@ def fitted_to_parties(
 
 
 def _released(release: Desensitizer, X: Any) -> tuple[Any, list[ReleasedColumn]]:
-    """A table, and its private columns as they are released."""
+    """Release the private columns of a table; return the table and the released columns."""
     table, released = release.release(X)
     return table, from_sample(release.columns_, released, release.sent)
 
 
 def column_order(release: Desensitizer) -> tuple[Hashable, ...]:
-    """The columns of the table that a transformer was fitted on."""
+    """Return the columns of the table that a transformer was fitted on."""
     return release._plan.names
 
 

@@ -1,4 +1,4 @@
-"""From what a user writes (bounds, categories, mechanisms by column) to private columns."""
+"""Turn what a user declares (bounds, categories, mechanisms by column) into private columns."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from opboost.mechanisms import (
 
 @dataclass(frozen=True, slots=True)
 class Declarations:
-    """What was declared about the private columns: each item one value for all, or a dict."""
+    """The declarations of private columns: each item is one value for all, or a dict by column."""
 
     mechanism: Any
     bounds: Any = None
@@ -36,18 +36,18 @@ class Declarations:
     missing: Any = "raise"
 
     def private_names(self, names: Sequence[Hashable]) -> list[Hashable]:
-        """Which columns are private: those with bounds, categories or a mechanism of their own."""
+        """Return the private columns: those with bounds, categories or a mechanism of their own."""
         if self.categories is not None and not isinstance(self.categories, Mapping):
             raise ParameterError(
                 f"categories must be a dict by column; got {self.categories!r}. "
                 "Write {'city': ['north', 'south']}."
             )
         declared: set[Hashable] = set(self.categories or {})
-        for by_column in (self.bounds, self.mechanism):
-            if isinstance(by_column, Mapping):
-                declared |= set(by_column)
-        spoken = (self.scale, self.mapping, self.outside, self.missing)
-        for name in declared.union(*(set(d) for d in spoken if isinstance(d, Mapping))):
+        for declarations in (self.bounds, self.mechanism):
+            if isinstance(declarations, Mapping):
+                declared |= set(declarations)
+        by_column = (self.scale, self.mapping, self.outside, self.missing)
+        for name in declared.union(*(set(d) for d in by_column if isinstance(d, Mapping))):
             if name not in names:
                 raise _unknown(name, names)
         for name in self.categories or {}:
@@ -58,11 +58,11 @@ class Declarations:
         return [name for name in names if name in declared]
 
     def _for_all_columns(self) -> bool:
-        """A single pair of bounds, or "infer", speaks of every column."""
+        """Return whether one declaration of bounds (a pair, or "infer") holds for every column."""
         return self.bounds is not None and not isinstance(self.bounds, Mapping)
 
     def column(self, name: Hashable, table: Any) -> tuple[PrivateColumn, bool]:
-        """One private column, and whether its bounds were taken from the data."""
+        """Return one private column, and whether its bounds were taken from the data."""
         mechanism = self._mechanism(name)
         outside = _of(self.outside, name, "clamp")
         missing = _of(self.missing, name, "raise")
@@ -75,7 +75,7 @@ class Declarations:
                 if order is None:
                     listed = tuple(self.categories[name])
                     if isinstance(missing, Flag) or missing == "symbol":
-                        # Without an order a gap is one more category, at no extra cost.
+                        # Without an order, a missing value is one more category, at no extra cost.
                         missing = "raise"
                         listed = listed if None in listed else (*listed, None)
                     unary = nominal(name, mechanism, listed)
@@ -95,7 +95,7 @@ class Declarations:
                 _of(self.mapping, name, "cells"),
             )
         except ParameterError as error:
-            if inferred:  # the message shows the bounds, which are then no public knowledge
+            if inferred:  # the message shows the bounds, which are then not public
                 raise ColumnError(
                     name, "cannot be set up with bounds from the data", detail=str(error)
                 ) from None
@@ -103,9 +103,9 @@ class Declarations:
         return PrivateColumn(name, numeric, mechanism, outside, missing), inferred
 
     def declared_column(self, name: Hashable, table: Any) -> tuple[DeclaredColumn, bool]:
-        """One private column before its mechanism is chosen, and whether its bounds were inferred.
+        """Return one column before its mechanism is chosen, and whether its bounds were inferred.
 
-        For a record budget, which chooses mechanisms itself.
+        This is for a record budget, which chooses the mechanisms itself.
         """
         outside, missing = _of(self.outside, name, "clamp"), _of(self.missing, name, "raise")
         if self.categories and name in self.categories:
@@ -149,12 +149,12 @@ class Declarations:
         return mechanism
 
     def _order(self, name: Hashable, mechanism: Mechanism) -> Ordered | None:
-        """The order of the categories, or None for a nominal column that needs unary encoding."""
+        """Return the order of the categories, or None if a nominal column needs unary encoding."""
         categories = (self.categories or {})[name]
         if isinstance(categories, Ordered):
             return categories
         if not registry.is_by_distance(mechanism):
-            return Ordered(categories)  # all pairs are protected alike: any order will do
+            return Ordered(categories)  # all pairs are equally protected: any order will do
         return None
 
     def _check_same_categories(self, name: Hashable, mechanism: NominalMechanism) -> None:
@@ -183,7 +183,7 @@ class Declarations:
 
 
 def nominal(name: Hashable, mechanism: Mechanism, categories: Any) -> NominalMechanism:
-    """Unary encoding at the level of a mechanism by distance, which cannot serve such a column."""
+    """Return unary encoding for a nominal column, at the level of a mechanism by distance."""
     epsilon = mechanism.nominal_epsilon()
     if epsilon is None:
         raise ColumnError(
@@ -197,7 +197,7 @@ def nominal(name: Hashable, mechanism: Mechanism, categories: Any) -> NominalMec
 
 
 def no_bounds(name: Hashable) -> ColumnError:
-    """The refusal of a column about which nothing was declared."""
+    """Return the error for a column about which nothing was declared."""
     return ColumnError(
         name,
         "has no bounds: taking them from the data would reveal its extremes",

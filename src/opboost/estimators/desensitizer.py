@@ -48,15 +48,15 @@ from opboost.promises import Joint, NoGuarantee
 from opboost.randomness.streams import Rng, SeededRng, default_rng
 
 Weigh = Callable[[Release, BoolArray], Mapping[Any, float]]
-"""From what a pilot released, and which rows it is, to a weight for each column."""
+"""A function from a pilot's release, and the mask of its rows, to the weight of each column."""
 
 CheckColumns = Callable[[Any, tuple[PrivateColumn, ...]], None]
-"""Refuses a table with its private columns before anything is drawn."""
+"""A function that may refuse a table and its private columns before any noise is drawn."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What ``fit`` settled: later changes of parameters wait for the next ``fit``."""
+    """What ``fit`` settled: later changes of parameters take effect at the next ``fit``."""
 
     names: tuple[Hashable, ...]
     passthrough: bool
@@ -70,8 +70,8 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
     Args:
         mechanism: One mechanism for all private columns, or a dict by column (or a tuple of
             ``PrivateColumn``, which declare everything).  A record budget needs none.
-        bounds: ``{"age": (17, 90)}``: declared and public.  One pair speaks of every column.
-            ``"infer"`` takes them from the data, warns, and the guarantee says so.
+        bounds: ``{"age": (17, 90)}``: declared and public.  One pair holds for every column.
+            ``"infer"`` takes them from the data and warns, and the guarantee says so.
         categories: ``{"size": op.Ordered(["S", "M", "L"])}`` for ordinal columns; nominal ones take
             ``op.UnaryEncoding`` (or randomised response) as their mechanism.
         scale: ``"linear"``, ``"log"`` or public breakpoints; or a dict by column.
@@ -81,32 +81,32 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
             or ``op.Flag``; or a dict by column.
         budget: ``op.Budget.record(4)`` states the most that is revealed about one person; the other
             budgets split the mechanism's level over the columns.
-        remainder: Columns about which nothing is declared: ``"raise"``, ``"passthrough"`` (they
-            leave as they are), ``"drop"``, or ``"own"`` (they stay beside the released ones with
-            the party that holds both, so no caveat speaks of them).
+        remainder: What to do with columns about which nothing is declared: ``"raise"``,
+            ``"passthrough"`` (release them as they are), ``"drop"``, or ``"own"`` (keep them beside
+            the released ones with the party that holds both, so no caveat mentions them).
         noise_rng: ``None`` is cryptographic; ``op.SeededRng(7)`` repeats, and ``guarantee_`` reads
             ``none: seeded``.
 
     Attributes:
         guarantee_: What is promised about one person's record (a ``Joint``): of one release, or of
-            all releases of equal rows that are known by now, this transformer's and others'.  Its
-            caveats say what the count cannot know.
+            all releases of equal rows known so far, this transformer's and others'.  Its caveats
+            say what the count cannot know.
         columns_: The private columns as declared.
         plan_: The plan of a record budget, or None.
-        column_weights_: The weights of columns that a pilot told, or None.
+        column_weights_: The column weights that a pilot found, or None.
         outside_: How many values the last table had outside the bounds, by column.  Local: it
-            describes the data, must not be published, and no pickle holds it.
-        releases_: How many releases were made since ``fit``.
+            describes the data, must not be published, and is never pickled.
+        releases_: How many releases have been made since ``fit``.
 
-    **No index leaves.**  A pandas index may hold an ID or a raw value, and nothing is declared
+    **The index is dropped.**  A pandas index may hold an ID or a raw value, and nothing is declared
     about it.  Released rows keep their order and are numbered from 0.  ``transform`` warns with
-    ``op.DroppedIndexWarning`` where the index was any other; splitting or shuffling leaves one.
+    ``op.DroppedIndexWarning`` if the index was any other, as after splitting or shuffling.
 
     **Release once.**  The same table object with the same content gives the same release again, at
-    no cost: fresh noise on the same rows would let anyone average it away.  Anything else is a new
-    release: another fit, a copy, a subset or a reordered table.  Where it holds equal rows,
-    promises add up, and ``guarantee_`` says so: releases are counted by the content of the private
-    columns, in this process and in the workers that it sends estimators to.  Rows that were
+    no cost: with fresh noise on the same rows, anyone could average the noise away.  Anything else
+    is a new release: another fit, a copy, a subset or a reordered table.  Where it holds equal
+    rows, promises add up, and ``guarantee_`` says so: releases are counted by the content of the
+    private columns, in this process and in the workers that it sends estimators to.  Rows that were
     changed before (scaled, rounded) are not recognised.
 
     >>> import opboost as op, pandas as pd
@@ -145,7 +145,10 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
         self.noise_rng = noise_rng
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Check the table against what was declared; no value of it is learned unless inferred."""
+        """Check the table against the declarations.
+
+        No value of the table is learned, unless bounds are inferred.
+        """
         check_no_pilot(stated_budget(self.budget), "which a Desensitizer does not see")
         self._fit(X, lambda column, prepared: None)
         return self
@@ -156,9 +159,9 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
         look: Callable[[PrivateColumn, Prepared], None],
         check: CheckColumns = lambda table, columns: None,
     ) -> Any:
-        """Fit, showing each private column on the grid to ``look`` and then dropping it.
+        """Fit; pass each private column on the grid to ``look``, and keep none of them.
 
-        ``check`` may refuse the table with its private columns before any is shown.
+        ``check`` may refuse the table and its private columns before that.
         """
         table = self._validated(X, reset=True)
         settled = SettledColumns.of(self._declared(), table, self.remainder, self.budget)
@@ -176,7 +179,7 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
             prepared = c.prepare(table)
             outside[c.name] = prepared.outside
             look(c, prepared)
-        # All is known to be well: from here on nothing can fail and leave half a fit behind.
+        # All checks have passed: from here on nothing can fail and leave half a fit behind.
         self._plan = _Plan(
             settled.names,
             settled.keeps_others,
@@ -208,11 +211,11 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
         weigh: Weigh | None = None,
         check: CheckColumns = lambda table, columns: None,
     ) -> tuple[Any, Release]:
-        """Fit and release in one go, a column at a time; the release is remembered like any other.
+        """Fit and release in one pass, column by column; remember the release like any other.
 
-        A release is made with the generator and budget that ``fit`` settles on, so nothing leaves
-        if a later column turns out to be bad.  ``weigh`` is asked for the weights of columns where
-        the budget has a pilot.  ``check`` may refuse the columns before anything is drawn.
+        The release uses the generator and budget that ``fit`` settles on, and nothing is released
+        if a later column turns out to be bad.  If the budget has a pilot, ``weigh`` gives the
+        column weights.  ``check`` may refuse the columns before any noise is drawn.
         """
         if weigh is None:
             check_no_pilot(stated_budget(self.budget), "which a Desensitizer does not see")
@@ -250,9 +253,9 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
         released: Counted,
         note: str = "",
     ) -> Desensitizer:
-        """A fitted transformer of columns that are declared already, as a saved estimator has.
+        """Return a fitted transformer of declared columns, as in a saved estimator.
 
-        ``released`` was released by others, or before; ``note`` says what is not counted.
+        ``released`` counts releases made by others, or earlier; ``note`` says what is not counted.
         """
         made = cls(columns, remainder="own")
         made._plan = _Plan(names, True, None, rng)
@@ -268,10 +271,10 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
         return made
 
     def transform(self, X: Any) -> Any:
-        """The released table: grid values (and bits) in place of the private columns."""
+        """Return the released table: grid values (or bits) in place of the private columns."""
         table, released = self.release(X)
         out = output_columns(self._plan.names, released, passthrough=self._plan.passthrough)
-        # scikit-learn's set_output wraps arrays; without it the kind that came in goes out.
+        # scikit-learn's set_output wraps arrays; without it, the output is of the input's kind.
         kind = _get_output_config("transform", self)["dense"]
         if kind not in ("default", "pandas"):
             return stack(table, out)
@@ -284,33 +287,33 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
                 DroppedIndexWarning,
                 stacklevel=3,
             )
-        if kind == "pandas":  # scikit-learn would give an array the index of the raw table
+        if kind == "pandas":  # scikit-learn would give an array the raw table's index
             return in_pandas(stack(table, out))
         return rebuild(table, out)
 
     def release(self, X: Any) -> tuple[Any, Release]:
-        """The table as it was checked, and the released columns by private column."""
+        """Return the table after its checks, and the released columns by private column."""
         check_is_fitted(self)
         table = self._validated(X, reset=False)
         return table, self._released(X, table)
 
     def validated(self, X: Any) -> Any:
-        """The table, if it has the columns of ``fit``."""
+        """Return the table if it has the columns of ``fit``, or raise an error."""
         check_is_fitted(self)
         return self._validated(X, reset=False)
 
     def prepare(self, X: Any) -> tuple[Any, dict[Hashable, Prepared]]:
-        """The table, and its private columns on the grid **without noise**; they must not leave."""
+        """Return the table and its columns on the grid **without noise**, which must not leave."""
         table = self.validated(X)
         return table, {c.name: c.prepare(table) for c in self.columns_}
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray[Any, np.dtype[Any]]:
-        """The names of the released columns."""
+        """Return the names of the released columns."""
         check_is_fitted(self)
         known = getattr(self, "feature_names_in_", None)
-        spoken = input_names(input_features, known, self.n_features_in_)
+        given = input_names(input_features, known, self.n_features_in_)
         plan = self._plan
-        names = output_names(plan.names, spoken, self.columns_, passthrough=plan.passthrough)
+        names = output_names(plan.names, given, self.columns_, passthrough=plan.passthrough)
         return np.array(names, dtype=object)
 
     @property
@@ -323,7 +326,7 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
 
     @property
     def releases_(self) -> int:
-        """How many releases were made since ``fit``."""
+        """How many releases have been made since ``fit``."""
         check_is_fitted(self)
         return self._memory.made
 
@@ -335,7 +338,7 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
 
     @property
     def account(self) -> Account:
-        """What was released, and how often by now."""
+        """What has been released, and how many times."""
         check_is_fitted(self)
         return self._account
 
@@ -353,7 +356,7 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
         return validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False)
 
     def _released(self, X: Any, table: Any) -> dict[Hashable, list[OutColumn]]:
-        """The release of this table: made once, and found again for the same object."""
+        """Return the release of this table: made once, and found again for the same object."""
         prepared = [(c, c.prepare(table)) for c in self.columns_]
         with self._lock:
             self.outside_.update({c.name: p.outside for c, p in prepared})
@@ -380,7 +383,7 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
     def _sent_after_pilot(
         self, drawn: Release, budget: RecordBudget, rows: int, weigh: Weigh
     ) -> BoolArray | None:
-        """Which cells are sent: the pilot's evenly, then the others' by the weights it tells."""
+        """Choose the cells to send: the pilot's evenly, then the others by the weights it gives."""
         rng, names = self._plan.rng, [c.name for c in self.columns_]
         of_people = of_cells = rng
         if isinstance(rng, SeededRng):
@@ -395,7 +398,7 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
         self.column_weights_ = checked_weights(weigh(shown, first), names, "The pilot's answer")
         weighted = replace(budget, weights=self.column_weights_)
         sent = columns_sent(weighted, lambda: words, names, lambda: first)
-        # Whoever is released later comes after the pilot.
+        # Later releases come after the pilot.
         self._plan = replace(self._plan, budget=replace(weighted, pilot=0.0))
         return sent
 
@@ -428,7 +431,7 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
         self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
-        # What describes the data, and could be used to test guesses about it, stays here.
+        # Leave out what describes the data, and could be used to test guesses about it.
         local = ("_memory", "_lock", "outside_")
         state: dict[str, Any] = super().__getstate__()
         return {k: v for k, v in state.items() if k not in local}

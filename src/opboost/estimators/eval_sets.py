@@ -1,4 +1,4 @@
-"""Held-out rows as ``fit`` is given them: a pair, or XGBoost's list of pairs."""
+"""The held-out rows that ``fit`` takes: a pair, or XGBoost's list of pairs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from opboost.errors import ParameterError
 
 
 def one_pair(eval_set: Any) -> tuple[Any, Any] | None:
-    """Return the pair of table and labels; several pairs are refused.
+    """Return the one pair of table and labels; refuse several pairs.
 
     >>> [part.shape for part in one_pair([(np.ones((3, 2)), np.ones(3))])]
     [(3, 2), (3,)]
@@ -33,7 +33,7 @@ def one_pair(eval_set: Any) -> tuple[Any, Any] | None:
 
 
 def _is_pair(item: object) -> bool:
-    """Whether this is a table beside labels, rather than two such pairs."""
+    """Return whether this is a table and its labels, rather than two such pairs."""
     if not isinstance(item, tuple | list) or len(item) != 2 or _is_pair(item[0]):
         return False
     return hasattr(item[0], "shape") or hasattr(item[0], "collect") or np.ndim(item[0]) == 2

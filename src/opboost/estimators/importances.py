@@ -12,19 +12,19 @@ from opboost.estimators.boosted_base import BoostedBase
 from opboost.plots.importance_chart import draw_importances
 
 LABEL_PARTY = "label party"
-"""What the holder of the label is called beside the feature parties."""
+"""The name of the label's holder among the feature parties."""
 
 
 @dataclass(frozen=True, slots=True)
 class Importances:
-    """Shares of the gain of all splits; they add up to one.
+    """Shares of the total gain of all splits; they add up to one.
 
     Attributes:
         columns: By column of the table, the most important one first; the features of a column's
             categories count for the column.
-        parties: By party, the label party's own columns together as ``"label party"``; empty for a
-            model of one machine.
-        held_by: The party of each column, where there are parties.
+        parties: By party, with the label party's own columns together as ``"label party"``; empty
+            for a model trained on one machine.
+        held_by: The party of each column, if there are parties.
 
     ``print`` shows a table.
     """
@@ -45,7 +45,7 @@ class Importances:
         return "\n".join(f"{a:{first}}  {b:{gap}}{c}" for a, b, c in lines)
 
     def draw(self, path: str | Path) -> None:
-        """Draw bars into a ``.png``, ``.svg`` or ``.pdf`` file; needs ``opboost[plots]``."""
+        """Draw a bar chart as a ``.png``, ``.svg`` or ``.pdf`` file; needs ``opboost[plots]``."""
         columns = {str(name): share for name, share in self.columns.items()}
         held_by = {str(name): party for name, party in self.held_by.items()}
         draw_importances(columns, held_by, self.parties, Path(path))

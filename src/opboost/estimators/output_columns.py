@@ -15,7 +15,7 @@ from opboost.estimators.remembered_table import Release
 def output_columns(
     names: Sequence[Hashable], released: Release, *, passthrough: bool
 ) -> list[OutColumn | Hashable]:
-    """Released columns in the place of private ones; others by their name, if they stay."""
+    """Return released columns in place of private ones, and the names of others if they stay."""
     out: list[OutColumn | Hashable] = []
     for name in names:
         if name in released:
@@ -27,37 +27,38 @@ def output_columns(
 
 def output_names(
     names: Sequence[Hashable],
-    spoken: Sequence[Any],
+    given: Sequence[Any],
     columns: Sequence[PrivateColumn],
     *,
     passthrough: bool,
 ) -> list[str]:
-    """The names of the columns that come out; ``spoken`` has the caller's name for each input."""
+    """Return the names of the output columns; ``given`` has the caller's name for each input."""
     by_name = {c.name: c for c in columns}
     out: list[str] = []
-    for name, said in zip(names, spoken, strict=True):
+    for name, given_name in zip(names, given, strict=True):
         if name in by_name:
             plain = by_name[name].release_names()
             prefix = str(name)
-            out += [str(said) + str(n)[len(prefix) :] for n in plain]
+            out += [str(given_name) + str(n)[len(prefix) :] for n in plain]
         elif passthrough:
-            out.append(str(said))
+            out.append(str(given_name))
     return out
 
 
 def input_names(given: Any, known: Any, count: int) -> Sequence[Any]:
-    """The names of the columns that went in, as scikit-learn wants them checked.
+    """Return the names of the input columns, checked as scikit-learn requires.
 
-    ``known`` has those of the table in ``fit``, None if it had none; so many columns it had.
+    ``known`` holds the names in ``fit``'s table, or None if it had none; ``count`` is its number of
+    columns.
     """
     if given is not None:
-        told = np.asarray(given, dtype=object)
-        if known is not None and not np.array_equal(told, known):
+        names = np.asarray(given, dtype=object)
+        if known is not None and not np.array_equal(names, known):
             raise ValueError("input_features is not equal to feature_names_in_")
-        if len(told) != count:
+        if len(names) != count:
             raise ValueError(
-                "input_features should have length equal to number of features "
-                f"({count}), got {len(told)}"
+                f"input_features should have length equal to number of features ({count}), got "
+                f"{len(names)}"
             )
-        return list(told)
+        return list(names)
     return [f"x{i}" for i in range(count)] if known is None else list(known)

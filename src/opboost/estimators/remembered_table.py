@@ -17,7 +17,7 @@ Release = dict[Hashable, list[OutColumn]]
 
 
 class TableContent:
-    """A keyed digest of private columns, built up column by column."""
+    """A keyed digest of private columns, computed column by column."""
 
     def __init__(self, key: bytes) -> None:
         self._digest = hashlib.blake2b(key=key)
@@ -29,15 +29,15 @@ class TableContent:
         self._digest.update(np.packbits(cells.missing).tobytes())
 
     def digest(self) -> bytes:
-        """The digest of all columns so far."""
+        """Return the digest of all columns added so far."""
         return self._digest.digest()
 
 
 class ReleaseMemory:
-    """Releases by table **object**, for as long as the object lives and its content stays.
+    """Releases by table **object**, for as long as the object lives and its content is unchanged.
 
-    Never by content alone: two people with equal records would then get equal noise, and whoever
-    knows one record could test whether another equals it.
+    Releases are never looked up by content alone: two people with equal records would then get
+    equal noise, and anyone who knows one record could test whether another equals it.
     """
 
     def __init__(self) -> None:
@@ -46,18 +46,18 @@ class ReleaseMemory:
         self._kept: dict[int, tuple[weakref.ref[Any], bytes, Release]] = {}
 
     def content(self) -> TableContent:
-        """An empty digest under this memory's key."""
+        """Return an empty digest under this memory's key."""
         return TableContent(self._key)
 
     def find(self, table: object, content: TableContent) -> Release | None:
-        """The release of this object, if its private columns have not changed since."""
+        """Return the release of this object, or None if its private columns have changed since."""
         entry = self._kept.get(id(table))
         if entry is None or entry[0]() is not table or entry[1] != content.digest():
             return None
         return entry[2]
 
     def keep(self, table: object, content: TableContent, release: Release) -> None:
-        """Remember a release; an object that cannot be watched is not remembered."""
+        """Remember a release, unless the table cannot be referenced weakly."""
         self.made += 1
         number, memory = id(table), weakref.ref(self)
 

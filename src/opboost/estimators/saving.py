@@ -42,7 +42,7 @@ from opboost.training.trained_model import TrainedModel
 
 
 def save(estimator: Any, path: str | Path) -> None:
-    """Write a fitted estimator; the file appears when it is whole."""
+    """Write a fitted estimator; the file appears only once it is complete."""
     release: Desensitizer = estimator.desensitizer_
     about = ModelTerms(
         type(estimator).__name__,
@@ -57,7 +57,7 @@ def save(estimator: Any, path: str | Path) -> None:
 
 
 def load(path: str | Path) -> OpBoostClassifier | OpBoostRegressor:
-    """A saved estimator: it predicts, and knows what was promised.
+    """Load a saved estimator, which predicts and still knows its guarantee.
 
     >>> import opboost as op, tempfile, pathlib
     >>> from sklearn.datasets import load_diabetes
@@ -86,13 +86,13 @@ def load(path: str | Path) -> OpBoostClassifier | OpBoostRegressor:
         return _rebuilt(description, module, name, members)
     except (DataError, MissingPackageError):
         raise
-    except Exception as e:  # whatever zip, numpy and the boosters' libraries make of a damaged file
+    except Exception as e:  # zip, numpy and the boosters' libraries raise anything for a bad file
         why = f"{type(e).__name__}: {in_words(e)}"
         raise DataError(f"{Path(path).name} is not a saved estimator ({why})") from None
 
 
 MAX_CLASS_BYTES = 2**26
-"""Bytes that all names of classes may take in memory; a text's type states the longest."""
+"""The most memory that class names may take; an array gives all the length of the longest."""
 
 
 def _rebuilt(
@@ -146,14 +146,14 @@ def _rebuilt(
 
 
 def _origins(description: dict[str, Any], private: tuple[PrivateColumn, ...]) -> Origins:
-    """Where columns come from; a file of before does not tell, and may hold withheld units."""
+    """Return where columns come from; older files do not say, and may hold withheld units."""
     if "origins" in description:
         return Origins.from_dict(description["origins"])
     return Origins(withheld=frozenset(c.name for c in private if _counts_cells(c.mapping)))
 
 
 def _counts_cells(mapping: object) -> bool:
-    """Whether raw values are cell numbers, as where a party withholds its units."""
+    """Return whether raw values are cell numbers, as they are if a party withholds its units."""
     if not isinstance(mapping, NumericMapping):
         return False
     grid = mapping.domain
@@ -161,7 +161,7 @@ def _counts_cells(mapping: object) -> bool:
 
 
 def _parties(description: dict[str, Any], columns: int) -> tuple[str, ...]:
-    """Whose each private column is; empty where trees do not keep to one party."""
+    """Return the party of each private column; empty if trees may use several parties' columns."""
     found = tuple(description.get("parties", ()))
     if found and (len(found) != columns or not all(isinstance(name, str) for name in found)):
         raise DataError("The parties of the saved estimator do not fit its columns")
@@ -169,7 +169,7 @@ def _parties(description: dict[str, Any], columns: int) -> tuple[str, ...]:
 
 
 def _own_rounds(description: dict[str, Any], trained: Trained) -> int:
-    """How many of the first rounds read own columns alone."""
+    """Return how many of the first rounds use own columns alone."""
     found = description.get("own_rounds", 0)
     rounds = trained.rounds if isinstance(trained, Staged) else 0
     if type(found) is not int or not 0 <= found <= rounds:
@@ -178,7 +178,7 @@ def _own_rounds(description: dict[str, Any], trained: Trained) -> int:
 
 
 def _released(description: dict[str, Any]) -> list[dict[str, Any]]:
-    """The releases that an estimator states; version 1 stated those of its own terms only."""
+    """Return the releases that a file states; version 1 stated only those of its own terms."""
     if description["version"] == VERSION:
         found: list[dict[str, Any]] = description["released"]
         return found
@@ -194,7 +194,7 @@ def _released(description: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _classes(dtype: str, values: list[Any]) -> np.ndarray[Any, Any]:
-    """Return the array that :func:`_plain` described, unless it would fill the memory."""
+    """Return the array that :func:`_plain` described, unless it would take too much memory."""
     kind = np.dtype(dtype)
     if any(isinstance(value, list | dict) for value in values):
         raise DataError("The classes of an estimator are a plain list")

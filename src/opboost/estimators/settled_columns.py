@@ -14,12 +14,12 @@ from opboost.errors import ColumnError, ParameterError
 from opboost.estimators.declarations import Declarations, no_bounds
 
 KEPT = ("passthrough", "own")
-"""The remainders that stay beside the released columns."""
+"""The values of ``remainder`` under which undeclared columns stay beside the released ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class SettledColumns:
-    """The private columns of a table, and what is to be told about its columns."""
+    """The private columns of a table, and what warnings and caveats must say about its columns."""
 
     columns: tuple[PrivateColumn, ...]
     names: tuple[Hashable, ...]
@@ -54,7 +54,7 @@ class SettledColumns:
     def _planned(
         cls, declared: Declarations, table: Any, remainder: str, budget: RecordBudget | RecordPlan
     ) -> SettledColumns:
-        """The columns of a record budget, which chooses their mechanisms, or of its plan."""
+        """Return the columns of a record budget, which chooses their mechanisms, or of its plan."""
         if declared.mechanism is not None:
             raise ParameterError(
                 "A mechanism and a record budget are given, and the budget chooses mechanisms "
@@ -86,11 +86,11 @@ class SettledColumns:
         return self.remainder in KEPT
 
     def check_release_names(self) -> None:
-        """Refuse columns whose released names are not told apart."""
+        """Refuse columns whose released names would be the same."""
         check_release_names(self.columns, self.others if self.keeps_others else [])
 
     def caveats(self) -> tuple[str, ...]:
-        """What no guarantee covers: bounds from the data, columns that leave as they are."""
+        """Return what no guarantee covers: bounds from the data, columns released as they are."""
         caveats = [f"bounds of {name!r} were taken from the data" for name in self.inferred]
         if self.others and self.remainder == "passthrough":
             caveats.append(f"released as they are: {', '.join(map(str, self.others))}")
@@ -100,7 +100,7 @@ class SettledColumns:
 def _declared_in_full(
     declared: Declarations, names: list[Hashable], remainder: str
 ) -> list[tuple[PrivateColumn, bool]] | None:
-    """The columns of a tuple of ``PrivateColumn``; None where a mechanism was declared."""
+    """Return the columns of a tuple of ``PrivateColumn``; None if a mechanism was declared."""
     if not isinstance(declared.mechanism, tuple):
         return None
     _check_columns(declared.mechanism, names, remainder)
@@ -108,7 +108,7 @@ def _declared_in_full(
 
 
 def _check_columns(columns: Sequence[PrivateColumn], names: list[Hashable], remainder: str) -> None:
-    """Refuse a table that lacks a declared column, or has one that must not stay."""
+    """Refuse a table that lacks a declared column, or has an undeclared one that must not stay."""
     for c in columns:
         if c.name not in names:
             raise ColumnError(c.name, "is declared but not in the table")
@@ -119,13 +119,13 @@ def _check_columns(columns: Sequence[PrivateColumn], names: list[Hashable], rema
 def _made(
     declared: Declarations, names: list[Hashable], remainder: str, table: Any
 ) -> list[tuple[PrivateColumn, bool]]:
-    """The private columns, and whether their bounds were taken from the data."""
+    """Return the private columns, and whether their bounds were taken from the data."""
     private = _private_names(declared, names, remainder)
     return [declared.column(name, table) for name in private]
 
 
 def _private_names(declared: Declarations, names: list[Hashable], remainder: str) -> list[Hashable]:
-    """Which columns are private; one that must not stay is refused."""
+    """Return the names of the private columns; refuse another one that must not stay."""
     private = declared.private_names(names)
     _check_remainder(remainder, [name for name in names if name not in private])
     if not private:

@@ -1,1 +1,1 @@
-"""Scores over HTTP: one model, the Open Inference Protocol and plain JSON."""
+"""Serve one model's scores over HTTP: the Open Inference Protocol and plain JSON."""

@@ -1,4 +1,4 @@
-"""Who may ask: a key from a file or the environment, and on loopback without one this machine."""
+"""Who may ask: holders of the key from a file or the environment; without one, this machine."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ KEY_VARIABLE = "OPBOOST_SCORE_KEY"
 MIN_KEY_CHARACTERS = 16
 
 OPEN_PATHS = frozenset({"/v2/health/live", "/v2/health/ready"})
-"""What is answered without a key: an orchestrator's probes send none."""
+"""The paths that are answered without a key: an orchestrator's probes send none."""
 
 
 def read_key(file: Path | None) -> bytes | None:
-    """The key of a file or of the environment; None where neither has one."""
-    told = os.environ.get(KEY_VARIABLE)
-    if file is not None and told is not None:
+    """Return the key from a file or from the environment; None if neither has one."""
+    from_environment = os.environ.get(KEY_VARIABLE)
+    if file is not None and from_environment is not None:
         raise ConfigError(f"The key comes from --key-file or from {KEY_VARIABLE}, not from both.")
-    if file is None and told is None:
+    if file is None and from_environment is None:
         return None
     source = KEY_VARIABLE if file is None else str(file)
     try:
-        key = (told if file is None else file.read_text(encoding="utf-8")) or ""
+        key = (from_environment if file is None else file.read_text(encoding="utf-8")) or ""
     except (OSError, UnicodeDecodeError) as error:
         words = getattr(error, "strerror", None) or "it is not text"
         raise ConfigError(f"The key in {source} cannot be read: {words}.") from None
@@ -43,7 +43,7 @@ def read_key(file: Path | None) -> bytes | None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address can be reached from this machine alone.
+    """Return whether an address can be reached only from this machine.
 
     >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
     (True, True, False)
@@ -57,7 +57,7 @@ def is_loopback(host: str) -> bool:
 
 
 def check_listening(host: str, key: bytes | None, *, open_to_all: bool) -> None:
-    """Refuse to listen beyond this machine without a key, unless that is asked for by name."""
+    """Refuse to listen beyond this machine without a key, unless ``open_to_all`` asks for that."""
     if key is None and not is_loopback(host) and not open_to_all:
         raise ConfigError(
             f"Listening on {host} without a key would score for anybody who reaches it. Give "
@@ -68,18 +68,18 @@ def check_listening(host: str, key: bytes | None, *, open_to_all: bool) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The rule by which requests are let in.
+    """The rule that decides which requests are answered.
 
-    ``local`` says that the server has no key and listens on loopback: then the host that a request
-    names must be this machine, so that a page of another site cannot ask through a name of its own
-    that points here.
+    With ``local``, the server has no key and listens on loopback.  Then a request must name this
+    machine as its host: a web page could otherwise reach the server through a domain name of its
+    own that resolves to this machine (DNS rebinding).
     """
 
     key: bytes | None
     local: bool
 
     def check(self, path: str, headers: Headers) -> None:
-        """Refuse a request without the right to ask; keys are compared in constant time."""
+        """Refuse a request that may not ask; compare keys in constant time."""
         if self.key is None:
             if self.local and not is_loopback(_host(headers.get("host", ""))):
                 raise RequestRefused(
@@ -97,7 +97,7 @@ class Access:
 
 
 def _host(header: str) -> str:
-    """The host of a ``Host`` header, without its port.
+    """Return the host of a ``Host`` header, without its port.
 
     >>> _host("127.0.0.1:8080"), _host("[::1]:8080"), _host("localhost")
     ('127.0.0.1', '::1', 'localhost')

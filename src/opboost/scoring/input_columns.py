@@ -1,7 +1,7 @@
-"""What a model asks of a request: its columns, and JSON values as the arrays that it predicts from.
+"""The input columns of a model, and how JSON values become the arrays that it predicts from.
 
-A value that does not fit is refused with the name of its column, its place and the rule.  The
-sentence never shows the value: answers end up in logs.
+A value that does not fit is refused; the message names its column, its place and the rule.  It
+never shows the value, because answers end up in logs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from opboost.training.feature_matrix import OwnColumn
 Kind = Literal["number", "date", "number or date", "category"]
 
 Place = Callable[[int], str]
-"""Where the value of a row stands in the request, such as ``rows[3]``."""
+"""Returns where the value of a row is in the request, such as ``rows[3]``."""
 
 _NUMBERS: frozenset[type] = frozenset({int, float, bool, type(None)})
 _SCALARS: frozenset[type] = _NUMBERS | {str}
@@ -47,14 +47,14 @@ _TAKES = {
 
 @dataclass(frozen=True, slots=True)
 class InputColumn:
-    """A column of the requests.
+    """An input column of the requests.
 
     Attributes:
-        name: What it is called there.
-        kind: What its values are.
+        name: Its name in the requests.
+        kind: The kind of its values.
         gaps: Whether a value may be null.
-        known: The categories as JSON holds them, and as the model knows them; None for numbers.
-        unknown: What becomes of another category: it is refused, missing, or passed on.
+        known: The categories, from their JSON values to those of the model; None for numbers.
+        unknown: What happens to another category: refuse it, treat it as missing, or pass it on.
     """
 
     name: str
@@ -67,7 +67,7 @@ class InputColumn:
     def of_private(
         cls, column: PrivateColumn, unknown: Literal["refuse", "missing"]
     ) -> InputColumn:
-        """A private column, whose declaration says what it may hold."""
+        """Return a private column, whose declaration says what it may hold."""
         if isinstance(column.mapping, NumericMapping):
             kind: Kind = "number" if column.mapping.unit is None else "date"
             return cls(str(column.name), kind, column.takes_gaps)
@@ -77,7 +77,7 @@ class InputColumn:
 
     @classmethod
     def of_own(cls, column: OwnColumn) -> InputColumn:
-        """A column of the label party; a category that training never saw sets no feature."""
+        """Return a column of the label party; a category unseen in training sets no feature."""
         if column.categories is None:
             return cls(str(column.name), "number or date", True)
         return cls(str(column.name), "category", True, _in_json(column.categories), "pass")
@@ -91,13 +91,13 @@ class InputColumn:
         return "BYTES" if texts else "FP64"
 
     def example(self) -> Any:
-        """A value that the column takes."""
+        """Return a value that the column takes."""
         if self.known is not None:
             return next(iter(self.known), None)
         return "2024-05-31" if self.kind == "date" else 0
 
     def read(self, values: Sequence[Any], place: Place) -> Encoded | FloatArray:
-        """JSON values as floats, gaps as NaN, or as categories.
+        """Return JSON values as floats, with NaN for missing values, or as categories.
 
         >>> age = InputColumn("age", "number", gaps=False)
         >>> age.read([31, 40.5], "rows[{}]".format).tolist()
@@ -202,5 +202,5 @@ def _float(value: Any) -> float:
 
 
 def _in_json(categories: Sequence[Any]) -> dict[Any, Any]:
-    """Categories by what stands for them in JSON: dates as text; a gap is null, not listed."""
+    """Return categories by their JSON values: dates as text, and null left out."""
     return {c.isoformat() if isinstance(c, date) else c: c for c in categories if c is not None}

@@ -20,7 +20,7 @@ class Batch:
 
 
 def parsed(body: bytes) -> dict[str, Any]:
-    """The JSON object of a request.
+    """Parse a request, which must be a JSON object.
 
     >>> parsed(b'{"rows": []}')
     {'rows': []}
@@ -41,7 +41,7 @@ def _no_constant(name: str) -> NoReturn:
 
 
 def check_size(rows: int, most: int) -> None:
-    """Refuse a request without rows, or with more than the server takes at a time."""
+    """Refuse a request without rows, or with more rows than the server takes at a time."""
     if not rows:
         raise RequestRefused(MALFORMED, "The request has no rows.")
     if rows > most:
@@ -52,7 +52,7 @@ def check_size(rows: int, most: int) -> None:
 
 
 def batch_of_rows(asked: dict[str, Any], scorer: Scorer, most: int) -> Batch:
-    """The rows of a request by column; other keys of a row are passed over."""
+    """Return the rows of a request by column; ignore other keys of a row."""
     rows = asked.get("rows")
     if not isinstance(rows, list):
         names = ", ".join(repr(n) for n in scorer.names[:3])
@@ -62,7 +62,7 @@ def batch_of_rows(asked: dict[str, Any], scorer: Scorer, most: int) -> Batch:
     check_size(len(rows), most)
     if set(map(type, rows)) != {dict}:
         place = next(i for i, row in enumerate(rows) if type(row) is not dict)
-        raise RequestRefused(MALFORMED, f"rows[{place}] is no object with columns by name.")
+        raise RequestRefused(MALFORMED, f"rows[{place}] is not an object with columns by name.")
     columns = {}
     for name in scorer.names:
         try:
@@ -77,7 +77,7 @@ def batch_of_rows(asked: dict[str, Any], scorer: Scorer, most: int) -> Batch:
 
 
 def answer_of(scores: Scores, scorer: Scorer) -> dict[str, Any]:
-    """Predictions as JSON holds them; a classifier adds its classes and their probabilities."""
+    """Return predictions as JSON values; a classifier adds its classes and their probabilities."""
     found: dict[str, Any] = {"model": scorer.name, "predictions": scores.prediction.tolist()}
     if scores.probability is not None and scorer.classes is not None:
         found["classes"] = scorer.classes.tolist()

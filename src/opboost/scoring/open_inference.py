@@ -1,7 +1,7 @@
-"""The Open Inference Protocol, version 2, as KServe, MLServer and Triton speak it over HTTP.
+"""The Open Inference Protocol, version 2, as KServe, MLServer and Triton implement it over HTTP.
 
-Each column is a tensor of its own, of shape [n] or [n, 1].  Tensors are JSON; those of the binary
-extension are refused.
+Each column is a tensor of its own, of shape [n] or [n, 1].  Tensors are JSON; the server refuses
+those of the binary extension.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _DATATYPES = {"b": "BOOL", "i": "INT64", "u": "INT64", "f": "FP64"}
 
 
 def server_metadata() -> dict[str, Any]:
-    """What ``GET /v2`` tells."""
+    """Return the answer to ``GET /v2``."""
     return {"name": "opboost", "version": __version__, "extensions": []}
 
 
 def model_metadata(scorer: Scorer) -> dict[str, Any]:
-    """What ``GET /v2/models/NAME`` tells: inputs, outputs, and what is promised about a person."""
+    """Return the answer to ``GET /v2/models/NAME``: inputs, outputs and the guarantee."""
     inputs = [{"name": name, "datatype": "BYTES", "shape": [-1]} for name in scorer.ids]
     inputs += [
         {"name": c.name, "datatype": c.datatype, "shape": [-1]} for c in scorer.inputs.values()
@@ -61,7 +61,7 @@ def model_metadata(scorer: Scorer) -> dict[str, Any]:
 
 
 def batch_of_tensors(asked: dict[str, Any], scorer: Scorer, most: int) -> Batch:
-    """The rows of an inference request by column; other tensors are passed over."""
+    """Return the rows of an inference request by column; ignore other tensors."""
     tensors = asked.get("inputs")
     if not isinstance(tensors, list) or not all(isinstance(t, dict) for t in tensors):
         raise RequestRefused(
@@ -85,7 +85,7 @@ def batch_of_tensors(asked: dict[str, Any], scorer: Scorer, most: int) -> Batch:
 
 
 def _data(name: str, tensor: dict[str, Any], most: int) -> list[Any]:
-    """The values of a column's tensor, whose shape must be that of one column."""
+    """Return the values of a column's tensor, whose shape must be that of one column."""
     if "binary_data_size" in (tensor.get("parameters") or {}):
         raise RequestRefused(
             MALFORMED, f"Tensor {name!r} is binary, and this server takes JSON tensors only."
@@ -118,7 +118,7 @@ def _check_outputs(asked: dict[str, Any], scorer: Scorer) -> None:
 
 
 def inference_answer(scores: Scores, scorer: Scorer, asked: dict[str, Any]) -> dict[str, Any]:
-    """The tensors of an answer, all or those that the request names; its ``id`` goes back."""
+    """Return an answer's tensors, all or those that the request names, and the request's ID."""
     rows = len(scores.prediction)
     outputs = [
         {

@@ -1,4 +1,4 @@
-"""Why a request is refused: one sentence and a status of HTTP, never a value of the request."""
+"""Refusals of a request: one sentence and an HTTP status, never a value of the request."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOT_READY = 503
 
 
 class RequestRefused(OpBoostError):
-    """A request that is not answered with scores; ``status`` is the one of the answer.
+    """A request that is not answered with scores; ``status`` is the HTTP status of the answer.
 
     >>> error = RequestRefused(413, "The request has 3 rows, and 2 is the most. Send fewer.")
     >>> error.status, str(error)[:22]

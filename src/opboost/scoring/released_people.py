@@ -1,8 +1,8 @@
-"""People whose release is stored, found by their ID and scored without asking their party.
+"""Find people in stored releases by their ID, and score them without asking their party.
 
 The index holds keyed digests of IDs, under a key that lives as long as the process; no ID stays in
-memory.  The manifest is looked at before each request: when `opboost ledger forget` takes a person
-out of the folder, the next request no longer finds them.
+memory.  The server checks the manifest before each request: once `opboost ledger forget` has
+removed a person from the folder, the next request no longer finds them.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from opboost.training.column_screening import LEFT_OUT
 from opboost.training.released_columns import ReleasedColumn, from_sample, rows_of
 
 ABSENT = -1
-"""The row of an ID that is not there."""
+"""The row number of an ID that is not in the index."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IdIndex:
-    """The row of each ID, by a keyed digest of 128 bits."""
+    """An index from IDs to rows, by keyed digests of 128 bits."""
 
     key: bytes
     first: np.ndarray[Any, np.dtype[np.uint64]]
@@ -49,7 +49,7 @@ class IdIndex:
 
     @classmethod
     def of(cls, ids: Sequence[bytes]) -> IdIndex:
-        """An index of IDs that are all different; a repeated one is refused.
+        """Return an index of IDs; refuse a repeated ID.
 
         >>> IdIndex.of([b"ann", b"bob"]).find([b"bob", b"eve"]).tolist()
         [1, -1]
@@ -65,11 +65,11 @@ class IdIndex:
                     "An ID stands in two rows, so it does not tell people apart",
                     hint="Give the columns that do: --id branch --id number.",
                 )
-            if not same[:, 0].any():  # else try another key: a search looks at the first word
+            if not same[:, 0].any():  # else try another key: the search compares the first word
                 return cls(key, found[:, 0], found[:, 1], order)
 
     def find(self, ids: Sequence[bytes]) -> IntArray:
-        """The row of each ID, ``ABSENT`` where it is not there."""
+        """Return the row of each ID, or ``ABSENT`` if the index does not hold it."""
         words = _digests(ids, self.key)
         place = np.searchsorted(self.first, words[:, 0]).clip(0, len(self.rows) - 1)
         there = (self.first[place] == words[:, 0]) & (self.second[place] == words[:, 1])
@@ -93,7 +93,7 @@ class PeopleOfFolder:
 class ReleasedPeople:
     """The people of stored releases, one folder for each party.
 
-    A person is there if every folder has a row with a released value about them.
+    A person can be scored if every folder has a row with a released value about them.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class ReleasedPeople:
         return min(len(people.index.rows) for people in self._people.values())
 
     def check(self) -> None:
-        """Read a folder again whose manifest has changed; refuse requests while it cannot be."""
+        """Reread folders whose manifest has changed; refuse requests while one cannot be read."""
         with self._lock:
             for folder, people in self._people.items():
                 try:
@@ -134,9 +134,9 @@ class ReleasedPeople:
             self.ready = True
 
     def released(self, ids: Sequence[Sequence[Any]]) -> list[ReleasedColumn]:
-        """The released columns of some people, in the model's order; an unknown one is refused.
+        """Return some people's released columns, in the model's order; refuse an unknown person.
 
-        ``ids`` holds a list for each ID column.
+        ``ids`` holds one list per ID column.
         """
         self.check()
         try:
@@ -157,7 +157,7 @@ class ReleasedPeople:
         return [found[c.name] for c in self._estimator.private_columns_]
 
     def _read(self, folder: Path) -> PeopleOfFolder:
-        """A stored release; refused unless it is whole and noised as the model was trained for."""
+        """Read a stored release; refuse it unless it is complete and has the model's noise."""
         seen, manifest = _seen(folder), _manifest(folder)
         wanted = self._wanted[folder]
         _check_noise(folder, manifest, wanted)
@@ -187,7 +187,7 @@ class ReleasedPeople:
         return PeopleOfFolder(tuple(from_sample(wanted, kept, share)), IdIndex.of(ids), seen)
 
     def _sent_share(self, folder: Path, manifest: Manifest) -> float:
-        """The share of people who send each column; refused if the model learned from another."""
+        """Return the share of people who send each column; it must be the share in training."""
         count = len(manifest.noise) or len(self._wanted[folder])
         share = 1.0 if manifest.columns_per_row is None else manifest.columns_per_row / count
         known = self._estimator.sent_shares_ or {}
@@ -217,7 +217,7 @@ def _manifest(folder: Path) -> Manifest:
 def _shared_out(
     private: Sequence[PrivateColumn], manifests: dict[Path, Manifest]
 ) -> dict[Path, tuple[PrivateColumn, ...]]:
-    """Which columns of the model each folder holds: every one of them, and each in one folder."""
+    """Return the model's columns in each folder; every column must be in exactly one folder."""
     held = {folder: _names_in(folder, manifest) for folder, manifest in manifests.items()}
     found: dict[Path, list[PrivateColumn]] = {folder: [] for folder in manifests}
     for column in private:
@@ -252,9 +252,9 @@ def _names_in(folder: Path, manifest: Manifest) -> set[str]:
 
 
 def _check_noise(folder: Path, manifest: Manifest, wanted: Sequence[PrivateColumn]) -> None:
-    """Refuse values that went through other noise than the model was trained for.
+    """Refuse values with other noise than the model was trained for.
 
-    A manifest of version 0.1 records promises alone.
+    A manifest of version 0.1 records only promises.
     """
     promised = manifest.guarantee.splitlines()
     for column in wanted:
@@ -282,7 +282,7 @@ _VERSION_0_1_WORDS = (
 
 
 def _in_version_0_1(promise: Guarantee) -> str:
-    """Return a promise in the words of version 0.1.
+    """Return a promise as version 0.1 worded it.
 
     >>> from opboost import ClampMap, Domain, WithMissing
     >>> _in_version_0_1(WithMissing(ClampMap(Domain(1, 10), 0.32), 0.5, 1).guarantee())
@@ -300,7 +300,7 @@ def _json(plain: object) -> str:
 
 
 def _columns_of(stored: StoredRelease, column: PrivateColumn, table: pa.Table) -> list[OutColumn]:
-    """The released values of a column; compiled loops trust them, so outputs alone are let in."""
+    """Return a column's released values; check their range, because compiled loops trust them."""
     found = StoredRelease(stored.folder, stored.manifest, (column,), gaps=True).columns(table)
     lower, upper = (0, 1) if column.mapping is None else ends(column)
     for out in found:
@@ -316,9 +316,9 @@ def _columns_of(stored: StoredRelease, column: PrivateColumn, table: pa.Table) -
 def _there(
     wanted: Sequence[PrivateColumn], columns: dict[Hashable, list[OutColumn]], *, sampled: bool
 ) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """The rows that say something; a forgotten person's row holds gaps alone.
+    """Return a mask of the rows that hold a released value; a forgotten person's row holds none.
 
-    Where gaps are reported, a row of gaps may be a report.
+    If missing values are reported, a row of missing values may be such a report.
     """
     gaps = {name: [_gaps(out) for out in found] for name, found in columns.items()}
     plain = [g for c in wanted if c.flagged() is None for g in gaps[c.name]]

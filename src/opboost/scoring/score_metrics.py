@@ -1,4 +1,4 @@
-"""What the server counts, as Prometheus reads it: no value, no ID, no path as it was sent."""
+"""The server's counters for Prometheus; they hold no value, no ID and no path from a request."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2
 
 
 class ScoreMetrics:
-    """Counters of one server; each has a registry of its own."""
+    """The counters of one server, in a registry of its own."""
 
     def __init__(self, scorer: Scorer) -> None:
         self.registry = CollectorRegistry()
@@ -43,5 +43,5 @@ class ScoreMetrics:
         self._rows.inc(rows)
 
     def text(self) -> bytes:
-        """All of them as Prometheus reads them."""
+        """Return all counters in Prometheus' text format."""
         return generate_latest(self.registry)

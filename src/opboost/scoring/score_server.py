@@ -1,4 +1,4 @@
-"""The server: routes, limits, and an end that lets running requests finish."""
+"""The server: routes, limits, and a shutdown that lets running requests finish."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from opboost.scoring.score_metrics import ScoreMetrics
 from opboost.scoring.scorer import Scorer
 
 INLINE_BYTES = 4096
-"""Smaller requests are answered without a thread of their own, which would take them longer."""
+"""Requests up to this size are answered without a thread of their own, which would be slower."""
 
 BODY_TIMEOUT_SECONDS = 30
 GRACEFUL_SECONDS = 30
@@ -55,19 +55,19 @@ KEEP_ALIVE_SECONDS = 75
 MAX_CONNECTIONS = 1024
 
 SWITCH_SECONDS = 0.0005
-"""How long a thread that parses a large request may keep others waiting, at a time."""
+"""The longest time that a thread parsing a large request may keep others waiting at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The most that one request may hold."""
+    """The largest request that is answered."""
 
     rows: int = 10_000
     bytes: int = 16 << 20
 
 
 def application(scorer: Scorer, limits: Limits, access: Access) -> ASGIApp:
-    """The routes behind the check of who asks."""
+    """Return the application: the routes, behind a check of who asks."""
     metrics = ScoreMetrics(scorer)
     threads = CapacityLimiter(most_threads())
 
@@ -145,7 +145,7 @@ def application(scorer: Scorer, limits: Limits, access: Access) -> ASGIApp:
 
 
 class _Counted:
-    """Checks who asks, and counts every answer under the route that it belongs to."""
+    """Middleware that checks who asks and counts every answer by its route."""
 
     def __init__(
         self, app: ASGIApp, access: Access, metrics: ScoreMetrics, routes: list[str]
@@ -175,7 +175,7 @@ class _Counted:
             self._metrics.answered(self._route(scope["path"]), status, time.perf_counter() - begun)
 
     def _route(self, path: str) -> str:
-        """The route of a path, never the path itself: somebody else wrote it."""
+        """Return the route of a path, never the path itself, which is untrusted."""
         if path in self._routes:
             return path
         parts = path.split("/")
@@ -187,13 +187,14 @@ class _Counted:
 
 
 async def _body(request: Request, most: int) -> bytes:
-    """The body of a request.
+    """Return the body of a request.
 
-    Somewhat more than the most is read and thrown away, so that its sender hears the refusal.
+    A body somewhat above the limit is read to its end and discarded, so that the client receives
+    the refusal.
     """
-    told = request.headers.get("content-length", "")
-    over = told.isdigit() and int(told) > most
-    if told.isdigit() and int(told) > 4 * most:
+    declared = request.headers.get("content-length", "")
+    over = declared.isdigit() and int(declared) > most
+    if declared.isdigit() and int(declared) > 4 * most:
         raise _too_large(most)
     taken, size = [], 0
     try:
@@ -238,7 +239,7 @@ def _refused(request: Request | None, error: Exception) -> Response:
 
 
 def _unknown(request: Request, error: Exception) -> Response:
-    """No such page, or not with this method."""
+    """Answer a request for an unknown page, or with the wrong method."""
     assert isinstance(error, HTTPException)
     if error.status_code == NOT_THERE:
         return _json({"error": "No such page. Rows are scored with POST /score."}, NOT_THERE)
@@ -248,14 +249,14 @@ def _unknown(request: Request, error: Exception) -> Response:
 
 
 def _defect(request: Request, error: Exception) -> Response:
-    """Name a defect of ours without its message, which may hold a value of the request."""
+    """Report a defect of ours without its message, which may hold a value of the request."""
     frames = "".join(traceback.format_tb(error.__traceback__))
     print(f"{frames}{type(error).__name__}, a defect of OpBoost.", file=sys.stderr, flush=True)
     return _json({"error": f"{type(error).__name__}, a defect of OpBoost."}, 500)
 
 
 def tls_context(cert: Path | None, key: Path | None) -> ssl.SSLContext | None:
-    """The certificate with which the server proves who it is; None where neither file is given."""
+    """Return the TLS context with the server's certificate; None if neither file is given."""
     if cert is None and key is None:
         return None
     if cert is None or key is None:
@@ -276,7 +277,7 @@ def tls_context(cert: Path | None, key: Path | None) -> ssl.SSLContext | None:
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A socket that clients can reach under this address."""
+    """Return a socket that listens on this address."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         listener = socket.create_server((host, port), family=family, backlog=MAX_CONNECTIONS)
@@ -290,16 +291,16 @@ def listening(host: str, port: int) -> socket.socket:
 
 
 class _Server(uvicorn.Server):
-    """A server that ends once its requests are answered, whoever still holds a connection open."""
+    """A server that stops once its requests are answered, even if connections are still open."""
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Wait for running requests, then let go of idle connections."""
+        """Wait for running requests, then close idle connections."""
         leaving = asyncio.create_task(self._leave())
         await super().shutdown(sockets)
         leaving.cancel()
 
     async def _leave(self) -> None:
-        """Drop connections that have nothing left to send: TLS would wait for their farewell."""
+        """Abort connections with nothing left to send: TLS would wait for the peer's close."""
         while self.server_state.tasks:
             await asyncio.sleep(0.05)
         while True:
@@ -313,7 +314,7 @@ class _Server(uvicorn.Server):
 def prepared(
     scorer: Scorer, limits: Limits, access: Access, context: ssl.SSLContext | None = None
 ) -> uvicorn.Server:
-    """The server, which answers once it runs."""
+    """Return the configured server, ready to run."""
     config = uvicorn.Config(
         application(scorer, limits, access),
         log_level="critical",
@@ -341,9 +342,9 @@ def serve(
     context: ssl.SSLContext | None,
     opened: Callable[[str], None],
 ) -> None:
-    """Answer until SIGTERM or Ctrl-C; running requests are finished first.
+    """Serve until SIGTERM or Ctrl-C, then finish the running requests.
 
-    ``opened`` is told the address.
+    ``opened`` is called with the address.
     """
     sys.setswitchinterval(SWITCH_SECONDS)
     local = is_loopback(host)
@@ -355,7 +356,5 @@ def serve(
         try:
             server.run(sockets=[listener])
         except (SystemExit, KeyboardInterrupt):
-            if (
-                not server.should_exit
-            ):  # uvicorn sends a signal on once it has stopped in good order
+            if not server.should_exit:  # uvicorn raises the signal again after a clean stop
                 raise

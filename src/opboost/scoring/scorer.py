@@ -26,13 +26,13 @@ class Scores:
 
 
 class Scorer:
-    """A model, and what it asks of a request.
+    """A model, and the columns that it needs in a request.
 
     Args:
         estimator: A fitted classifier or regressor.
-        name: What the model is called over HTTP.
-        released: Stored releases whose people are scored, instead of rows in the clear.
-        unknown: Whether a category that is not declared is refused, or missing.
+        name: The model's name over HTTP.
+        released: Stored releases whose people are scored, instead of rows with raw values.
+        unknown: Whether to refuse an undeclared category, or to treat it as missing.
 
     >>> import numpy as np, pandas as pd, opboost as op
     >>> rng = np.random.default_rng(0)
@@ -71,7 +71,7 @@ class Scorer:
 
     @property
     def ready(self) -> bool:
-        """Whether requests can be answered: stored releases can be read."""
+        """Whether requests can be answered: the stored releases, if any, can be read."""
         if self._people is None:
             return True
         try:
@@ -82,11 +82,11 @@ class Scorer:
 
     @property
     def names(self) -> list[str]:
-        """The columns of a request: IDs first, where people are looked up."""
+        """The columns of a request; IDs come first if people are looked up."""
         return [*self.ids, *self.inputs]
 
     def score(self, columns: Mapping[str, Sequence[Any]], rows: int, place: Place) -> Scores:
-        """Score rows that are given by column, under the names of :attr:`names`."""
+        """Score rows given by column, under the names of :attr:`names`."""
         values = {name: column.read(columns[name], place) for name, column in self.inputs.items()}
         own = [c.block_of(values[self._own[c.name].name]) for c in self._model.layout.own]
         try:
@@ -100,7 +100,7 @@ class Scorer:
             }
             matrix = self._model.layout.plain_matrix(prepared, own, self._floats)
             return self._scores(self._model.of_matrix(matrix))
-        except DataError as error:  # without any value
+        except DataError as error:  # error.logged holds no value
             raise RequestRefused(DOES_NOT_FIT, error.logged) from None
 
     def warm_up(self) -> None:
@@ -117,7 +117,7 @@ class Scorer:
 
 
 def model_name(path: Path) -> str:
-    """The name of a model whose file has this name.
+    """Return the name of the model in this file.
 
     >>> model_name(Path("models/credit.opboost"))
     'credit'

@@ -1,4 +1,4 @@
-"""The made-up people: the same for a seed, as declared, and worth a federation."""
+"""The made-up people: reproducible, as declared, and hard enough to need a federation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``opboost tutorial``: the files are those of the page, and an own file is never written over."""
+"""``opboost tutorial``: writes the files of the page, and never overwrites a user's file."""
 
 from __future__ import annotations
 

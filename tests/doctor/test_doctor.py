@@ -92,7 +92,7 @@ def test_what_is_wrong_is_named_with_what_to_do(shop, harm, what, step):
 
 
 def test_a_ledger_without_its_key_is_wrong_and_a_new_one_is_not(shop):
-    assert "made at first use" in finding(shop, "ledger's key").found
+    assert "created at first use" in finding(shop, "ledger's key").found
     (shop.parent / "ledger").mkdir()
     (shop.parent / "ledger" / "ledger.sqlite").touch()
     assert finding(shop, "ledger's key").state is State.wrong

@@ -1,4 +1,4 @@
-"""A party's file on the explorer's pages: nothing of it is lost, and its ledger is shown."""
+"""A party's file on the explorer's pages: it is kept completely, and its ledger is shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The explorer without a browser: the library's figures, our messages, a shut guard."""
+"""The explorer without a browser: its figures, its messages, and its access control."""
 
 from __future__ import annotations
 

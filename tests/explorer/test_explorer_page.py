@@ -68,7 +68,7 @@ def of_table(site):
 
 
 def redrawn(page, change):
-    """Do something, and wait until the page shows what its form says then."""
+    """Do something, and wait until the page shows the results of its form."""
     page.evaluate("document.documentElement.dataset.drawn = ''")
     change()
     page.wait_for_function(
@@ -281,7 +281,7 @@ def test_the_page_works_without_scripts(browser, mechanism):
 
 @pytest.mark.parametrize(("cells", "most"), [("10", 1000), ("1024", 3000)])
 def test_a_change_is_redrawn_while_one_looks(browser, mechanism, cells, most, record_property):
-    """Speed is for people at a quiet machine, and is told; here it must only not be absurd."""
+    """Speed is measured elsewhere, on an idle machine; here it must only be plausible."""
     with page_of(browser, f"{mechanism}?cells={cells}") as page:
         times = []
         for level in ("0.11", "0.22", "0.33", "0.44", "0.55"):

@@ -1,4 +1,4 @@
-"""The run page: a real job, as its folder tells it, while it goes on and when it is done."""
+"""The run page of a real job, while it runs and when it is done."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.pages import CUT_OFF, browsing, in_first_screen, live, page_o
 
 @pytest.fixture(scope="module")
 def job(tmp_path_factory):
-    """A job of two parties, and what its folder told before the second one joined."""
+    """A job of two parties, and the page's state before the second one joined."""
     made = federation(tmp_path_factory.mktemp("run"), align="given")
     view = RunView(made.folder / LABEL_PARTY / "state", LedgerView(made.config("shop")))
     with serving(made) as (bank, address):

@@ -1,4 +1,4 @@
-"""The demo's report: one HTML page with a chart, without network and without scripts."""
+"""The demo's report: one HTML page with a chart, which needs no network and no scripts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LOOKS = {"federated": "kept", "joined in the clear": "other", "own columns alon
 
 
 def write_report(found: Demo, folder: Path) -> Path:
-    """Write the report and its chart; the page says who sent what, and what it was worth."""
+    """Write the report and its chart; the page shows who sent what, and the accuracy."""
     folder.mkdir(parents=True, exist_ok=True)
     chart = draw_bars(_accuracy(found))
     atomic_files.write(folder / "accuracy.svg", picture_file(chart, style("charts.css")))
@@ -67,7 +67,7 @@ people.</p>
 {"".join(_plan(s) for s in found.sent)}
 </section>
 <section>
-<h2>What it was worth</h2>
+<h2>Accuracy</h2>
 <div class="beside">
 <div>
 {_table(("trained on", "AUC on unseen rows"), scores)}
@@ -77,14 +77,14 @@ people.</p>
 <p class="note">{escape(_said(found))}</p>
 </section>
 <section>
-<h2>Whom they have in common</h2>
+<h2>People in common</h2>
 {_table(("known to", "people"), people, ("all of them", f"{found.aligned.common:,}"))}
 <p class="note">Found by private set intersection in {found.aligned.seconds:.1f}&nbsp;s: no
 organisation showed its list of people. The model is trained on the {found.rows:,} people that all
 know.</p>
 </section>
 <section>
-<h2>What left each party</h2>
+<h2>What each party sent</h2>
 {_table(titles, sent)}
 <p class="note">Together at most {found.per_person:g} about one person. Bytes include every
 message, certificate and receipt.</p>
@@ -94,7 +94,7 @@ message, certificate and receipt.</p>
 
 
 def _said(found: Demo) -> str:
-    """What the label party printed after training, which knows no row but its own."""
+    """Return the score that the label party, which knows only its own rows, printed."""
     return f"The label party’s own score. {found.score_line}." if found.score_line else ""
 
 
@@ -110,7 +110,7 @@ def _mechanisms(found: Demo) -> str:
 
 
 def _varies(found: Demo) -> str:
-    """How far the score varies with the noise; by drawing it anew, never by a formula."""
+    """Return how much the score varies with the noise, measured by drawing it again."""
     if not found.redrawn:
         return ""
     scores = [found.auc["federated"], *found.redrawn]

@@ -28,17 +28,17 @@ LABEL_PARTY = "bank"
 
 @dataclass(frozen=True, slots=True)
 class LocalFederation:
-    """Where everything lies; parties are folders below ``folder``."""
+    """The folders of a federation; each party has one in ``folder``."""
 
     folder: Path
     parties: tuple[str, ...]
 
     def config(self, party: str) -> Path:
-        """A party's file."""
+        """Return a party's configuration file."""
         return self.folder / party / f"{party}.toml"
 
     def command(self, party: str, *more: str) -> list[str]:
-        """How the party's process is started."""
+        """Return the command that starts the party's process."""
         verb = "serve" if party == LABEL_PARTY else "join"
         config = str(self.config(party))
         return python_command("-m", "opboost", verb, "-c", config, "--format", "json", *more)
@@ -155,14 +155,14 @@ def _inline(values: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PartyOutcome:
-    """What the parties' processes said, as they say it to a program."""
+    """The duration of a run, and the JSON that the parties' processes printed."""
 
     seconds: float
     manifests: dict[str, dict[str, Any]]
 
 
 Between = Callable[[str, str], str]
-"""Given a party's name and the label party's address: where that party shall connect to."""
+"""A function from a party's name and the label party's address to the address to connect to."""
 
 
 def run_federation(
@@ -201,10 +201,8 @@ def run_federation(
 
 
 def _watch(processes: Mapping[str, subprocess.Popen[str]], end: float) -> None:
-    """Wait until all are done, one failed, or time is up."""
-    while None in [
-        p.poll() for p in processes.values()
-    ]:  # all are asked, so that one is seen to fail
+    """Wait until all processes are done, one has failed, or time is up."""
+    while None in [p.poll() for p in processes.values()]:  # poll all, to notice a failed one
         if any(p.returncode for p in processes.values()):
             return
         if time.perf_counter() > end:
@@ -213,22 +211,22 @@ def _watch(processes: Mapping[str, subprocess.Popen[str]], end: float) -> None:
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
+    """Return a free port."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         return int(probe.getsockname()[1])
 
 
 def started_process(command: Sequence[str]) -> subprocess.Popen[str]:
-    """A process whose words are kept."""
+    """Start a process and capture its output."""
     return subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8"
     )
 
 
 def wait_for_address(serving: subprocess.Popen[str]) -> str:
-    """Read the address that ``serve`` prints when it is open."""
+    """Return the address that ``serve`` prints when it listens."""
     assert serving.stderr is not None
     for line in serving.stderr:
         if ": serving " in line:
             return line.rsplit(" on ", 1)[1].strip()
-    raise OpBoostError("The label party ended before it was open.")
+    raise OpBoostError("The label party ended before it listened.")

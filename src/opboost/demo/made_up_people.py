@@ -1,16 +1,16 @@
 """A made-up table: what a bank, a shop and a telephone company know about the same people.
 
-Nobody in it exists.  A person has three traits that no column shows: how careful with money, how
-settled and how sociable.  Most columns follow one or two of them with noise of their own, and the
-label follows the traits and some columns:
+Nobody in it exists.  A person has three traits that no column holds: how careful with money, how
+settled and how sociable they are.  Most columns depend on one or two traits plus noise, and the
+label depends on the traits and some columns:
 
-* a large loan for one's income, little care with money and an unsettled life raise the risk;
-* beyond a threshold of sociability (many calls, many minutes) the risk is higher, below it not;
-* few visits to the shop count only together with large baskets;
-* a prepaid contract and one region of four add to it.
+* a large loan for the income, little care with money and an unsettled life raise the risk;
+* above a threshold of sociability (many calls, many minutes) the risk is higher;
+* few visits to the shop raise it only together with large baskets;
+* a prepaid contract and one of the four regions raise it.
 
-So columns of all three organisations matter, and not linearly.  The bank's own columns alone rank
-people with an AUC of about 0.62; all columns in the clear reach 0.88.
+So the columns of all three organisations matter, and their effects are not linear.  The bank's own
+columns alone rank people with an AUC of about 0.62; all columns in the clear reach 0.88.
 
 The same seed makes the same table on every machine.
 """
@@ -40,7 +40,7 @@ LABEL = "defaulted"
 ID = "customer"
 
 OWN = ("age", "income", "years", "loan")
-"""The bank's own columns, beside the label."""
+"""The bank's own columns besides the label."""
 
 CONTRACTS = ("prepaid", "monthly", "yearly")
 CARDS = ("none", "silver", "gold")
@@ -65,9 +65,9 @@ DECLARED: dict[str, dict[str, dict[str, Any]]] = {
 
 
 def people(count: int = PEOPLE, seed: int = SEED) -> pa.Table:
-    """Return the joined table, which none of the organisations has: a row per person.
+    """Return the joined table, with one row per person; none of the organisations has it.
 
-    ``minutes`` has gaps, one in twelve; all other columns are whole.
+    One in twelve values of ``minutes`` is missing; all other columns are complete.
     """
     rng = np.random.default_rng(seed)
     careful, settled, sociable = rng.normal(size=(3, count))
@@ -120,7 +120,7 @@ class Organisations:
 
 
 def organisations(count: int = PEOPLE, seed: int = SEED) -> Organisations:
-    """Return who knows whom: each organisation 24 in 25 people, in an order of its own."""
+    """Return the tables: each organisation knows 24 in 25 people, in an order of its own."""
     everybody = people(count + count // 4, seed)
     rng = np.random.default_rng((seed, 1))
     columns = {"bank": [*OWN, LABEL], **{name: list(held) for name, held in DECLARED.items()}}
@@ -145,7 +145,7 @@ def declaration(party: str, record: float) -> str:
 
 
 def write_tables(folder: Path, record: float) -> list[Path]:
-    """Write every table as CSV, and what each feature party declares as TOML; return the paths.
+    """Write every table as CSV and each feature party's declarations as TOML; return the paths.
 
     ``record`` is a person's total over both feature parties, which share it evenly.
     """

@@ -1,4 +1,4 @@
-"""A first look: one bundled column under every mechanism."""
+"""A tour of the mechanisms: one bundled column under each of them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BOUNDS = (5.0, 30.0)
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """What one mechanism promises, does, and leaves of the column."""
+    """What one mechanism promises and does, and the column that it releases."""
 
     name: str
     mechanism: Mechanism
@@ -40,11 +40,11 @@ class Stop:
 
 
 def mechanisms(epsilon: float, grid: Domain) -> dict[str, Mechanism]:
-    """The mechanisms of the tour, all at one level."""
+    """Return the mechanisms of the tour, all at one level."""
     found = {}
     for entry in registry.on_grids():
         if not entry.has("epsilon"):
-            continue  # Window-map has a total, which is no level per cell
+            continue  # Window-map takes a total, not a level per cell
         example = {p.name: p.example for p in entry.toml_parameters()} | {"epsilon": epsilon}
         signs = [f"{s}={example[n]:g}" for n, s in (("theta", "θ"), ("alpha", "α")) if n in example]
         label = " ".join([entry.title.replace("response", "resp."), *signs])
@@ -53,7 +53,7 @@ def mechanisms(epsilon: float, grid: Domain) -> dict[str, Mechanism]:
 
 
 def column() -> tuple[FloatArray, str]:
-    """The bundled column and its name: mean radius of 569 cell nuclei."""
+    """Return the bundled column and its name: mean radius of 569 cell nuclei."""
     data = load_breast_cancer()
     return np.asarray(data.data[:, 0], dtype=np.float64), str(data.feature_names[0])
 
@@ -77,7 +77,7 @@ def tour(epsilon: float, grid: Domain, rng: Rng | None = None) -> Iterator[Stop]
 
 
 def draw(stops: list[Stop], epsilon: float, grid: Domain, path: Path) -> None:
-    """Write a picture: what comes out for one value, and where the whole column goes."""
+    """Draw the outputs for one value, and where each value of the column goes."""
     raw, name = column()
     cells = NumericMapping(grid, BOUNDS).to_grid(raw)
     title = f"{name} on {grid.size} cells, ε = {epsilon:g} per cell"
@@ -101,7 +101,7 @@ def draw(stops: list[Stop], epsilon: float, grid: Domain, path: Path) -> None:
 
 
 _ACROSS, _TOP, _WIDTH, _CHART, _CELLS = 3, 50, 300, 200, 290
-"""Mechanisms side by side, and in SVG units: the heading, a panel's width, its two charts."""
+"""Mechanisms per row; in SVG units the heading's height, and a panel's width and two heights."""
 _HEIGHT = 40 + _CHART + _CELLS + 20
 
 
@@ -140,5 +140,5 @@ def _counts(stop: Stop, grid: Domain, cells: IntArray) -> SvgCells:
 
 
 def _placed(drawn: str, x: int, y: int, height: int) -> str:
-    """Return a drawn chart as a part of a larger picture."""
+    """Place a drawn chart in a larger picture."""
     return drawn.replace("<svg ", f'<svg x="{x}" y="{y}" width="{_WIDTH}" height="{height}" ', 1)

@@ -1,11 +1,12 @@
 """The demo: three organisations, three processes, one model.
 
-By default a bank, a shop and a telephone company hold made-up people, and each feature party states
-the most that it reveals about one person.  With ``breast_cancer`` a clinic and two laboratories
-hold the small real table of scikit-learn, under one mechanism by ε per cell.  Each organisation
-knows most of the people, in an order of its own; they find the common ones by private set
-intersection.  The score on unseen rows stands beside plain training on the joined table, which
-none of them could do, and beside what the label party's own columns give.
+By default, a bank, a shop and a telephone company hold data about made-up people, and each feature
+party states the most that it reveals about one person.  With ``breast_cancer``, a clinic and two
+laboratories hold the columns of scikit-learn's small real table, and use one mechanism with a given
+ε per cell.  Each organisation knows most of the people, in an order of its own; they find the
+common ones by private set intersection.  The demo compares the score on unseen rows with plain
+training on the joined table, which none of them could do, and with training on the label party's
+own columns.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ BOOSTER = {"num_boost_round": 80, "max_depth": 3, "eta": 0.1, "nthread": 1}
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Who takes part, with which tables, and what the feature parties declare in TOML."""
+    """The organisations of a demo: their tables, and the TOML of the feature parties."""
 
     about: str
     label_party: str
@@ -64,13 +65,13 @@ class Scene:
     tables: Mapping[str, pa.Table]
     declared: Mapping[str, str]
     common: pa.Table
-    """The people whom all know, joined."""
+    """The people whom all organisations know, with all columns."""
     new: pa.Table
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What one feature party sent, and what its plan was."""
+    """What one feature party sent, and its plan."""
 
     party: str
     columns: int
@@ -82,7 +83,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """How many people each organisation knows, and how many all of them."""
+    """How many people each organisation knows, and how many all of them know."""
 
     people: dict[str, int]
     common: int
@@ -101,14 +102,14 @@ class Demo:
     seconds: float
     auc: dict[str, float]
     score_line: str = ""
-    """What the label party printed about held-out rows."""
+    """The line that the label party printed about held-out rows."""
     redrawn: tuple[float, ...] = ()
-    """The AUC of the federated model when noise is drawn anew for the same people."""
+    """The AUC of federated models with noise drawn again for the same people."""
     made: str = ""
     version: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """The figures as plain data."""
+        """Return the figures as plain data."""
         return asdict(self)
 
 
@@ -170,7 +171,7 @@ def breast_cancer(epsilon: float, cells: int) -> Scene:
 def demo(folder: Path, scene: Scene, draws: int = 1) -> Demo:
     """Run the federation in ``folder`` and score its model.
 
-    With more than one of ``draws``, noise is drawn that often in all, to see how the score varies.
+    Noise is drawn ``draws`` times in total, to see how the score varies.
     """
     federation = write_declared_federation(
         folder,
@@ -218,7 +219,7 @@ def _auc(scene: Scene, model: OpBoostClassifier | OpBoostRegressor) -> float:
 
 
 def _redrawn(scene: Scene) -> float:
-    """Draw noise anew for the common people, in this process, and score the model of it."""
+    """Draw noise again for the common people, in this process, and score the resulting model."""
     parties = [
         FeatureParty(
             scene.common.select([c for c in table.column_names if c != scene.id]),
@@ -272,7 +273,7 @@ def _plain(scene: Scene, names: list[str]) -> float:
 
 
 def _numbers(table: pa.Table, names: list[str]) -> FloatArray:
-    """Return the columns as floats; categories by their place in the alphabet."""
+    """Return the columns as floats, and categories as their alphabetical rank."""
     made = []
     for name in names:
         column = table[name]

@@ -1,4 +1,4 @@
-"""The files of the tutorial: a folder for the bank, one for the shop, and what to type."""
+"""The tutorial's files: a folder for the bank, one for the shop, and a page of commands."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ def write_tutorial(folder: Path) -> list[Path]:
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"{folder} is a file. Name a folder that is empty or does not exist yet.")
     if folder.exists() and any(folder.iterdir()):
-        raise ConfigError(f"{folder} is not empty. Name a folder that is empty or not there yet.")
+        raise ConfigError(
+            f"{folder} is not empty. Name a folder that is empty or does not exist yet."
+        )
     written = files("opboost.demo") / "tutorial"
     text = {entry.name: entry.read_bytes() for entry in written.iterdir() if entry.is_file()}
     made = organisations()

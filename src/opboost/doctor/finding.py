@@ -1,4 +1,4 @@
-"""One thing that was looked at, and what to do about it."""
+"""The result of one check, and what to do about it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class State(StrEnum):
-    """How a thing stands."""
+    """The result of a check."""
 
     ok = "ok"
     warning = "warning"
@@ -18,7 +18,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was looked at, how it stands, what was found; ``next_step`` is empty iff it is well.
+    """What was checked, its state, and what was found; ``next_step`` is empty iff it is well.
 
     >>> Finding("disk", State.ok, "40.2 GB free in .").well
     True
@@ -29,7 +29,7 @@ class Finding:
     found: str
     next_step: str = ""
     exit_status: int = 1
-    """The exit status with which the real command fails, where something is wrong."""
+    """The exit status with which the real command would fail, if something is wrong."""
 
     def __post_init__(self) -> None:
         if (self.state is State.ok) is bool(self.next_step):
@@ -37,5 +37,5 @@ class Finding:
 
     @property
     def well(self) -> bool:
-        """Nothing to do."""
+        """Whether there is nothing to do."""
         return self.state is State.ok

@@ -1,4 +1,4 @@
-"""The machine: packages, random bits, compiled loops, threads, disk."""
+"""Checks of the machine: packages, random bits, compiled loops, threads and disk."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from opboost.storage import atomic_files
 from opboost.transport.label.connection_limits import NOT_LIMITED
 from opboost.transport.shared.open_connections import can_watch
 
-LITTLE, TOO_LITTLE = 2**30, 100 * 2**20
-"""Bytes of free disk below which to worry, and below which work will fail."""
+LOW_FREE_BYTES, MIN_FREE_BYTES = 2**30, 100 * 2**20
+"""Bytes of free disk space below which to warn, and below which work will fail."""
 
-SLOW_STREAM = 300e6
-"""Bytes a second that AES without the processor's instructions does not reach."""
+SLOW_BYTES_PER_SECOND = 300e6
+"""A speed that AES does not reach without the processor's instructions."""
 
 
 def examine_machine(folder: Path) -> Iterator[Finding]:
-    """All that does not depend on a party's file; ``folder`` is where work will be done."""
+    """Yield all checks that need no party's file; ``folder`` is where work will be done."""
     yield Finding("opboost", State.ok, f"{__version__} on Python {platform.python_version()}")
     yield from packages()
     yield random_bits()
@@ -41,11 +41,11 @@ def examine_machine(folder: Path) -> Iterator[Finding]:
 
 
 def packages() -> Iterator[Finding]:
-    """Every package that the installed release asks for, and the boosters."""
+    """Yield a check of every package that the installed release requires, and of the boosters."""
     try:
         asked = [Requirement(line) for line in requires("opboost") or ()]
     except PackageNotFoundError:
-        step = "Install it (pip install opboost): then versions can be compared with its demands."
+        step = "Install it (pip install opboost), so that versions can be checked against it."
         yield Finding("packages", State.warning, "opboost runs, but is not installed", step)
         return
     for needed in asked:
@@ -56,7 +56,7 @@ def packages() -> Iterator[Finding]:
 
 
 def package(needed: Requirement, otherwise: State, remedy: str) -> Finding:
-    """A package's version beside what is asked of it.
+    """Compare a package's installed version with the requirement.
 
     >>> package(Requirement("numpy>=9000"), State.wrong, "pip install --upgrade opboost").state
     <State.wrong: 'wrong'>
@@ -72,7 +72,7 @@ def package(needed: Requirement, otherwise: State, remedy: str) -> Finding:
 
 
 def random_bits() -> Finding:
-    """Whether the keystream from which noise is drawn is made by the processor's instructions."""
+    """Check whether the keystream for noise uses the processor's AES instructions."""
     from opboost.randomness.streams import SecureRng
 
     source, words = SecureRng().open(), 2**21
@@ -80,27 +80,27 @@ def random_bits() -> Finding:
     source.words(1, 0, words)
     speed = 8 * words / (time.perf_counter() - began)
     listed = aes_listed()
-    text = f"{speed / 1e6:,.0f} MB a second, {_AES[listed]}"
-    if listed or (listed is None and speed >= SLOW_STREAM):
+    text = f"{speed / 1e6:,.0f} MB per second, {_AES[listed]}"
+    if listed or (listed is None and speed >= SLOW_BYTES_PER_SECOND):
         return Finding("random bits", State.ok, text)
     return Finding(
         "random bits",
         State.warning,
         text,
-        "Noise is as safe, but slow. In a virtual machine, let the host pass its processor's AES "
-        "instructions on.",
+        "Noise is just as safe, but slow. In a virtual machine, let the host pass on its "
+        "processor's AES instructions.",
     )
 
 
 _AES = {
     True: "with the processor's AES instructions",
-    False: "the processor shows no AES instructions",
-    None: "AES instructions not told by this system",
+    False: "the processor reports no AES instructions",
+    None: "this system does not report AES instructions",
 }
 
 
 def aes_listed(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool | None:
-    """Whether the system lists AES instructions; None where it lists none at all."""
+    """Return whether the system lists AES instructions; None if it lists no flags at all."""
     try:
         lines = cpuinfo.read_text().splitlines()
     except OSError:
@@ -110,7 +110,7 @@ def aes_listed(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool | None:
 
 
 def compiled_loops() -> Finding:
-    """Whether compiled loops work and are kept from one start to the next."""
+    """Check whether compiled loops work, and are cached between starts."""
     import numpy as np
 
     from opboost.distributions.alias_kernel import draw_alias
@@ -127,14 +127,14 @@ def compiled_loops() -> Finding:
         return Finding(
             "compiled loops",
             State.warning,
-            f"work ({took:.1f} s for a first draw), and are compiled at every start",
+            f"work ({took:.1f} s for a first draw), but are compiled at every start",
             "Set NUMBA_CACHE_DIR to a folder that this user may write.",
         )
-    return Finding("compiled loops", State.ok, f"work, and are kept ({took:.1f} s for a draw)")
+    return Finding("compiled loops", State.ok, f"work, and are cached ({took:.1f} s for a draw)")
 
 
 def threads() -> Finding:
-    """Cores that this process may use, and threads that libraries will start on them."""
+    """Compare the cores that this process may use with the threads that libraries will start."""
     cores = usable_cores()
     said = os.environ.get("OMP_NUM_THREADS", "")
     text = f"{cores:g} of {os.cpu_count() or 1} cores" + (
@@ -142,7 +142,7 @@ def threads() -> Finding:
     )
     right = f"Set OMP_NUM_THREADS={max(1, int(cores))}."
     if said and not all(part.strip().isdigit() and int(part) for part in said.split(",")):
-        return Finding("threads", State.wrong, text, f"That is no number of threads. {right}")
+        return Finding("threads", State.wrong, text, f"That is not a number of threads. {right}")
     started = int(said.split(",")[0]) if said else schedulable_cores()
     if started > max(1, cores):
         step = f"Boosters start {started} threads, which then wait for each other. {right}"
@@ -151,29 +151,29 @@ def threads() -> Finding:
 
 
 def locks() -> Finding:
-    """Whether two processes can be kept from working in one folder."""
+    """Check whether two processes can be kept from working in the same folder."""
     if not atomic_files.has_locks():
         return Finding("folder locks", State.warning, "none", atomic_files.NO_LOCKS)
     return Finding("folder locks", State.ok, "a second process in a folder is refused")
 
 
 def connection_limits() -> Finding:
-    """Whether a label server can limit what its peers use up."""
+    """Check whether a label server can limit what its peers use."""
     if not can_watch():
         return Finding("connection limits", State.warning, "none", NOT_LIMITED)
     return Finding("connection limits", State.ok, "a label server limits connections and memory")
 
 
 def disk(what: str, folder: Path) -> Finding:
-    """Room in a folder, or where it would be made, and whether it may be written."""
+    """Check the free space in a folder, or where it would be created, and its write permission."""
     place = next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())
     if not os.access(place, os.W_OK):
         step = f"Run as its owner, or: chmod u+w {place}"
-        return Finding(what, State.wrong, f"{place} may not be written", step)
+        return Finding(what, State.wrong, f"{place} is not writable", step)
     free = shutil.disk_usage(place).free
     text = f"{free / 1e9:,.1f} GB free in {place}"
-    if free < LITTLE:
-        state = State.wrong if free < TOO_LITTLE else State.warning
+    if free < LOW_FREE_BYTES:
+        state = State.wrong if free < MIN_FREE_BYTES else State.warning
         step = "Make room: a release needs up to the size of its table, and a ledger grows."
         return Finding(what, state, text, step)
     return Finding(what, State.ok, text)

@@ -1,4 +1,4 @@
-"""A party's file: what it says, and the table, keys, certificates and folders that it names."""
+"""Checks of a party's file, and of the table, keys, certificates and folders that it names."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from opboost.transport.label.label_job import read_data
 from opboost.transport.shared.bundle_keys import read_key, read_public
 from opboost.transport.shared.tls import UNREADABLE, read_identity
 
-SOON = timedelta(days=30)
-"""A certificate that ends so soon is to be renewed now."""
+RENEW_BEFORE = timedelta(days=30)
+"""A certificate that expires within this time should be renewed now."""
 
 
 def examine_party(path: Path) -> Iterator[Finding]:
-    """A configuration, and all that it names; the first mistake in the file itself ends it."""
+    """Yield checks of a file and all that it names; stop at the first error in the file itself."""
     try:
         sections = validated(read(path), path.name)
         if sections.party is None:
@@ -70,7 +70,7 @@ def examine_party(path: Path) -> Iterator[Finding]:
 
 
 def _training(found: LabelConfig, path: Path) -> Finding:
-    """What opboost serve would refuse before it listens."""
+    """Check what opboost serve would refuse before it listens."""
     if not may_be_read(found.table):
         return Finding(
             "training", State.warning, "not tried without the table", "See the line about it."
@@ -83,7 +83,7 @@ def _training(found: LabelConfig, path: Path) -> Finding:
 
 
 def _release(found: FeatureConfig, path: Path) -> Finding:
-    """What opboost join would refuse before it connects."""
+    """Check what opboost join would refuse before it connects."""
     try:
         check_config(found)
     except OpBoostError as error:
@@ -93,7 +93,7 @@ def _release(found: FeatureConfig, path: Path) -> Finding:
 
 
 def _wrong(what: str, where: str, error: OpBoostError) -> Finding:
-    """An error of ours says what to do itself."""
+    """Return the finding of an error, whose message says what to do."""
     words = error.logged if isinstance(error, DataError) else str(error)
     return Finding(what, State.wrong, f"{where} is refused", words, exit_status(error))
 
@@ -112,7 +112,7 @@ def _table(table: TableAddress, path: Path) -> Finding:
 
 
 def _certificates(found: FeatureConfig | LabelConfig) -> Iterator[Finding]:
-    """The authority's and the own certificate, then what bundles need, where it is there."""
+    """Yield checks of both certificates, and then of the keys for bundles that exist."""
     tls, name = found.tls, found.party.name
     try:
         identity = read_identity(tls, name)
@@ -136,7 +136,7 @@ def _bundle_keys(found: FeatureConfig | LabelConfig, tls: Tls, ca: bytes) -> Ite
     label = isinstance(found, LabelConfig)
     for peer in found.job.feature_parties if label else (found.job.label_party,):
         public = tls.public_of(peer)
-        if not public.exists():  # needed by bundles alone
+        if not public.exists():  # needed only for bundles
             continue
         try:
             read_public(public, peer, ca)
@@ -146,19 +146,19 @@ def _bundle_keys(found: FeatureConfig | LabelConfig, tls: Tls, ca: bytes) -> Ite
 
 
 def dates(what: str, pem: bytes, remedy: str, now: datetime | None = None) -> Finding:
-    """Whether a certificate is good today, and for a while yet."""
+    """Check whether a certificate is valid today and for some time to come."""
     today = now or datetime.now(UTC)
     try:
         certificate = x509.load_pem_x509_certificate(pem)
     except UNREADABLE:
         return Finding(what, State.wrong, "cannot be read", remedy)
     first, last = certificate.not_valid_before_utc, certificate.not_valid_after_utc
-    text = f"good from {first:%Y-%m-%d} to {last:%Y-%m-%d}"
+    text = f"valid from {first:%Y-%m-%d} to {last:%Y-%m-%d}"
     if not first <= today <= last:
-        clock = f"This machine's clock shows {today:%Y-%m-%d}: set it right if that is wrong."
+        clock = f"This machine's clock shows {today:%Y-%m-%d}: correct it if that is wrong."
         return Finding(what, State.wrong, f"{text}, not today", f"{remedy} {clock}")
-    left = f"{text}, {(last - today).days} days more"
-    if last - today < SOON:
+    left = f"{text}, {(last - today).days} more days"
+    if last - today < RENEW_BEFORE:
         return Finding(what, State.warning, left, remedy)
     return Finding(what, State.ok, left)
 
@@ -167,18 +167,20 @@ def _ledger_key(section: LedgerSection) -> Finding:
     key, ledger = Path(section.key), Path(section.folder) / CHAIN_FILE
     if not key.exists():
         if ledger.exists():
-            step = f"Bring {key} back from its copy: without it people would be noised anew."
-            return Finding("ledger's key", State.wrong, f"{key} is not there", step)
-        return Finding("ledger's key", State.ok, f"{key} is made at first use")
+            step = f"Restore {key} from its copy: without it, everybody would get new noise."
+            return Finding("ledger's key", State.wrong, f"{key} does not exist", step)
+        return Finding("ledger's key", State.ok, f"{key} is created at first use")
     if os.name == "posix" and key.stat().st_mode & 0o077:
         return Finding(
             "ledger's key", State.wrong, f"{key} can be read by others", f"Run: chmod 600 {key}"
         )
     if not ledger.exists():
         step = (
-            f"Bring {section.folder} back (is its volume mounted?): without it everybody would be "
-            "drawn and charged anew. A release is refused until then; --new-ledger begins an "
+            f"Restore {section.folder} (is its volume mounted?): without it, everybody would be "
+            "drawn and charged again. A release is refused until then; --new-ledger begins an "
             "empty ledger."
         )
-        return Finding("ledger's key", State.warning, f"{key} is there, its ledger is not", step)
+        return Finding(
+            "ledger's key", State.warning, f"{key} exists, but its ledger does not", step
+        )
     return Finding("ledger's key", State.ok, str(key))

@@ -1,11 +1,11 @@
-"""Local web pages: state a record total and see its plan, look at a mechanism, watch a job.
+"""Local web pages: state a record total and see its plan, look at a mechanism, or watch a job.
 
-The first page: ``record_form`` reads a record total and plans it, ``record_as_toml`` writes the
-TOML. The second, one mechanism by ε per cell: ``choice`` reads a form, ``log_distributions`` has
-the distributions in floats (quick enough to redraw while a value is typed), ``mechanism_figures``
-what is shown of one mechanism, ``equal_loss`` the others at the same exact level,
-``choice_as_toml`` the TOML. ``remaining_budget`` says what a ledger leaves. ``trial`` tries a
-table out in a process of its own (``trial_process``), ``job_view`` reads a job's folder.
-``charts`` says what is drawn, ``pages`` fills templates, ``access`` and ``server`` answer the
-browser.
+On the first page, ``record_form`` reads a record total and plans it, and ``record_as_toml`` writes
+the TOML.  On the second page, which shows one mechanism by its ε per cell, ``choice`` reads the
+form, ``log_distributions`` computes distributions in floats (fast enough to redraw while a value is
+typed), ``mechanism_figures`` computes the figures of one mechanism, ``equal_loss`` scales the other
+mechanisms to the same exact level, and ``choice_as_toml`` writes the TOML. ``remaining_budget``
+computes what a ledger has left.  ``trial`` trains models on a table in a process of its own
+(``trial_process``), and ``job_view`` reads a job's folder.  ``charts`` lays out the charts,
+``pages`` fills in templates, and ``access`` and ``server`` answer the browser.
 """

@@ -1,4 +1,4 @@
-"""Who may ask: this machine, by the address that was printed, from no other site's page."""
+"""Access control: only this machine, by the printed address, and never from another site's page."""
 
 from __future__ import annotations
 
@@ -22,22 +22,24 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
-"""On every answer: nothing from elsewhere, nothing kept, and no address handed on."""
+"""Headers of every answer: load nothing from elsewhere, cache nothing, send no referrer."""
 
 _OURS = ("same-origin", "none")
 
 
 def new_token() -> str:
-    """A word that nobody guesses, for an address."""
+    """Return an unguessable token for the address."""
     return secrets.token_urlsafe(24)
 
 
 class Guard:
-    """Lets a request through iff its host is ours, its path begins with the token, and a request
-    that changes something comes from our own page.
+    """Middleware that passes a request on iff its host is ours and its path begins with the token.
 
-    A page on another site can make a browser ask 127.0.0.1, even under a name of its own that it
-    points here (DNS rebinding): it then sends another host, and does not know the token.
+    A request that changes something must also come from our own page.
+
+    A page on another site can make a browser request 127.0.0.1, even under a domain name of its own
+    that resolves to it (DNS rebinding).  Such a request names another host and does not know the
+    token.
     """
 
     def __init__(self, app: ASGIApp, token: str, hosts: Iterable[str]) -> None:
@@ -61,10 +63,10 @@ class Guard:
         await self._app({**scope, "path": rest, "raw_path": rest.encode()}, receive, with_headers)
 
     def _checked(self, scope: Scope) -> tuple[str, str]:
-        """Why not, if so; and the path behind the token."""
+        """Return why a request is refused (empty if it is not), and the path after the token."""
         headers = Headers(scope=scope)
         if headers.get("host") not in self._hosts:
-            return "This page is served to this machine alone, under the address printed.", ""
+            return "This page is served only to this machine, under the printed address.", ""
         found = re.fullmatch(r"/([^/]*)(/.*)", scope["path"], re.DOTALL)
         given = found[1].encode() if found else b""
         if not hmac.compare_digest(given, self._token) or found is None:
@@ -73,5 +75,5 @@ class Guard:
             origin = headers.get("origin")
             foreign = origin is not None and origin.removeprefix("http://") not in self._hosts
             if foreign or headers.get("sec-fetch-site", "none") not in _OURS:
-                return "A page of another site may not ask for this.", ""
+                return "A page of another site may not request this.", ""
         return "", found[2]

@@ -1,4 +1,4 @@
-"""A party's file with what was chosen on a page: changed keys, and everything else as it was."""
+"""A party's file with the choices made on a page: changed keys, and all else unchanged."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from opboost.explorer.choice_as_toml import parameters_of
 from opboost.explorer.record_form import PlannedRecord
 
 RECORD_ONLY = ("radius", "integers")
-"""Keys of a column that go with a record total, and with no mechanism by its level."""
+"""Column keys that are allowed with a record total, but not with a mechanism of a given level."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedFile:
-    """The whole text, and its plan; or in ``problem`` why the file would be refused."""
+    """The text of the file, and its plan; or ``problem`` with why the file would be refused."""
 
     source: str
     text: str
@@ -38,7 +38,7 @@ def with_record(declared: DeclaredTable, planned: PlannedRecord) -> ChangedFile:
         ("budget", "task"): budget.task,
         ("mechanism",): None,
     }
-    if declared.budget is None:  # what a split by levels needs has another meaning here
+    if declared.budget is None:  # a split by levels gives these keys another meaning
         values |= {("budget", "weights"): None, ("budget", "columns_per_row"): None}
     for column in declared.columns:
         values["columns", str(column.name), "mechanism"] = None
@@ -50,17 +50,19 @@ def with_mechanism(declared: DeclaredTable, choice: Choice) -> ChangedFile:
 
     Columns that the page does not draw, such as categories, stay as the file declares them.
     """
-    stands, grid = tomllib.loads(declared.text), choice.mechanism.domain
-    values: dict[KeyPath, Any] = {("mechanism", name): None for name in stands.get("mechanism", {})}
+    declared_sections, grid = tomllib.loads(declared.text), choice.mechanism.domain
+    values: dict[KeyPath, Any] = {
+        ("mechanism", name): None for name in declared_sections.get("mechanism", {})
+    }
     values |= {("grid", "lower"): grid.L, ("grid", "upper"): grid.R}
     values["mechanism", "kind"] = choice.kind
     values |= {("mechanism", name): value for name, value in parameters_of(choice).items()}
-    if "record" in stands.get("budget", {}):
+    if "record" in declared_sections.get("budget", {}):
         values[("budget",)] = None
     for name, mapping in choice.mappings.items():
         values["columns", name, "bounds"] = list(mapping.bounds)
     drawn = drawn_bounds(declared)
-    for name, section in stands["columns"].items():
+    for name, section in declared_sections["columns"].items():
         if name in drawn and name not in choice.mappings:
             values["columns", name] = None
             continue

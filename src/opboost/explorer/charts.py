@@ -1,4 +1,4 @@
-"""What the page draws of a choice, each with one sentence in plain words."""
+"""The charts of a choice, each with a sentence in plain words."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from opboost.plots.svg import Series, Shape, SvgChart, short
 
 _SHAPES: tuple[Shape, ...] = ("circle", "square", "triangle", "diamond", "cross", "plus", "down")
 SHAPES: dict[str, Shape] = dict(zip(KINDS, cycle(_SHAPES), strict=False))
-"""A marker a mechanism, beside its colour and its dash."""
+"""The marker of each mechanism, besides its colour and dash."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rival:
-    """A mechanism at the exact level of the chosen one; no figures where no level reaches it."""
+    """A mechanism at the chosen one's exact level; ``figures`` is None if no level reaches it."""
 
     kind: str
     figures: Figures | None
 
     @property
     def name(self) -> str:
-        """As it is called on the page."""
+        """Its name on the page."""
         return KINDS[self.kind]
 
     @property
@@ -42,7 +42,7 @@ class Rival:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """All that the page shows of a choice."""
+    """Everything that the page shows about a choice."""
 
     choice: Choice
     figures: Figures
@@ -76,7 +76,7 @@ def view(choice: Choice) -> View:
 
 
 def interval(choice: Choice, first: int, last: int) -> tuple[float, float]:
-    """The raw values from one cell to another."""
+    """Return the range of raw values from one cell to another."""
     return choice.mapping.interval(first)[0], choice.mapping.interval(last)[1]
 
 

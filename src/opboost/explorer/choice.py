@@ -1,4 +1,4 @@
-"""What a visitor chose: the form's fields, checked one by one."""
+"""The visitor's choice: the form's fields, checked one by one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_LEVEL = 50.0
 """The highest level that is drawn: beyond it a release hides nothing."""
 
 KINDS = {entry.kind: entry.title for entry in registry.on_grids()}
-"""The mechanisms by their names in TOML, and on the page."""
+"""The mechanisms' names on the page, by their names in TOML."""
 
 DEFAULTS = {
     "cells": "10",
@@ -43,15 +43,15 @@ OPTIONAL = ("near", "width")
 
 
 def kinds_with(parameter: str) -> str:
-    """The kinds that have a parameter, as a page lists them beside its control."""
+    """Return the kinds that have a parameter, separated by spaces, for a data attribute."""
     return " ".join(kind for kind in KINDS if registry.BY_KIND[kind].has(parameter))
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The fields as they were typed; what is missing is as at the beginning.
+    """The fields as they were typed; a missing field has its default.
 
-    ``columns`` are rows of name, lower and upper bound.  Rows that are all empty do not count.
+    ``columns`` are rows of name, lower and upper bound.  Empty rows do not count.
     """
 
     fields: Mapping[str, str]
@@ -64,7 +64,7 @@ class Form:
         columns: Sequence[tuple[str, str, str]],
         before: Sequence[tuple[str, str, str]] = (("age", "17", "90"),),
     ) -> Form:
-        """The form that was sent, or that of a first visit."""
+        """Return the form that was sent, or that of a first visit."""
         known = {name: fields.get(name, value).strip() for name, value in DEFAULTS.items()}
         return cls(known, tuple(columns) or tuple(before))
 
@@ -84,20 +84,20 @@ class Choice:
 
     @property
     def mapping(self) -> NumericMapping:
-        """That of the column that is looked at."""
+        """The mapping of the column that the page shows."""
         return self.mappings[self.looked_at]
 
     @property
     def cell(self) -> int:
-        """The cell of the value that is looked at."""
+        """The cell of the value that the page shows."""
         return int(self.mapping.to_grid([self.value])[0])
 
     def guarantee(self) -> Joint:
-        """The promise about one person, over all columns."""
+        """Return the guarantee for one person, over all columns."""
         return Joint(dict.fromkeys(self.mappings, self.mechanism.guarantee()))
 
     def rivals(self) -> dict[str, Mechanism]:
-        """Every kind on the same grid, with the runs and α that were chosen where it has them."""
+        """Return every kind on the same grid, with the chosen θ and α if it takes them."""
         domain = self.mechanism.domain
         calibration = getattr(self.mechanism, "calibration", None)
         asked = {
@@ -116,13 +116,13 @@ class Choice:
 
 @dataclass(slots=True)
 class Problems:
-    """What is wrong, by the name of the control beside which it is said."""
+    """The errors, by the name of the form control beside which they are shown."""
 
     by_control: dict[str, str] = field(default_factory=dict)
 
     @contextmanager
     def at(self, control: str) -> Iterator[None]:
-        """Keep the complaint of the block, and go on."""
+        """Keep an error raised in the block, and continue after it."""
         try:
             yield
         except OpBoostError as error:
@@ -130,7 +130,7 @@ class Problems:
 
 
 def chosen(form: Form) -> tuple[Choice | None, dict[str, str]]:
-    """The choice, or what is wrong with it, beside the control where it can be put right.
+    """Return the choice, or its errors by the control where they can be corrected.
 
     >>> choice, problems = chosen(Form.of({"epsilon": "-1"}, []))
     >>> choice is None, problems["epsilon"][:40]
@@ -177,7 +177,7 @@ def _mechanism(fields: Mapping[str, str], problems: Problems) -> Mechanism | Non
                 asked[name] = _parameter(name, fields[name], domain)
     if problems.by_control:
         return None
-    # What may be left empty comes one by one, so that a refusal stands beside its control.
+    # Add optional parameters one by one, so that an error is shown beside its control.
     optional = [name for name in OPTIONAL if name in asked]
     needed = {name: value for name, value in asked.items() if name not in optional}
     made = None
@@ -256,7 +256,7 @@ def _value(text: str, mapping: NumericMapping) -> float:
 
 
 def number(name: str, text: str, example: str = "0.64") -> float:
-    """A finite number as a person types it."""
+    """Parse a finite number that a person typed."""
     try:
         found = float(text)
     except ValueError:
@@ -267,7 +267,7 @@ def number(name: str, text: str, example: str = "0.64") -> float:
 
 
 def whole(name: str, text: str) -> int:
-    """A whole number as a person types it."""
+    """Parse a whole number that a person typed."""
     try:
         return int(text[:20])
     except ValueError:

@@ -1,4 +1,4 @@
-"""The choice as TOML: what ``opboost certify`` and all other verbs read."""
+"""The choice as TOML, which ``opboost certify`` and all other verbs read."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from opboost.mechanisms import registry
 
 
 def as_toml(choice: Choice, label: str = "") -> str:
-    """The file that says what was chosen.
+    """Return the text of a configuration file with this choice.
 
-    ``label`` is the column to be learnt, about which the file says nothing.
+    ``label`` is the column to predict, which the file does not mention.
 
     >>> from opboost.config.columns_file import parse
     >>> from opboost.explorer.choice import Form, chosen

@@ -1,4 +1,4 @@
-"""Mechanisms at one exact level: how much each must be scaled until it loses as much."""
+"""Mechanisms at the same exact level: find the factor that scales each one to the same loss."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from opboost.explorer.mechanism_figures import spread, worst
 from opboost.mechanisms import LocalMap, Mechanism, Piecewise, WindowMap
 
 Measure = Literal["cell", "whole"]
-"""What shall be the same: the worst loss of two neighbouring cells, or that of the two ends."""
+"""Which loss to equalise: the worst of two neighbouring cells, or that of the grid's two ends."""
 
 MAX_LEVEL = 300.0
-"""Levels above this are not looked for."""
+"""The highest level that the search tries."""
 
 
 @lru_cache(maxsize=256)
 def level(mechanism: Mechanism, measure: Measure) -> float:
-    """The exact loss, to ten digits; of Local-map inside a run, since across it loses all.
+    """Return the exact loss to ten digits; for Local-map inside a run, since it reveals the run.
 
     >>> import opboost as op
     >>> m = op.GlobalMap(op.Domain(1, 10), epsilon=0.64)
@@ -45,7 +45,7 @@ def level(mechanism: Mechanism, measure: Measure) -> float:
 
 
 def _neighbours(mechanism: Mechanism) -> IntArray:
-    """The lower cells of neighbours among which are the worst: at ends, borders, some between."""
+    """Return lower cells of neighbours, including the worst: at ends, borders and some between."""
     domain = mechanism.domain
     most = 24 if isinstance(mechanism, Piecewise) else 8
     borders = np.array([b + by for b in mechanism.landmarks() for by in (-2, -1, 0)], np.int64)
@@ -54,7 +54,7 @@ def _neighbours(mechanism: Mechanism) -> IntArray:
 
 
 def matched(mechanism: Mechanism, goal: float, measure: Measure) -> Mechanism | None:
-    """The mechanism scaled until it loses ``goal``; None if no level does.
+    """Return the mechanism scaled until its exact loss is ``goal``; None if no level reaches it.
 
     >>> import opboost as op
     >>> m = matched(op.GlobalMap(op.Domain(1, 10), epsilon=0.64), 0.64, "cell")

@@ -1,4 +1,4 @@
-"""A job as its folder tells it: parties, phase, rows, bytes, curve, questions; only ever read."""
+"""The state of a job, read from its folder: parties, phase, rows, bytes, curve, split queries."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ PHASES = {
     "waiting for split values": "The model waits for the values behind its cuts.",
     "done": "The job is done.",
 }
-"""What each phase means, in a sentence."""
+"""The meaning of each phase, in a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskedColumn:
-    """What a party was asked about one of its columns, and whether it answered."""
+    """How many cuts a party was asked for in one of its columns, and whether it answered."""
 
     column: str
     cuts: int
@@ -50,13 +50,13 @@ class Party:
     name: str
     phase: str
     refusal: str
-    """The kind of reason for which the party refuses to release; empty if it does not."""
+    """The kind of reason why the party refuses to release; empty if it does not refuse."""
     columns: int
     columns_due: int
     bytes: int
     aligned: float
     total: float | None
-    """What it reveals about one person at most, if it has said so yet."""
+    """The most that it reveals about one person; None until it has said so."""
     questions: tuple[AskedColumn, ...]
 
 
@@ -70,7 +70,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class JobRun:
-    """Where a job stands."""
+    """The state of a job."""
 
     job: str
     phase: str
@@ -78,14 +78,14 @@ class JobRun:
     parties: tuple[Party, ...]
     share: float
     eta: float | None
-    """Seconds until the phase ends, if that can be told."""
+    """Seconds until the phase ends; None if that cannot be estimated."""
     curve: Curve | None
     events: tuple[Event, ...]
     manifest: dict[str, Any] | None
     entries: tuple[dict[str, Any], ...]
     """The ledger's lines, those of this job first."""
     limit: float = 0.0
-    """What the job file allows all feature parties together to reveal; 0 if it sets no limit."""
+    """The job file's limit on what all feature parties together reveal; 0 if it sets none."""
 
     @property
     def over(self) -> bool:
@@ -94,23 +94,23 @@ class JobRun:
 
     @property
     def total(self) -> float | None:
-        """The most revealed about one person over all parties; None before each said it."""
+        """The most revealed about one person over all parties; None until every party states it."""
         if self.manifest is not None and "total" in self.manifest:
             found = self.manifest["total"]
             return float(found) if isinstance(found, int | float) else math.inf
-        told = [party.total for party in self.parties if party.phase != "revoked"]
-        return None if None in told else plus(*(t for t in told if t is not None))
+        totals = [party.total for party in self.parties if party.phase != "revoked"]
+        return None if None in totals else plus(*(t for t in totals if t is not None))
 
     @property
     def person(self) -> str:
-        """The person's total as one figure."""
+        """The total for one person as one figure."""
         if self.total is not None:
             return short(self.total)
         return f"{short(self.limit)} (limit)" if self.limit else "not known yet"
 
     @property
     def meaning(self) -> str:
-        """The person's total, then the phase in a sentence."""
+        """The total for one person, then the phase in a sentence."""
         phase = PHASES.get(self.phase, self.phase)
         if self.total is not None:
             return f"{record_words(self.total)} {phase}"
@@ -120,26 +120,26 @@ class JobRun:
 
     @property
     def bytes(self) -> int:
-        """What all parties sent."""
+        """The number of bytes that all parties have sent."""
         return sum(party.bytes for party in self.parties)
 
 
 @dataclass(frozen=True, slots=True)
 class RunView:
-    """A job's folder, or a state folder whose newest job is meant, and perhaps a ledger."""
+    """A view of a job's folder (or a state folder's newest job), and perhaps of a ledger."""
 
     folder: Path
     ledger: LedgerView | None = None
 
     @classmethod
     def of(cls, folder: Path, ledger: LedgerView | None = None) -> RunView:
-        """Refuse a folder in which no job is."""
+        """Return the view of a folder; refuse a folder without a job."""
         view = cls(folder, ledger)
         view.job()
         return view
 
     def job(self) -> Path:
-        """The job's own folder."""
+        """Return the job's own folder."""
         if (self.folder / "job.json").exists():
             return self.folder
         known = jobs(self.folder)
@@ -151,7 +151,7 @@ class RunView:
         return known[-1]
 
     def look(self, now: datetime | None = None) -> JobRun:
-        """Where the job stands now."""
+        """Return the current state of the job."""
         job = self.job()
         where, record = status(job), JobRecord.load(job)
         events = _events(job / "label.jsonl")
@@ -187,7 +187,7 @@ def _entries(ledger: LedgerView) -> list[dict[str, Any]]:
 
 
 def _events(journal: Path) -> list[dict[str, Any]]:
-    """The journal's lines; a last line that is being written does not count yet."""
+    """Return the journal's events; ignore a last line that is still being written."""
     if not journal.exists():
         return []
     found = []
@@ -216,7 +216,7 @@ def _fact(value: Any) -> str:
 
 
 def _total(box: PartyFolder) -> float | None:
-    """What a party said that it reveals about one person: by its schema, or when it came."""
+    """Return a party's total for one person, from its schema or its hello; None before both."""
     with suppress(WireError, DataError, OSError):
         if box.has("schema"):
             schema = decode(box.read("schema"), Schema)
@@ -228,7 +228,7 @@ def _total(box: PartyFolder) -> float | None:
 
 
 def _questions(box: PartyFolder) -> tuple[AskedColumn, ...]:
-    """The cuts that a party was asked for, by column: how many, never which."""
+    """Return how many cuts a party was asked for in each column, never which."""
     if not box.has("query"):
         return ()
     try:
@@ -255,7 +255,7 @@ def _curve(job: Path) -> Curve | None:
 
 
 def _share(phase: str, parties: Sequence[Party]) -> float:
-    """How much of a phase is done, as far as files tell."""
+    """Return how much of a phase is done, as far as the files show."""
     active = [p for p in parties if p.phase != "revoked"]
     if phase == "done":
         return 1.0
@@ -273,7 +273,7 @@ def _share(phase: str, parties: Sequence[Party]) -> float:
 
 
 def eta(events: Sequence[dict[str, Any]], phase: str, share: float, now: datetime) -> float | None:
-    """Seconds until a phase ends, if it goes on as it did since it began.
+    """Return the seconds until a phase ends if it continues at its pace so far; None if unknown.
 
     >>> begun = [{"at": "2026-01-01T00:00:00+00:00", "event": "phase", "phase": "aligning"}]
     >>> eta(begun, "aligning", 0.25, datetime(2026, 1, 1, 0, 1, tzinfo=UTC))

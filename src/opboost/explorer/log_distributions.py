@@ -1,8 +1,8 @@
-"""The laws in logarithms, many rows at once: the same as the exact ones to ten digits.
+"""Log-probabilities of the mechanisms, many rows at once: equal to the exact ones to ten digits.
 
-``Mechanism.transition_matrix`` gives the law that is sampled, in exact arithmetic; that takes
-seconds on a grid of a few hundred cells.  A page that redraws while a value is typed has a tenth of
-one, and shows four digits.
+``Mechanism.transition_matrix`` computes the distribution that is sampled, in exact arithmetic,
+which takes seconds on a grid of a few hundred cells.  A page that redraws while a value is typed
+has a tenth of a second, and shows four digits.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from opboost.mechanisms import (
 
 
 def log_rows(mechanism: Mechanism, x: ArrayLike, y: ArrayLike | None = None) -> FloatArray:
-    """``[i, j]`` is ``ln P[y_j | x_i]``; by default y is every cell of the grid.
+    """Return the matrix of ``ln P[y_j | x_i]``; by default y is every cell of the grid.
 
     Cost: O(len(x) · len(y)).
 
@@ -42,7 +42,7 @@ def log_rows(mechanism: Mechanism, x: ArrayLike, y: ArrayLike | None = None) -> 
 
 @singledispatch
 def _log_rows(mechanism: Mechanism, x: IntArray, y: IntArray) -> FloatArray:
-    """The exact law, which takes its time: no closed form of this mechanism is written here."""
+    """Compute the exact distribution, slowly, for a mechanism without a closed form here."""
     columns = (y[0] - mechanism.outputs.L).astype(np.int64)
     with np.errstate(divide="ignore"):
         return np.log([mechanism.pmf(int(cell))[columns] for cell in x[:, 0]])
@@ -50,7 +50,7 @@ def _log_rows(mechanism: Mechanism, x: IntArray, y: IntArray) -> FloatArray:
 
 @_log_rows.register
 def _(mechanism: ClampMap, x: IntArray, y: IntArray) -> FloatArray:
-    """An end takes all that would lie beyond it."""
+    """Let each end of the grid take the mass beyond it."""
     rate, ends = mechanism.epsilon, (mechanism.domain.L, mechanism.domain.R)
     inside = np.where((y == ends[0]) | (y == ends[1]), 0.0, math.log(-math.expm1(-rate)))
     return np.asarray(-rate * np.abs(x - y) + (inside - math.log1p(math.exp(-rate))))
@@ -85,7 +85,7 @@ def _(mechanism: RandomizedResponse, x: IntArray, y: IntArray) -> FloatArray:
 
 @_log_rows.register
 def _(mechanism: Piecewise, x: IntArray, y: IntArray) -> FloatArray:
-    """The line reaches a window beyond both ends, and the ends of the grid take what lies there."""
+    """Let the output reach a window beyond both ends, which take the mass there."""
     lower, upper, span = mechanism.domain.L, mechanism.domain.R, mechanism.domain.span
     s, window = math.exp(mechanism.epsilon / 2), span / math.expm1(mechanism.epsilon / 2)
     begin = (x - lower) * (window + span) / span - window
@@ -98,7 +98,7 @@ def _(mechanism: Piecewise, x: IntArray, y: IntArray) -> FloatArray:
 
 @_log_rows.register
 def _(mechanism: WindowMap, x: IntArray, y: IntArray) -> FloatArray:
-    """A cell beyond the window has the floor; a clipped end takes all outputs beyond it."""
+    """Give cells beyond the window the floor, and a clipped end all outputs beyond it."""
     reach, lower, upper = mechanism.reach, mechanism.domain.L, mechanism.domain.R
     beyond = np.maximum(np.arange(reach + 1) - mechanism.window, 0)
     weights = np.exp(-np.minimum(mechanism.slope * beyond, mechanism.total))
@@ -116,7 +116,7 @@ def _(mechanism: WindowMap, x: IntArray, y: IntArray) -> FloatArray:
 def _two_sided(
     rate: float, x: IntArray, y: IntArray, lower: IntArray | int, upper: IntArray | int
 ) -> FloatArray:
-    """``q**|x−y|`` over its sum from lower to upper, which is ``(1 + q − q**a − q**b) / (1−q)``."""
+    """Return the log of ``q**|x−y|`` over its sum, ``(1 + q − q**a − q**b) / (1−q)``."""
     left = -np.expm1(-rate * (x - lower + 1))
     right = -math.exp(-rate) * np.expm1(-rate * (upper - x))
     return np.asarray(-rate * np.abs(x - y) - np.log((left + right) / -math.expm1(-rate)))
@@ -125,6 +125,6 @@ def _two_sided(
 def _inside(
     partition: Partition, rate: float, x: IntArray, y: IntArray, runs: IntArray
 ) -> FloatArray:
-    """The law inside each run, of x clamped to that run."""
+    """Return the log-probabilities inside each run, of x clamped to that run."""
     first, last = partition.ends(runs)
     return _two_sided(rate, np.minimum(np.maximum(x, first), last), y, first, last)

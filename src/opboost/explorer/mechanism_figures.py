@@ -1,4 +1,4 @@
-"""What one mechanism does, in figures: loss and order by distance, and what a receiver learns."""
+"""The figures of one mechanism: loss and order by distance, and what a receiver learns."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from opboost.mechanisms import Mechanism
 from opboost.metrics.expected_kendall import expected_kendall
 
 MAX_DRAWN_CELLS = 128
-"""Up to so many cells averages are over every value; beyond, over 40, evenly spaced."""
+"""Averages are over every value on grids of up to this many cells, else over 40 spaced evenly."""
 
 FEW_CELLS = 48
-"""Up to so many cells every pair at every distance is looked at; beyond, the telling ones."""
+"""Every pair at every distance is evaluated up to this many cells; beyond, a selection."""
 
 
 @dataclass(frozen=True, slots=True)
 class DistanceStep:
-    """One distance: the pair with a promise that loses most, its bound, and the order kept.
+    """One distance: the largest loss of a pair with a promise, its bound, and the order kept.
 
-    ``loss`` and ``bound`` are None where no pair at this distance has a promise.
+    ``loss`` and ``bound`` are None if no pair at this distance has a promise.
     """
 
     distance: int
@@ -38,8 +38,9 @@ class DistanceStep:
 class Figures:
     """A mechanism on its grid.
 
-    ``moved`` is the mean distance in cells over all values, ``order`` the expected weighted
-    Kendall of a column that fills the grid evenly, ``total`` the promise from end to end.
+    ``moved`` is the mean distance in cells over all values, ``order`` the expected weighted Kendall
+    correlation of a column that fills the grid evenly, ``total`` the promise between the two ends
+    of the grid.
     """
 
     mechanism: Mechanism
@@ -51,7 +52,7 @@ class Figures:
 
 @lru_cache(maxsize=64)
 def figures(mechanism: Mechanism) -> Figures:
-    """Everything that does not depend on one value.
+    """Return the figures that do not depend on one value.
 
     >>> import opboost as op
     >>> found = figures(op.ClampMap(op.Domain(1, 10), epsilon=0.64))
@@ -68,21 +69,21 @@ def figures(mechanism: Mechanism) -> Figures:
 
 
 def spread(first: int, last: int, most: int) -> IntArray:
-    """All cells from first to last, or so many of them, evenly spaced from end to end."""
+    """Return the cells from first to last, or at most ``most`` of them, evenly spaced."""
     if last - first < most:
         return np.arange(first, last + 1)
     return np.unique(np.linspace(first, last, most).round().astype(np.int64))
 
 
 def distances(domain: Domain) -> IntArray:
-    """All distances of a small grid; the first ones and then rarer ones of a larger one."""
+    """Return all distances of a small grid, or ever sparser ones of a larger grid."""
     if domain.size <= FEW_CELLS:
         return np.arange(1, domain.size)
     return np.unique(np.geomspace(1, domain.span, 10).round().astype(np.int64))
 
 
 def starts(mechanism: Mechanism, distance: int) -> IntArray:
-    """The lower ends of the pairs at a distance that are looked at: all, or the telling ones."""
+    """Return the lower ends of the pairs to evaluate at a distance: all, or a selection."""
     domain = mechanism.domain
     if domain.size <= FEW_CELLS:
         return np.arange(domain.L, domain.R - distance + 1)
@@ -106,19 +107,19 @@ def _step(mechanism: Mechanism, distance: int) -> DistanceStep:
 
 
 def worst(one: FloatArray, other: FloatArray) -> FloatArray:
-    """The largest log-ratio of each pair of rows; infinite where only one can give an output."""
+    """Return each row pair's largest log-ratio; infinite if only one row can give an output."""
     with np.errstate(invalid="ignore"):
         gaps = np.abs(one - other)
-    gaps[np.isnan(gaps)] = 0.0  # impossible from both
+    gaps[np.isnan(gaps)] = 0.0  # impossible under both
     return np.asarray(gaps.max(axis=1))
 
 
 @dataclass(frozen=True, slots=True)
 class ExamplePerson:
-    """What the receiver makes of a person whose value lies in ``cell``, if all cells are as likely.
+    """What the receiver learns about a person in ``cell``, with a uniform prior over cells.
 
-    ``arrived`` is the output that is sent most often; of several, the nearest to ``cell``.
-    ``belief`` is the posterior that follows from it, ``interval`` the shortest run of cells that
+    ``arrived`` is the likeliest output; of several, the nearest to ``cell``.
+    ``belief`` is the posterior given that output, ``interval`` the shortest range of cells that
     holds nine tenths of it.
     """
 
@@ -131,12 +132,12 @@ class ExamplePerson:
 
     @property
     def chance(self) -> float:
-        """The chance of the output that is sent most often."""
+        """The probability of the likeliest output."""
         return float(self.sent.max())
 
 
 def person(mechanism: Mechanism, cell: int, share: float = 0.9) -> ExamplePerson:
-    """Look at one value through the receiver's eyes.
+    """Return what the receiver learns about one value.
 
     >>> import opboost as op
     >>> seen = person(op.ClampMap(op.Domain(1, 10), epsilon=0.64), 5)
@@ -155,9 +156,9 @@ def person(mechanism: Mechanism, cell: int, share: float = 0.9) -> ExamplePerson
 
 
 def _shortest(belief: FloatArray, share: float) -> tuple[int, int]:
-    """The shortest run of cells that holds the share; the likeliest of those."""
+    """Return the shortest range of cells that holds the share; the likeliest of several."""
     sums = np.r_[0.0, belief.cumsum()]
-    # For each first cell, the last cell with which the share is reached.
+    # For each first cell, find the last cell with which the share is reached.
     ends = np.searchsorted(sums, sums[:-1] + share - 1e-12, side="left")
     best = (math.inf, 0.0, 0, 0)
     for first, end in enumerate(ends.tolist()):

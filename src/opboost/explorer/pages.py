@@ -1,4 +1,4 @@
-"""Views into HTML: the templates, and what they are filled with."""
+"""Render the views as HTML: the templates, and the values that fill them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from opboost.plots.svg import Series, SvgChart, draw, short, swatch
 from opboost.promises import Joint, large_total_warning
 
 PLAN_TITLES = {"radius": "radius, raw units", "sent by": "sent by, of 1,000 people"}
-"""Titles of the plan's table that are longer on the page than in a terminal."""
+"""Column titles of the plan's table that are longer on the page than in a terminal."""
 
 
 @lru_cache
@@ -45,18 +45,18 @@ def _templates() -> Environment:
 
 
 def _legible(value: Any) -> Any:
-    """A text with unseen characters spelt out: direction marks work in a browser, too."""
+    """Spell out invisible characters of a text: direction marks work in a browser, too."""
     return visible(value, keep="\n") if type(value) is str else value
 
 
 def filled(template: str, **values: Any) -> Markup:
-    """A template with its values; what is text is escaped."""
+    """Render a template with these values; text is escaped."""
     return Markup(_templates().get_template(template).render(**values))
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What changes with the form; ``html`` is None where something is wrong with it."""
+    """The part of a page that depends on the form; ``html`` is None if the form has errors."""
 
     html: Markup | None
     summary: str
@@ -69,7 +69,7 @@ def mechanism_part(
     label: str = "",
     declared: DeclaredTable | None = None,
 ) -> Part:
-    """Everything that the fields of the page "ε per cell" decide."""
+    """Render the part of the page "ε per cell" that depends on its form."""
     choice, problems = chosen(form)
     if choice is None:
         return Part(None, _wrong(problems), problems)
@@ -94,7 +94,7 @@ def mechanism_part(
 
 
 def _left_by(ledger: LedgerView | None, promise: Joint) -> tuple[list[Left] | None, str]:
-    """What a ledger leaves after a release, or why it cannot be read."""
+    """Return what a ledger has left after a release, or why it cannot be read."""
     if ledger is None:
         return None, ""
     try:
@@ -104,13 +104,13 @@ def _left_by(ledger: LedgerView | None, promise: Joint) -> tuple[list[Left] | No
 
 
 def record_part(form: RecordForm, ledger: LedgerView | None = None) -> Part:
-    """Everything that the fields of the page "record total" decide."""
+    """Render the part of the page "record total" that depends on its form."""
     found, problems = planned_record(form)
     if found is None:
         return Part(None, _wrong(problems, "Not planned"), problems)
     left, words = _left_by(ledger, found.plan.guarantee())
     if left is not None and found.declared is None:
-        left = left[-1:]  # the page's own columns are no attributes of the ledger
+        left = left[-1:]  # the page's example columns are not attributes of the ledger
     file = with_record(found.declared, found) if found.declared else None
     rows = [
         {**row, "sent by": row["sent by"].removesuffix(" of 1,000")} for row in found.plan.table()
@@ -133,7 +133,7 @@ def record_part(form: RecordForm, ledger: LedgerView | None = None) -> Part:
 def record_page(
     form: RecordForm, *, ledger: LedgerView | None, table: str, has_job: bool
 ) -> Markup:
-    """The first page: one number, and the plan that follows from it."""
+    """Render the first page: one number, and the plan that follows from it."""
     found = record_part(form, ledger)
     return filled(
         "record.html",
@@ -168,7 +168,7 @@ def _summary(shown: View, total: float | None) -> str:
 
 
 def _spending(shown: View) -> list[dict[str, Any]]:
-    """By column: how wide a cell is, and what one raw unit of distance costs."""
+    """Return for each column how wide a cell is, and what one raw unit of distance costs."""
     lines = []
     for name, mapping in shown.choice.mappings.items():
         width = (mapping.bounds[1] - mapping.bounds[0]) / mapping.domain.size
@@ -177,7 +177,7 @@ def _spending(shown: View) -> list[dict[str, Any]]:
 
 
 def _not_drawn(shown: View, file: ChangedFile | None) -> list[dict[str, Any]]:
-    """The file's columns that the page does not draw, with what each reveals at most."""
+    """Return the file's columns that the page does not draw, with the most that each reveals."""
     plan = file.plan if file else None
     return [
         {"name": str(column.name), "brief": promise.brief, "total": promise.total}
@@ -198,7 +198,7 @@ def mechanism_page(
     progress: TrialProgress,
     has_job: bool,
 ) -> Markup:
-    """The page of one mechanism by its level, and of the trial on a table."""
+    """Render the page of one mechanism and its level, with the trial on a table."""
     found = mechanism_part(form, ledger, declared=declared)
     return filled(
         "mechanism.html",
@@ -218,7 +218,7 @@ def mechanism_page(
 
 
 def trial_part(progress: TrialProgress) -> Markup:
-    """How far a trial is, and what it found."""
+    """Render the progress and the results of a trial."""
     return filled("trial.html", progress=progress, chart=_accuracy(progress.results))
 
 
@@ -249,7 +249,7 @@ def _accuracy(results: Sequence[TrialResult]) -> SvgChart | None:
 
 
 def choice_of(form: Form) -> Choice:
-    """The choice of a form that was sent to do something with it; its first mistake is raised."""
+    """Return the choice of a form; raise its first error."""
     choice, problems = chosen(form)
     if choice is None:
         raise OpBoostError(_wrong(problems))
@@ -257,12 +257,12 @@ def choice_of(form: Form) -> Choice:
 
 
 def run_page(run: JobRun) -> Markup:
-    """A job's whole page."""
+    """Render a job's page."""
     return filled("job.html", page="run", has_job=True, run=run, part=run_part(run))
 
 
 def run_part(run: JobRun) -> Markup:
-    """What changes while a job goes on."""
+    """Render the part of a job's page that changes while the job runs."""
     return filled("job_part.html", run=run, left=_left(run), chart=_learnt(run))
 
 

@@ -1,4 +1,4 @@
-"""A record plan as TOML: the lines that ``opboost plan`` and all other verbs read."""
+"""A record plan as TOML, which ``opboost plan`` and all other verbs read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from opboost.explorer.record_form import PlannedRecord
 
 
 def record_as_toml(planned: PlannedRecord) -> str:
-    """Return the lines to copy: ``[budget]``, and the columns where no file declares them.
+    """Return the lines to copy: ``[budget]``, and example columns if no file declares any.
 
     >>> from opboost.explorer.record_form import RecordForm, planned_record
     >>> fields = {"radius": "0.1", "columns": "2", "nominal": "1", "categories": "3"}

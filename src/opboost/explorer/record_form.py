@@ -1,4 +1,4 @@
-"""The first page: a record total and public facts about columns, checked, and their plan."""
+"""The form of the first page: a record total and public facts about columns, and their plan."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from opboost.errors import ParameterError
 from opboost.explorer.choice import Problems, number, whole
 
 MAX_RECORD_TOTAL = 100.0
-"""The highest record total that the page plans: beyond it a release hides nothing."""
+"""The highest record total that the page plans; a release beyond it hides nothing."""
 
 MAX_COLUMNS = 200
 """The most columns that the page plans without a file."""
@@ -21,7 +21,7 @@ MAX_CATEGORIES = 200
 """The most categories per column that the page plans without a file."""
 
 EXAMPLE_BOUNDS = (0.0, 100.0)
-"""Bounds of the page's own columns of numbers, in whose units their radius is shown."""
+"""The bounds of the example columns of numbers, in whose units their radius is shown."""
 
 RECORD_DEFAULTS = {
     "record": "4",
@@ -34,10 +34,10 @@ RECORD_DEFAULTS = {
 """The fields of the page at a first visit, without a file."""
 
 TASKS: dict[str, Task | None] = {"": None, "classify": "classify", "regress": "regress"}
-"""What the field ``task`` may say; empty is not known yet."""
+"""The values of the field ``task``; empty means not known yet."""
 
 FILE_FIELDS = ("record", "radius", "task")
-"""The fields that remain where a file declares the columns."""
+"""The fields that remain if a file declares the columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +51,9 @@ class RecordForm:
     def of(
         cls, fields: Mapping[str, str], declared: DeclaredTable | None = None, columns: int = 0
     ) -> RecordForm:
-        """The form that was sent; fields that are missing are as at a first visit.
+        """Return the form that was sent; a missing field has its value at a first visit.
 
-        ``columns`` is how many a table has, if one was named.
+        ``columns`` is the number of columns of the table, if one was named.
         """
         first = dict(RECORD_DEFAULTS)
         if columns:
@@ -68,7 +68,7 @@ class RecordForm:
 
 @dataclass(frozen=True, slots=True)
 class PlannedRecord:
-    """A form without a mistake: the budget as a file states it, and the plan it makes."""
+    """A form without errors: the budget as a file states it, and its plan."""
 
     budget: RecordBudget
     plan: RecordPlan
@@ -78,7 +78,7 @@ class PlannedRecord:
 
 
 def planned_record(form: RecordForm) -> tuple[PlannedRecord | None, dict[str, str]]:
-    """Return the plan, or what is wrong, by the control where it can be put right.
+    """Return the plan, or the errors by the control where they can be corrected.
 
     >>> found, _ = planned_record(RecordForm.of({"record": "4", "columns": "3", "nominal": "1"}))
     >>> found.plan.columns_per_row, found.plan.total
@@ -109,7 +109,7 @@ def planned_record(form: RecordForm) -> tuple[PlannedRecord | None, dict[str, st
 
 
 def _as_typed(budget: RecordBudget) -> dict[str, str]:
-    """A file's budget as a person would type it into the form."""
+    """Return a file's budget as a person would type it into the form."""
     radius = "" if budget.radius is None else f"{budget.radius!r}"
     return {"record": f"{budget.total:g}", "radius": radius, "task": budget.task or ""}
 
@@ -149,7 +149,7 @@ def _task(text: str) -> Task | None:
 def _example_columns(
     fields: Mapping[str, str], problems: Problems
 ) -> tuple[dict[str, tuple[float, float]], dict[str, tuple[str, ...]]]:
-    """Columns of numbers and of categories, as many as the form says."""
+    """Return example columns of numbers and of categories, as many as the form says."""
     count = nominal = listed = 0
     with problems.at("columns"):
         count = _count("The number of columns", fields["columns"], 1, MAX_COLUMNS)

@@ -1,4 +1,4 @@
-"""The sentence with which every page begins: the most that is revealed about one person."""
+"""The sentence at the top of every page: the most that is revealed about one person."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 from opboost.plots.svg import short
 
 RECORD = "One person's record"
-"""How the sentence begins; the page shows it in bold."""
+"""The beginning of the sentence; the page shows the sentence in bold."""
 
 
 def record_words(total: float) -> str:

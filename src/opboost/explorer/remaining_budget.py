@@ -1,4 +1,4 @@
-"""What a ledger leaves for a release: caps, what was spent, what the choice would add."""
+"""What a ledger has left for a release: caps, the amounts spent, and what the choice would add."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from opboost.ledger.store import CHAIN_FILE
 from opboost.promises import Joint
 
 FRESH_SECONDS = 5.0
-"""Seconds for which a ledger that was read is not read again."""
+"""Seconds before a ledger is read again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """One attribute, or all together: the most spent on one person, and what would be added."""
+    """One attribute, or all together: the most spent on one person, and what a release adds."""
 
     attribute: str
     spent: float
@@ -28,14 +28,14 @@ class Left:
 
     @property
     def left(self) -> float | None:
-        """What is left after the release; below zero it is refused.  None without a cap."""
+        """What is left after the release; a negative one is refused.  None without a cap."""
         return None if self.cap is None else self.cap - self.spent - self.adds
 
 
 class LedgerView:
-    """A ledger as the page sees it: read, never written.
+    """A read-only view of a ledger.
 
-    ``may_be_new`` shows the caps of a ledger that no release has begun yet.
+    With ``may_be_new``, it shows the caps of a ledger that does not exist yet.
     """
 
     def __init__(self, config: Path, *, may_be_new: bool = False) -> None:
@@ -43,7 +43,7 @@ class LedgerView:
         self._may_be_new = may_be_new
 
     def summary(self) -> dict[str, Any]:
-        """Releases and what was spent, a few seconds old at most."""
+        """Return releases and amounts spent, at most a few seconds old."""
         if time.monotonic() - self._read >= FRESH_SECONDS:
             new = _caps_of_new(self._config) if self._may_be_new else None
             if new is not None:
@@ -55,13 +55,13 @@ class LedgerView:
         return self._found
 
     def left(self, guarantee: Joint) -> list[Left]:
-        """What a release under this promise would leave, attribute by attribute, then in all."""
+        """Return what a release with this guarantee would leave, by attribute and then in total."""
         adds = {str(name): part.total for name, part in guarantee.parts.items()}
         return left(self.summary(), adds, guarantee.total)
 
 
 def _caps_of_new(config: Path) -> dict[str, Any] | None:
-    """The summary of a ledger that is not begun; None where there is one, or only its key."""
+    """Return the summary of a ledger that does not exist yet; None if it, or its key, does."""
     section = declared_section(config)
     if (Path(section.folder) / CHAIN_FILE).exists() or Path(section.key).exists():
         return None
@@ -70,7 +70,7 @@ def _caps_of_new(config: Path) -> dict[str, Any] | None:
 
 
 def left(found: Mapping[str, Any], adds: Mapping[str, float], whole: float) -> list[Left]:
-    """The same from a summary.
+    """Return what a release would leave, computed from a summary.
 
     >>> found = {
     ...     "cap_attribute": 6.0,

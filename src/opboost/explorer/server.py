@@ -1,4 +1,4 @@
-"""The pages over HTTP, on this machine only."""
+"""Serve the pages over HTTP, on this machine only."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from opboost.explorer.trial_process import SAMPLE_ROWS, TrialProcess
 from opboost.files.read_tables import column_names, table_files
 
 HOST = "127.0.0.1"
-MOST_FIELDS, MOST_BYTES = 5000, 1_000_000
+MAX_FIELDS, MAX_BODY_BYTES = 5000, 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What the pages are about: perhaps a table, a ledger, a job, declared columns."""
+    """What the pages show: perhaps a table, a ledger, a job and declared columns."""
 
     table: Path | None = None
     ledger: LedgerView | None = None
@@ -53,7 +53,7 @@ class Site:
         job: Path | None,
         config: Path | None = None,
     ) -> Site:
-        """Look at what was named, so that what cannot be read is told before a page opens."""
+        """Read everything that was named, so that errors are reported before a page opens."""
         names = tuple(column_names(table_files(table)[0])) if table else ()
         book = LedgerView(ledger) if ledger else None
         if book is not None:
@@ -65,12 +65,12 @@ class Site:
         return cls(table, book, run, names, declared=declared)
 
     def record_form(self, query: str) -> RecordForm:
-        """The fields of the first page."""
+        """Return the form of the first page."""
         fields = {name: values[-1] for name, values in _by_name(query).items()}
         return RecordForm.of(fields, self.declared, len(self.names))
 
     def form(self, query: str) -> Form:
-        """The fields of the mechanism's page; bounds come from the file, never from the table."""
+        """Return the mechanism page's form; bounds come from the file, never from the table."""
         by_name = _by_name(query)
         three = (by_name.get(name, []) for name in ("column", "lower", "upper"))
         rows = [(a.strip(), b.strip(), c.strip()) for a, b, c in zip(*three, strict=False)]
@@ -85,11 +85,11 @@ class Site:
 
 
 def _by_name(query: str) -> dict[str, list[str]]:
-    """The values of each field."""
+    """Return the values of each field."""
     try:
-        pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=MOST_FIELDS)
+        pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=MAX_FIELDS)
     except ValueError:
-        raise ConfigError(f"The form has more than {MOST_FIELDS:,} fields.") from None
+        raise ConfigError(f"The form has more than {MAX_FIELDS:,} fields.") from None
     found: dict[str, list[str]] = {}
     for name, value in pairs:
         found.setdefault(name, []).append(value)
@@ -97,7 +97,7 @@ def _by_name(query: str) -> dict[str, list[str]]:
 
 
 def application(site: Site) -> Starlette:
-    """The routes, behind which stands no guard yet."""
+    """Return the application without access control, which :class:`Guard` adds."""
 
     def record(request: Request) -> Response:
         return HTMLResponse(
@@ -178,7 +178,7 @@ def application(site: Site) -> Starlette:
             Route("/run/part", run_part),
             Mount("/static", StaticFiles(packages=[("opboost.explorer", "static")])),
         ],
-        exception_handlers={OpBoostError: _told, Exception: _defect},
+        exception_handlers={OpBoostError: _expected_error, Exception: _defect},
     )
 
 
@@ -192,13 +192,13 @@ async def _body(request: Request) -> str:
     taken = b""
     async for piece in request.stream():
         taken += piece
-        if len(taken) > MOST_BYTES:
-            raise ConfigError(f"The form is larger than {MOST_BYTES:,} bytes.")
+        if len(taken) > MAX_BODY_BYTES:
+            raise ConfigError(f"The form is larger than {MAX_BODY_BYTES:,} bytes.")
     return taken.decode(errors="replace")
 
 
-def _told(request: Request, error: Exception) -> Response:
-    """An error of ours is a sentence, without any value of a table."""
+def _expected_error(request: Request, error: Exception) -> Response:
+    """Answer an expected error with its sentence, without any value of a table."""
     words = error.logged if isinstance(error, DataError) else str(error)
     return PlainTextResponse(f"{words}\n", 400)
 
@@ -210,20 +210,20 @@ def _defect(request: Request, error: Exception) -> Response:
 def serve(
     site: Site, *, port: int = 0, opened: Callable[[str], None] = lambda address: None
 ) -> None:
-    """Answer until interrupted; ``opened`` is told the address, token included."""
+    """Serve until interrupted; call ``opened`` with the address, which includes the token."""
     with listening(port) as listener:
         token = new_token()
         server, address = prepared(site, listener, token)
         opened(address)
         try:
-            with threadpool_limits(1):  # small products: threads cost more than they bring
+            with threadpool_limits(1):  # for small products, threads cost more than they gain
                 server.run(sockets=[listener])
         finally:
             site.trial.stop()
 
 
 def listening(port: int) -> socket.socket:
-    """A socket that this machine alone can reach."""
+    """Return a socket that only this machine can reach."""
     try:
         return socket.create_server((HOST, port))
     except (OSError, OverflowError) as error:
@@ -232,7 +232,7 @@ def listening(port: int) -> socket.socket:
 
 
 def prepared(site: Site, listener: socket.socket, token: str) -> tuple[uvicorn.Server, str]:
-    """The server behind its guard, and the address under which it answers."""
+    """Return the server behind its guard, and its address."""
     port = listener.getsockname()[1]
     hosts: Sequence[str] = [f"{HOST}:{port}", f"localhost:{port}"]
     app: Any = Guard(application(site), token, hosts)
@@ -244,7 +244,7 @@ def prepared(site: Site, listener: socket.socket, token: str) -> tuple[uvicorn.S
         server_header=False,
         proxy_headers=False,
         ws="none",
-        h11_max_incomplete_event_size=MOST_BYTES,
+        h11_max_incomplete_event_size=MAX_BODY_BYTES,
         timeout_graceful_shutdown=2,
     )
     return uvicorn.Server(config), f"http://{HOST}:{port}/{token}/{'run' if site.run else ''}"

@@ -1,10 +1,10 @@
-"""Accuracy against ε on a sample of a table: without noise, on noisy rows as they came, denoised.
+"""Measure accuracy against ε on a sample of a table: without noise, on noisy rows, denoised.
 
-Nothing leaves the machine.  But whoever looks at the outcome looks at private rows: a choice that
-is made by it is not covered by the guarantee.
+Nothing leaves the machine.  But the results depend on private rows, so the guarantee does not cover
+a choice that is based on them.
 
-``python -m opboost.explorer.trial`` is the process of its own in which a page runs this: a JSON
-object in, a JSON object a line out.
+A page runs this as a process, ``python -m opboost.explorer.trial``, which reads one JSON object and
+writes one JSON object per line.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ from opboost.randomness.streams import SeededRng
 from opboost.training.task_metric import METRICS, metric
 
 MAX_ROWS_READ = 50_000
-"""Rows from whose first pieces the sample is drawn."""
+"""The sample is drawn from at most this many rows at the start of the table."""
 
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
-"""Levels that are tried, as multiples of the one that was chosen."""
+"""The levels to try, as multiples of the chosen one."""
 
-SPARE = max(1, (os.cpu_count() or 1) - 1)
-"""Threads, of which the page keeps one for itself."""
+TRAINING_THREADS = max(1, (os.cpu_count() or 1) - 1)
+"""Threads for training; the page keeps one for itself."""
 
 TREES: dict[str, dict[str, Any]] = {
-    "xgboost": {"n_estimators": 60, "max_depth": 3, "nthread": SPARE},
+    "xgboost": {"n_estimators": 60, "max_depth": 3, "nthread": TRAINING_THREADS},
     "hist-gbdt": {"max_iter": 60},
 }
 
 
 def tried(source: Path, plan: Plan, label: str, *, seed: int = 0) -> Iterator[TrialResult]:
-    """Train and measure, one model at a time; scores are of plain rows that were kept out."""
+    """Train and measure one model at a time; yield its score on held-out rows without noise."""
     private = [c for c in plan.private if c.name != label]
     sample = sample_rows(source, plan, label, seed)
     y, names = label_of(sample, label), [str(c.name) for c in private]
@@ -106,7 +106,7 @@ def _level(column: PrivateColumn) -> float:
 
 
 def sample_rows(source: Path, plan: Plan, label: str, seed: int) -> pa.Table:
-    """Draw the rows of a trial from a table in files."""
+    """Sample the rows of a trial from a table in files."""
     names = column_names(table_files(source)[0])
     wanted = [*(str(c.name) for c in plan.private if c.name != label), label]
     for name in wanted:
@@ -121,9 +121,9 @@ def sample_rows(source: Path, plan: Plan, label: str, seed: int) -> pa.Table:
 
 
 def main() -> None:
-    """Read what is to be tried, and tell the results as they come."""
+    """Read a trial's settings from standard input, and print each result as soon as it is known."""
     if hasattr(os, "nice"):
-        os.nice(10)  # the page comes first
+        os.nice(10)  # the page has priority
     asked = json.load(sys.stdin)
     try:
         plan = parse(asked["toml"], "the page")

@@ -1,4 +1,4 @@
-"""A trial in a process of its own: begun, watched, ended by the page."""
+"""A trial in a process of its own, which the page starts, follows and stops."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Any, Literal
 from opboost.runtime.child_processes import python_command
 
 SAMPLE_ROWS = 3000
-"""Rows of the sample, of which a third is kept for measuring."""
+"""Rows of the sample, a third of which is held out for measuring."""
 
 Way = Literal["plain", "naive", "denoised"]
 
 
 @dataclass(frozen=True, slots=True)
 class TrialResult:
-    """One model: how it was trained, at which level (None without noise), and how good it is."""
+    """One model: how it was trained, at which level (None without noise), and its score."""
 
     way: Way
     epsilon: float | None
@@ -35,7 +35,7 @@ State = Literal["idle", "running", "done", "stopped", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class TrialProgress:
-    """How far a trial is; ``problem`` says why it failed."""
+    """The progress of a trial; ``problem`` says why it failed."""
 
     state: State = "idle"
     results: tuple[TrialResult, ...] = ()
@@ -43,20 +43,20 @@ class TrialProgress:
 
     @property
     def share(self) -> float:
-        """How much of it is done, from 0 to 1."""
+        """The share that is done, from 0 to 1."""
         return self.results[-1].done / self.results[-1].of if self.results else 0.0
 
 
 @dataclass(slots=True)
 class TrialProcess:
-    """At most one trial at a time."""
+    """The page's trial; at most one runs at a time."""
 
     _process: subprocess.Popen[str] | None = None
     _progress: TrialProgress = TrialProgress()
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def start(self, table: Path, label: str, toml: str) -> None:
-        """Begin a trial; one that goes on is ended first."""
+        """Start a trial; stop a running one first."""
         self.stop()
         process = subprocess.Popen(
             python_command("-m", "opboost.explorer.trial"),
@@ -74,7 +74,7 @@ class TrialProcess:
         threading.Thread(target=self._follow, args=(process,), daemon=True).start()
 
     def stop(self) -> None:
-        """End the trial, if one goes on."""
+        """Stop the trial, if one is running."""
         with self._lock:
             process, self._process = self._process, None
             if process is not None and self._progress.state == "running":
@@ -84,7 +84,7 @@ class TrialProcess:
             process.wait()
 
     def progress(self) -> TrialProgress:
-        """Where the trial stands."""
+        """Return the progress of the trial."""
         with self._lock:
             return self._progress
 

@@ -1,4 +1,4 @@
-"""What attacks achieve at a record total: a bound for this model, and figures of public data sets.
+"""What attacks achieve at a record total: a bound for this model, and results on public data sets.
 
 The figures are those of docs/attacks.md; ``python -m tools.manual.attack_figures`` writes them.
 """
@@ -18,14 +18,14 @@ LINKED_PEOPLE = 1_000
 
 @dataclass(frozen=True, slots=True)
 class MeasuredAttacks:
-    """What attacks achieved at one total: figures by data set.
+    """What attacks achieved at one total, by data set.
 
     Attributes:
         total: The record total at which they were measured.
         linked: The share of released records that the best possible attacker linked to the right
             one of 1,000 people.
-        attribute_gain: How much more often a quarter of a column's range, or a category, was
-            guessed right from the release than without it, averaged over columns.
+        attribute_gain: How much more often the quarter of a column's range, or the category, was
+            guessed correctly with the release than without it, averaged over columns.
         label_auc: The AUC with which a feature party inferred labels from its own trees.
     """
 
@@ -43,7 +43,7 @@ class MeasuredAttacks:
 def measured_at(total: float) -> MeasuredAttacks | None:
     """Return the figures of the smallest measured total that is not below this one.
 
-    Above all measured totals they are those of the largest; None where nothing bounds the release.
+    Above all measured totals, return those of the largest; None if nothing bounds the release.
 
     >>> measured_at(3.0).total, measured_at(4.0).total, measured_at(50.0).total
     (4.0, 4.0, 16.0)

@@ -1,4 +1,4 @@
-"""The facts of a model card, and what follows from them: how well anybody can guess a record."""
+"""The facts of a model card, and the bounds that follow: how well anybody can guess a record."""
 
 from __future__ import annotations
 
@@ -10,24 +10,25 @@ from opboost.model_card.attack_figures import LINKED_PEOPLE, measured_at
 from opboost.training.held_out_score import HeldOutScore
 
 NO_PURPOSE = "Not stated. Write --purpose, or [card] purpose in the party's file."
-"""What the card says where nobody stated a purpose."""
+"""What the card says if nobody stated a purpose."""
 
 RARE_SHARE = 0.01
-"""Share of the rarer of two records in the card's second example of a guess."""
+"""The prior probability of the rarer of two records in the card's second example of a guess."""
 
 
 @dataclass(frozen=True, slots=True)
 class CardColumn:
-    """One private column: what is promised, and what was computed.
+    """One private column: what is promised, and what was computed exactly.
 
     Attributes:
         promised: The largest loss of any pair that the promise allows.
         exact: The largest loss of any pair, computed from the mechanism's exact distribution; for a
             mechanism with several runs, of pairs that have a promise.
         covered: Whether the promise covers every pair.
-        blind_guess: The chance to guess a cell without having seen anything, all cells alike.
-        best_guess: The same chance for somebody who saw the noisy value; None where the grid is
-            too large to compute it, or a category is sent as bits.
+        blind_guess: The chance to guess a cell without seeing anything, if all cells are equally
+            likely.
+        best_guess: The same chance after seeing the noisy value; None if the grid is too large to
+            compute it, or if categories are sent as bits.
     """
 
     name: str
@@ -62,7 +63,7 @@ class CardDigest:
 
 @dataclass(frozen=True, slots=True)
 class LedgerFacts:
-    """What the ledger of a feature party says, over all jobs and recipients."""
+    """What a feature party's ledger states, over all jobs and recipients."""
 
     most: float
     cap: float | None
@@ -74,7 +75,7 @@ class LedgerFacts:
 
 @dataclass(frozen=True, slots=True)
 class JobFacts:
-    """The finished job that made the model, as the label party's state folder has it."""
+    """The finished job that made the model, from the label party's state folder."""
 
     job: str
     finished: str
@@ -83,12 +84,12 @@ class JobFacts:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """All that a card says about a model; HTML, Markdown and JSON show the same facts.
+    """Everything that a card says about a model; HTML, Markdown and JSON show the same facts.
 
     Attributes:
         total: The most revealed about one person: by what the model was trained on, and by the
             scores that predictions may request.
-        scores: The part of the total that is kept for such scores.
+        scores: The part of the total that is reserved for such scores.
         promise: The guarantee in words, without its total.
         recipient: Who received it.
         limits: What the total does not cover, in sentences.
@@ -115,18 +116,18 @@ class Card:
     ledger: LedgerFacts | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The card as JSON can hold it, with the bounds on a guess and what attacks achieve."""
+        """Return the card as plain data, with the bounds on a guess and what attacks achieve."""
         return {**asdict(self), "guess": self.guesses(), "attacks": self.attacks()}
 
     def guesses(self) -> list[dict[str, float]]:
-        """How well anybody guesses which of two records was sent: before, and at most after."""
+        """Return the chance to guess which of two records was sent: before, and at most after."""
         return [
             {"before": share, "at_most_after": guess_bound(self.total, share)}
             for share in (0.5, RARE_SHARE)
         ]
 
     def attacks(self) -> dict[str, Any]:
-        """The bound on linkage at this total, and what was measured on public sets near it."""
+        """Return the bound on linkage at this total, and measurements on public sets near it."""
         found = measured_at(self.total)
         return {
             "people": LINKED_PEOPLE,
@@ -162,7 +163,7 @@ def percent(chance: float) -> str:
 
 
 def score_lines(score: HeldOutScore | None) -> list[tuple[str, str]]:
-    """Return what the model is worth: a description and a figure each, worst informed first.
+    """Return the model's scores, each with a description; the one with the least data comes first.
 
     >>> from opboost.training.held_out_score import Figures
     >>> found = HeldOutScore("AUC", 400, 0.2, 0.832, True, Figures(0.861, 0.874, 0.01))
@@ -189,7 +190,7 @@ def score_lines(score: HeldOutScore | None) -> list[tuple[str, str]]:
 
 
 def score_words(score: HeldOutScore | None) -> str:
-    """Return on what the figures stand, or why there are none."""
+    """Return what the scores are based on, or why there are none."""
     if score is None:
         return "The model holds no score: no rows were held out when it was trained."
     if score.whole is None:
@@ -199,8 +200,5 @@ def score_words(score: HeldOutScore | None) -> str:
         "from."
     )
     if score.whole.clear is None:
-        words += (
-            " What the model would be worth without noise is not estimated: it was trained on "
-            "noisy rows."
-        )
+        words += " The score without noise is not estimated: the model was trained on noisy rows."
     return words

@@ -1,4 +1,4 @@
-"""A model's card as one HTML page to print and sign, without scripts and without network."""
+"""A model's card as one HTML page to print and sign; it needs no scripts and no network."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from opboost.pages.printed_page import (
 )
 
 _TEXT_COLUMNS = frozenset({"columns", "party", "role", "mechanism", "promise"})
-"""Titles whose cells are words; those of the others are numbers."""
+"""The titles of columns that hold words; the others hold numbers."""
 
 
 _ONE_SHEET = """\
@@ -53,7 +53,7 @@ _ONE_SHEET = """\
 
 
 def as_html(card: Card) -> str:
-    """Return the card as a page; whatever names it holds are escaped."""
+    """Return the card as a page, with all names escaped."""
     title = f"Model card of {visible(card.name)}"
     sections = [
         _most(card),
@@ -77,20 +77,20 @@ def _text(words: str) -> str:
 
 
 def _with_powers(words: str) -> str:
-    """Escaped words in which e^4 stands as a power."""
+    """Return escaped words, with e^4 written as a power."""
     return re.sub(r"\be\^([\d.]*\d)", r"e<sup>\1</sup>", _text(words))
 
 
 def _most(card: Card) -> str:
-    """The first section: the most revealed about one person."""
+    """Return the first section: the most revealed about one person."""
     if math.isinf(card.total):
-        meaning = "Nothing bounds what was released: somebody's values may be known for certain."
+        meaning = "Nothing bounds what was released: a person's values may be known for certain."
     else:
         meaning = (
             "The total is a sum of ε. Whatever the recipient believed before, all that was "
             "released for this model changes the odds between any two possible records of one "
             f"person by a factor of at most e<sup>{card.total:g}</sup> "
-            f"≈&nbsp;{factor(card.total)}. With a total of 0 nothing could be learnt."
+            f"≈&nbsp;{factor(card.total)}. With a total of 0, nothing could be learnt."
         )
     ledger = "" if card.ledger is None else f"<p>{_text(ledger_words(card.ledger))}</p>"
     promise = "".join(f"<p>{_text(words)}</p>" for words in card.promise)
@@ -149,7 +149,7 @@ def _digests(card: Card) -> str:
         f'<div><dt>{_text(d.what)}</dt><dd class="hash">{d.sha256}</dd></div>' for d in card.digests
     )
     kept = (
-        '<p class="soft">Keep this page elsewhere than the model: sha256sum of the file must give '
+        '<p class="soft">Keep this page apart from the model: sha256sum of the file must give '
         "the same digest.</p>"
     )
     return f'<dl class="facts digests">{pairs}</dl>{kept}'

@@ -15,7 +15,7 @@ AUDIT_HINT = (
 )
 
 ATTACKS_HINT = "The manual's page on attacks by record total says how they were measured."
-"""Where the figures of attacks come from."""
+"""How the figures of attacks were measured."""
 
 
 def total_words(card: Card) -> str:
@@ -26,7 +26,9 @@ def total_words(card: Card) -> str:
 def guess_sentences(card: Card) -> list[str]:
     """Return how well anybody can guess which of two records was sent."""
     if math.isinf(card.total):
-        return ["Nothing bounds a guess: what was released may tell somebody's values for certain."]
+        return [
+            "Nothing bounds a guess: what was released may reveal a person's values for certain."
+        ]
     even, rare = card.guesses()
     return [
         "Somebody who thinks two records equally likely, and sees all that was released about the "
@@ -74,7 +76,7 @@ def _spread(shares: Mapping[str, float]) -> str:
 
 
 def _points(gains: Mapping[str, float]) -> str:
-    """Differences of shares; noise can make the smallest of them negative."""
+    """Return the range of differences of shares; noise can make the smallest negative."""
     return f"{_ends({name: 100 * gain for name, gain in gains.items()}, '.1f')} percentage points"
 
 
@@ -83,7 +85,7 @@ def _ends(values: Mapping[str, float], form: str) -> str:
 
 
 def ledger_words(facts: LedgerFacts) -> str:
-    """Return what the party's ledger adds up to."""
+    """Return the total of the party's ledger, as a sentence."""
     cap = "no cap is set" if facts.cap is None else f"the cap is {level(facts.cap)}"
     return (
         f"Over all jobs and recipients the party's ledger has revealed at most {level(facts.most)} "
@@ -92,7 +94,7 @@ def ledger_words(facts: LedgerFacts) -> str:
 
 
 def data_facts(card: Card) -> list[tuple[str, str]]:
-    """Return what the model was made of: a name and a value each."""
+    """Return facts about the training data, each a name and a value."""
     facts = [("task", card.task)]
     if card.label:
         facts.append(("label", card.label))
@@ -138,7 +140,7 @@ def certificate_titles(card: Card) -> tuple[str, ...]:
 
 
 def certificate_rows(card: Card) -> list[tuple[str, ...]]:
-    """Return the table of certificates; columns of one party with equal ones share a row."""
+    """Return the table of certificates; a party's columns with equal certificates share a row."""
     names: dict[tuple[str, ...], list[str]] = {}
     for column in card.columns:
         about = _certificate(column)
@@ -166,9 +168,9 @@ def _certificate(column: CardColumn) -> tuple[str, ...]:
 
 
 CERTIFICATE_NOTE = (
-    "Promised: the largest loss of any two values, as declared. Exact: the same, computed from "
-    "the mechanism's exact distribution for every pair. Guess of the cell: the chance to guess "
-    "the cell of somebody who sent the column, if all cells are as likely, before and after seeing "
-    "the noisy value."
+    "Promised: the largest loss of any two values, as declared. Exact: the same, computed from the "
+    "mechanism's exact distribution for every pair. Guess of the cell: the chance to guess the "
+    "cell of somebody who sent the column, if all cells are equally likely, before and after "
+    "seeing the noisy value."
 )
 """What the columns of the table of certificates mean."""

@@ -1,4 +1,4 @@
-"""From a saved model to its card: what the file itself says, without any party's configuration."""
+"""The card of a saved model: what the file itself states, without any party's configuration."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _LIMITS = (
 def card_of_model(
     model: OpBoostClassifier | OpBoostRegressor, path: Path, version: str, purpose: str = ""
 ) -> Card:
-    """Return what a saved model itself tells; ``path`` is its file."""
+    """Return the card that a saved model alone supports; ``path`` is its file."""
     promise: Joint | NoGuarantee = model.guarantee_
     scores = scores_stated(promise)
     total = promise.total + sum(scores.values())
@@ -90,10 +90,10 @@ def plan_digest(private: Iterable[PrivateColumn]) -> str:
 
 
 def best_guess(column: PrivateColumn) -> float | None:
-    """Return the chance to guess a cell right from its noisy value, if all cells are as likely.
+    """Return the chance to guess a cell from its noisy value, if all cells are equally likely.
 
-    It is exact: the mean over cells of the chance of those outputs for which the cell is the
-    likeliest.  None for categories that are sent as bits, and for large grids.
+    It is exact: the mean over cells of the probability of those outputs for which the cell is the
+    likeliest.  Return None for categories that are sent as bits, and for large grids.
 
     >>> import opboost as op
     >>> grid = op.Domain(1, 2)
@@ -136,7 +136,7 @@ def _parties(
     own: int,
     scores: Mapping[str, float],
 ) -> tuple[CardParty, ...]:
-    """The label party without a name, which the file does not tell, and the feature parties."""
+    """Return the label party, which the file does not name, and the feature parties."""
     if not owners:
         return ()
     found = [CardParty("", "label party", own, 0.0)]
@@ -148,7 +148,7 @@ def _parties(
 
 
 def _share(promise: Joint | NoGuarantee, names: set[Hashable]) -> float:
-    """The most that the columns of one party reveal about one person."""
+    """Return the most that the columns of one party reveal about one person."""
     if isinstance(promise, NoGuarantee):
         return math.inf
     parts = {name: part for name, part in promise.parts.items() if name in names}
@@ -163,7 +163,7 @@ def _task(model: Any) -> str:
 
 
 def _promise_words(promise: Joint | NoGuarantee) -> tuple[str, ...]:
-    """What is promised beside the columns: how many of them a row releases, and what is added."""
+    """Return the promise besides the columns: how many a row releases, and what else counts."""
     if isinstance(promise, NoGuarantee):
         return (f"Nothing is promised: {promise.reason}.",)
     words = []
@@ -183,7 +183,7 @@ def _promise_words(promise: Joint | NoGuarantee) -> tuple[str, ...]:
 
 
 def _score_words(promise: Joint | NoGuarantee, scores: Mapping[str, float]) -> tuple[str, ...]:
-    """How the total divides into columns and the scores that predictions may request."""
+    """Return how the total divides into columns and the scores that predictions may request."""
     if not scores:
         return ()
     by_party = ", ".join(f"{most:g} by {party}" for party, most in scores.items())
@@ -195,7 +195,7 @@ def _score_words(promise: Joint | NoGuarantee, scores: Mapping[str, float]) -> t
 
 
 def _caveats(promise: Joint | NoGuarantee) -> tuple[str, ...]:
-    """What the total does not count; it counts scores."""
+    """Return what the total does not count; it counts scores."""
     if isinstance(promise, NoGuarantee):
         return ()
     counted = (LOADED, SCORES_LATER)

@@ -1,4 +1,4 @@
-"""What a party's own file adds to a model's card: names, purpose, the job, the ledger, digests.
+"""What a party's file adds to a model's card: names, purpose, the job, the ledger and digests.
 
 A file that does not belong to the model is refused, so that no card mixes two jobs.
 """
@@ -64,10 +64,10 @@ def _of_label_party(card: Card, model: Path, config: Path) -> Card:
 
 
 def _named(card: Card, job: Job, model: Path, config: Path) -> Card:
-    """The card with the label party's name; refused if other parties trained the model."""
+    """Return the card with the label party's name; refuse it if other parties trained the model."""
     parties = [p.name for p in card.parties if p.role == "feature party"]
-    strangers = [name for name in parties if name not in job.feature_parties]
-    if strangers or not parties:
+    unknown = [name for name in parties if name not in job.feature_parties]
+    if unknown or not parties:
         theirs = (
             f"holds columns of {', '.join(parties)}"
             if parties
@@ -95,7 +95,7 @@ def _check_columns(
     party: str,
     declared: Sequence[PrivateColumn],
 ) -> None:
-    """Refuse a file whose columns are not released as they were for the model.
+    """Refuse a file whose columns are released differently than for the model.
 
     A party may hide names and units, so its columns are compared by their order and mechanisms.
     """
@@ -123,9 +123,9 @@ def _check_columns(
 
 
 def _job_facts(config: LabelConfig, model: Path, file: Path) -> JobFacts | None:
-    """The finished job that wrote the model; None where the state folder does not tell.
+    """Return the finished job that wrote the model; None if the state folder does not show it.
 
-    Releases before 0.2 noted no digest of the model, so their jobs cannot be told apart.
+    OpBoost before 0.2 recorded no digest of the model, so its jobs cannot be told apart.
     """
     digest, known = file_digest(model), 0
     for folder in reversed(jobs(config.state)):
@@ -144,7 +144,7 @@ def _job_facts(config: LabelConfig, model: Path, file: Path) -> JobFacts | None:
 
 
 def _with_ledger(card: Card, settings: ColumnsConfig, config: Path) -> Card:
-    """The card with what the party's ledger adds up to, if there is one yet."""
+    """Return the card with the total of the party's ledger, if there is one yet."""
     if settings.ledger is None:
         return card
     if not (Path(declared_section(config).folder) / CHAIN_FILE).exists():

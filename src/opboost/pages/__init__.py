@@ -1,1 +1,1 @@
-"""HTML pages for people who print and sign them: no scripts, nothing fetched from elsewhere."""
+"""HTML pages to print and sign; they run no scripts and load nothing from elsewhere."""

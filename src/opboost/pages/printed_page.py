@@ -1,6 +1,6 @@
-"""What the printed pages share: the page around the sections, tables, levels as people read them.
+"""What the printed pages share: the page layout, tables, and levels for people to read.
 
-Texts that come from files are escaped by whoever puts them into a page.
+The caller escapes texts that come from files.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Charts, drawn without a screen and saved only when whole."""
+"""Charts, drawn without a screen; a file appears only once it is complete."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def load_matplotlib() -> Any:
 
 
 def figure(rows: int, columns: int, width: float, height: float, sharey: Any = False) -> Figure:
-    """An empty figure; ``height`` is that of one row, in inches."""
+    """Return an empty figure; ``height`` is that of one row, in inches."""
     drawn, axes = load_matplotlib().subplots(
         rows,
         columns,
@@ -43,7 +43,7 @@ def figure(rows: int, columns: int, width: float, height: float, sharey: Any = F
 
 
 def save(chart: Figure, path: Path, about: str = "") -> None:
-    """Write the figure under another name and rename it into place; ``about`` goes along inside.
+    """Write the figure under another name and rename it into place; ``about`` is stored inside.
 
     An SVG has no date, so that the same chart gives the same bytes.
     """

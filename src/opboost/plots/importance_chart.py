@@ -1,4 +1,4 @@
-"""Importances as bars: one for each column, in the colour of its party, and one for each party."""
+"""Importances as bars: one per column, in the colour of its party, and one per party."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from opboost.plots.figures import figure, save
 
 MAX_COLUMNS = 25
-"""Columns that are drawn; the title says how many there are."""
+"""The most columns that are drawn; the title says how many there are."""
 
 _COLOURS = ("#1f4e79", "#b8562a", "#4d6b1f", "#7a4b8c", "#2f7f7a", "#8a6d1d", "#8c2f4b", "#5b6770")
 
@@ -20,7 +20,7 @@ def draw_importances(
     parties: Mapping[str, float],
     path: Path,
 ) -> None:
-    """Draw columns from the most important one down, and parties beside them where there are any.
+    """Draw columns in order of importance, and the parties beside them, if there are any.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -1,7 +1,7 @@
-"""Charts as SVG text: lines, bars and shaded cells; colours and dashes are the style sheet's.
+"""Charts as SVG text: lines, bars and shaded cells; the style sheet sets colours and dashes.
 
-A class on a series names its colour, dash and marker, so that one picture serves light and dark
-pages, and nothing but text leaves the server.
+The class of a series selects its colour, dash and marker.  So one picture suits light and dark
+pages, and the server sends only text.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Markup(str):
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Points, rising in x, joined by a line; ``bars`` draws a column a point instead."""
+    """Points, rising in x, joined by a line; ``bars`` draws a bar per point instead."""
 
     name: str
     points: Sequence[tuple[float, float]]
@@ -51,7 +51,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class SvgChart:
-    """All that is drawn, and what a screen reader says in its place."""
+    """What a chart draws, and the words that a screen reader reads out instead."""
 
     name: str
     words: str
@@ -67,7 +67,7 @@ class SvgChart:
     height: int = HEIGHT
 
     def table(self, most: int = 24) -> tuple[list[str], list[list[str]]]:
-        """The same in figures: heads, and rows (some of them, where there are many)."""
+        """Return the chart as a table: its titles, and rows (a selection if there are many)."""
         values = sorted({x for s in self.series for x, _ in s.points})
         step = -(-len(values) // most) if values else 1
         kept = [*values[::step], *([] if (len(values) - 1) % step == 0 else values[-1:])]
@@ -77,7 +77,7 @@ class SvgChart:
 
 
 def short(value: float) -> str:
-    """A number for people: four digits that count, thousands apart.
+    """Return a number for people: four significant digits, thousands separated.
 
     >>> [short(v) for v in (12345.6, 0.12345, 3, 0, 0.00001234, float("inf"))]
     ['12,346', '0.1235', '3', '0', '1.2e-05', 'no limit']
@@ -92,7 +92,7 @@ def short(value: float) -> str:
 
 
 def draw(chart: SvgChart) -> Markup:
-    """The picture."""
+    """Return the chart as SVG."""
     points = [p for s in chart.series for p in s.points]
     if not points:
         return Markup("")
@@ -136,7 +136,7 @@ class SvgBars:
 
 
 def draw_bars(chart: SvgBars) -> Markup:
-    """Return the picture: each name stands above its bar, and each value at its end."""
+    """Return the bars as SVG, with each name above its bar and each value at its end."""
     step, left, right = 46, 4, WIDTH - 68
     floor = TOP + step * len(chart.bars)
     scale = (right - left) / (chart.high - chart.low)
@@ -177,7 +177,7 @@ class SvgCells:
 
 
 def draw_cells(chart: SvgCells) -> Markup:
-    """Return the picture; the largest count has the full colour, and zero none."""
+    """Return the cells as SVG; the largest count has the full colour, and zero has none."""
     last = chart.first + len(chart.counts) - 1
     size = chart.width, chart.height
     frame = _Frame(chart.first, last, chart.first - 0.5, last + 0.5, False, 0.5, *size)
@@ -214,7 +214,7 @@ def _opening(name: str, words: str, width: int, height: int) -> str:
 
 
 def swatch(look: str, shape: str, bars: bool = False) -> Markup:
-    """A series in the legend."""
+    """Return a series' symbol for the legend."""
     if bars:
         inner = f'<rect class="bar {look}" x="4" y="1" width="20" height="12"/>'
     else:
@@ -239,12 +239,12 @@ class _Frame:
 
     @property
     def right(self) -> int:
-        """Where the axes end at the right."""
+        """The x at which the axes end on the right."""
         return self.width - RIGHT
 
     @property
     def floor(self) -> int:
-        """Where the axis of x lies."""
+        """The y of the x axis."""
         return self.height - BOTTOM
 
     def x(self, value: float) -> float:
@@ -260,7 +260,7 @@ class _Frame:
 
 
 def _pad(chart: SvgChart) -> float:
-    """Room for half a column at both sides."""
+    """Return the room for half a bar at both sides."""
     return 0.6 if any(s.bars for s in chart.series) else 0.0
 
 
@@ -321,7 +321,7 @@ def _labels(frame: _Frame, x_label: str, y_label: str) -> str:
 
 
 def _ticks(low: float, high: float, count: int = 4) -> list[float]:
-    """Round numbers from low to high or a little beyond."""
+    """Return round numbers from low to high, or a little beyond."""
     step = _round_step((high - low) / count)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     return [k * step for k in range(first, last + 1)]

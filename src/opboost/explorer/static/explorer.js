@@ -1,5 +1,5 @@
 "use strict";
-// Redraws what the form shows, and keeps a trial or a run up to date. Everything is drawn on the
+// Redraws the results of the form, and keeps a trial or a job up to date. Everything is drawn on the
 // server; this file fetches it and puts it in its place.
 
 const $ = (id) => document.getElementById(id);
@@ -14,7 +14,7 @@ function place(target, html) {
   if (focused && $(focused)) $(focused).focus({ preventScroll: true });
 }
 
-// The person's total comes first, and in bold.
+// Show the total for one person first, in bold.
 function say(words) {
   const first = words.startsWith("One person's record") ? words.indexOf(". ") + 1 : 0;
   if ($("summary").textContent.trim() === words) return;
@@ -36,7 +36,7 @@ async function ask(address, options) {
   return answer.json();
 }
 
-// The form of either page; data-part says who draws what it shows.
+// The form of either page; data-part is the address that renders its results.
 const form = $("choice");
 let pending = null;
 
@@ -73,7 +73,7 @@ async function redraw() {
   $("results").classList.toggle("stale", found.html === null);
   if (found.html !== null) {
     place($("results"), found.html);
-    $("results").offsetHeight; // laid out, so that the time told below is the whole
+    $("results").offsetHeight; // force layout, so that the time measured below is complete
     history.replaceState(null, "", `?${asked}`);
   }
   Object.assign(document.documentElement.dataset, { drawn: asked, redraw: performance.now() - begun });
@@ -192,7 +192,7 @@ async function followRun() {
   setTimeout(followRun, 1000);
 }
 
-// On a narrow screen the controls fold away, so that the results are seen first.
+// On a narrow screen, fold the controls so that the results come first.
 function foldControls() {
   const narrow = matchMedia("(max-width: 959px)");
   const fold = () => { for (const part of document.querySelectorAll(".controls")) part.open = !narrow.matches; };

@@ -1,4 +1,4 @@
-"""Parties that share some of their rows: exact rows and order, what is kept, what is refused."""
+"""Parties that share some rows: the exact rows and their order, kept state, and refusals."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def test_parties_without_a_common_row_are_refused_before_anything_is_released():
 def test_sets_that_are_too_large_are_refused_by_both_sides():
     ids = people(np.random.default_rng(7), 300)
     little, much = op.AlignRules(most_rows=250), op.AlignRules()
-    with pytest.raises(PrivacyError, match=r"brings 300 rows, .* no more than 250 are taken"):
+    with pytest.raises(PrivacyError, match=r"brings 300 rows, .* no more than 250 are accepted"):
         bank(ids).train([op.MemoryChannel(shop(ids[:200], align=little))])
     with pytest.raises(PrivacyError, match=r"brings 300 rows"):
         bank(ids[:200], align=little).train([op.MemoryChannel(shop(ids, align=much))])
@@ -254,7 +254,7 @@ RULES = op.AlignRules()
 
 
 def met(label, raised, shown):
-    """What a label party matches: its points as they came back, and the other party's."""
+    """Return what a label party matches: its own raised points, and the other party's."""
     with PointList() as ours, PointList() as theirs:
         ours.add(raised.points)
         theirs.add(label.doubled(shown))
@@ -262,21 +262,21 @@ def met(label, raised, shown):
 
 
 def told(match, ids):
-    """What an honest label party tells: its bitmap, and its half of the proof of rows."""
+    """Return the message of an honest label party: its bitmap, and its half of the row proof."""
     digests = key_digests(_bytes(ids))
     proof = proof_of(digests[Common.of(digests, match.rows).rows(digests)])
     return match.told(JOB, match.rows, proof.share), proof
 
 
 def proof_of(digests, nonce=WELCOME.nonce):
-    """A half of the proof of these rows, in the order that all parties share."""
+    """Return half of the proof of these rows, in the order that all parties share."""
     return RowProof.of(
         kept_secret(None), Keys.of_digests(digests, np.arange(len(digests))).digest(nonce)
     )
 
 
 def finish(psi_session, aligned, proof):
-    """The end of an alignment with a label party that has this half of the proof."""
+    """Finish an alignment with a label party that has this half of the proof."""
     claim = psi_session.claim(aligned)
     psi_session.finish(aligned, Proof(JOB, proof.answered(claim, aligned.count).label))
 
@@ -357,7 +357,7 @@ def test_the_file_of_a_column_holds_common_rows_alone(tmp_path):
 
 
 class Guesser:
-    """A label party that keeps asking in one job: other points whenever it is its turn."""
+    """A label party that sends other points in the same job whenever it can."""
 
     def __init__(self, ids, guesses, size):
         self.secret, self.theirs, self.told = kept_secret(None), [], 0
@@ -555,7 +555,7 @@ def test_a_feature_party_cannot_test_guesses_at_a_row_that_only_the_label_party_
     digests = label._rows.keys.digests()
 
     def places(side):
-        """Where in the label party's secret order the hidden row stands, and one that both have."""
+        """Return the places of the hidden row and of a common one in the secret order."""
         order = side.order.tolist()
         return order.index(150), order.index(0)
 
@@ -581,7 +581,7 @@ def test_a_feature_party_cannot_test_guesses_at_a_row_that_only_the_label_party_
 
 
 OLD = b"opboost rows of the label party 1\0"
-"""What the keyed digest of version 1 began with, which such a party could test guesses against."""
+"""The start of version 1's keyed digest, against which such a party could test guesses."""
 
 
 def test_what_a_meeting_refuses_leaves_nothing_behind(tmp_path):

@@ -1,4 +1,4 @@
-"""Private set intersection: laws of keys, blinding and matching."""
+"""Private set intersection: properties of keys, blinding and matching."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def matched(ours, theirs):
 
 
 def intersection(ours, theirs):
-    """Both sides by the protocol: each one's common rows, in the common order."""
+    """Run both sides of the protocol; return each one's common rows, in the shared order."""
     a, b = Secret.fresh(), Secret.fresh()
     x, y = keys(ours), keys(theirs)
     order_x, order_y = a.order(x), b.order(y)
@@ -231,7 +231,7 @@ def test_words_for_a_gap_are_no_ids(word):
 @pytest.mark.parametrize("seen", ["a\u200bb", "\ufeffa", "a\u00adb", "a\x00", "a\u200e", "a\tb"])
 def test_characters_that_cannot_be_seen_are_refused(seen):
     for rule in (Normalisation(), Normalisation(True, "lower", "NFKC")):
-        with pytest.raises(DataError, match="cannot be seen") as refused:
+        with pytest.raises(DataError, match="invisible character") as refused:
             row_keys([["b", seen]], ["id"], rule)
         assert refused.value.public.isprintable()
     assert row_keys([["a\u00a0b", "Straße"]], ["id"], Normalisation())

@@ -1,4 +1,4 @@
-"""Hashing to Curve25519: RFC 9380's vectors, and a twin in plain Python."""
+"""Hashing to Curve25519: RFC 9380's vectors, and a reference in plain Python."""
 
 from __future__ import annotations
 

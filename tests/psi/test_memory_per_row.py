@@ -1,4 +1,4 @@
-"""What rows cost in memory while they are matched, and afterwards."""
+"""The memory per row while rows are matched, and afterwards."""
 
 from __future__ import annotations
 

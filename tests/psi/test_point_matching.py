@@ -1,4 +1,4 @@
-"""Lists of points: what is common, exactly, wherever they are put aside."""
+"""Lists of points: their exact intersection, whether in memory or in files."""
 
 from __future__ import annotations
 

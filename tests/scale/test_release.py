@@ -1,4 +1,4 @@
-"""A release in parts: one noise and one charge, wherever it is cut short."""
+"""A release in parts: one noise and one charge, wherever it is interrupted."""
 
 import os
 import shutil
@@ -151,7 +151,7 @@ def test_parts_that_are_missing_damaged_or_of_nobody_are_refused(tmp_path):
 
 
 def test_the_advice_about_a_damaged_release_helps(tmp_path):
-    """Parts are made again with the same noise; what cannot be is given up."""
+    """Damaged parts are made again with the same noise; for other damage, abandon the release."""
     target = with_secret(tmp_path / "out")
     with release_of(target, 2) as release:
         for number in (0, 1):
@@ -168,14 +168,16 @@ def test_the_advice_about_a_damaged_release_helps(tmp_path):
     state = release.folder / "release.json"
     kept = state.read_bytes()
     state.write_bytes(kept[:-1])
-    with pytest.raises(op.DataError, match=f"is damaged.*remove {release.folder} to give the"):
+    with pytest.raises(op.DataError, match=f"is damaged.*remove {release.folder} to abandon the"):
         release_of(target, 2).__enter__()
     state.write_bytes(kept)
     secret = release.folder / SECRET
     secret.write_bytes(bytes(31))
     with (
         release_of(target, 2) as again,
-        pytest.raises(op.DataError, match=f"secret is damaged.*remove {again.folder} to give the"),
+        pytest.raises(
+            op.DataError, match=f"secret is damaged.*remove {again.folder} to abandon the"
+        ),
     ):
         again.block.write(1, [THIRDS[1]])
     shutil.rmtree(release.folder)
@@ -202,7 +204,7 @@ def test_what_was_put_aside_must_be_whole_when_people_are_charged(tmp_path):
         people = release.folder / "part-00000.people"
         first = 4 + int.from_bytes(whole[:4], "big")
         people.write_bytes(whole[:first])
-        with pytest.raises(op.DataError, match=r"is damaged.*remove .*out.release to give the"):
+        with pytest.raises(op.DataError, match=r"is damaged.*remove .*out.release to abandon the"):
             release.commit()
         people.write_bytes(whole)
         assert release.commit().rows == 300
@@ -220,12 +222,12 @@ def test_another_table_or_plan_does_not_take_a_release_up(tmp_path):
     with pytest.raises(op.PrivacyError, match="another table or configuration"):
         made(tmp_path / "out", THIRDS)
     (release.folder / SECRET).unlink()
-    with pytest.raises(op.PrivacyError, match="gone before it was whole"):
+    with pytest.raises(op.PrivacyError, match="lost before it was complete"):
         made(tmp_path / "out", THIRDS[:2])
 
 
 def test_without_ids_and_over_a_stored_release_it_is_refused(tmp_path):
-    with pytest.raises(op.ParameterError, match="IDs are needed"):
+    with pytest.raises(op.ParameterError, match="needs their IDs"):
         desensitize(files(tmp_path / "raw"), PLAN, tmp_path / "out", ids=[])
     made(tmp_path / "out", THIRDS)
     with pytest.raises(op.DataError, match="exists already"):
@@ -262,11 +264,11 @@ def assert_paid_once(home):
 
 
 class Killed(BaseException):
-    """Not an Exception: like an end by force, it is no refusal."""
+    """Simulates a kill; no Exception, so that nothing treats it as a refusal."""
 
 
 def stopping_at(monkeypatch, where, name, step, after=lambda *args: True):
-    """Let the process end at the so-manieth step; returns how to see whether it was reached."""
+    """End the process at this step; return a function that tells whether it was reached."""
     real, count = getattr(where, name), 0
 
     def stopped(*args, **more):
@@ -339,7 +341,7 @@ def test_a_cap_holds_for_a_release_in_parts(tmp_path):
 
 
 def test_people_who_were_drawn_before_are_not_drawn_again_in_parts(tmp_path):
-    """Two independent draws of a cell would tell more than one charge."""
+    """Two independent draws of a cell would reveal more than one charge covers."""
     charge = charge_to(tmp_path)
     made(tmp_path / "first", [TABLE.slice(0, 100)], charge, AGE_ALONE)
     with pytest.raises(op.PrivacyError, match=r"100 people of the table were released before"):
@@ -352,7 +354,7 @@ def test_people_who_were_drawn_before_are_not_drawn_again_in_parts(tmp_path):
 
 @pytest.mark.parametrize("why", ["drawn", "cap"])
 def test_people_whom_the_ledger_refuses_are_refused_before_anything_is_drawn(tmp_path, why):
-    """By the command, on real files: no part, no secret and no entry is left."""
+    """With the command, on real files, no part, no secret and no entry is left."""
     raw = files(tmp_path / "raw", parts=2)
     (tmp_path / "b.toml").write_text(toml(AGE_ONLY))
     more = ("-c", tmp_path / "b.toml", "--engine", "local", "--workers", "1")
@@ -368,7 +370,7 @@ def test_people_whom_the_ledger_refuses_are_refused_before_anything_is_drawn(tmp
         before = [e.number for e in ledger.entries()]
     for _ in range(2):
         status, _, said = run("desensitize", raw, *more, "-o", tmp_path / "second")
-        assert (status, words in said, "wait in" in said) == (3, True, False)
+        assert (status, words in said, "stay in" in said) == (3, True, False)
         assert not [f.name for f in tmp_path.iterdir() if "second" in f.name]
     with opened(tmp_path) as ledger:
         assert [e.number for e in ledger.entries()] == before
@@ -385,7 +387,7 @@ def test_who_is_drawn_while_parts_are_made_is_refused_in_the_end(tmp_path):
         if done == 1:
             made(tmp_path / "rival", [people(7)], rival, AGE_ALONE)
 
-    refused = r"7 people of the table were released before.* wait in"
+    refused = r"7 people of the table were released before.* stay in"
     more = {"ids": "id", "workers": 1, "charge": charge}
     with pytest.raises(op.PrivacyError, match=refused):
         desensitize(raw, AGE_ALONE, tmp_path / "out", progress=draw_between, **more)

@@ -1,4 +1,4 @@
-"""A stored release is sent as it is: no new noise, no new charge, nothing but what was charged."""
+"""A stored release is sent unchanged: no new noise, no new charge, only what was charged."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def shop(tmp_path, charge, plan=PLAN, **settings):
 
 
 def sent(party, welcome=WELCOME):
-    """What goes over the wire, as values with gaps."""
+    """Return what is sent, as values with gaps."""
     schema, files = party.release(welcome)
     found = []
     for file in files:
@@ -84,7 +84,7 @@ def test_what_is_sent_is_what_is_stored_and_costs_nothing_more(tmp_path, charge,
 
 
 def test_a_stored_release_that_is_sent_after_a_renewal_is_told_of_each_person(tmp_path, charge):
-    """Its noise is that of the old period, also where the new one has draws of its own."""
+    """Its noise is that of the old period, even if the new period has draws of its own."""
     columns = {"private": PLAN.private[:1], "attributes": ("age",)}
     plan = replace(PLAN, **columns, drop=("name", "pay", "city"))
     ledger = charge.ledger

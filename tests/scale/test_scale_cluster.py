@@ -32,7 +32,7 @@ def runs_code(address, security=None):
 
 
 def pages(listener):
-    """The status with which each page is answered, where HTTP is spoken."""
+    """Return the HTTP status of each page, if the port answers HTTP."""
     found = {}
     for route in ROUTES:
         connection = http.client.HTTPConnection(listener.address, listener.port, timeout=3)
@@ -43,7 +43,7 @@ def pages(listener):
 
 
 def handshake(listener):
-    """What becomes of a TLS connection without a certificate."""
+    """Return how a TLS connection without a certificate ends."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     context.maximum_version = ssl.TLSVersion.TLSv1_2  # later ones refuse after the handshake
@@ -65,7 +65,7 @@ def test_the_sockets_of_this_process_are_found():
 
 @pytest.fixture
 def seen(tmp_path):
-    """What an outsider finds while a cluster that desensitize started is at work."""
+    """What an outsider can reach while a cluster started by desensitize works."""
     before, path, found = listeners(os.getpid()), list(sys.path), {}
 
     def look(done, parts):

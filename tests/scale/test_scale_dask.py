@@ -30,7 +30,7 @@ def client():
 
 
 def slowly(frame, log):
-    """A partition that takes its time, and notes who worked on it."""
+    """A slow partition that records which worker handled it."""
     if len(frame):
         with open(log, "a") as notes:
             notes.write(f"{frame['id'].iloc[0]} {os.getpid()}\n")
@@ -48,7 +48,7 @@ def test_workers_that_are_killed_in_mid_release_change_nothing(tmp_path, client)
     killed = []
 
     def kill():
-        """Once some parts are there, end the worker that began a task last."""
+        """Once some parts exist, kill the worker that began a task last."""
         while len(list(tmp_path.glob(".out.release/part-*.json"))) < 3:
             time.sleep(0.02)
         pid = int((tmp_path / "log").read_text().split()[-1])

@@ -32,7 +32,7 @@ def session():
 
 
 def ending_once(home):
-    """Rows as they are, from a worker process that is killed behind the first of them."""
+    """Return the rows unchanged, from a worker process that is killed after the first one."""
 
     def rows(batches):
         for batch in batches:

@@ -45,7 +45,7 @@ def trained(shop, label, booster, own=OWN, **settings):
 
 
 def cuts(model):
-    """Which columns and values a model asks for; leaves may be summed in another order."""
+    """Return the columns and values of a model's splits; leaves may be summed in another order."""
     trees = model.model_.trees_to_dataframe()
     return trees[["Tree", "Node", "Feature", "Split"]].fillna(-1).values.tolist()
 

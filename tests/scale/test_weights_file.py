@@ -1,4 +1,4 @@
-"""Releases of files by the weights that a pilot told."""
+"""Releases of files with the weights of a pilot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a party insists on when rows are aligned."""
+"""A party's rules for the alignment of rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RowChoice = Literal["common", "mine"]
 
 
 def checked_rows(rows: str) -> RowChoice:
-    """Return the choice of rows; anything else is refused.
+    """Return the choice of rows; refuse anything else.
 
     >>> checked_rows("mine")
     'mine'
@@ -27,12 +27,12 @@ def checked_rows(rows: str) -> RowChoice:
 
 @dataclass(frozen=True, slots=True)
 class AlignRules:
-    """How IDs are spelt alike, and the limits of one party.
+    """How IDs are normalised, and the limits of one party.
 
     Args:
-        normalisation: What two spellings of an ID may differ in; the same at every party.
-        minimum_rows: With fewer common rows nothing is released.
-        most_rows: The largest set, one's own or a peer's, that takes part.
+        normalisation: How two spellings of an ID may differ; the same at every party.
+        minimum_rows: With fewer common rows than this, nothing is released.
+        most_rows: The largest set, this party's or a peer's, that may take part.
         repeats: How many jobs the same label party may align with a feature party's ledger.
     """
 
@@ -48,7 +48,7 @@ class AlignRules:
 
     @classmethod
     def of(cls, align: AlignRules | Literal["psi", "given"]) -> AlignRules | None:
-        """The rules of a way to align; None where rows are as given."""
+        """Return the rules of a way to align; None if rows are given."""
         if isinstance(align, AlignRules):
             return align
         if align not in ("psi", "given"):
@@ -65,7 +65,7 @@ class AlignRules:
             )
 
     def check_own(self, rows: int) -> None:
-        """Refuse to bring more rows than this party wants to show points of."""
+        """Refuse more own rows than this party is willing to send points for."""
         if rows > self.most_rows:
             raise PrivacyError(
                 f"The table has {rows:,} rows, and no more than {self.most_rows:,} may be aligned. "
@@ -73,9 +73,9 @@ class AlignRules:
             )
 
     def check_theirs(self, rows: int) -> None:
-        """Refuse a peer with more rows than it may guess at."""
+        """Refuse a peer with more rows than it may use as guesses."""
         if rows > self.most_rows:
             raise PrivacyError(
                 f"The other party brings {rows:,} rows, and each may be a guess; no more than "
-                f"{self.most_rows:,} are taken. Decide on a higher most_rows under [align]."
+                f"{self.most_rows:,} are accepted. Decide on a higher most_rows under [align]."
             )

@@ -1,13 +1,13 @@
-"""Blinding on an elliptic curve: neither party sees the other's keys, both can compare.
+"""Blinding on an elliptic curve: both parties can compare keys without seeing the other's.
 
-Each party raises points by a secret: H(x) to H(x)^a by one, to H(x)^ab by the other, and the order
-does not matter, so equal keys meet in equal points (Meadows 1986; Huberman, Franklin and Hogg
-1999).  A party that follows the protocol learns what is common and how many keys the other has; the
-rest looks random under the decisional Diffie-Hellman assumption on Curve25519, with hashing to the
-curve as a random oracle.  ``docs/decisions/0013-alignment.md`` has the argument.
+Each party raises points to a secret power: one turns H(x) into H(x)^a, the other that into H(x)^ab.
+The order does not matter, so equal keys give equal points (Meadows 1986; Huberman, Franklin and
+Hogg 1999).  A party that follows the protocol learns which keys are common and how many the other
+has; everything else looks random under the decisional Diffie-Hellman assumption on Curve25519, with
+hashing to the curve as a random oracle.  ``docs/decisions/0013-alignment.md`` has the argument.
 
-Raising is X25519 (RFC 7748), computed by libsodium in constant time through PyNaCl.  X25519 uses a
-secret as a multiple of 8, so whatever is raised lies in the subgroup of prime order.
+Raising is X25519 (RFC 7748), computed by libsodium in constant time through PyNaCl.  X25519 makes
+every secret a multiple of 8, so every raised point lies in the subgroup of prime order.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from opboost.runtime.threads import most_threads
 SECRET_BYTES = 32
 
 _ORDER_ROWS = 65_536
-"""Rows whose places are drawn together: as Python objects they take four times their bytes."""
+"""Rows whose places are drawn at once: as Python objects they take four times their bytes."""
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -43,7 +43,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """One party's secret for one peer and one job; it never leaves, and goes when it has served.
+    """A party's secret for one peer and one job; it is never sent, and is deleted after use.
 
     >>> ours, theirs = Secret.fresh(), Secret.fresh()
     >>> from opboost.psi.row_keys import key_digests
@@ -60,12 +60,12 @@ class Secret:
 
     @classmethod
     def fresh(cls) -> Secret:
-        """Return a new one."""
+        """Return a new secret."""
         return cls(secrets.token_bytes(SECRET_BYTES))
 
     @property
     def tag(self) -> bytes:
-        """Sixteen bytes that tell this secret from others, and nothing of it."""
+        """Sixteen bytes that distinguish this secret from others and reveal nothing about it."""
         return self._derived("tag")[:16]
 
     def order(self, digests: Digests) -> IntArray:
@@ -89,7 +89,7 @@ class Secret:
     def raised(self, points: bytes, *, checked: bool = False) -> bytes:
         """Return another party's points, raised by this secret, in the order given.
 
-        ``checked`` says that the caller has found them to lie on the curve.
+        ``checked`` says that the caller has already checked that they lie on the curve.
         """
         if not checked:
             check_points(points, len(points) // POINT_BYTES)
@@ -97,7 +97,7 @@ class Secret:
         return self._multiplied(points)
 
     def _multiplied(self, points: bytes) -> bytes:
-        # Each call lets go of the interpreter's lock while libsodium computes.
+        # Each call releases the interpreter's lock while libsodium computes.
         key, starts = self.key, range(0, len(points), POINT_BYTES)
         try:
             return b"".join([crypto_scalarmult(key, points[i : i + POINT_BYTES]) for i in starts])
@@ -111,9 +111,9 @@ class Secret:
 def at_once(
     work: Callable[[T], R], items: Iterable[T], *, threads: int | None = None
 ) -> Iterator[R]:
-    """Yield results in the order of the items, several made at a time, few waiting in memory.
+    """Yield results in the order of the items; compute several at once, and keep few in memory.
 
-    libsodium and compiled loops let go of the interpreter's lock, so threads use all cores.
+    libsodium and compiled loops release the interpreter's lock, so threads use all cores.
     """
     threads = threads or most_threads()
     waiting: deque[Future[R]] = deque()

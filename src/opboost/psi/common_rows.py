@@ -1,4 +1,4 @@
-"""What is common, and in which order."""
+"""The common rows and their order."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from opboost.psi.table_keys import PIECE_ROWS
 
 
 def packed(places: IntArray, count: int) -> bytes:
-    """A set of places below ``count`` as a bitmap."""
+    """Return a set of places below ``count`` as a bitmap."""
     bits = np.zeros(count, dtype=np.bool_)
     bits[places] = True
     return np.packbits(bits).tobytes()
 
 
 def unpacked(bitmap: bytes, count: int) -> BoolArray:
-    """The bitmap as truth values; one of another length, or with a bit beyond it, is refused."""
+    """Return a bitmap as booleans; refuse one of another length, or with a bit beyond ``count``."""
     whole = np.unpackbits(np.frombuffer(bitmap, dtype=np.uint8)).astype(np.bool_)
     if len(bitmap) != -(-count // 8) or whole[count:].any():
         raise WireError(f"A bitmap of {len(bitmap):,} bytes does not fit {count:,} points.")
@@ -31,10 +31,10 @@ def unpacked(bitmap: bytes, count: int) -> BoolArray:
 
 @dataclass(frozen=True, slots=True)
 class Common:
-    """Which rows of one table are common, told without any key: a bitmap beside the table.
+    """Which rows of a table are common, as a bitmap that holds no key.
 
-    The bits stand in the order of the keys' digests; so do the common rows, at every party.
-    ``table`` is a digest of all keys, against a table that changed meanwhile.
+    The bits are in the order of the keys' digests, and so are the common rows at every party.
+    ``table`` is a digest of all keys, which detects a table that has changed since.
     """
 
     table: bytes
@@ -43,7 +43,7 @@ class Common:
 
     @classmethod
     def of(cls, digests: Digests, rows: IntArray) -> Common:
-        """The common rows of the table with these keys, given by their numbers."""
+        """Return the common rows, given by number, of the table with these keys."""
         order = _by_digest(digests)
         mask = np.zeros(len(digests), dtype=np.bool_)
         mask[rows] = True
@@ -51,27 +51,27 @@ class Common:
         return cls(_table(digests, order), packed(places, len(digests)), len(places))
 
     def rows(self, digests: Digests) -> IntArray:
-        """The numbers of the common rows, in the order that all parties share."""
+        """Return the numbers of the common rows, in the order that all parties share."""
         order = _by_digest(digests)
         if self.table != _table(digests, order):
             raise DataError(
                 "The table's IDs are not those that were aligned",
-                hint="Bring the table back, or let the label party begin a new job (--again).",
+                hint="Restore the table, or let the label party begin a new job (--again).",
             )
         return order[unpacked(self.bits, len(digests))]
 
     def to_bytes(self) -> bytes:
-        """As a file holds it."""
+        """Return the content of a file."""
         return self.table + self.size.to_bytes(8, "big") + self.bits
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Common:
-        """From a file; one that was damaged is refused."""
+        """Read the content of a file; refuse a damaged one."""
         found = cls(data[:32], data[40:], int.from_bytes(data[32:40], "big"))
         if len(data) <= 40 or int.from_bytes(found.bits, "big").bit_count() != found.size:
             raise DataError(
                 "The file with the common rows is damaged",
-                hint="Bring back a copy of it, or begin a new job (--again).",
+                hint="Restore a copy of it, or begin a new job (--again).",
             )
         return found
 

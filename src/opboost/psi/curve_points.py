@@ -10,10 +10,10 @@ from opboost.errors import WireError
 from opboost.psi.hash_to_curve import is_on_curve
 
 POINT_BYTES = 32
-"""Bytes of a point: its first coordinate alone."""
+"""Bytes of a point, which is sent as its first coordinate only."""
 
 PIECE_POINTS = 8192
-"""Points that are worked on, and travel, together."""
+"""Points that are processed, and sent, together."""
 
 LOW_ORDER = (
     0,
@@ -31,9 +31,9 @@ _LAST = np.uint64(2**64 - 19)
 
 
 def check_points(points: bytes, count: int) -> None:
-    """Refuse bytes that are not this many points by their form.
+    """Refuse bytes that are not the encoding of this many points.
 
-    A number of p or more is refused: it would be a second spelling of another point.
+    A number of p or more is refused, since it would be a second encoding of another point.
     """
     if len(points) != count * POINT_BYTES:
         raise WireError(f"A piece of {len(points):,} bytes does not hold {count:,} points.")
@@ -44,9 +44,9 @@ def check_points(points: bytes, count: int) -> None:
 
 
 def check_on_curve(points: bytes) -> None:
-    """Refuse points that the curve does not have, and those of low order.
+    """Refuse points that are not on the curve, and those of low order.
 
-    A point of the curve's twist, or one that every secret raises to zero, is no hashed ID.
+    A point of the curve's twist, or one that every secret raises to zero, is not a hashed ID.
     """
     words = words_of(points)
     low = np.zeros(len(words), np.bool_)
@@ -62,7 +62,7 @@ def words_of(points: bytes) -> Words:
 
 
 def piece_of(number: int, total: int) -> slice:
-    """Return which of ``total`` points stand in a piece."""
+    """Return which of ``total`` points a piece holds."""
     return slice(number * PIECE_POINTS, min(total, (number + 1) * PIECE_POINTS))
 
 

@@ -1,10 +1,10 @@
 """Arithmetic modulo 2**255 - 19 on many elements at once, compiled to vector instructions.
 
-An element is ten limbs of 26 and 25 bits in turn.  Sixteen elements stand side by side in a block
-of 160 words, limb by limb, so that one instruction works on the same limb of several of them.
+An element is ten limbs of 26 and 25 bits in turn.  Sixteen elements fill a block of 160 words
+side by side, limb by limb, so that one instruction works on the same limb of several of them.
 A product takes about 8 ns per element and a power about 2 µs with AVX-512.  No branch and no
 address depends on a value.  Only hashing to the curve and checks of points use this module; secret
-scalars are left to libsodium (see ``blinding.py``).
+scalars are for libsodium (see ``blinding.py``).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from opboost.runtime.compiling import njit
 
 LANES = 16
-"""Elements of a block."""
+"""The number of elements in a block."""
 
 P = 2**255 - 19
 """The prime."""
@@ -34,12 +34,12 @@ _WIDTHS = [26, 25] * 8
 _TWICE_P = [2 * (2**26 - 19), *[2 * (2**25 - 1), 2 * (2**26 - 1)] * 4, 2 * (2**25 - 1)]
 
 
-# The products follow the schoolbook: limb k of a product is the sum of f[i] * g[j] over i + j = k,
+# These are schoolbook products: limb k of a product is the sum of f[i] * g[j] over i + j = k,
 # and over i + j = k + 10 times 19.  Two odd limbs overlap by a bit, so their product counts twice.
 # fmt: off
 @njit(cache=True, nogil=True)
 def _multiply(r, a, b):  # type: ignore[no-untyped-def]
-    """Set ``r`` to a times b, lane by lane; ``r`` is neither of them."""
+    """Set ``r`` to a times b, lane by lane; ``r`` must be neither of them."""
     for j in range(LANES):
         f0, f1 = np.uint64(a[0 * LANES + j]), np.uint64(a[1 * LANES + j])
         f2, f3 = np.uint64(a[2 * LANES + j]), np.uint64(a[3 * LANES + j])
@@ -96,7 +96,7 @@ def _multiply(r, a, b):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _square(r, a):  # type: ignore[no-untyped-def]
-    """Set ``r`` to the square of ``a``, lane by lane; ``r`` is not ``a``."""
+    """Set ``r`` to the square of ``a``, lane by lane; ``r`` must not be ``a``."""
     for j in range(LANES):
         f0, f1 = np.uint64(a[0 * LANES + j]), np.uint64(a[1 * LANES + j])
         f2, f3 = np.uint64(a[2 * LANES + j]), np.uint64(a[3 * LANES + j])
@@ -144,7 +144,7 @@ def _square(r, a):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _run(r, a, b, program):  # type: ignore[no-untyped-def]
-    """Set ``r`` to what a program leaves in register 2 after a and b were put into 0 and 1.
+    """Set ``r`` to register 2 after running a program with a and b in registers 0 and 1.
 
     A step (d, x, y, times) sets register d to x times y, or to x squared this many times if not 0.
     Each product is called in one place, since a compiler copies it to every call.
@@ -206,17 +206,17 @@ def product(a: Elements, b: Elements) -> Elements:
 
 
 def total(a: Elements, b: Elements) -> Elements:
-    """Return a plus b, as a factor; a sum of three is no factor of its own square."""
+    """Return a plus b, usable as a factor; a sum of three must not be squared."""
     return a + b
 
 
 def difference(a: Elements, b: Elements) -> Elements:
-    """Return a minus b, as a factor beside one that is no difference; b is no sum."""
+    """Return a minus b, usable as a factor of one that is no difference; b must not be a sum."""
     return a + np.repeat(np.array(_TWICE_P, np.uint32), LANES) - b
 
 
 def inverse(a: Elements) -> Elements:
-    """Return 1 / a of elements that are not zero; a zero would spoil others.
+    """Return 1 / a for elements that are not zero; a zero would spoil the others.
 
     Montgomery's trick: the blocks are multiplied by pairs until one is left, whose power gives the
     inverses of all on the way back.  So an element costs three products.
@@ -234,7 +234,7 @@ def inverse(a: Elements) -> Elements:
 
 
 def is_square(a: Elements, count: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Say of each of the first ``count`` elements whether it is a square; zero is one."""
+    """Return whether each of the first ``count`` elements is a square; zero is one."""
     r = np.empty_like(a)
     _run(r, a, a, _SYMBOL)
     found = _canonical(r, count)
@@ -262,7 +262,7 @@ def from_bytes(data: bytes, width: int = 32) -> Elements:
     blocks = max(1, -(-len(words) // LANES))
     limbs = np.zeros((blocks * LANES, 10), np.uint64)
     for i in range(16 if width == 48 else 11):
-        # What stands above 255 bits counts nineteen times.
+        # Bits above the 255th count nineteen times.
         part = _bits(words, _STARTS[i], _WIDTHS[i])
         limbs[: len(words), i % 10] += part if i < 10 else _19 * part
     for _ in range(2):
@@ -283,7 +283,7 @@ def to_bytes(a: Elements, count: int) -> bytes:
 
 
 def _bits(words: Limbs, start: int, width: int) -> Limbs:
-    """Return some bits of little-endian numbers; none beyond their end."""
+    """Return some bits of little-endian numbers; bits beyond their end are zero."""
     word, shift = divmod(start, 64)
     if word >= words.shape[1]:
         return np.zeros(len(words), np.uint64)
@@ -294,7 +294,7 @@ def _bits(words: Limbs, start: int, width: int) -> Limbs:
 
 
 def _carry(limbs: Limbs) -> None:
-    """Bring limbs to their widths; what leaves the last comes back nineteen times."""
+    """Reduce limbs to their widths; the carry of the last limb counts nineteen times."""
     for i in range(10):
         over = limbs[:, i] >> np.uint64(_WIDTHS[i])
         limbs[:, i] &= np.uint64(2 ** _WIDTHS[i] - 1)
@@ -309,7 +309,7 @@ def _canonical(a: Elements, count: int) -> Limbs:
     over = limbs[:, 0] + _19
     for i in range(10):
         over = (limbs[:, i + 1] if i < 9 else np.uint64(0)) + (over >> np.uint64(_WIDTHS[i]))
-    limbs[:, 0] += _19 * over  # p or more: take p away, which is to add 19 and drop bit 255
+    limbs[:, 0] += _19 * over  # if p or more, subtract p: add 19 and drop bit 255
     for i in range(9):
         limbs[:, i + 1] += limbs[:, i] >> np.uint64(_WIDTHS[i])
         limbs[:, i] &= np.uint64(2 ** _WIDTHS[i] - 1)

@@ -2,9 +2,9 @@
 
 A message becomes 48 pseudo-random bytes (``expand_message_xmd``), these a field element, and
 Elligator 2 maps it to the first coordinate u of a point.  The point is on the curve and never on
-its twist: a bare random u would say by a bit which of the two it is on, and keep saying so when it
-is raised.  The RFC then multiplies by the cofactor 8.  This module leaves that to X25519, whose
-scalars are multiples of 8.
+its twist: a random u would reveal as one bit which of the two it is on, even after it is raised.
+The RFC then multiplies by the cofactor 8.  This module leaves that to X25519, whose scalars are
+multiples of 8.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def mapped(wide: bytes) -> bytes:
 
 
 def is_on_curve(points: bytes) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Say of each first coordinate, 32 bytes below p, whether the curve has a point of it.
+    """Return whether the curve has a point with each of these first coordinates, 32 bytes below p.
 
     >>> is_on_curve((9).to_bytes(32, "little") + (2).to_bytes(32, "little")).tolist()
     [True, False]

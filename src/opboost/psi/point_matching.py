@@ -1,8 +1,8 @@
-"""Which points stand in two lists, exactly, and without holding the lists in memory.
+"""Find the points that two lists share, exactly, and without holding the lists in memory.
 
-Points are put aside in 256 buckets by their first byte, in memory while they are few and in a
-temporary file beyond, and compared bucket by bucket.  Raised points look random, so a bucket holds
-a 256th of them; a peer that chose its points to share a byte costs memory for all of them, which
+Points are sorted into 256 buckets by their first byte, in memory while there are few and otherwise
+in a temporary file, and compared bucket by bucket.  Raised points look random, so a bucket holds a
+256th of them.  A peer that chooses points that share a byte costs memory for all of them, which
 ``most_rows`` bounds.
 """
 
@@ -22,10 +22,10 @@ from opboost.psi.curve_points import POINT_BYTES, words_of
 BUCKETS = 256
 
 MAX_BYTES_IN_MEMORY = 1 << 23
-"""Bytes that are kept in memory before a file is made."""
+"""Bytes that are kept in memory before a file is created."""
 
 _TIE_ROWS = 1 << 16
-"""Rows that are compared with the next one at a time."""
+"""Rows that are compared with their successors at once."""
 
 _WORDS = POINT_BYTES // 8 + 1
 Records = np.ndarray[Any, np.dtype[np.uint64]]
@@ -33,7 +33,7 @@ Records = np.ndarray[Any, np.dtype[np.uint64]]
 
 
 class PointList:
-    """A list of points that comes in pieces; one that stands twice is refused in the end.
+    """A list of points that comes in pieces; a point that occurs twice is refused at the end.
 
     >>> with PointList() as ours, PointList() as theirs:
     ...     ours.add(bytes(32) + bytes([1] * 32))
@@ -64,7 +64,7 @@ class PointList:
         self._size += len(words)
 
     def bucket(self, number: int) -> Records:
-        """Return the points of a bucket in an order by their words, each once."""
+        """Return the points of a bucket, sorted by their words; refuse a repeated point."""
         found = [np.empty((0, _WORDS), "<u8"), *(self._read(b, number) for b in self._borders)]
         records = np.concatenate(found)
         records = records[order_of(records[:, :-1])]
@@ -73,7 +73,7 @@ class PointList:
         return records
 
     def check_distinct(self) -> None:
-        """Refuse a list in which a point stands twice."""
+        """Refuse a list in which a point occurs twice."""
         for number in range(BUCKETS):
             self.bucket(number)
 
@@ -84,7 +84,7 @@ class PointList:
         return np.frombuffer(data, "<u8").reshape(-1, _WORDS)
 
     def close(self) -> None:
-        """Let go of the points."""
+        """Discard the points."""
         self._file.close()
 
     def __enter__(self) -> PointList:
@@ -95,9 +95,10 @@ class PointList:
 
 
 def common_places(ours: PointList, theirs: PointList) -> tuple[IntArray, IntArray]:
-    """Return where equal points stand among ours and among theirs; each list has a point once."""
+    """Return the places of equal points among ours and theirs; each list has a point once."""
     most = min(len(ours), len(theirs))
-    left, right = np.empty(most, np.int64), np.empty(most, np.int64)  # each is freed by itself
+    # Two arrays, so that each can be freed by itself.
+    left, right = np.empty(most, np.int64), np.empty(most, np.int64)
     count = 0
     for number in range(BUCKETS):
         a, b = ours.bucket(number), theirs.bucket(number)
@@ -105,7 +106,7 @@ def common_places(ours: PointList, theirs: PointList) -> tuple[IntArray, IntArra
         order = order_of(both[:, :-1])
         both = both[order]
         same = np.flatnonzero((both[1:, :-1] == both[:-1, :-1]).all(axis=1))
-        # Equal points stand side by side, ours first: the order keeps them so.
+        # Equal points are adjacent, ours first, because the sort is stable.
         end = count + len(same)
         left[count:end], right[count:end] = both[same, -1], both[same + 1, -1]
         count = end
@@ -125,9 +126,10 @@ def order_by_first(
     first: np.ndarray[Any, np.dtype[np.uint64]],
     whole: Callable[[IntArray], np.ndarray[Any, Any]],
 ) -> IntArray:
-    """Return the rows in ascending order of their words, of which ``first`` holds the first.
+    """Return the rows in ascending order of their words; ``first`` holds the first word of each.
 
-    The first word nearly always decides, so ``whole`` returns all words only of rows that share it.
+    The first word nearly always decides, so ``whole``, which returns all words of some rows, is
+    called only for rows that share their first word.
     Equal rows keep their order.  Cost: 16 bytes per row.
     """
     order = np.argsort(first)

@@ -16,24 +16,24 @@ from opboost.errors import DataError, ParameterError
 from opboost.storage.framing import framed
 
 Digests = np.ndarray[Any, np.dtype[np.uint8]]
-"""One row of 32 bytes a key."""
+"""One row of 32 bytes per key."""
 
 _DOMAIN = b"opboost row key 1\0"
 
 _PIECE_KEYS = 16_384
-"""Keys that are Python objects at a time: as such they take several times their bytes."""
+"""Keys that are Python objects at once: as such they take several times their bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Normalisation:
-    """What two spellings of an ID may differ in; and what an ID is made of.
+    """How two spellings of an ID may differ, and the parts of an ID.
 
-    By default IDs are compared in the canonical form that a ledger uses as well: NFKC, case-folded,
-    trimmed.  :meth:`exact` is for IDs that differ in case alone; it needs a ledger with
+    By default, IDs are compared in the canonical form that a ledger also uses: NFKC, case-folded
+    and trimmed.  :meth:`exact` is for IDs that differ only in case; it needs a ledger with
     ``ids="exact"``.
 
     ``parts`` names the parts of an ID of several columns, in the order in which every party lists
-    its own; keys of other parts, or of the same in another order, never meet.
+    its columns; keys of other parts, or of the same parts in another order, never match.
 
     >>> Normalisation().text("  Ａb-７ ")
     'ab-7'
@@ -50,18 +50,18 @@ class Normalisation:
 
     @classmethod
     def exact(cls, parts: tuple[str, ...] = ()) -> Normalisation:
-        """IDs that are the same only if every character is."""
+        """Return the rule that IDs are the same only if every character is."""
         return cls(trim=False, case="keep", unicode="none", parts=parts)
 
     @property
     def spelling(self) -> Spelling | None:
-        """Which of a ledger's two spellings this is; None for one in between."""
+        """The ledger's spelling that this equals; None if it equals neither of the two."""
         if self == Normalisation(parts=self.parts):
             return "canonical"
         return "exact" if self == Normalisation.exact(self.parts) else None
 
     def check_columns(self, names: Sequence[str]) -> None:
-        """Refuse columns that do not stand for the parts of an ID, one for each in its order."""
+        """Refuse columns that do not match the parts of an ID one by one, in order."""
         named = list(self.parts)
         if len(names) > 1 and not named:
             raise ParameterError(
@@ -81,7 +81,7 @@ class Normalisation:
             )
 
     def text(self, value: str) -> str:
-        """The normal form of a text; that of a normal form is itself."""
+        """Return the normal form of a text; the normal form of a normal form is itself."""
         if self.spelling == "canonical":
             return canonical(value)
         value = self._composed(value)
@@ -94,7 +94,7 @@ class Normalisation:
         return value.strip() if self.trim else value
 
     def column(self, values: Sequence[Any]) -> Sequence[Any]:
-        """A column of IDs in normal form; what is no text stays as it is."""
+        """Return a column of IDs in normal form; values that are not text are unchanged."""
         if self.spelling == "exact":
             return values
         return [self.text(v) if isinstance(v, str) else v for v in values]
@@ -106,9 +106,9 @@ class Normalisation:
 def row_keys(
     columns: Sequence[Sequence[Any]], names: Sequence[str], rule: Normalisation, first: int = 0
 ) -> list[bytes]:
-    """Each row's key: its IDs in normal form, parts kept apart, behind the parts' names.
+    """Return each row's key: the names of the parts, then the IDs in normal form, kept apart.
 
-    ``first`` is the number of the first row, by which errors name one.
+    ``first`` is the number of the first row, which errors refer to.
     """
     spelt = [rule.column(c) for c in columns]
     for column, name in zip(spelt, names, strict=True):
@@ -124,7 +124,7 @@ def row_keys(
 def table_keys(
     table: pa.Table, names: Sequence[str], rule: Normalisation, first: int = 0
 ) -> list[bytes]:
-    """The keys of an Arrow table's rows: what :func:`row_keys` gives, faster for plain IDs."""
+    """Return the keys of a table's rows, as :func:`row_keys` does, but faster for plain IDs."""
     found: list[bytes] = key_array(table, names, rule, first).to_pylist()
     return found
 
@@ -132,7 +132,7 @@ def table_keys(
 def key_array(
     table: pa.Table, names: Sequence[str], rule: Normalisation, first: int = 0
 ) -> pa.LargeBinaryArray:
-    """What :func:`table_keys` gives, as an array."""
+    """Return the keys of :func:`table_keys` as an array."""
     if len(names) == 1 and rule.spelling is not None and not rule.parts:
         sure = plain_ids(table.column(names[0]), rule.spelling)
         if sure is not None:
@@ -142,13 +142,13 @@ def key_array(
 
 
 def _refuse_invisible(column: Sequence[Any], name: str, first: int) -> None:
-    """Refuse characters that nobody sees, such as a soft hyphen: no normal form takes them away."""
+    """Refuse invisible characters, such as a soft hyphen, which no normal form removes."""
     for row, value in enumerate(column, first):
         if isinstance(value, str) and not value.isprintable() and _unseen(value.strip()):
             raise DataError(
-                f"An ID in column {name!r} has a character in it that cannot be seen",
+                f"An ID in column {name!r} contains an invisible character",
                 detail=f"row {row} holds {value!a}",
-                hint="Take it out: an ID without it would not meet this one.",
+                hint="Remove it: an ID without it would not match this one.",
                 row=row,
             )
 
@@ -158,7 +158,7 @@ def _unseen(value: str) -> bool:
 
 
 def key_digests(keys: Sequence[bytes] | pa.LargeBinaryArray) -> Digests:
-    """SHA-256 of each key: what is blinded, and by what common rows are put in order."""
+    """Return the SHA-256 digest of each key, which is blinded and which orders the common rows."""
     found = np.empty((len(keys), 32), dtype=np.uint8)
     for start in range(0, len(keys), _PIECE_KEYS):
         piece = keys[start : start + _PIECE_KEYS]

@@ -1,4 +1,4 @@
-"""The keys of all rows of a table, a piece at a time: a table need not fit in memory."""
+"""The keys of all rows of a table, piece by piece: a table need not fit in memory."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from opboost.psi.row_keys import Digests, key_digests
 from opboost.storage.framing import framed
 
 PIECE_ROWS = 65_536
-"""Keys that are in memory at a time."""
+"""Keys that are in memory at once."""
 
 
 class Keys:
-    """As many keys as there are rows, in the table's order, read anew whenever they are needed.
+    """The keys of a table's rows, in its order, read again whenever they are needed.
 
     >>> keys = Keys.held([b"ann", b"bob"])
     >>> len(keys), keys.digests().shape
@@ -32,22 +32,22 @@ class Keys:
 
     @classmethod
     def held(cls, keys: Sequence[bytes]) -> Keys:
-        """Keys that are in memory."""
+        """Return keys that are in memory."""
         starts = range(0, len(keys), PIECE_ROWS)
         return cls(len(keys), lambda: (keys[start : start + PIECE_ROWS] for start in starts))
 
     @classmethod
     def counted(cls, pieces: Callable[[], Iterator[Sequence[bytes]]], aside: Path | None) -> Keys:
-        """Keys that are read from elsewhere, gone through once; any that stands twice is refused.
+        """Return keys read from elsewhere, after one pass that refuses a repeated key.
 
-        ``aside`` is a folder for what is compared, 16 bytes a key.
+        ``aside`` is a folder for the comparison, which needs 16 bytes per key.
         """
         rows = _refuse_repeats((key_digests(piece) for piece in pieces()), aside)
         return cls(rows, pieces)
 
     @classmethod
     def of_digests(cls, digests: Digests, rows: IntArray) -> Keys:
-        """Return the digests of some rows as keys: how rows are known once they are aligned."""
+        """Return the digests of some rows as keys, which identify rows once they are aligned."""
         return cls(len(rows), lambda: _pieces_of(digests, rows))
 
     def chosen(self, rows: IntArray, digests: Digests, nonce: bytes) -> Keys:
@@ -64,7 +64,7 @@ class Keys:
         return self._rows
 
     def pieces(self) -> Iterator[Sequence[bytes]]:
-        """All keys, some at a time; other ones than before are refused by their number."""
+        """Yield all keys, piece by piece; refuse another number of keys than before."""
         seen = 0
         for piece in self._read():
             seen += len(piece)
@@ -75,7 +75,7 @@ class Keys:
             raise DataError("The table's rows changed while it was read", hint="Begin again.")
 
     def digest(self, nonce: bytes) -> bytes:
-        """A keyed digest of all keys in their order: what parties compare before a release."""
+        """Return a keyed digest of all keys in order, which parties compare before a release."""
         if nonce not in self._known:
             whole = hmac.new(nonce, digestmod="sha256")
             for piece in self.pieces():
@@ -84,7 +84,7 @@ class Keys:
         return self._known[nonce]
 
     def digests(self) -> Digests:
-        """The digest of each key."""
+        """Return the digest of each key."""
         found = np.empty((self._rows, 32), dtype=np.uint8)
         start = 0
         for piece in self.pieces():
@@ -99,13 +99,13 @@ def _pieces_of(digests: Digests, rows: IntArray) -> Iterator[Sequence[bytes]]:
 
 
 def refuse_repeats(digests: Digests) -> None:
-    """Refuse keys that stand more than once, with counts and without the keys."""
+    """Refuse keys that occur more than once; the error shows counts, but no keys."""
     starts = range(0, len(digests), PIECE_ROWS)
     _refuse_repeats((digests[start : start + PIECE_ROWS] for start in starts), None)
 
 
 def _refuse_repeats(pieces: Iterator[Digests], aside: Path | None) -> int:
-    """Refuse what stands twice; returns how many there are."""
+    """Refuse repeated digests; return how many there are."""
     count = 0
     with DuplicateIds(aside) as names:
         for piece in pieces:

@@ -1,12 +1,12 @@
-"""Releases that are larger than a machine, made by workers that may die and tasks that repeat.
+"""Releases larger than one machine, made by workers that may die and tasks that may repeat.
 
-``release_in_parts.py`` is the life of a release from its secret to its manifest, ``part_writer.py``
-what one task does, ``release_secret.py`` what is destroyed in the end. ``table_tasks.py`` cuts
-files into tasks; ``on_processes.py``, ``on_dask.py`` and ``on_spark.py`` work on them;
-``desensitize_large.py`` puts all together.
+``release_in_parts.py`` takes a release from its secret to its manifest, ``part_writer.py`` does the
+work of one task, and ``release_secret.py`` keeps what is destroyed in the end. ``table_tasks.py``
+cuts files into tasks, ``on_processes.py``, ``on_dask.py`` and ``on_spark.py`` run them, and
+``desensitize_large.py`` combines these modules.
 
 ``dask_training.py`` and ``spark_training.py`` are boosters that train on the codes of a release on
-many machines; a label party takes them in the place of ``booster="xgboost"``.
+many machines; a label party takes them in place of ``booster="xgboost"``.
 ``cluster_booster.py`` connects to the cluster that a configuration names.
 """
 

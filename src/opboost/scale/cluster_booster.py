@@ -1,6 +1,6 @@
 """The booster of a configuration that names a cluster under ``[booster]``.
 
-The connection is opened when it is first needed, and stays open until it is closed.
+The connection is opened on first use and stays open until :meth:`ClusterBooster.close`.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from opboost.runtime.extras import needs_extra
 from opboost.scale.clusters import LOCAL_SPARK
 
 ANSWER_TIMEOUT_SECONDS = 10.0
-"""A cluster that has not answered by then is taken for one that does not run."""
+"""A cluster that has not answered by then counts as not running."""
 
 SPARK_TASKS = 2
-"""Tasks that train together on Spark, unless the configuration says how many."""
+"""Tasks that train together on Spark, unless the configuration sets their number."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class ClusterBooster:
         self._booster()
 
     def close(self) -> None:
-        """End the connection, if there is one."""
+        """Close the connection, if there is one."""
         while self._connected:
             booster = self._connected.pop()
             if self.engine == "dask":
@@ -62,7 +62,7 @@ class ClusterBooster:
                 booster.session.stop()
 
     def train(self, problem: Problem) -> Trained:
-        """Learn the problem on the cluster."""
+        """Train on the cluster."""
         found: Trained = self._booster().train(problem)
         return found
 
@@ -84,10 +84,10 @@ class ClusterBooster:
             from opboost.scale.dask_training import DaskXGBoost, workers_of
         _check_answer("The Dask scheduler", self.address, [self.address])
         try:
-            # A client would wait without end for a program that takes connections and is silent.
+            # A client would wait forever for a program that accepts connections and is silent.
             asyncio.run(asyncio.wait_for(_dask_identity(self.address), ANSWER_TIMEOUT_SECONDS))
             client = Client(self.address, timeout=ANSWER_TIMEOUT_SECONDS)
-        except Exception as error:  # whatever another program's bytes lead to
+        except Exception as error:  # another program's bytes can raise anything
             raise _silent("The Dask scheduler", self.address, error) from None
         try:
             workers_of(client)
@@ -116,13 +116,13 @@ class ClusterBooster:
             builder = builder.config(setting, value)
         try:
             session = builder.getOrCreate()
-        except Exception as error:  # py4j hands on whatever Java threw
+        except Exception as error:  # py4j passes on whatever Java threw
             raise _silent("Spark", self.address, error) from None
         return SparkXGBoost(session, self.params, self.workers or SPARK_TASKS, self.folder)
 
 
 async def _dask_identity(address: str) -> None:
-    """Ask who listens at an address."""
+    """Ask the scheduler at an address for its identity."""
     from distributed import Security
     from distributed.core import rpc
 
@@ -133,7 +133,7 @@ async def _dask_identity(address: str) -> None:
 
 @contextmanager
 def connected_booster(section: BoosterSection) -> Iterator[str | Booster]:
-    """The booster of a configuration, on a cluster that answers; the connection ends here."""
+    """Yield the booster of a configuration, on a cluster that answers; then disconnect."""
     booster = booster_of(section)
     if not isinstance(booster, ClusterBooster):
         yield booster
@@ -146,7 +146,7 @@ def connected_booster(section: BoosterSection) -> Iterator[str | Booster]:
 
 
 def booster_of(section: BoosterSection) -> str | Booster:
-    """The booster that a configuration asks for: a library's name, or one on a cluster."""
+    """Return a configuration's booster: a library's name, or a booster on a cluster."""
     if section.engine == "local":
         return section.kind
     assert section.address is not None
@@ -156,7 +156,7 @@ def booster_of(section: BoosterSection) -> str | Booster:
 
 
 def _check_answer(what: str, address: str, places: list[str]) -> None:
-    """Refuse a cluster none of whose places takes a connection."""
+    """Refuse a cluster none of whose addresses accepts a connection."""
     problem: Exception | None = None
     for place in places:
         parts = urlsplit(place)

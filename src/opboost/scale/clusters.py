@@ -1,7 +1,8 @@
 """The cluster that works on a table: the caller's if there is one, else one on this machine.
 
-One that is started here runs any code that it is sent, so nobody else may reach it: it listens on
-loopback alone, demands a key that only this process and its workers hold, and shows no dashboard.
+A cluster that is started here runs any code that it is sent, so nobody else may reach it: it
+listens only on loopback, requires a key that only this process and its workers hold, and shows no
+dashboard.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ LOOPBACK = "127.0.0.1"
 
 @contextmanager
 def dask_client(workers: int | None) -> Iterator[Any]:
-    """The Dask client that is there or that the environment names, else one of a local cluster."""
+    """Yield the current Dask client, or that of the environment, or that of a local cluster."""
     with needs_extra("dask", "Work on Dask"):
         import dask
         from distributed import Client, default_client
@@ -42,14 +43,14 @@ def dask_client(workers: int | None) -> Iterator[Any]:
 
 @contextmanager
 def _local_dask(workers: int | None) -> Iterator[Any]:
-    """A client of a Dask cluster that begins and ends here."""
+    """Yield a client of a Dask cluster that is started and stopped here."""
     import dask
     from distributed import Client, LocalCluster, Security
 
     with _scratch(dask.config.get("temporary-directory", None)) as scratch:
         settings = {
             "temporary-directory": scratch,
-            # Each node has an HTTP server even without a dashboard: it has nothing to show.
+            # Each node has an HTTP server even without a dashboard; leave it without pages.
             "distributed.scheduler.http.routes": [],
             "distributed.worker.http.routes": [],
         }
@@ -73,7 +74,7 @@ def _local_dask(workers: int | None) -> Iterator[Any]:
 
 @contextmanager
 def _scratch(inside: str | None) -> Iterator[str]:
-    """A folder of this user's alone, where a Dask cluster puts what it spills.
+    """Yield a private folder for the data that a Dask cluster spills.
 
     Dask would share one folder between all users of the machine, and look for modules there.
     """
@@ -88,7 +89,7 @@ def _scratch(inside: str | None) -> Iterator[str]:
 
 @contextmanager
 def spark_session(workers: int | None) -> Iterator[Any]:
-    """The Spark session that is active, else a local one."""
+    """Yield the active Spark session, or else a local one."""
     with needs_extra("spark", "Work on Spark"):
         from pyspark.sql import SparkSession
     active = SparkSession.getActiveSession()
@@ -113,6 +114,6 @@ LOCAL_SPARK = {
     "spark.ui.enabled": "false",
     "spark.driver.bindAddress": LOOPBACK,
     "spark.driver.host": LOOPBACK,
-    "spark.authenticate": "true",  # by a secret that a local session makes for itself
+    "spark.authenticate": "true",  # with a secret that a local session makes for itself
     "spark.executorEnv.PYTHONSAFEPATH": "1",
 }

@@ -1,4 +1,4 @@
-"""XGBoost on a Dask cluster: workers hold the codes, the label party gets an ordinary model."""
+"""XGBoost on a Dask cluster: workers hold the codes, and the label party gets a stock model."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ if TYPE_CHECKING:
 class DaskXGBoost:
     """A booster for ``op.LabelParty`` and the estimators: ``xgboost.dask`` on a client's cluster.
 
-    Every worker holds about as many rows, as codes of one or two bytes.  With
-    ``memory="external"`` the label party reads them from disk a block at a time and passes them on.
-    Where rows are denoised, each step of EM is one pass of the workers over their rows.
+    Every worker holds about the same number of rows, as codes of one or two bytes.  With
+    ``memory="external"``, the label party reads them from disk block by block and passes them on.
+    If rows are denoised, each step of EM is one pass of the workers over their rows.
 
     Args:
         client: A ``distributed.Client``.
         params: XGBoost's own parameters, as ``booster_params``.
-        parts: Runs of rows a worker; more of them are smaller messages.
+        parts: Ranges of rows per worker; with more of them, messages are smaller.
 
-    The same rows on the same number of workers give the same trees.  XGBoost promises no more than
-    best effort over different numbers: sums of gradients are rounded in another order.  On codes
-    all workers bin alike, so trees differ only where two splits are equally good.
+    The same rows on the same number of workers give the same trees.  With other numbers of workers,
+    XGBoost promises only best effort, because sums of gradients are rounded in another order.  All
+    workers bin codes alike, so trees differ only where two splits are equally good.
 
     >>> import numpy as np, opboost as op
     >>> from distributed import Client
@@ -64,7 +64,7 @@ class DaskXGBoost:
     parts: int = 2
 
     def train(self, problem: Problem) -> TrainedXGBoost:
-        """Spread the rows over the workers, train there, and bring the model home."""
+        """Spread the rows over the workers, train there, and fetch the model."""
         params, rounds = settings(problem, self.params)
         if params.get("tree_method", "hist") not in ("hist", "auto"):
             raise ParameterError("On a cluster XGBoost bins: leave tree_method at 'hist'.")
@@ -98,7 +98,7 @@ class DaskXGBoost:
 
     @contextmanager
     def spread_rows(self, blocks: CutBlocks) -> Iterator[RowBlocks]:
-        """Send the encoded rows to the workers, who then pass over them in every step of EM."""
+        """Send the encoded rows to the workers, which then pass over them in every step of EM."""
         workers = workers_of(self.client)
         futures = [
             self.client.scatter(blocks.block(k), workers=[workers[k % len(workers)]], hash=False)
@@ -109,7 +109,7 @@ class DaskXGBoost:
 
 @dataclass(frozen=True, eq=False)
 class DaskBlocks:
-    """Blocks of rows that lie with the workers of a Dask cluster."""
+    """Blocks of rows that the workers of a Dask cluster hold."""
 
     client: Client
     blocks: CutBlocks
@@ -117,15 +117,15 @@ class DaskBlocks:
 
     @property
     def slices(self) -> Sequence[slice]:
-        """Which rows of the table each block holds."""
+        """The rows of the table that each block holds."""
         return self.blocks.slices
 
     def block(self, k: int) -> EncodedRows:
-        """One block, from where it came."""
+        """Return one block, from its source."""
         return self.blocks.block(k)
 
     def map(self, work: Callable[..., Any], *each: Iterable[Any]) -> Iterator[Any]:
-        """Let each worker work on the blocks that it has."""
+        """Let each worker work on its blocks; yield the results in order."""
         shared = self.client.scatter(work, broadcast=True, hash=False)
         tasks = deque(
             self.client.submit(_applied, shared, *given, pure=False)
@@ -135,7 +135,7 @@ class DaskBlocks:
             yield tasks.popleft().result()
 
     def where(self, keep: BoolArray) -> EncodedRows:
-        """Bring the rows of the table that are marked into memory."""
+        """Return the marked rows of the table in memory."""
         return self.blocks.where(keep)
 
 
@@ -144,7 +144,7 @@ def _applied(work: Callable[..., Any], *given: Any) -> Any:
 
 
 def workers_of(client: Client) -> list[str]:
-    """The addresses of a cluster's workers; a cluster without any is refused."""
+    """Return the addresses of a cluster's workers; refuse a cluster without workers."""
     found = sorted(client.scheduler_info(n_workers=-1)["workers"])
     if not found:
         raise PeerError(
@@ -154,7 +154,7 @@ def workers_of(client: Client) -> list[str]:
 
 
 class _Parts:
-    """Runs of rows, as many for each worker, none larger than a block."""
+    """Ranges of rows, equally many per worker, none larger than a block."""
 
     def __init__(self, client: Client, shape: tuple[int, ...], a_worker: int) -> None:
         rows, columns = shape
@@ -166,7 +166,7 @@ class _Parts:
         self._runs = [slice(a, b) for a, b in pairwise(edges.tolist())]
 
     def spread(self, read: Callable[[slice], np.ndarray[Any, Any]]) -> da.Array:
-        """The rows as an array whose parts lie with the workers, one after the other sent there."""
+        """Send the rows to the workers one part after the other; return them as a Dask array."""
         arrays = []
         for number, run in enumerate(self._runs):
             part = read(run)

@@ -1,4 +1,4 @@
-"""Desensitise a table of any size: by processes, on a Dask cluster, or on Spark."""
+"""Desensitise a table of any size, with processes, on a Dask cluster or on Spark."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Engine = Literal["local", "dask", "spark"]
 class ReleaseResult:
     """A stored release; ``outside`` describes the data and stays local.
 
-    ``fresh`` is false where the release stood there already and nothing was drawn.
+    ``fresh`` is false if the release existed already, so that nothing was drawn.
     """
 
     manifest: Manifest
@@ -48,20 +48,21 @@ def desensitize(
     charge: Charge | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> ReleaseResult:
-    """Desensitise a table into the folder ``out``, once however often tasks or runs are repeated.
+    """Desensitise a table into the folder ``out``, with one noise even if tasks or runs repeat.
 
     Args:
         table: A Dask or Spark DataFrame, or CSV or Parquet files: a path, a folder or a pattern,
             or the URI of a table in a database or a store.
-        schema: What is declared about the columns: a TOML file's path, its plan, or columns.
-        out: The folder that appears when all is done; all workers must reach its place.
-        ids: The column(s) that tell people apart.  Noise belongs to them; each has one row.
-        engine: Who works on files: ``"local"`` processes (the default), ``"dask"`` or ``"spark"``.
-        workers: How many processes, where this call starts them.
-        charge: The ledger to charge, and for whom.
-        progress: Told how many parts are ready, and of how many.
+        schema: The declarations of the columns: a TOML file's path, its plan, or columns.
+        out: The folder that appears once everything is done; all workers must be able to reach it.
+        ids: The column(s) that identify people.  Noise is drawn per person, and each has one row.
+        engine: What works on files: ``"local"`` processes (the default), ``"dask"`` or ``"spark"``.
+        workers: The number of processes, if this call starts them.
+        charge: The ledger to charge, and the recipient.
+        progress: Called with the number of finished parts, and the number of all parts.
 
-    Run again after a crash, it goes on where it was, with the same noise and one charge.
+    If it is run again after a crash, it continues where it stopped, with the same noise and a
+    single charge.
 
     >>> import tempfile, pandas as pd
     >>> import opboost as op
@@ -103,7 +104,7 @@ def desensitize(
 
 @contextmanager
 def _work(table: Any, engine: str | None, workers: int | None) -> Iterator[Work]:
-    """The table with the engine that fits it; what is started here is stopped here."""
+    """Yield the table with the engine that fits it; stop what was started here."""
     module = type(table).__module__.partition(".")[0]
     if module in ("dask", "dask_expr"):
         with dask_client(workers) as client:

@@ -1,4 +1,4 @@
-"""What every engine is given to do, and how a task answers."""
+"""The interface of the engines, and the outcome of a task."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from opboost.scale.table_tasks import Slice
 
 
 class Work(Protocol):
-    """A table cut into numbered parts, and someone to work on them."""
+    """A table cut into numbered parts, with an engine that works on them."""
 
     @property
     def parts(self) -> int:
-        """How many parts there are."""
+        """The number of parts."""
         ...
 
     @property
     def source(self) -> object:
-        """What tells this table from another; a release is not taken up with another one."""
+        """What identifies this table; a release is never resumed with another table."""
         ...
 
     def ids(self, names: Sequence[str]) -> Iterator[pa.Table]:
-        """The ID columns of all rows, a piece at a time, read by the process that asks."""
+        """Yield the ID columns of all rows, piece by piece, read by the calling process."""
         ...
 
     def run(self, block: PartWriter, numbers: Sequence[int]) -> Iterator[Outcome]:
-        """Make these parts; one outcome each, as they get ready."""
+        """Make these parts; yield one outcome per part, as they finish."""
         ...
 
 
 Outcome = OpBoostError | None
-"""A refusal, or nothing: it travels as a value, so that no engine's log shows what was refused."""
+"""A refusal or None, as a value rather than an exception, so that no engine's log shows it."""
 
 
 def attempt(block: PartWriter, number: int, tables: Callable[[], Iterable[pa.Table]]) -> Outcome:
-    """Make a part on a worker, unless it is there already."""
+    """Make a part on a worker, unless it exists already."""
     try:
         if read_receipt(block.folder, number) is None:
             block.write(number, tables())

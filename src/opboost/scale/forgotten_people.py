@@ -1,4 +1,4 @@
-"""What a release in parts holds about forgotten people, taken out before anybody is charged.
+"""Remove what a release in parts holds about forgotten people, before anybody is charged.
 
 Workers do not know the ledger's key, so they cannot tell who is forgotten.
 """
@@ -21,13 +21,13 @@ from opboost.scale.release_secret import RECEIPT, remake
 from opboost.storage import atomic_files
 
 Gone = Callable[[pa.LargeBinaryArray], BoolArray]
-"""Given IDs: which of them are those of forgotten people."""
+"""A function from IDs to a mask of those that belong to forgotten people."""
 
 
 def hide(folder: Path, number: int, columns: Sequence[str], gone: Gone) -> int:
-    """Empty some columns of a part in the rows of forgotten people; how many rows that are.
+    """Empty some columns of a part in the rows of forgotten people; return the number of rows.
 
-    While a part is written anew it has no receipt: after a kill the next run makes it again.
+    While a part is rewritten, it has no receipt: after a kill, the next run makes it again.
     """
     receipt = read_receipt(folder, number)
     if receipt is None or not receipt.rows:

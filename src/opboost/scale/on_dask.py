@@ -1,4 +1,4 @@
-"""A Dask DataFrame, or a table in files, by the workers of a Dask cluster."""
+"""Desensitise a Dask DataFrame, or a table in files, with the workers of a Dask cluster."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class DaskFiles(Files):
         self._client = client
 
     def run(self, block: PartWriter, numbers: Sequence[int]) -> Iterator[Outcome]:
-        """Make these parts; the scheduler repeats what a lost worker was at."""
+        """Make these parts; the scheduler repeats the tasks of a lost worker."""
         parts = [self.slices[n] for n in numbers]
         yield from _results(
             self._client.map(attempt_slice, [block] * len(numbers), numbers, parts, pure=False)
@@ -29,30 +29,30 @@ class DaskFiles(Files):
 
 
 class DaskFrame:
-    """The partitions of a DataFrame."""
+    """A Dask DataFrame, one part per partition."""
 
     def __init__(self, frame: Any, client: Any) -> None:
         self._frame, self._client = frame, client
 
     @property
     def parts(self) -> int:
-        """The DataFrame's partitions."""
+        """The number of the DataFrame's partitions."""
         return int(self._frame.npartitions)
 
     @property
     def source(self) -> object:
-        """Its columns; that its rows are the same is for the caller to see to."""
+        """The names of its columns; the caller must ensure that its rows are the same."""
         return [str(name) for name in self._frame.columns]
 
     def ids(self, names: Sequence[str]) -> Iterator[pa.Table]:
-        """The ID columns of all rows, a partition at a time."""
+        """Yield the ID columns of all rows, partition by partition."""
         check_ids(names, [str(name) for name in self._frame.columns])
         for partition in self._frame[list(names)].to_delayed():
             found = self._client.compute(partition).result()
             yield pa.Table.from_pandas(found, preserve_index=False)
 
     def run(self, block: PartWriter, numbers: Sequence[int]) -> Iterator[Outcome]:
-        """Make these parts; the scheduler repeats what a lost worker was at."""
+        """Make these parts; the scheduler repeats the tasks of a lost worker."""
         from dask import delayed
 
         partitions = self._frame.to_delayed()

@@ -1,4 +1,4 @@
-"""A table in files, by processes of this machine."""
+"""Desensitise a table in files with processes of this machine."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from opboost.sources.table_address import TableAddress
 
 
 class Processes(Files):
-    """One process a core, or as many as are asked for; one works in this process."""
+    """One process per core, or the requested number; a single one is this process itself."""
 
     def __init__(self, table: TableAddress, workers: int | None) -> None:
         super().__init__(table)
         self._workers = workers or os.cpu_count() or 1
 
     def run(self, block: PartWriter, numbers: Sequence[int]) -> Iterator[Outcome]:
-        """Make these parts; if a process is killed, what it was at is left for the next run."""
+        """Make these parts; if a process is killed, the next run makes its part."""
         tasks = [partial(attempt_slice, block, n, self.slices[n]) for n in numbers]
         if min(self._workers, len(tasks)) <= 1:
             yield from (task() for task in tasks)
             return
-        again = "Run the same command again: it goes on with the same noise."
+        again = "Run the same command again: it continues with the same noise."
         for _, result in run_in_processes(tasks, self._workers, if_killed=again):
             yield result()

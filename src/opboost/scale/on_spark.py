@@ -1,4 +1,4 @@
-"""A Spark DataFrame, or a table in files, by the executors of a Spark session."""
+"""Desensitise a Spark DataFrame, or a table in files, with the executors of a Spark session."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class SparkFiles(Files):
         self._session = session
 
     def run(self, block: PartWriter, numbers: Sequence[int]) -> Iterator[Outcome]:
-        """Make these parts, one task each."""
+        """Make these parts, with one task per part."""
         if not numbers:
             return
         wanted, parts = list(numbers), self.slices
@@ -41,23 +41,23 @@ class SparkFiles(Files):
 
 
 class SparkFrame:
-    """The partitions of a DataFrame."""
+    """A Spark DataFrame, one part per partition."""
 
     def __init__(self, frame: Any) -> None:
         self._frame = frame
 
     @property
     def parts(self) -> int:
-        """The DataFrame's partitions."""
+        """The number of the DataFrame's partitions."""
         return int(self._frame.rdd.getNumPartitions())
 
     @property
     def source(self) -> object:
-        """Its columns; that its rows are the same is for the caller to see to."""
+        """The names of its columns; the caller must ensure that its rows are the same."""
         return list(self._frame.columns)
 
     def ids(self, names: Sequence[str]) -> Iterator[pa.Table]:
-        """The ID columns of all rows, a batch at a time."""
+        """Yield the ID columns of all rows, batch by batch."""
         check_ids(names, self._frame.columns)
 
         def packed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -73,7 +73,7 @@ class SparkFrame:
             yield pa.ipc.open_stream(bytes(row.ids)).read_all()
 
     def run(self, block: PartWriter, numbers: Sequence[int]) -> Iterator[Outcome]:
-        """Make all parts in one pass; those that are there already are not made again."""
+        """Make all parts in one pass, except for those that exist already."""
         if not numbers:
             return
 
@@ -94,7 +94,7 @@ def _answers(frame: Any, make: Make, expected: Sequence[int]) -> Iterator[Outcom
     answers = frame.mapInArrow(make, _ANSWER).collect()
     if sorted(a.number for a in answers) != sorted(expected):
         raise DataError(
-            f"Spark made {len(answers)} partitions where {len(expected)} were announced",
+            f"Spark made {len(answers)} partitions, and {len(expected)} were expected",
             hint="Write the DataFrame to Parquet first and desensitise that.",
         )
     yield from (None if a.refused is None else pickle.loads(a.refused) for a in answers)

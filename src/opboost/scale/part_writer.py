@@ -1,4 +1,4 @@
-"""What one task of a release does: raw rows in, one stored part out, the same bytes if repeated."""
+"""One task of a release: turn raw rows into a stored part, with the same bytes if repeated."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from opboost.scale.release_secret import RECEIPT, RowSideFile, read_secret, rema
 from opboost.storage import atomic_files
 
 PARTS = "parts"
-"""What becomes the target, within the release's folder."""
+"""The subfolder of the release's folder that becomes the target."""
 
 RELEASED = "part-{:05d}.parquet"
 
 
 @dataclass(frozen=True, slots=True)
 class PartReceipt:
-    """What a task made; its file is the last thing that the task writes."""
+    """The description of a finished part; its file is the last thing that the task writes."""
 
     rows: int
     sha256: str
@@ -44,10 +44,10 @@ class PartReceipt:
 
 @dataclass(frozen=True, slots=True)
 class PartWriter:
-    """The work of every task, as a value that travels to a worker; the secret does not.
+    """The work of every task, as a value that is sent to a worker, without the secret.
 
     A worker reads the secret from the release's folder, which all workers share.  ``people`` says
-    whether IDs are put aside, sealed, for a ledger, and ``spelling`` how the ledger spells them.
+    whether encrypted IDs are stored for a ledger, and ``spelling`` how the ledger spells IDs.
     """
 
     folder: Path
@@ -57,7 +57,7 @@ class PartWriter:
     spelling: Spelling = "exact"
 
     def write(self, number: int, tables: Iterable[pa.Table]) -> PartReceipt:
-        """Desensitise the rows of a part and store them; what is repeated is the same bytes."""
+        """Desensitise the rows of a part and store them; a repetition writes the same bytes."""
         secret, path = read_secret(self.folder), part_path(self.folder, number)
         pieces = self._cut(tables)
         first = next(pieces, None)
@@ -72,7 +72,7 @@ class PartWriter:
         return write_receipt(self.folder, number, work.rows, work.outside)
 
     def _cut(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-        """Pieces of bounded size, whatever a partition's."""
+        """Yield pieces of bounded size, whatever the size of a partition."""
         width = sum(len(c.release_names()) for c in self.plan.private) + len(self.plan.public)
         for table in tables:
             self.plan.check_names(table.column_names)
@@ -82,7 +82,7 @@ class PartWriter:
                 yield table.slice(start, rows)
 
     def sent(self, secret: bytes, names: Words) -> BoolArray | None:
-        """Which columns of each row are sent, by the row alone; None where all are."""
+        """Return which columns of each row are sent, a function of the row alone; None for all."""
         budget, rows, width = self.plan.budget, len(names), len(self.plan.private)
 
         def words() -> Words:
@@ -94,7 +94,7 @@ class PartWriter:
 
 
 class _Part:
-    """A part in the making: who its rows are about, and their noise."""
+    """A part while it is made: whom its rows are about, and their noise."""
 
     def __init__(self, block: PartWriter, secret: bytes, aside: RowSideFile) -> None:
         self._block, self._secret, self._aside = block, secret, aside
@@ -102,7 +102,7 @@ class _Part:
         self.rows = 0
 
     def released(self, piece: pa.Table) -> pa.Table:
-        """Some more rows, desensitised."""
+        """Desensitise the next rows and return them."""
         ids = id_array(piece, self._block.ids, spelling=self._block.spelling)
         self._names = row_names(self._secret, ids)
         self._aside.add(ids, self._names)
@@ -129,17 +129,17 @@ def check_ids(ids: Iterable[str], names: Sequence[str]) -> None:
 
 
 def part_path(folder: Path, number: int) -> Path:
-    """Where a part of a release is stored until it is whole."""
+    """Return where a part is stored until the release is complete."""
     return folder / PARTS / RELEASED.format(number)
 
 
 def purpose(column: PrivateColumn) -> tuple[str, str]:
-    """What a column's noise is for: its name, and all that its law depends on."""
+    """Return the key of a column's noise: its name, and all that its distribution depends on."""
     return "noise", _json(column_to_dict(column)).decode()
 
 
 def write_receipt(folder: Path, number: int, rows: int, outside: dict[str, int]) -> PartReceipt:
-    """Say that a part is stored as it is now."""
+    """Record that a part is stored in its current state."""
     receipt = PartReceipt(rows, _digest(part_path(folder, number), rows), outside)
     atomic_files.write(
         folder / RECEIPT.format(number), atomic_files.with_checksum(_json(asdict(receipt)))
@@ -148,7 +148,7 @@ def write_receipt(folder: Path, number: int, rows: int, outside: dict[str, int])
 
 
 def read_receipt(folder: Path, number: int) -> PartReceipt | None:
-    """What the task of a part made, if it came to its end."""
+    """Return the receipt of a part, or None if its task has not finished."""
     file = folder / RECEIPT.format(number)
     if not file.exists():
         return None
@@ -159,11 +159,11 @@ def read_receipt(folder: Path, number: int) -> PartReceipt | None:
 
 
 def check_part(folder: Path, number: int, receipt: PartReceipt) -> None:
-    """Refuse a part that is not what its task stored."""
+    """Refuse a part that differs from what its task stored."""
     path = part_path(folder, number)
     if path.exists() != bool(receipt.rows) or _digest(path, receipt.rows) != receipt.sha256:
         raise DataError(
-            f"{path} is damaged or gone",
+            f"{path} is damaged or missing",
             hint=remake(folder, number),
         )
 

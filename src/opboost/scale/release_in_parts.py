@@ -1,4 +1,4 @@
-"""A release that many workers make, and that may be killed anywhere: one noise, one charge.
+"""A release that many workers make, with one noise and one charge even if it is killed anywhere.
 
     begin    a folder beside the target, a secret in it
     check    people whom the ledger would refuse in the end are refused before anything is drawn
@@ -6,8 +6,8 @@
     commit   all parts there, no ID twice -> people charged -> manifest -> secret destroyed
              -> the parts take the target's name
 
-Each step can be cut short and is taken up by the next run with the same noise.  Nothing is to be
-sent before the target appears; from then on what is stored is the only memory of the noise.
+Each step can be interrupted; the next run resumes it with the same noise.  Do not send anything
+before the target appears; from then on, only the stored parts remember the noise.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from opboost.randomness.per_person_rng import row_names
 from opboost.scale import release_secret
 from opboost.scale.forgotten_people import hide
 from opboost.scale.part_writer import PARTS, RELEASED, PartWriter, check_part, read_receipt
-from opboost.scale.release_secret import RECEIPT, give_up, remake
+from opboost.scale.release_secret import RECEIPT, abandon, remake
 from opboost.storage import atomic_files
 
 STATE = "release.json"
@@ -58,7 +58,7 @@ STATE = "release.json"
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """Where a release is charged: the ledger, for whom, and what is new to it."""
+    """How a release is charged: the ledger, the recipient, and the attributes new to the ledger."""
 
     ledger: Ledger
     recipient: str = "unnamed recipient"
@@ -67,15 +67,15 @@ class Charge:
 
 
 class ReleaseInParts:
-    """One release in progress; leaving the block without :meth:`commit` leaves it to be taken up.
+    """One release in progress; if the block ends without :meth:`commit`, the next run resumes it.
 
     Args:
-        target: The folder that appears when the release is whole.
-        plan: What is declared about the columns.
-        ids: The columns that tell people apart; noise belongs to them.
+        target: The folder that appears once the release is complete.
+        plan: The declarations of the columns.
+        ids: The columns that identify people; noise is drawn per person.
         parts: How many parts there will be.
-        source: What the rows come from; a release is not taken up with another source.
-        charge: The ledger that is charged, if there is one.
+        source: What identifies the source of the rows; a release is never resumed with another one.
+        charge: The ledger to charge, if there is one.
 
     >>> import tempfile, pyarrow as pa
     >>> import opboost as op
@@ -106,8 +106,9 @@ class ReleaseInParts:
         self.target, self._plan, self._parts, self._charge = Path(target), plan, parts, charge
         if not ids:
             raise ParameterError(
-                "Noise of a release belongs to people, so that a repeated task repeats it: their "
-                "IDs are needed. Give ids='customer_id', in TOML [align] id = \"customer_id\"."
+                "The noise of a release is drawn per person, so that a repeated task repeats it. "
+                "This needs their IDs. Give ids='customer_id', in TOML [align] id = "
+                '"customer_id".'
             )
         check_no_pilot(plan.budget, "and a release in parts has none")
         self.folder = making(self.target)
@@ -138,9 +139,9 @@ class ReleaseInParts:
             self.id = self._begun()
             if not self._written() and not release_secret.has_secret(self.folder):
                 raise PrivacyError(
-                    f"The secret of the release in {self.folder} is gone before it was whole. What "
-                    "was begun cannot be finished with the same noise, and nothing of it was sent: "
-                    "remove that folder and begin again."
+                    f"The secret of the release in {self.folder} was lost before it was complete. "
+                    "It cannot be finished with the same noise, and nothing of it was sent: remove "
+                    "that folder and begin again."
                 )
             if self._charge is not None:
                 self._drawing(self._charge).check()
@@ -151,19 +152,19 @@ class ReleaseInParts:
         self._alone.__exit__(*error)
 
     def _begun(self) -> str:
-        """The release's name: a new one, or that of the run which is taken up."""
+        """Return the release's name: a new one, or that of the run to resume."""
         state = self.folder / STATE
         if not state.exists():
             release_secret.make_secret(self.folder)
             (self.folder / PARTS).mkdir(exist_ok=True)
             plain = {"release": secrets.token_hex(16), "about": self._about}
             atomic_files.write(state, atomic_files.with_checksum(json.dumps(plain).encode()))
-        found = atomic_files.read_json(state, dict[str, str], give_up(self.folder), checksum=True)
+        found = atomic_files.read_json(state, dict[str, str], abandon(self.folder), checksum=True)
         if found.get("about") != self._about:
             raise PrivacyError(
-                f"A release to {self.target} was begun with another table or configuration. Bring "
-                f"that back to finish it, or remove {self.folder} to give it up: nothing of it was "
-                "sent."
+                f"A release to {self.target} was begun with another table or configuration. "
+                f"Restore that to finish it, or remove {self.folder} to abandon it: nothing of it "
+                "was sent."
             )
         return str(found["release"])
 
@@ -171,7 +172,7 @@ class ReleaseInParts:
         return (self.folder / PARTS / MANIFEST).exists()
 
     def missing(self) -> list[int]:
-        """The numbers of the parts that are still to be made."""
+        """Return the numbers of the parts that have not been made yet."""
         if self._written():
             return []
         return [n for n in range(self._parts) if not (self.folder / RECEIPT.format(n)).exists()]
@@ -179,8 +180,8 @@ class ReleaseInParts:
     def check(self, ids: Callable[[], Iterable[pa.Table]]) -> None:
         """Refuse people whom the ledger would refuse in the end, before a part is made of them.
 
-        ``ids`` reads the ID columns of all rows; it is not asked where nobody can be refused.
-        :meth:`commit` looks again, since other releases may have come between.
+        ``ids`` reads the ID columns of all rows; it is not called if nobody can be refused.
+        :meth:`commit` checks again, since other releases may have happened in between.
         """
         if self._charge is None or not self.missing() or self._is_charged(self._charge.ledger):
             return
@@ -192,7 +193,7 @@ class ReleaseInParts:
         except PrivacyError as error:
             if len(self.missing()) < self._parts:
                 raise self._waiting(error) from None
-            (self.folder / STATE).unlink()  # nothing was made: another table may take its place
+            (self.folder / STATE).unlink()  # nothing was made, so another table may be used
             release_secret.destroy(self.folder)
             shutil.rmtree(self.folder)
             raise
@@ -200,7 +201,7 @@ class ReleaseInParts:
     def _chosen(
         self, tables: Iterable[pa.Table]
     ) -> Iterator[tuple[pa.LargeBinaryArray, BoolArray | None]]:
-        """The people of some rows, and the columns that are released of each."""
+        """Yield the people of some rows, and the columns that are released about each of them."""
         secret = release_secret.read_secret(self.folder)
         for table in tables:
             people = id_array(table, self.block.ids, spelling=self.block.spelling)
@@ -212,13 +213,13 @@ class ReleaseInParts:
 
     def _waiting(self, error: PrivacyError) -> PrivacyError:
         return PrivacyError(
-            f"{error} The parts and the secret of their noise wait in {self.folder}: run "
-            "the same command again once the ledger takes them; to give the release up, or "
-            "before another table or configuration, remove that folder."
+            f"{error} The parts and the secret of their noise stay in {self.folder}: run the same "
+            "command again once the ledger accepts them. To abandon the release, or to use another "
+            "table or configuration, remove that folder."
         )
 
     def commit(self) -> Manifest:
-        """Charge, write the manifest, destroy the secret, and let the target appear."""
+        """Charge the ledger, write the manifest, destroy the secret, and place the target."""
         if not self._written():
             hidden = self._hide_forgotten()
             manifest = self._whole()
@@ -234,7 +235,7 @@ class ReleaseInParts:
         return read_manifest(self.target)
 
     def _whole(self) -> Manifest:
-        """What the release is; refused while a part is missing, damaged, or an ID stands twice."""
+        """Return the manifest; refuse while a part is missing or damaged, or an ID occurs twice."""
         receipts = [read_receipt(self.folder, n) for n in range(self._parts)]
         made = {n: receipt for n, receipt in enumerate(receipts) if receipt is not None}
         if len(made) < self._parts:
@@ -261,7 +262,7 @@ class ReleaseInParts:
                 hint=f"Keep one row of each ID, remove {self.folder} and begin again.",
             )
         parts = {RELEASED.format(n): r.sha256 for n, r in made.items() if r.rows}
-        atomic_files.clear(self.folder / PARTS)  # what a worker that was killed left half-written
+        atomic_files.clear(self.folder / PARTS)  # partial files of killed workers
         if stray := {p.name for p in (self.folder / PARTS).iterdir()} - set(parts):
             raise DataError(
                 f"{self.folder / PARTS} holds files of no part: {', '.join(sorted(stray))}",
@@ -281,7 +282,7 @@ class ReleaseInParts:
         return Manifest(self.id, total, str(promise), promise.total, parts, noise, per_row)
 
     def _hide_forgotten(self) -> int:
-        """Take out what the parts hold about forgotten people; how many they are."""
+        """Remove what the parts hold about forgotten people; return how many rows they have."""
         if self._charge is None or not len(self._charge.ledger.tombstones()):
             return 0
         names = [str(n) for c in self._plan.private for n in c.release_names()]
@@ -289,9 +290,9 @@ class ReleaseInParts:
         return sum(hide(self.folder, n, names, gone) for n in range(self._parts))
 
     def _pay(self, manifest: Manifest, hidden: int) -> None:
-        """Charge each person once, piece by piece; what was charged before a crash stays so.
+        """Charge each person once, piece by piece; charges made before a crash remain.
 
-        ``hidden`` is how many forgotten people were taken out of the parts.
+        ``hidden`` is the number of forgotten people who were removed from the parts.
         """
         if self._charge is None or charged(manifest, self._charge.ledger):
             return
@@ -305,7 +306,7 @@ class ReleaseInParts:
             if hidden:
                 raise PrivacyError("A person was forgotten while the release was made.")
             if drawing.rows != manifest.rows:
-                raise atomic_files.damaged(self.folder, give_up(self.folder))
+                raise atomic_files.damaged(self.folder, abandon(self.folder))
             drawing.remarks["output"] = manifest.output()
             drawing.remarks["folder"] = noted(self.target, self._charge.ledger)
 
@@ -324,7 +325,7 @@ class ReleaseInParts:
 
 
 def stored(target: Path, ledger: Ledger | None) -> Manifest | None:
-    """The release that stands at ``target`` already, if the ledger knows it as whole."""
+    """Return the release at ``target``, or None if the ledger does not record it as complete."""
     if ledger is None or not (target / MANIFEST).exists():
         return None
     manifest = read_manifest(target)
@@ -336,7 +337,7 @@ def _digest(plain: object) -> str:
 
 
 def _weights(plan: Plan) -> dict[str, Any]:
-    """The weights by which people choose columns, where there are any."""
+    """Return the weights by which people choose columns, if there are any."""
     if not isinstance(plan.budget, RecordBudget) or plan.budget.weights is None:
         return {}
     return {"weights": {str(name): weight for name, weight in plan.budget.weights.items()}}

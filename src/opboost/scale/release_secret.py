@@ -1,12 +1,12 @@
-"""What must not outlive a release: its secret, and who its rows are about.
+"""What must not outlive a release: its secret, and whom its rows are about.
 
-The secret is one file of mode 0600 in the release's folder.  Rows are put aside under names that
-mean nothing without it, IDs are sealed with it.  :func:`destroy` ends all of that: from then on
-nobody, the party itself included, can take the noise off again.
+The secret is one file of mode 0600 in the release's folder.  Side files list rows under names that
+mean nothing without the secret, and IDs encrypted with it.  :func:`destroy` removes all of that:
+from then on nobody, not even the party itself, can remove the noise.
 
-Overwriting reaches the bytes of a plain disk.  A journaling file system, a solid-state disk, a
-snapshot or a backup may keep an older copy: keep the folder on an encrypted volume, and out of
-backups, while a release runs (docs/scale.md).
+Overwriting erases the bytes of a plain disk.  A journaling file system, a solid-state disk, a
+snapshot or a backup may keep an older copy: while a release runs, keep the folder on an encrypted
+volume and out of backups (docs/scale.md).
 """
 
 from __future__ import annotations
@@ -40,50 +40,50 @@ _PIECE = 1 << 24
 
 
 def remake(folder: Path, number: int) -> str:
-    """The next step where something of a part is damaged."""
+    """Return the next step for a damaged part."""
     receipt = folder / RECEIPT.format(number)
     return f"Remove {receipt} and run again: the part is made again with the same noise."
 
 
-def give_up(folder: Path) -> str:
-    """The next step where something is damaged that cannot be made again."""
+def abandon(folder: Path) -> str:
+    """Return the next step for damage that cannot be repaired by making a part again."""
     return (
-        f"Bring back a copy of it, or remove {folder} to give the release up and begin again: "
-        "nothing of it was sent."
+        f"Restore a copy of it, or remove {folder} to abandon the release and begin again: nothing "
+        "of it was sent."
     )
 
 
 def make_secret(folder: Path) -> None:
-    """A new secret for a release, unless it has one."""
+    """Make a new secret for a release, unless it has one."""
     atomic_files.write_new(folder / SECRET, secrets.token_bytes(SECRET_BYTES), mode=0o600)
 
 
 def has_secret(folder: Path) -> bool:
-    """Whether the release's secret still is."""
+    """Return whether the release's secret still exists."""
     return (folder / SECRET).exists()
 
 
 def read_secret(folder: Path) -> bytes:
-    """The secret of a release that is not yet whole."""
+    """Return the secret of a release that is not yet complete."""
     path = folder / SECRET
     if not path.exists():
         raise PrivacyError(
-            f"The secret of the release in {folder} is destroyed: it is whole, or was given up. "
-            "Nothing can be added. Read what is stored, or begin another release."
+            f"The secret of the release in {folder} is destroyed: it is complete, or was "
+            "abandoned. Nothing can be added. Read what is stored, or begin another release."
         )
     if os.name == "posix" and path.stat().st_mode & 0o077:
         raise PrivacyError(f"The secret {path} can be read by others. Run: chmod 600 {path}")
     secret = path.read_bytes()
     if len(secret) != SECRET_BYTES:
-        raise atomic_files.damaged(path, give_up(folder))
+        raise atomic_files.damaged(path, abandon(folder))
     return secret
 
 
 class RowSideFile:
-    """Who the rows of a part are about, put aside piece by piece while the part is made.
+    """Files that record whom the rows of a part are about, piece by piece while it is made.
 
-    Rows stand under names that only the secret ties to IDs; IDs, where a ledger will ask for them,
-    are sealed with it.  The files appear when the block ends well.
+    Rows have names that only the secret links to IDs.  If a ledger will need the IDs, they are
+    encrypted with the secret.  The files appear once the block ends without an error.
     """
 
     def __init__(self, folder: Path, number: int, secret: bytes, people: bool) -> None:
@@ -102,7 +102,7 @@ class RowSideFile:
         return self
 
     def add(self, ids: pa.LargeBinaryArray, names: Words) -> None:
-        """Put aside some more rows."""
+        """Record the next rows."""
         self._rows.write(masked(self._rows_key, names).astype("<u8").tobytes())
         if self._people:
             stream = pa.BufferOutputStream()
@@ -122,14 +122,14 @@ def _about(part: int, piece: int) -> bytes:
 
 
 def rows_of(folder: Path, number: int) -> Iterator[Words]:
-    """The rows of a part by their names, a piece at a time."""
+    """Yield the names of a part's rows, piece by piece."""
     with (folder / ROWS.format(number)).open("rb") as file:
         while data := file.read(_PIECE):
             yield np.frombuffer(data, dtype="<u8").reshape(-1, 2)
 
 
 def people_of(folder: Path, number: int, secret: bytes) -> Iterator[pa.LargeBinaryArray]:
-    """The IDs of a part, a piece at a time, as they were put aside."""
+    """Yield the recorded IDs of a part, piece by piece."""
     path, box = folder / PEOPLE.format(number), AESGCM(derived(secret, "people"))
     with path.open("rb") as file:
         for piece in count():
@@ -145,7 +145,7 @@ def people_of(folder: Path, number: int, secret: bytes) -> Iterator[pa.LargeBina
 
 
 def destroy(folder: Path) -> None:
-    """Overwrite and remove the secret, then what it sealed; repeated, it does nothing."""
+    """Overwrite and remove the secret, then remove the side files; a second call does nothing."""
     path = folder / SECRET
     if path.exists():
         with path.open("r+b") as file:

@@ -1,4 +1,4 @@
-"""XGBoost on a Spark cluster: executors read the codes, the label party gets an ordinary model."""
+"""XGBoost on a Spark cluster: executors read the codes, and the label party gets a stock model."""
 
 from __future__ import annotations
 
@@ -29,31 +29,31 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 BLOCKS_PER_CORE = 2
-"""Blocks of rows that each core of the session works on before their sums are added up."""
+"""Blocks of rows that each core of the session processes before their sums are added up."""
 
 _NAMES = {"seed": "random_state", "eta": "learning_rate"}
-"""What Spark's estimators call some of XGBoost's parameters."""
+"""The names of some of XGBoost's parameters in Spark's estimators."""
 
 _SETTLED = ("num_class", "nthread", "n_jobs")
-"""Parameters that Spark's estimators find out, or the session decides."""
+"""Parameters that Spark's estimators or the session set themselves."""
 
 
 @dataclass(frozen=True)
 class SparkXGBoost:
     """A booster for ``op.LabelParty`` and the estimators: ``xgboost.spark`` on a session.
 
-    The codes go to ``folder`` as Parquet, a block at a time, and executors read them from there; it
-    must be storage that all of them see.
+    The codes are written to ``folder`` as Parquet, block by block, and executors read them from
+    there; all of them must be able to reach it.
 
     Args:
         session: A ``SparkSession``, whose workers have this Python (``PYSPARK_PYTHON``).
         params: XGBoost's own parameters, as ``booster_params``.
         workers: Tasks that train together.
-        folder: Where the codes lie meanwhile; a temporary folder if not given, which serves a
-            session on one machine.
+        folder: Where the codes are stored during training; by default a temporary folder, which
+            suits a session on one machine.
 
-    Where rows are denoised, each step of EM is one pass of the executors over them.  Like
-    :class:`DaskXGBoost` it grows the trees of one machine up to the rounding of sums.
+    If rows are denoised, each step of EM is one pass of the executors over them.  As with
+    :class:`DaskXGBoost`, the trees equal those of one machine up to the rounding of sums.
 
     ::
 
@@ -67,7 +67,7 @@ class SparkXGBoost:
     folder: str | Path | None = field(default=None, repr=False)
 
     def train(self, problem: Problem) -> TrainedXGBoost:
-        """Write the rows, train on the session's workers, and bring the model home."""
+        """Write the rows, train on the session's workers, and fetch the model."""
         if problem.eval_set is not None:
             raise ParameterError("On Spark there is no eval_set. Leave early stopping out.")
         with needs_extra("boost,spark", "Training on Spark"):
@@ -108,7 +108,7 @@ class SparkXGBoost:
 
 @dataclass(frozen=True, eq=False)
 class SparkBlocks:
-    """Blocks of rows in a folder that all executors of a session see."""
+    """Blocks of rows in a folder that all executors of a session can reach."""
 
     session: SparkSession
     blocks: CutBlocks
@@ -116,15 +116,15 @@ class SparkBlocks:
 
     @property
     def slices(self) -> Sequence[slice]:
-        """Which rows of the table each block holds."""
+        """The rows of the table that each block holds."""
         return self.blocks.slices
 
     def block(self, k: int) -> EncodedRows:
-        """One block, from where it came."""
+        """Return one block, from its source."""
         return self.blocks.block(k)
 
     def map(self, work: Callable[..., Any], *each: Iterable[Any]) -> Iterator[Any]:
-        """Let executors work on the blocks, a few for each of them at a time."""
+        """Let executors work on the blocks, a few per core at a time; yield results in order."""
         (self.folder / "work").write_bytes(pickle.dumps(work))
         wave = BLOCKS_PER_CORE * self.session.sparkContext.defaultParallelism
         given = enumerate(zip(*each, strict=True)) if each else ((k, ()) for k in self._numbers())
@@ -155,12 +155,12 @@ class SparkBlocks:
             yield pickle.loads(answer.found)
 
     def where(self, keep: BoolArray) -> EncodedRows:
-        """Bring the rows of the table that are marked into memory."""
+        """Return the marked rows of the table in memory."""
         return self.blocks.where(keep)
 
 
 def _applied(folder: Path, number: int) -> bytes:
-    """What an executor makes of one block."""
+    """Return the result of the work on one block, on an executor."""
     work, rows, given = (
         pickle.loads((folder / name).read_bytes())
         for name in ("work", f"block-{number}", f"given-{number}")
@@ -169,7 +169,7 @@ def _applied(folder: Path, number: int) -> bytes:
 
 
 def _write(problem: Problem, names: list[str], folder: Path) -> None:
-    """One file a block: features, label and weight."""
+    """Write one file per block, with features, label and weight."""
     for number, here in enumerate(_blocks(problem)):
         rows = problem.rows(here).astype(np.float32)
         columns = dict(zip(names, rows.T, strict=True)) | {"label": problem.y[here].astype(float)}

@@ -1,4 +1,4 @@
-"""A table cut into tasks of bounded size that any worker can read by itself."""
+"""A table cut into tasks of bounded size, each of which any worker can read by itself."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from opboost.sources.database_table import DatabaseTable
 from opboost.sources.table_address import TableAddress, TableFile
 
 TASK_ROWS = 1_000_000
-"""A task takes row groups of a Parquet file until it has so many rows; CSV files and databases
+"""A task takes row groups of a Parquet file until it has this many rows; CSV files and databases
 are not cut."""
 
 
@@ -36,14 +36,14 @@ class Slice:
     groups: tuple[int, ...] | None
 
     def tables(self, plan: Plan) -> Iterator[pa.Table]:
-        """Its rows, a piece at a time."""
+        """Yield its rows, piece by piece."""
         width = sum(len(c.release_names()) for c in plan.private) + len(plan.public)
         types = csv_types(plan.private)
         return pieces(self.path, types, None, width, groups=self.groups, form=plan.data)
 
 
 def slices(files: Sequence[TableFile], rows: int = TASK_ROWS) -> list[Slice]:
-    """The tasks of a table, in the order of its rows."""
+    """Return the tasks of a table, in the order of its rows."""
     found: list[Slice] = []
     for file in files:
         if isinstance(file, DatabaseTable) or kind_of(file) == "csv":
@@ -69,20 +69,20 @@ class Files:
         self._files = [f.absolute() if isinstance(f, Path) else f for f in table_files(table)]
         self.slices = slices(self._files)
         self.form = PLAIN_CSV
-        """How CSV files are written."""
+        """The format of CSV files."""
 
     @property
     def parts(self) -> int:
-        """Slices of the files."""
+        """The number of slices."""
         return len(self.slices)
 
     def ids(self, names: Sequence[str]) -> Iterator[pa.Table]:
-        """The ID columns of all rows, a piece at a time."""
+        """Yield the ID columns of all rows, piece by piece."""
         for file in self._files:
             check_ids(names, column_names(file, self.form))
             yield from pieces(file, columns=list(names), form=self.form)
 
     @property
     def source(self) -> object:
-        """The files, as they are now."""
+        """The fingerprint of the files in their current state."""
         return fingerprint(self._files)

@@ -50,7 +50,7 @@ def test_the_demo_is_three_processes_one_model_and_one_total(tmp_path):
     assert re.search(r"As of <time>\d{4}-\d\d-\d\d \d\d:\d\d UTC</time>", header)
     assert "Window-map and Randomised response" in main
     assert re.search(
-        r"Over 2 draws of the noise the federated AUC lies from 0\.8\d+ to 0\.8\d+\.", done.stdout
+        r"Over 2 draws of the noise the federated AUC ranges from 0\.8\d+ to 0\.8\d+\.", done.stdout
     )
     assert "Drawn once more for\nthe same people" in main
     assert "http" not in page

@@ -1,4 +1,4 @@
-"""``--help``, ``--version`` and completion: what the command line tells about itself."""
+"""``--help``, ``--version`` and completion."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROOT = typer.main.get_command(app)
 
 
 def verbs(command, *path):
-    """Every command that does something, with the words that call it."""
+    """Return every command that does something, with the words that call it."""
     if not hasattr(command, "commands"):
         yield path, command
         return
@@ -37,7 +37,7 @@ VERBS = dict(verbs(ROOT))
 
 
 def parsed(words):
-    """The innermost command of a line and its arguments, read as the command line would."""
+    """Parse a line as the command line would; return its innermost command and arguments."""
     command, path = ROOT, []
     context = command.make_context("opboost", list(words))
     while hasattr(command, "commands"):
@@ -83,7 +83,7 @@ def test_the_version_is_told():
     ],
 )
 def test_bash_completes(typed, completed):
-    """The script that is shown, loaded by bash, which then asks what the words may be."""
+    """Load the completion script in bash; return its completions of some words."""
     script = Path(sys.executable).with_name("opboost")
     words = typed.split(" ")
     lines = [

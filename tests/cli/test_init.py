@@ -1,4 +1,4 @@
-"""``opboost init``: a TOML file that is filled in by its owner, and no value of the table in it."""
+"""``opboost init``: a TOML file for its owner to fill in, without any value of the table."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def table(request, tmp_path, monkeypatch):
 
 
 def filled(text):
-    """The file as its owner would finish it."""
+    """Return the file as its owner would complete it."""
     text = text.replace('categories = "TODO"', 'categories = ["zanzibar", "timbuktu"]')
     return text.replace('bounds = "TODO"', "bounds = [0, 90_000]")
 

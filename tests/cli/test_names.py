@@ -1,4 +1,4 @@
-"""Names that a peer chose: refused where they steer a terminal, and shown as they stand."""
+"""Names that a peer chose: refused if they control a terminal, and otherwise shown literally."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def bank():
 
 
 class Liar(FeatureParty):
-    """A feature party whose schema says what its own program would refuse to say."""
+    """A feature party whose schema holds what an honest program would refuse to send."""
 
     def release(self, welcome):
         schema, files = super().release(welcome)

@@ -1,4 +1,4 @@
-"""What the command line once did quietly: it refuses now, and says why."""
+"""Inputs that the command line once accepted silently are refused with a reason."""
 
 from __future__ import annotations
 

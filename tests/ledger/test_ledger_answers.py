@@ -196,7 +196,7 @@ def test_who_was_never_released_or_was_forgotten_is_told_so(home):
         assert about(ledger, 8).forgotten is None
     out = shown(home, "--person", "7")
     assert f"Forgotten at {entry.at}" in out
-    assert out.splitlines()[-1] == "This person in all: erased, so it cannot be told any more"
+    assert out.splitlines()[-1] == "This person in all: erased, so it is no longer known"
     out = shown(home, "--person", "99")
     assert "remembers nothing about this person" in out
     assert out.splitlines()[-1] == "This person in all: 0 (no cap)"
@@ -215,7 +215,7 @@ def test_an_alignment_is_told_as_being_about_everybody(home):
         (line,) = about(ledger, 99).alignments
         assert line["what"] == "alignment of 20 rows with 50: 9 in common"
         assert about(ledger, 5).alignments == (line,)
-    assert "Alignments, which were about everybody" in shown(home, "--person", "5")
+    assert "Alignments, which covered everybody" in shown(home, "--person", "5")
 
 
 def test_values_that_are_drawn_anew_are_told_as_far_as_the_ledger_knows(home):
@@ -245,7 +245,7 @@ def test_what_version_0_1_did_not_keep_is_said(home):
         assert old == "reserved, not finished: counts as spent"
         assert new == "reserved, not finished: nothing was sent"
     out = shown(home, "--person", "4")
-    assert f"Version 0.1, until {entry.at}, did not keep who was sent again" in out
+    assert f"Version 0.1, until {entry.at}, did not record who was sent again" in out
 
 
 def test_a_stored_release_is_named_where_it_holds_the_noisy_values(home):

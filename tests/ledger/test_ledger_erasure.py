@@ -403,7 +403,7 @@ def test_a_release_that_is_gone_is_told_and_may_come_back(home):
     shutil.move(home / "out", home / "moved")
     status, out, _ = forget_by_command(home)
     assert status == 0
-    assert f"Stored release {home / 'out'}: it is not there" in out
+    assert f"Stored release {home / 'out'}: it is missing" in out
     shutil.move(home / "moved", home / "out")
     with opened(home) as ledger:  # its row is not sent, though it still stands there
         sent = rows_sent(shop(home, ledger), ledger)

@@ -340,9 +340,9 @@ def test_a_file_goes_through_the_ledger(home):
 
     status, _, words = desensitised("people.csv", files[0], "--to", "bank")
     assert status == 0, words
-    assert "300 cells drawn and charged, 0 known already" in words
+    assert "300 cells drawn and charged, 0 already known" in words
     status, _, words = desensitised("people.csv", files[1], "--to", "rival")
-    assert "0 cells drawn and charged, 300 known already" in words
+    assert "0 cells drawn and charged, 300 already known" in words
     assert files[0].read_bytes() == files[1].read_bytes()
     assert files[0].read_text().splitlines()[0] in ('"age"', "age")
     (home / "b.toml").write_text(config.replace("epsilon = 0.5", "epsilon = 0.6"))

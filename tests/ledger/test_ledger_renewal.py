@@ -223,7 +223,7 @@ def test_the_verb_takes_a_reservation_back(home):
     assert f"opboost ledger abort -c FILE {number}" in words
     status, out, _ = run("ledger", "abort", "-c", home / "b.toml", number)
     assert status == 0
-    assert f"takes back the reservation of job 'cut' in entry {number}" in out
+    assert f"cancels the reservation of job 'cut' in entry {number}" in out
     assert run("ledger", "renew", "-c", home / "b.toml")[0] == 0
     assert run("ledger", "abort", "-c", home / "b.toml", number)[0] == 2
     assert run("ledger", "verify", "-c", home / "b.toml")[0] == 0

@@ -1,4 +1,4 @@
-"""Trees that keep to the columns of one party, from two feature parties and the label party."""
+"""Trees that each use one party's columns, with two feature parties and the label party."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model is continued with the columns of its training: compared before anybody draws."""
+"""A continued model needs the columns of its training, which are compared before any draw."""
 
 from __future__ import annotations
 

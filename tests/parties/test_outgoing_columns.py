@@ -1,4 +1,4 @@
-"""What a feature party puts aside is what its streams hold."""
+"""A feature party's streams hold exactly the values that it added."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parties in one process: the federated model is the one that the released values give."""
+"""Parties in one process: the federated model equals one trained on the released values."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def split(count):
 
 
 def released(parties):
-    """What the label party may know: the values behind the codes, from each party's own files."""
+    """Return the values behind the codes, from each party's own files."""
     from opboost.protocol.stored_columns import read_column
 
     found = {}
@@ -477,7 +477,7 @@ def test_a_federated_model_is_denoised_where_the_codebook_is_full(capsys):
 
 
 def test_a_restart_puts_the_values_of_the_first_run_into_its_model(tmp_path):
-    """Draws of another seed have other codes: the model in codes keeps its own codebooks."""
+    """Draws with another seed have other codes: the model in codes keeps its own codebooks."""
     names = COLUMNS[4:10]
     welcome = Welcome(JOB, bytes(32), b"")
     channel = op.MemoryChannel(party(names, state=tmp_path / "shop"))

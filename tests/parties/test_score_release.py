@@ -1,4 +1,4 @@
-"""A score in place of columns: exact rules, charges, repeats and refusals, in one process."""
+"""A score instead of columns: exact rules, charges, repeats and refusals, in one process."""
 
 from __future__ import annotations
 
@@ -251,7 +251,7 @@ def test_columns_may_be_released_after_a_score(model: Any, tmp_path: Path) -> No
 
 
 def refused(match: str, model: Any, book: Ledger, **more: Any) -> None:
-    """Refused in one sentence, and nothing is left of the job."""
+    """The score is refused in one sentence, and nothing of the job is left."""
     party = shop(NEW, book, **more)
     entries = book.head().number
     with pytest.raises(PrivacyError, match=match):
@@ -405,7 +405,7 @@ def test_a_second_score_in_one_job_is_refused(model: Any, tmp_path: Path) -> Non
 
 def test_an_answer_of_another_kind_is_refused(model: Any, tmp_path: Path) -> None:
     class Columns(op.MemoryChannel):
-        """A feature party that sends columns where a score was asked for."""
+        """A feature party that sends columns although a score was requested."""
 
         def open_score(self, welcome: Any) -> Schema:
             return self.open(welcome)

@@ -35,11 +35,11 @@ def test_a_folder_of_parts_is_made_charged_and_then_known(home):
     assert status == 0
     assert json.loads(out)["rows"] == 120
     assert json.loads(out)["files"] == 2
-    assert "Clamped to their bounds (known to you alone): age" in err
+    assert "Clamped to their bounds (do not share these counts): age" in err
     first = pd.read_parquet("out")
     status, _, err = run(*arguments)
     assert status == 0
-    assert "is there already: nothing was drawn" in err
+    assert "exists already: nothing was drawn" in err
     assert_frame_equal(pd.read_parquet("out"), first)
     assert run("ledger", "verify", "-c", "b.toml")[0] == 0
 
@@ -71,7 +71,7 @@ def test_engines_need_people_and_no_seed(home):
 def test_what_an_engine_would_do_otherwise_than_asked_is_refused(home):
     asked = ("desensitize", "raw", "-c", "b.toml", "-o")
     status, _, err = run(*asked, "out", "--workers", "2")
-    assert (status, "--workers has a meaning with --engine only" in err) == (2, True)
+    assert (status, "--workers needs --engine" in err) == (2, True)
     status, _, err = run(*asked, "out.csv", "--engine", "local")
     assert (status, "such as out, or leave --engine out" in err) == (2, True)
     assert not list(home.glob("*out*"))

@@ -97,7 +97,7 @@ def example(certs, tmp_path_factory):
 
 
 def refusal(certs, folder, data):
-    """The words with which bytes are refused as a bundle."""
+    """Return the message with which bytes are refused as a bundle."""
     path = folder / "b.bundle"
     path.write_bytes(data)
     before = tree(folder)
@@ -196,7 +196,7 @@ def test_the_same_header_in_another_spelling_is_refused(change):
 
 
 def test_items_that_change_places_do_not_open(certs, tmp_path):
-    """Not even when a thief of the signing key signs the swapped file anew."""
+    """The swap is refused even if a thief of the signing key signs the file again."""
     path = certs.write_bundle(tmp_path / "b", {"first": b"12345678", "second": b"abcdefgh"})
     bundle = open_bundle(path, certs.ca)
     data = path.read_bytes()

@@ -1,4 +1,4 @@
-"""A job by bundles: the same model as by network, and nothing happens that should not."""
+"""A job by bundles: it gives the same model as over the network, and nothing else changes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_the_model_is_that_of_the_network_and_costs_nothing_more(tmp_path, align
 
 
 def tree_of_model(path):
-    """The model's bytes, part by part."""
+    """Return the model's bytes, part by part."""
     import zipfile
 
     with zipfile.ZipFile(path) as parts:
@@ -177,9 +177,10 @@ def test_words_tell_what_to_do_next(small):
     assert status == 0
     name = Path(out.strip()).name
     assert (
-        f"for shop, which goes on with: opboost bundle export -c shop.toml {name} --to DIR" in words
+        f"for shop, which continues with: opboost bundle export -c shop.toml {name} --to DIR"
+        in words
     )
-    assert "From shop comes next: step 4 (export)." in words
+    assert "Next from shop: step 4 (export)." in words
 
 
 def test_without_a_question_the_model_is_written_at_once(small):

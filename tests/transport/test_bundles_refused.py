@@ -1,4 +1,4 @@
-"""Bundles that are not due, not true or not allowed: refused, and nothing changes."""
+"""Bundles that are out of turn, forged or not allowed are refused, and nothing changes."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_a_revoked_party_and_a_stranger_are_turned_away(office):
 
 
 def lying(office, party, honest, verb):
-    """A way to send what ``party`` likes in the place of an honest bundle, well signed."""
+    """Return a function with which ``party`` sends any content in a correctly signed bundle."""
     folder, peer = office.made.folder, LABEL_PARTY if party != LABEL_PARTY else "shop"
     identity = identity_of(office.made, party)
     bundle = open_bundle(Path(honest), identity.ca)
@@ -236,7 +236,7 @@ def test_common_rows_of_other_points_are_refused_and_others_may_follow(tmp_path)
 
 
 class Liar:
-    """A label party that says what it likes in the place of its own bundles, well signed."""
+    """A label party that sends any content in correctly signed bundles."""
 
     def __init__(self, office):
         self.made, self.office = office.made, office
@@ -428,7 +428,7 @@ def compressed(stream):
 
 
 def test_a_label_party_that_asks_twice_is_refused(small):
-    """A second, different question for the same step, well signed, gets nothing."""
+    """A second, different query for the same step, correctly signed, gets no answer."""
     first = small.begun()["shop"]
     export = small.written("shop", "export", first)[LABEL_PARTY]
     query = Path(small.written(LABEL_PARTY, "split-query", export)["shop"])

@@ -1,4 +1,4 @@
-"""The label party's points while they wait at a feature party."""
+"""The label party's points while a feature party keeps them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which failed calls a feature party takes for a refusal, and which for a broken connection."""
+"""Which failed calls count as a refusal, and which as a broken connection."""
 
 from __future__ import annotations
 

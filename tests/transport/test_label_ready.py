@@ -1,4 +1,4 @@
-"""The label party finds out that it cannot train before any party is let in."""
+"""The label party notices that it cannot train before any party connects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the processes of a job load: no boosters beside the label party, and there XGBoost alone."""
+"""The modules that a job's processes load: only the label party loads a booster, XGBoost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who a peer is: one DNS name in its certificate, and a signature over a nonce, good once."""
+"""A peer's identity: one DNS name in its certificate, and a signature over a one-time nonce."""
 
 from __future__ import annotations
 

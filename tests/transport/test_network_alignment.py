@@ -1,4 +1,4 @@
-"""Private alignment between real processes: rows, kills in its midst, refusals."""
+"""Private alignment between real processes: rows, kills during it, and refusals."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def check_rows(folder, people):
 
 
 def leftovers(folder):
-    """Secrets and points that still lie about."""
+    """Return the files of secrets and points that are still there."""
     kinds = ("secret", "*.points", "*.label", "*.doubled", "*.feature", "*.raised")
     return [f for kind in kinds for f in folder.rglob(kind)]
 

@@ -49,7 +49,7 @@ from tests.support.workers import in_time
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    """A job of three processes that ended well, and what they said of it."""
+    """A successful job of three processes, and their output."""
     made = federation(tmp_path_factory.mktemp("finished"), ledger={"cap_attribute": 18.0})
     return made, run_federation(made, timeout=120)
 

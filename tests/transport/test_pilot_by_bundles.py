@@ -1,4 +1,4 @@
-"""A pilot by bundles: a detour of two steps before the release, and nothing is released twice."""
+"""A pilot by bundles: two extra steps before the release, and nothing is released twice."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_a_party_that_is_killed_on_the_detour_repeats_its_command(tmp_path, alig
 
 @pytest.mark.parametrize("kept", ["weights", "weights schema"])
 def test_a_kill_between_the_weights_and_the_release_draws_nobody_again(tmp_path, kept):
-    """The state of a party that was killed when it had kept these files, and no bundle."""
+    """The state of a party that was killed after keeping these files, and before its bundle."""
     office = Office(federation(tmp_path))
     answer = piloted(office)[2]
     (job,) = (tmp_path / "shop" / "state").glob("2*")
@@ -369,11 +369,11 @@ def test_every_command_of_the_detour_tells_the_next(tmp_path):
 
     pilot, words = last_line("shop", "export", office.begun()["shop"])
     assert words.startswith("step 3a (pilot) of job ")
-    assert words.endswith("goes on with: opboost bundle split-query -c bank.toml NAME --to DIR")
+    assert words.endswith("continues with: opboost bundle split-query -c bank.toml NAME --to DIR")
     answer, words = last_line(LABEL_PARTY, "split-query", pilot)
     assert words.startswith("step 3b (weights) of job ")
-    assert "goes on with: opboost bundle export -c shop.toml NAME --to DIR" in words
-    assert words.endswith("From shop comes next: step 4 (export).")
+    assert "continues with: opboost bundle export -c shop.toml NAME --to DIR" in words
+    assert words.endswith("Next from shop: step 4 (export).")
     _, words = last_line("shop", "export", answer)
     assert "step 4 (export) of job " in words
-    assert "goes on with: opboost bundle split-query -c bank.toml NAME --to DIR" in words
+    assert "continues with: opboost bundle split-query -c bank.toml NAME --to DIR" in words

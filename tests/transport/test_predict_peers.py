@@ -1,4 +1,4 @@
-"""``opboost predict --with-peers``: new rows of which feature parties hold a part."""
+"""``opboost predict --with-peers``: new rows whose columns feature parties hold."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def people(rows, names, label=False):
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """A scene whose parties have trained a model on the first 400 people."""
+    """A federation whose parties have trained a model on the first 400 people."""
     folder = tmp_path_factory.mktemp("trained")
     made = federation(folder, align="given")
     for name in (LABEL_PARTY, *made.parties):
@@ -59,7 +59,7 @@ def trained(tmp_path_factory):
 
 
 class Prediction:
-    """A copy of a trained scene, and a second job in it that predicts."""
+    """A copy of a trained federation with a second job, which predicts."""
 
     def __init__(self, trained, folder, rows, align):
         shutil.copytree(trained.folder, folder, dirs_exist_ok=True)
@@ -96,7 +96,7 @@ class Prediction:
         return Party([*command, "--connect", address, *more])
 
     def predicted(self, *more):
-        """What the label party's process said, after all parties' came to a good end."""
+        """Return the label party's output after all parties' processes have succeeded."""
         label = Party(self.command(*more))
         address = label.address()
         joining = [self.join(name, address) for name in self.parties]
@@ -110,7 +110,7 @@ class Prediction:
         return out, err
 
     def common(self):
-        """The people whom all have, in the order of the label party's table."""
+        """Return the people whom all parties have, in the order of the label party's table."""
         return [i for i in self.rows[LABEL_PARTY] if all(i in self.rows[p] for p in self.parties)]
 
     def on_one_machine(self, monkeypatch):
@@ -193,7 +193,7 @@ def test_new_rows_are_predicted_as_on_one_machine_by_network_and_by_bundles(
     refused = office.tried(LABEL_PARTY, "split-query", paths["shop"])
     assert (refused.returncode, "--model MODEL --out FILE" in refused.stderr) == (2, True)
     refused = office.tried("shop", "answer", sent["shop"])
-    assert (refused.returncode, "Nobody asks for split values" in refused.stderr) == (2, True)
+    assert (refused.returncode, "A prediction has no split query" in refused.stderr) == (2, True)
     refused = office.tried(LABEL_PARTY, "finish", paths["shop"])
     assert (refused.returncode, "is a prediction. Add --model" in refused.stderr) == (2, True)
     out = tmp_path / "bundles.csv"
@@ -255,7 +255,7 @@ def test_a_job_is_refused_to_the_verb_of_the_other_purpose_and_peers_to_what_is_
     for more, said in (
         (["--with-peers", "-c", train], "Run, with the same -c: opboost serve"),
         (["--with-peers"], "--with-peers needs -c"),
-        (["-c", train], "with --with-peers only"),
+        (["-c", train], "need --with-peers"),
         (["--with-peers", "-c", train, "--desensitize"], "is for one machine"),
     ):
         status, _, words = run(*base, *more)

@@ -1,4 +1,4 @@
-"""A feature party refuses a release, corrects its file, and the same job goes on."""
+"""A feature party refuses a release, corrects its file, and continues the same job."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.parties import ended
 
 
 def refused(made, address, status):
-    """The words with which ``opboost join`` ends that refuses."""
+    """Return the message with which ``opboost join`` refuses."""
     command = [*made.command("shop"), "--connect", address]
     found = ended(command)
     assert found.returncode == status, found.stderr
@@ -77,7 +77,7 @@ def test_one_serve_outlives_a_cap_that_refuses_and_is_lowered_to(tmp_path):
 
 
 def test_a_plan_changes_after_the_alignment_while_nothing_is_released(tmp_path):
-    """Some people were charged before: only the common rows tell that the cap refuses them."""
+    """Some people were charged before: only the common rows show that the cap refuses them."""
     made = federation(tmp_path, ("shop",), ledger={"cap_attribute": 20.0})
     some = columns(NAMES[3:5]).slice(0, 300)
     pa.parquet.write_table(some, tmp_path / "some.parquet")

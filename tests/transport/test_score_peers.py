@@ -26,7 +26,7 @@ ROWS = {
 
 @pytest.fixture(scope="module")
 def by_party(tmp_path_factory):
-    """A scene whose parties have trained a by-party model on the first 400 people."""
+    """A federation whose parties have trained a by-party model on the first 400 people."""
     folder = tmp_path_factory.mktemp("by-party")
     # With so little noise and so many trees, some tree reads each party's columns.
     rounds = {**BOOSTER, "num_boost_round": 40}

@@ -1,4 +1,4 @@
-"""An end that is asked for is never lost, also not in a place where Python loses exceptions."""
+"""A requested exit is never lost, not even where Python drops exceptions."""
 
 from __future__ import annotations
 

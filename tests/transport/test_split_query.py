@@ -1,4 +1,4 @@
-"""What feature parties are asked for over the network."""
+"""The split queries that feature parties receive over the network."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The command line: one file a verb, nothing but arguments, calls and printing.
+"""The command line: one file per verb, which parses arguments, calls the library and prints.
 
-Exit status: 0 done, 1 failed, 2 usage, 3 privacy refused, 4 peer or TLS, 5 data does not fit.
+Exit status: 0 done, 1 failed, 2 usage, 3 refused for privacy, 4 peer or TLS, 5 data does not fit.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ _UsageError: Any = typer.BadParameter.__mro__[2]
 
 
 def main() -> None:
-    """Run the command line and turn an error into a sentence and an exit status."""
+    """Run the command line; turn an error into a sentence and an exit status."""
     exit_on_signals()
     warnings.showwarning = _show_warning
     try:
@@ -113,7 +113,7 @@ _show_other_warning = warnings.showwarning
 def _show_warning(
     message: Warning | str, category: type[Warning], *where: Any, **more: Any
 ) -> None:
-    """Show a warning about the system as one sentence, and any other as Python does."""
+    """Show a warning about the system as one sentence, and any other one as Python does."""
     if issubclass(category, PlatformWarning):
         typer.echo(f"opboost: {message}", err=True)
     else:
@@ -121,9 +121,9 @@ def _show_warning(
 
 
 def _tell(words: str, status: int, **more: object) -> NoReturn:
-    """Say on standard error what went wrong, as JSON under ``--format json``, and exit."""
-    told = {"error": words, "status": status, **more}
-    typer.echo(json_text(told) if _wants_json() else f"opboost: {words}", err=True)
+    """Print the error to standard error, as JSON under ``--format json``, and exit."""
+    report = {"error": words, "status": status, **more}
+    typer.echo(json_text(report) if _wants_json() else f"opboost: {words}", err=True)
     sys.exit(status)
 
 
@@ -133,38 +133,38 @@ def _wants_json() -> bool:
 
 
 def usage_words(error: Any) -> str:
-    """Say which option or argument is wrong, and where the right ones are listed."""
+    """Return which option or argument is wrong, and where the right ones are listed."""
     context = getattr(error, "ctx", None)
     verb = "opboost" if context is None else context.command_path
     return shown(f"{error.format_message()} See: {verb} --help")
 
 
 def words_of(error: OpBoostError, *, at_terminal: bool) -> str:
-    """A person at a terminal may see a value of their own table; a journal or a file may not."""
+    """Return the text of an error; only a terminal may show a value of the user's own table."""
     if isinstance(error, DataError) and not at_terminal:
         return error.logged
     return str(error)
 
 
 def _frames(error: Exception) -> list[str]:
-    """Where a defect of ours showed."""
+    """Return the stack frames of a defect of ours."""
     return traceback.format_tb(error.__traceback__)
 
 
 def _defect(error: Exception) -> str:
     """Name a defect of ours without its message, which may hold values of a table."""
     return (
-        f"{type(error).__name__}, a defect of OpBoost. "
-        "Its message may hold values of your table, so it is shown on a terminal only."
+        f"{type(error).__name__}, a defect of OpBoost. Its message may hold values of your table, "
+        "so only a terminal shows it."
     )
 
 
 def system_words(error: OSError) -> str:
-    """What the system refused; where the disk takes nothing more, also what to do."""
+    """Return what the system refused; if the disk is full, also what to do."""
     if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return str(error)
     place = Path(str(error.filename)).parent if error.filename else "a folder of this party"
     return (
-        f"The disk is full ({error.strerror or error}): {place} takes nothing more. Make room and "
-        "run the same command again: what is done stays done."
+        f"The disk is full ({error.strerror or error}): nothing more can be written to {place}. "
+        "Make room and run the same command again; what is done is kept."
     )

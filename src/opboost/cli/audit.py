@@ -1,4 +1,4 @@
-"""``opboost audit``: attacks the mechanisms of a configuration and says what that proves."""
+"""``opboost audit``: attack the mechanisms of a configuration and print what that proves."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ _SHOWN = 12
 def audit(
     config: ConfigOption,
     samples: Annotated[
-        int, typer.Option(min=1000, max=10**9, help="Draws for each value that is attacked.")
+        int, typer.Option(min=1000, max=10**9, help="Draws for each attacked value.")
     ] = 1_000_000,
     pairs: Annotated[
-        int, typer.Option(min=1, max=10_000, help="Pairs of values a mechanism, at most.")
+        int, typer.Option(min=1, max=10_000, help="Most pairs of values per mechanism.")
     ] = 45,
     confidence: Annotated[
         float,
-        typer.Option(min=0.5, max=1 - 1e-12, help="That nothing is said against a sound file."),
+        typer.Option(min=0.5, max=1 - 1e-12, help="Probability that a sound file passes."),
     ] = 1 - 1e-6,
-    seed: Annotated[int, typer.Option(min=0, help="Which pairs; noise is never seeded.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Chooses the pairs; noise is never seeded.")] = 0,
     format: FormatOption = Format.text,
 ) -> None:
-    """Attack each mechanism by drawing from it; print what that proves beside what is promised.
+    """Attack each mechanism by drawing from it; print what that proves and what is promised.
 
     Exit status 3 if a bound exceeds what is promised or certified, or draws depend on each other.
 
@@ -82,8 +82,7 @@ def audit(
         for names, one in found:
             _print(names, one)
         stdout().print(
-            f"If all is as promised, anything is said against it with a chance of at most "
-            f"{1 - confidence:.1g}."
+            f"If every promise holds, the chance of any finding is at most {1 - confidence:.1g}."
         )
         echo(record_line(total))
     if not sound:
@@ -94,7 +93,7 @@ def audit(
 
 
 def _targets(plan: Plan) -> list[tuple[object, list[str]]]:
-    """Each distinct mechanism with its columns; and the record, where rows release only some."""
+    """Return each distinct mechanism with its columns, and the record if rows release a part."""
     from opboost.auditing import Record
     from opboost.mechanisms import Mechanism
 
@@ -112,7 +111,7 @@ def _targets(plan: Plan) -> list[tuple[object, list[str]]]:
 
 def _print(names: list[str], one: Audit) -> None:
     table = Table(
-        title=f"{', '.join(names)}: {one.samples:,} samples a value", caption=one.mechanism
+        title=f"{', '.join(names)}: {one.samples:,} samples per value", caption=one.mechanism
     )
     for title in ("pair", "promised", "exact", "at least", "of exact", "seen at"):
         table.add_column(title, justify="left" if title in ("pair", "seen at") else "right")
@@ -120,7 +119,7 @@ def _print(names: list[str], one: Audit) -> None:
         one.pairs, key=lambda p: (not (p.broken or p.beyond_distribution), -p.reached)
     )
     for p in worst_first[:_SHOWN]:
-        mark = " BROKEN" if p.broken else " NOT THE LAW" if p.beyond_distribution else ""
+        mark = " BROKEN" if p.broken else " WRONG DISTRIBUTION" if p.beyond_distribution else ""
         table.add_row(
             f"{_value(p.x)}, {_value(p.y)}",
             _level(p.promised),
@@ -131,12 +130,12 @@ def _print(names: list[str], one: Audit) -> None:
         )
     stdout().print(table)
     if len(one.pairs) > _SHOWN:
-        stdout().print(f"{len(one.pairs) - _SHOWN} pairs more, all within their promise and law.")
+        stdout().print(f"{len(one.pairs) - _SHOWN} more pairs, all as promised and distributed.")
     dependent = [c.between for c in one.independence if c.dependent]
     stdout().print(
         f"Draws depend on each other: {'; '.join(dependent)}."
         if dependent
-        else f"Draws are independent as far as seen: {len(one.independence)} checks."
+        else f"No dependence between draws was found in {len(one.independence)} checks."
     )
 
 

@@ -1,4 +1,4 @@
-"""``opboost bundle``: the same protocol by files, for parties that may not connect."""
+"""``opboost bundle``: the protocol over files, for parties that may not connect."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from opboost.transport.shared.bundle_steps import BundleOutcome
 
 bundle = typer.Typer(
-    help="The same protocol by sealed files, for parties that may not connect.",
+    help="The protocol over encrypted files, for parties that may not connect.",
     no_args_is_help=True,
 )
 
-ToOption = Annotated[Path, typer.Option("--to", help="The folder for what is to be carried.")]
+ToOption = Annotated[Path, typer.Option("--to", help="The folder for the bundles to carry.")]
 Given = Annotated[Path, typer.Argument(help="The bundle from the label party.")]
 AllGiven = Annotated[list[Path], typer.Argument(help="The bundles from the feature parties.")]
 
@@ -42,16 +42,16 @@ def align(
     config: ConfigOption,
     to: ToOption,
     given: Annotated[
-        list[Path] | None, typer.Argument(help="What came in; nothing to begin a job.")
+        list[Path] | None, typer.Argument(help="The bundles received; none to begin a job.")
     ] = None,
     again: Annotated[
         bool, typer.Option("--again", help="Begin a new run of a job that has begun already.")
     ] = False,
     model: Annotated[
-        Path | None, typer.Option(help="With --release score: the model whose parts are wanted.")
+        Path | None, typer.Option(help="With --release score: the model to score with.")
     ] = None,
     release: Annotated[
-        Release, typer.Option(help="In a prediction: what is wanted, columns or a score.")
+        Release, typer.Option(help="In a prediction: request columns or a score.")
     ] = Release.columns,
     new_ledger: NewLedgerOption = False,
     format: FormatOption = Format.text,
@@ -68,30 +68,30 @@ def align(
     from opboost.config.job_file import is_label_party, load_label
 
     if (release is Release.score) != (model is not None):
-        raise ConfigError("--release score and --model go together: the model's parts are wanted.")
+        raise ConfigError("--release score and --model go together: the score is that of a model.")
     if is_label_party(config):
         from opboost.transport.label.label_bundles import begin, go_on
 
         if given and again:
-            raise ConfigError("--again begins a new run, so there is nothing to take in yet.")
+            raise ConfigError("--again begins a new run, which takes no bundle yet.")
         if new_ledger:
             raise ConfigError("--new-ledger is for a feature party: the label party has no ledger.")
         if given and model is not None:
-            raise ConfigError("--release score is said when a job begins, with nothing to take in.")
+            raise ConfigError("--release score is given when a job begins, without a bundle.")
         found = load_label(config)
         begun = partial(begin, found, to, again=again, score=model)
         outcome = go_on(found, "align", given, to) if given else begun()
         _tell(outcome, format)
         return
     if model is not None:
-        raise ConfigError("--release score is said by the label party, which begins the job.")
+        raise ConfigError("--release score is for the label party, which begins the job.")
     if again or not given or len(given) > 1:
-        raise ConfigError("A feature party takes in one bundle, from the label party.")
+        raise ConfigError("A feature party takes one bundle, from the label party.")
     _feature(config, "align", given[0], to, new_ledger, format)
 
 
 def _feature_verb(verb: str, help: str) -> None:
-    """Add a verb by which a feature party answers one bundle of the label party."""
+    """Add a verb with which a feature party answers one bundle of the label party."""
 
     @bundle.command(verb, help=help)
     def run(
@@ -108,8 +108,8 @@ _feature_verb(
     "export",
     """Feature party: desensitise once, and write codes for the label party.
 
-    With a pilot in the budget it first writes the pilot's codes, and everybody's in answer to the
-    label party's weights.
+    With a pilot in the budget, it first writes the pilot's codes, and then everybody's codes in
+    answer to the label party's weights.
 
     \b
     Example:
@@ -122,9 +122,9 @@ _feature_verb(
 def split_query(
     config: ConfigOption, given: AllGiven, to: ToOption, format: FormatOption = Format.text
 ) -> None:
-    """Label party: train, and write the questions for the values behind the cuts.
+    """Label party: train, and write the queries for the values behind the cuts.
 
-    It answers pilots with weights of columns first, and trains when all releases are there.
+    It first answers pilots with column weights, and trains once it has all releases.
 
     \b
     Example:
@@ -135,7 +135,7 @@ def split_query(
 
 _feature_verb(
     "answer",
-    """Feature party: answer the label party's question, once.
+    """Feature party: answer the label party's split query, once.
 
     \b
     Example:
@@ -156,11 +156,11 @@ def finish(
     ] = None,
     without: Annotated[
         list[str] | None,
-        typer.Option(help="In a prediction: feature party of the model that does not take part."),
+        typer.Option(help="In a prediction: a feature party of the model that does not take part."),
     ] = None,
     format: FormatOption = Format.text,
 ) -> None:
-    """Label party: put the values into the model, and write it; or write predictions.
+    """Label party: put the values into the model and write it, or write predictions.
 
     \b
     Examples:
@@ -224,12 +224,12 @@ def _tell(outcome: BundleOutcome, format: Format) -> None:
     for written in outcome.written:
         echo(str(written.path))
         console.print(
-            f"{written.step} of job {outcome.job}, for {written.recipient}, which goes on with: "
-            f"opboost bundle {written.next} -c {written.recipient}.toml {written.path.name}"
-            f"{written.options}"
+            f"{written.step} of job {outcome.job}, for {written.recipient}, which continues with: "
+            f"opboost bundle {written.next} -c {written.recipient}.toml "
+            f"{written.path.name}{written.options}"
         )
     for party, step in outcome.waiting.items():
-        console.print(f"From {party} comes next: {step}.")
+        console.print(f"Next from {party}: {step}.")
     if outcome.manifest is not None:
         echo_promise(outcome.manifest["guarantee"])
         if "model" in outcome.manifest:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class CardFormat(StrEnum):
-    """How a card is written; text is Markdown."""
+    """The format of a card; text is Markdown."""
 
     html = "html"
     markdown = "markdown"
@@ -39,7 +39,8 @@ def card(
         typer.Option("--config", "-c", help="A party's TOML file: names, job and ledger."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="File, by its ending; else stdout.")
+        Path | None,
+        typer.Option("--out", "-o", help="File whose ending gives the format; default: stdout."),
     ] = None,
     purpose: Annotated[
         str, typer.Option(help="What the model is for; overrides [card] purpose.")
@@ -86,7 +87,7 @@ def card(
 
 
 def _format(out: Path | None, format: CardFormat | None) -> CardFormat:
-    """The format that was asked for, else that of the file's ending, else text."""
+    """Return the requested format, or the one of the file's ending, or text."""
     if format is not None:
         return format
     if out is None:

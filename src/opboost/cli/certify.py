@@ -1,4 +1,4 @@
-"""``opboost certify``: promised and exact loss by distance, order kept, total per person."""
+"""``opboost certify``: promised and exact loss by distance, order kept, and total per person."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def certify(
     ] = None,
     format: FormatOption = Format.text,
 ) -> None:
-    """Compute what each column's mechanism does, beside what is promised.
+    """Compute what each column's mechanism reveals, and compare it with its promise.
 
-    Exit status 3 if a promise does not cover.  A party's file is also checked as a release would be
-    (caps, columns, IDs, values, certificates), and fails with the same status.
+    Exit status 3 if a promise does not cover the exact loss.  A party's file is also checked as a
+    release would be (caps, columns, IDs, values, certificates), and fails with the same status.
 
     \b
     Examples:
@@ -60,7 +60,7 @@ def certify(
 
     plan = load(config)
     if png is not None:
-        figures.load_matplotlib()  # refuse before the work where it is not installed
+        figures.load_matplotlib()  # fail before the work if it is not installed
     if export is not None and not export.parent.is_dir():
         raise DataError(f"The folder {export.parent} does not exist", hint="Make it first.")
     console = stderr()
@@ -90,7 +90,9 @@ def certify(
     else:
         _print(certificates)
         if record.columns_per_row is not None:
-            stdout().print(f"{record.columns_per_row} columns of a row are released, at random.")
+            stdout().print(
+                f"{record.columns_per_row} columns of each row are released, chosen at random."
+            )
         for caveat in record.caveats:
             stdout().print(f"Not covered: {caveat}.")
     if png is not None and not any(c.lines for c in certificates):
@@ -114,7 +116,7 @@ def certify(
 
 def _print(certificates: list[ColumnCertificate]) -> None:
     overview = Table(title="Columns")
-    for title in ("column", "promise", "in all", "exact a cell", "pairs checked", "covered"):
+    for title in ("column", "promise", "total", "exact per cell", "pairs checked", "covered"):
         overview.add_column(title, justify="left" if title in ("column", "promise") else "right")
     for c in certificates:
         overview.add_row(
@@ -154,7 +156,7 @@ def _level(value: float) -> str:
 
 
 def _chosen(count: int) -> list[int]:
-    """All of a short list; the first few and then rarer ones of a long one."""
+    """Return all places of a short list, and ever sparser ones of a long list."""
     if count <= 16:
         return list(range(count))
     marks = [1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, count]

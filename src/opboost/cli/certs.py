@@ -1,4 +1,4 @@
-"""``opboost certs``: certificates for trying things out."""
+"""``opboost certs``: certificates for development."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ certs = typer.Typer(help="A development authority and party certificates.", no_a
 @certs.command()
 def new(
     name: Annotated[str, typer.Argument(help="The party's name.")],
-    dir: Annotated[Path, typer.Option("--dir", help="Where authority and kits are kept.")],
-    days: Annotated[int, typer.Option(min=1, help="How long the certificate is good.")] = 397,
+    dir: Annotated[Path, typer.Option("--dir", help="Folder of the authority and the kits.")],
+    days: Annotated[
+        int, typer.Option(min=1, help="Days for which the certificate is valid.")
+    ] = 397,
     format: FormatOption = Format.text,
 ) -> None:
-    """Make a party's kit: ca.pem, cert.pem and keys.  The authority is made with the first.
+    """Make a party's kit: ca.pem, cert.pem and keys.  The first kit also makes the authority.
 
     \b
     Examples:
@@ -34,9 +36,8 @@ def new(
     else:
         typer.echo(str(kit))
     stderr().print(
-        f"Hand {kit} to party {name!r} alone, and keep {dir / 'ca' / 'ca.key'} to yourself: "
-        "whoever has it can act as any party. "
-        f"For bundles, hand {dir / name}.public to every other party."
+        f"Give {kit} only to party {name!r}, and keep {dir / 'ca' / 'ca.key'} to yourself: whoever "
+        f"has it can act as any party. For bundles, give {dir / name}.public to every other party."
     )
 
 
@@ -44,14 +45,14 @@ def new(
 def encryption(
     kit: Annotated[Path, typer.Argument(help="A folder with ca.pem, cert.pem and key.pem.")],
     key: Annotated[
-        Path | None, typer.Option(help="Where the encryption key is, if not in the kit.")
+        Path | None, typer.Option(help="The encryption key, if it is not in the kit.")
     ] = None,
     format: FormatOption = Format.text,
 ) -> None:
     """Add to a kit what bundles need: encryption.key, and beside the kit NAME.public.
 
-    An encryption key that is there is kept; its public half is certified anew, which is also what a
-    renewed certificate needs.
+    An existing encryption key is kept, and its public half is certified again, which a renewed
+    certificate needs, too.
 
     \b
     Examples:
@@ -66,5 +67,5 @@ def encryption(
     else:
         typer.echo(str(public))
     stderr().print(
-        f"Hand {public} to the other parties; {key or kit / 'encryption.key'} stays here."
+        f"Give {public} to the other parties; {key or kit / 'encryption.key'} stays here."
     )

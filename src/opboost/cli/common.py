@@ -1,4 +1,4 @@
-"""What the verbs share: formats, talk, progress, and where a configuration comes from."""
+"""What the verbs share: options, output formats, messages and progress bars."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Format(StrEnum):
-    """How to print."""
+    """The output format."""
 
     text = "text"
     json = "json"
@@ -46,12 +46,12 @@ TableArgument = Annotated[
 ]
 ConfigOption = Annotated[Path, typer.Option("--config", "-c", help="The TOML file.")]
 PlaintextOption = Annotated[
-    bool, typer.Option(help="No TLS, names unproved: for trying things out on this machine.")
+    bool, typer.Option(help="No TLS, unverified names: for trying things out on this machine.")
 ]
 
 
 SeparatorOption = Annotated[
-    str | None, typer.Option(help="CSV: what stands between fields, such as ';' or tab.")
+    str | None, typer.Option(help="CSV: the field separator, such as ';' or tab.")
 ]
 EncodingOption = Annotated[
     str | None, typer.Option(help="CSV: the encoding of the text, such as cp1252 or utf-16.")
@@ -64,7 +64,7 @@ DecimalOption = Annotated[
 def csv_format(
     separator: str | None, encoding: str | None, decimal: str | None, form: CsvFormat | None = None
 ) -> CsvFormat:
-    """Return how CSV files are written: by the options, and else by the configuration."""
+    """Return the format of CSV files: the options, or else the configuration, decide it."""
     from opboost.config.csv_format import CsvFormat
 
     form = form or CsvFormat()
@@ -74,33 +74,33 @@ def csv_format(
 
 
 class _Plain(Console):
-    """A console that interprets nothing in a text: no markup, no emoji codes, no controls."""
+    """A console that prints text literally: no markup, no emoji codes, no control characters."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(highlight=False, markup=False, emoji=False, **settings)
 
     def render_str(self, text: str, **settings: Any) -> Text:
-        """Render a text as it stands, with unseen characters spelt out."""
+        """Render a text literally, with invisible characters spelt out."""
         return super().render_str(visible(text, keep="\n"), **settings)
 
 
 def stderr() -> Console:
-    """Where words go: standard error, so that standard output holds data alone."""
+    """Return the console for messages, standard error: standard output is for data only."""
     return _Plain(stderr=True, soft_wrap=True)
 
 
 def stdout() -> Console:
-    """Where tables go: standard output, with every bracket as it stands."""
+    """Return the console for tables, standard output, which prints brackets literally."""
     return _Plain()
 
 
 def echo(text: object) -> None:
-    """Print lines of data to standard output, with unseen characters spelt out."""
+    """Print lines of data to standard output, with invisible characters spelt out."""
     typer.echo(visible(text, keep="\n"))
 
 
 def record_line(total: float) -> str:
-    """Return the last line of verbs that release something: what it reveals about one person.
+    """Return the last line of verbs that release something: the most revealed about one person.
 
     >>> record_line(4.0)
     "One person's record: at most 4."
@@ -111,7 +111,7 @@ def record_line(total: float) -> str:
 
 
 def check_release(config: Path, table: TableAddress | None = None) -> None:
-    """Refuse a file with the words and the status with which ``opboost join`` would refuse it."""
+    """Refuse a file with the same message and status as ``opboost join`` would."""
     from opboost.transport.feature.release_checks import check_file
 
     for absent in check_file(config, table):
@@ -127,13 +127,13 @@ def warn_of_total(total: float) -> None:
 
 
 def echo_promise(promise: object) -> None:
-    """Print a promise column by column; its total is left for the last line of the verb."""
+    """Print a promise column by column, without the total, which is the verb's last line."""
     lines = str(promise).split("\n")
     echo("\n".join(line for line in lines if not line.startswith("one person's record: ")))
 
 
 def print_json(value: Any) -> None:
-    """Data to standard output; infinities as null, which JSON has instead."""
+    """Print a value to standard output as JSON, with infinities as null."""
     typer.echo(as_json(value))
 
 
@@ -149,7 +149,7 @@ def as_json(value: Any) -> str:
 
 
 def json_text(value: Any, indent: int | None = None) -> str:
-    """Return JSON in which characters stand as they are, but for those that cannot be seen.
+    """Return JSON with characters unescaped, except for invisible ones.
 
     >>> print(json_text({"größe": "\\u202e"}))
     {"größe": "\\u202e"}
@@ -172,9 +172,9 @@ def _finite(value: Any) -> Any:
 
 @contextmanager
 def bytes_progress(title: str, total: int) -> Iterator[Any]:
-    """A bar that is told how many bytes are done, of a total or of 0 if that is not known.
+    """Show a progress bar; yield a function that takes the number of bytes done.
 
-    It is silent where nobody watches.
+    ``total`` is 0 if it is not known.  Nothing is shown without a terminal.
     """
     console = stderr()
     bar = Progress(
@@ -193,7 +193,7 @@ def bytes_progress(title: str, total: int) -> Iterator[Any]:
 
 @contextmanager
 def steps_progress() -> Iterator[Callable[[str, int, int], None]]:
-    """A bar a kind of work, told what is done, how much of it, and of how much in all."""
+    """Show one bar per kind of work; yield a function of the kind, amount done and total."""
     console = stderr()
     bar = Progress(
         TextColumn("{task.description}", markup=False),

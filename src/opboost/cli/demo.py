@@ -33,7 +33,7 @@ _BARS = " ▁▂▃▄▅▆▇█"
 
 
 class Data(StrEnum):
-    """Which people the demo is about."""
+    """The demo's data."""
 
     people = "people"
     breast_cancer = "breast-cancer"
@@ -43,11 +43,11 @@ def demo(
     record: Annotated[
         float | None,
         typer.Option(
-            help="The most revealed about one person, all parties together.  [default: 4]"
+            help="The most revealed about one person by all parties together.  [default: 4]"
         ),
     ] = None,
     data: Annotated[
-        Data, typer.Option(help="20,000 made-up people, or a small real table by ε per cell.")
+        Data, typer.Option(help="20,000 made-up people, or a small real table with ε per cell.")
     ] = Data.people,
     epsilon: Annotated[
         float | None, typer.Option(help="With breast-cancer: level per cell.  [default: 0.64]")
@@ -57,15 +57,19 @@ def demo(
     ] = None,
     draws: Annotated[
         int,
-        typer.Option(min=1, max=20, help="How often noise is drawn, to see how the score varies."),
+        typer.Option(
+            min=1, max=20, help="How many times to draw noise, to see how the score varies."
+        ),
     ] = 3,
-    out: Annotated[Path, typer.Option(help="Where pictures and the report go.")] = Path("demo-out"),
+    out: Annotated[Path, typer.Option(help="Folder for the pictures and the report.")] = Path(
+        "demo-out"
+    ),
     write_tables: Annotated[
         Path | None,
         typer.Option(help="Only write the made-up tables (CSV) and declarations (TOML) there."),
     ] = None,
     mechanisms: Annotated[
-        bool, typer.Option("--mechanisms", help="Every mechanism on one column instead.")
+        bool, typer.Option("--mechanisms", help="Show every mechanism on one column instead.")
     ] = False,
     seed: Annotated[
         int | None,
@@ -73,7 +77,7 @@ def demo(
     ] = None,
     format: FormatOption = Format.text,
 ) -> None:
-    """Train one model over three processes: a label party and two feature parties over mTLS.
+    """Train one model across three processes: a label party and two feature parties over mTLS.
 
     \b
     Examples:
@@ -131,7 +135,7 @@ def demo(
 
 
 def _print_federation(found: Demo) -> None:
-    organisations = _table("Whom they have in common", ("known to", "people"))
+    organisations = _table("People in common", ("known to", "people"))
     for name, count in found.aligned.people.items():
         organisations.add_row(name, f"{count:,}")
     organisations.add_row("all of them", f"{found.aligned.common:,}")
@@ -139,7 +143,7 @@ def _print_federation(found: Demo) -> None:
     stdout().print(organisations)
     for sent in found.sent:
         stdout().print(_plan(sent))
-    scores = _table("What it was worth", ("trained on", "AUC on unseen rows"))
+    scores = _table("Accuracy", ("trained on", "AUC on unseen rows"))
     for way, value in found.auc.items():
         scores.add_row(way, f"{value:.4f}")
     scores.caption = f"three processes, {found.seconds:.1f} s from start to model"
@@ -147,8 +151,8 @@ def _print_federation(found: Demo) -> None:
     if found.redrawn:
         drawn = [found.auc["federated"], *found.redrawn]
         echo(
-            f"Over {len(drawn)} draws of the noise the federated AUC lies from {min(drawn):.4f} to "
-            f"{max(drawn):.4f}."
+            f"Over {len(drawn)} draws of the noise the federated AUC ranges from {min(drawn):.4f} "
+            f"to {max(drawn):.4f}."
         )
     parties = ", ".join(f"{s.party} {s.per_person:g}" for s in found.sent)
     echo(f"{parties}: levels add up over parties.")
@@ -216,8 +220,8 @@ def _print(stops: list[Stop], grid: Domain) -> None:
     raw, name = column()
     table = Table(
         title=f"'{name}' of {len(raw)} rows on {grid.size} cells",
-        caption="exact: worst loss a cell, computed; error: mean distance moved; "
-        "order: Kendall's tau, 1 is all of it",
+        caption="exact: worst loss per cell, computed; error: mean distance moved; "
+        "order: Kendall's tau, 1 if all order is kept",
     )
     table.add_column("mechanism", no_wrap=True)
     table.add_column("promise")

@@ -1,4 +1,4 @@
-"""``opboost describe``: the columns of a table, and what is still to be declared."""
+"""``opboost describe``: the columns of a table, and what is left to declare."""
 
 from __future__ import annotations
 
@@ -35,16 +35,17 @@ if TYPE_CHECKING:
 def describe(
     table: TableArgument,
     config: Annotated[
-        Path | None, typer.Option("--config", "-c", help="TOML file, to see what it leaves open.")
+        Path | None,
+        typer.Option("--config", "-c", help="TOML file: show what it leaves undeclared."),
     ] = None,
     separator: SeparatorOption = None,
     encoding: EncodingOption = None,
     decimal: DecimalOption = None,
     format: FormatOption = Format.text,
 ) -> None:
-    """List columns, kinds, and which bounds are missing.  Shows no smallest or largest value.
+    """List columns, kinds, and missing bounds.  Never show a smallest or largest value.
 
-    With -c the exit status is the one with which a release of the table would fail.
+    With -c, the exit status is that of a release of the table.
 
     \b
     Examples:
@@ -107,7 +108,7 @@ def _print_table(table: TableAddress, columns: Sequence[ColumnLook]) -> None:
     shown = Table(title=f"{table.name}: {rows:,} rows, {len(columns)} columns")
     for title in ("column", "kind", "missing", "distinct", "declared"):
         justify: Literal["left", "right"] = "right" if title in ("missing", "distinct") else "left"
-        shown.add_column(title, justify=justify, overflow="fold")  # a name is never cut off
+        shown.add_column(title, justify=justify, overflow="fold")  # never cut a name off
     for c in columns:
         distinct = "many" if c.distinct is None else str(c.distinct)
         shown.add_row(c.name, c.kind, f"{c.missing:,}", distinct, c.declared)
@@ -121,7 +122,7 @@ def _print_toml(
     by_record: bool,
     has_id: bool,
 ) -> None:
-    """Print what is left to declare as TOML, to be copied and filled in."""
+    """Print what is left to declare as TOML, to copy and fill in."""
     from opboost.files.first_toml import first_toml, left_to_declare
 
     if config is None:

@@ -1,4 +1,4 @@
-"""``opboost desensitize``: a file in, a desensitised file out."""
+"""``opboost desensitize``: read a table and write a desensitised file."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class Engine(Enum):
-    """Who desensitises the parts of a table."""
+    """What desensitises the parts of a table."""
 
     local = "local"
     dask = "dask"
@@ -52,30 +52,32 @@ def desensitize(
     config: ConfigOption,
     out: Annotated[Path, typer.Option("--out", "-o", help="File or folder to make.")],
     seed: Annotated[
-        int | None, typer.Option(help="Repeatable noise: protects nothing, for trying only.")
+        int | None, typer.Option(help="Repeatable noise, which protects nothing: for trials only.")
     ] = None,
     engine: Annotated[
         Engine | None,
-        typer.Option(help="Make a folder of parts: by processes here, on Dask, or on Spark."),
+        typer.Option(help="Make a folder of parts, with local processes, Dask or Spark."),
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="With an engine that is started here: how many.")
+        int | None,
+        typer.Option(min=1, help="Number of workers, for an engine that is started here."),
     ] = None,
     to: Annotated[
-        str, typer.Option(help="Who will get the file; recorded in the ledger.")
+        str, typer.Option(help="Who will receive the file; recorded in the ledger.")
     ] = "unnamed recipient",
     weights: Annotated[
         Path | None,
-        typer.Option(help="JSON with a weight per column, as a pilot told: who sends what."),
+        typer.Option(help="JSON with a weight per column, such as those of a pilot."),
     ] = None,
     new_ledger: NewLedgerOption = False,
     format: FormatOption = Format.text,
 ) -> None:
-    """Desensitise a table in bounded memory.  The output appears when it is whole.
+    """Desensitise a table in bounded memory.  The output appears only once it is complete.
 
-    With [ledger] in the configuration each cell is noised once, the release is recorded and caps
-    hold; without it a second run is a second release.  With --engine the table is desensitised in
-    parts, into a folder, by workers that may be killed: run again, it goes on with the same noise.
+    With [ledger] in the configuration, noise is drawn once per cell, the release is recorded, and
+    caps apply; without it, a second run is a second release.  With --engine, workers desensitise
+    the table in parts, into a folder.  If they are killed, run the command again: it continues with
+    the same noise.
 
     \b
     Examples:
@@ -105,14 +107,16 @@ def desensitize(
         why = "has a [ledger], which remembers people" if sections.ledger else "names no people"
         raise ConfigError(f'{config.name} {why}. Add [align] with id = "customer_id".')
     if engine is None and workers is not None:
-        raise ConfigError("--workers has a meaning with --engine only: --engine local, for one.")
+        raise ConfigError("--workers needs --engine, such as --engine local.")
     if engine is not None and out.suffix.lower() == ".csv":
         raise ConfigError(
-            f"--engine makes a folder of Parquet files, and {out.name} is called like a CSV file. "
+            f"--engine makes a folder of Parquet files, and {out.name} is the name of a CSV file. "
             f"Give the folder another name, such as {out.stem}, or leave --engine out."
         )
     if engine is not None and seed is not None:
-        raise PrivacyError("Noise of an engine's release is never seeded. Leave --seed out.")
+        raise PrivacyError(
+            "The noise of a release with --engine is never seeded. Leave --seed out."
+        )
     with _ledger(sections.ledger, config, new_ledger) as ledger:
         if engine is None:
             done = _streamed(source, plan, out, sections, seed, to, ledger)
@@ -138,7 +142,7 @@ def desensitize(
     clamped = {name: n for name, n in done.outside.items() if n}
     if clamped:
         listed = ", ".join(f"{name} {n:,}" for name, n in clamped.items())
-        console.print(f"Clamped to their bounds (known to you alone): {listed}")
+        console.print(f"Clamped to their bounds (do not share these counts): {listed}")
     if format is Format.text:
         echo(record_line(promise.total))
 
@@ -153,7 +157,7 @@ class _Done:
 
 @contextmanager
 def _ledger(section: LedgerSection | None, config: Path, new: bool) -> Iterator[Ledger | None]:
-    """The ledger that the configuration names."""
+    """Open the ledger that the configuration names; yield None if it names none."""
     from opboost.ledger.open_ledger import open_ledger
 
     if section is None:
@@ -172,7 +176,7 @@ def _streamed(
     to: str,
     ledger: Ledger | None,
 ) -> _Done:
-    """One process, a piece after the other."""
+    """Desensitise the table in this process, piece by piece."""
     from opboost.files.desensitize_table import desensitize as run
     from opboost.files.read_tables import size_of, table_files
     from opboost.ledger import Drawing
@@ -197,8 +201,8 @@ def _streamed(
     remark = ""
     if drawing is not None:
         remark = (
-            f"Ledger: entry {drawing.entry.number}, {drawing.new_cells:,} cells drawn and "
-            f"charged, {drawing.old_cells:,} known already"
+            f"Ledger: entry {drawing.entry.number}, {drawing.new_cells:,} cells drawn and charged, "
+            f"{drawing.old_cells:,} already known"
         )
     return _Done(summary.files, summary.rows, summary.outside, remark)
 
@@ -213,7 +217,7 @@ def _in_parts(
     to: str,
     ledger: Ledger | None,
 ) -> _Done:
-    """Many workers, each as often as need be."""
+    """Desensitise the table with many workers, which may be restarted."""
     from opboost.scale import Charge
     from opboost.scale import desensitize as run
 
@@ -233,5 +237,5 @@ def _in_parts(
             progress=lambda done, parts: progress("desensitising", done, parts),
         )
     manifest = made.manifest
-    remark = "" if made.fresh else f"Release {manifest.release} is there already: nothing was drawn"
+    remark = "" if made.fresh else f"Release {manifest.release} exists already: nothing was drawn"
     return _Done(len(manifest.parts), manifest.rows, made.outside, remark)

@@ -1,4 +1,4 @@
-"""``opboost doctor``: is this machine, and this party's file, ready to work?"""
+"""``opboost doctor``: check whether this machine and a party's file are ready."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 def doctor(
     config: Annotated[
-        Path | None, typer.Option("--config", "-c", help="Also look at this party's file.")
+        Path | None, typer.Option("--config", "-c", help="Also check this party's file.")
     ] = None,
     format: FormatOption = Format.text,
 ) -> None:
-    """Look at versions, AES, threads, disk and, with -c, a party's file and certificates.
+    """Check versions, AES, threads, disk and, with -c, a party's file and certificates.
 
-    Writes nothing and calls nobody.  If something is wrong, the exit status is the one with which
-    the job itself would fail; warnings are no failure.
+    It writes nothing and contacts nobody.  If something is wrong, the exit status is the one with
+    which the job itself would fail; warnings do not count as failures.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""``opboost explore``: local web pages to plan a record total, and to watch a job."""
+"""``opboost explore``: local web pages for planning a record total and watching a job."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ def explore(
     ] = None,
     ledger: Annotated[
         Path | None,
-        typer.Option(help="TOML file with [ledger]: show what is left of the budget."),
+        typer.Option(help="TOML file with [ledger]: show the remaining budget."),
     ] = None,
     job: Annotated[
-        Path | None, typer.Option(help="A job's folder, or the label party's state: watch it.")
+        Path | None,
+        typer.Option(help="A job's folder, or the label party's state folder, to watch."),
     ] = None,
-    port: Annotated[int, typer.Option(help="Port on 127.0.0.1; by default a free one.")] = 0,
+    port: Annotated[int, typer.Option(help="Port on 127.0.0.1; 0 takes a free one.")] = 0,
     open_browser: Annotated[
         bool, typer.Option("--open/--no-open", help="Open the page in a browser.")
     ] = True,
@@ -34,7 +35,7 @@ def explore(
 ) -> None:
     """Open a local page: state a record total and see its plan, or choose a mechanism by ε.
 
-    Only this machine is served, under an address that holds a random token.
+    It serves only this machine, under an address that contains a random token.
 
     \b
     Examples:
@@ -58,7 +59,7 @@ def explore(
             print_json({"address": address})
         else:
             typer.echo(address)
-            console.print("This page is for this machine alone. Ctrl-C ends it.")
+            console.print("Only this machine can open this page. Ctrl-C ends it.")
         if open_browser and console.is_terminal:
             import webbrowser
 

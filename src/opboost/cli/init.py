@@ -1,4 +1,4 @@
-"""``opboost init``: the first TOML file of a table, to be filled in."""
+"""``opboost init``: write a first TOML file for a table, to fill in."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ def init(
     table: TableArgument,
     role: Annotated[
         Literal["feature", "label"],
-        typer.Option(help="feature: its columns are released.  label: it holds what is predicted."),
+        typer.Option(
+            help="feature: its columns are released.  label: it holds the column to predict."
+        ),
     ],
     out: Annotated[
         Path | None,
@@ -40,7 +42,7 @@ def init(
     decimal: DecimalOption = None,
     format: FormatOption = Format.text,
 ) -> None:
-    """Write a commented TOML file: columns, kinds and IDs, and TODO for bounds and categories.
+    """Write a commented TOML file: columns, kinds and IDs, with TODO for bounds and categories.
 
     Bounds and categories are public, so none is taken from the table.
 

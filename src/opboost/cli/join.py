@@ -1,4 +1,4 @@
-"""``opboost join``: a feature party."""
+"""``opboost join``: run a feature party."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from opboost.runtime.optional_packages import load_without_optional_packages
 def join(
     config: ConfigOption,
     connect: Annotated[
-        str | None, typer.Option(help="host:port of the label party, instead of the file's.")
+        str | None, typer.Option(help="host:port of the label party; overrides the file.")
     ] = None,
     leave: Annotated[
-        bool, typer.Option("--leave", help="Go after sending; join again for the split query.")
+        bool, typer.Option("--leave", help="Leave after sending; join again for the split query.")
     ] = False,
     insecure_plaintext_on_loopback: PlaintextOption = False,
     new_ledger: NewLedgerOption = False,
     format: FormatOption = Format.text,
 ) -> None:
-    """Desensitise once, send codes, answer the split query.  Opens no port.
+    """Desensitise once, send codes, and answer the split query.  Opens no port.
 
     \b
     Examples:

@@ -12,7 +12,7 @@ from typer.main import get_group
 from opboost.errors import ParameterError
 
 GROUP = "opboost.verbs"
-"""The entry point group in which a distribution lists the verbs that it adds."""
+"""The entry point group under which a distribution lists the verbs that it adds."""
 
 LAB_VERBS = {
     "reproduce": "Reproduce the paper's tables and figures",
@@ -22,14 +22,14 @@ LAB_VERBS = {
 
 
 class VerbsAndLab(TyperGroup):
-    """The verbs of the product, and those of the lab.
+    """The verbs of the product and those of the lab.
 
-    The lab's are looked for when one of them, or a list of all, is asked for: that means to search
-    all installed distributions.
+    The lab's verbs are looked up only when one of them, or the list of all, is requested, because
+    that searches all installed distributions.
     """
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return the verb of a name, or None."""
+        """Return the verb of this name, or None."""
         if cmd_name not in self.commands:
             self._find_lab()
         return super().get_command(ctx, cmd_name)
@@ -46,8 +46,8 @@ class VerbsAndLab(TyperGroup):
 
 
 def _add_lab_verbs(app: typer.Typer) -> None:
-    """Add the lab's verbs, or in their place commands that say how to install them."""
-    from importlib.metadata import entry_points  # and with it a parser of mail headers
+    """Add the lab's verbs, or commands in their place that say how to install them."""
+    from importlib.metadata import entry_points  # which also imports a parser of mail headers
 
     installed = {entry.name: entry for entry in entry_points(group=GROUP)}
     for name, purpose in LAB_VERBS.items():

@@ -1,4 +1,4 @@
-"""``opboost ledger``: what was released, to whom, and whether the record is whole."""
+"""``opboost ledger``: what was released, to whom, and whether the record is complete."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from opboost.ledger.chain import Entry
     from opboost.ledger.verify_ledger import LedgerFinding
 
-ledger = typer.Typer(help="What was released, to whom, about how many.", no_args_is_help=True)
+ledger = typer.Typer(
+    help="What was released, to whom, and about how many people.", no_args_is_help=True
+)
 
 
 def _opened(config: Path) -> Ledger:
@@ -29,7 +31,7 @@ def _opened(config: Path) -> Ledger:
 
 
 class AnswerFormat(StrEnum):
-    """How to print what a ledger answers."""
+    """The output format of a ledger's answers."""
 
     text = "text"
     json = "json"
@@ -52,7 +54,7 @@ def show(
         AnswerFormat, typer.Option("--format", help="text, json, or csv of the releases.")
     ] = AnswerFormat.text,
 ) -> None:
-    """Releases and answers, and the most that was spent on one person.
+    """Show releases and answers, and the most that was spent on one person.
 
     \b
     Examples:
@@ -89,7 +91,7 @@ def verify(
     config: ConfigOption,
     receipts: Annotated[
         Path | None,
-        typer.Option(help="Receipt, or folder of receipts, that a recipient holds."),
+        typer.Option(help="A receipt, or a folder of receipts, that a recipient holds."),
     ] = None,
     format: FormatOption = Format.text,
 ) -> None:
@@ -128,7 +130,7 @@ def _refuse_findings(findings: Sequence[LedgerFinding]) -> None:
 
 
 def _receipts(config: Path, path: Path) -> list[tuple[int, bytes]]:
-    """This party's receipts, each with a signature that its authority vouches for."""
+    """Return this party's receipts, after checking their signatures against its authority."""
     from opboost.config.job_file import load_feature
     from opboost.ledger.receipts import read_receipts
     from opboost.transport.shared.tls import check_receipt, read_identity
@@ -149,7 +151,7 @@ def export(
         AnswerFormat, typer.Option("--format", help="json or csv; text is CSV as well.")
     ] = AnswerFormat.json,
 ) -> None:
-    """Every entry as JSON or CSV; no handles of people.
+    """Export every entry as JSON or CSV, without handles of people.
 
     \b
     Examples:
@@ -174,7 +176,7 @@ def _write(out: Path, text: str) -> None:
 
 
 def _line(entry: Entry) -> dict[str, Any]:
-    """An entry without the handles of people who were forgotten: how many they are, instead."""
+    """Return an entry with the number of forgotten people in place of their handles."""
     body = entry.body
     if "tombstones" in body:
         body = {**body, "tombstones": len(body["tombstones"])}
@@ -202,7 +204,7 @@ def report(
     config: ConfigOption,
     out: Annotated[Path, typer.Option("--out", "-o", help="The page, an HTML file.")],
 ) -> None:
-    """One page to print, for a privacy officer: who received what, and what is left under the caps.
+    """Write a printable page for a privacy officer: who received what, and what the caps leave.
 
     The page needs no network and no scripts.  Exit status 3 if the ledger does not verify; the page
     says so as well.

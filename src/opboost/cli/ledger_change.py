@@ -1,4 +1,4 @@
-"""``opboost ledger renew|abort|forget``: what changes a ledger as a whole."""
+"""``opboost ledger renew|abort|forget``: changes of a whole ledger."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class OnChange(StrEnum):
-    """What happens to the draw of a cell whose value changed."""
+    """What to do with the draw of a cell whose value has changed."""
 
     keep = "keep"
     redraw = "redraw"
@@ -34,15 +34,15 @@ def renew(
     ] = "",
     changed: Annotated[
         OnChange | None,
-        typer.Option(help="From now on keep, or redraw, the draw of a value that changed."),
+        typer.Option(help="From now on, keep or redraw the draw of a value that has changed."),
     ] = None,
     format: FormatOption = Format.text,
 ) -> None:
     """Begin a new period: the next release draws and charges everybody again.
 
-    Renew on a schedule, never because of what the data holds: recipients see the renewal. Caps run
-    over all periods. A renewal is refused while a release is reserved and not finished. With
-    --changed redraw a value that changes is drawn anew, which has no bound over time.
+    Renew on a schedule, never because of what the data holds: recipients see the renewal. Caps
+    count all periods. A renewal is refused while a release is reserved and not finished. With
+    --changed redraw, a changed value is drawn again, and nothing bounds the loss over time.
 
     \b
     Examples:
@@ -89,7 +89,7 @@ def renew(
 
 
 def _check_same(section: LedgerSection, wanted: Changed, config: Path) -> None:
-    """Refuse a period that the configuration file would not open afterwards."""
+    """Refuse a period that contradicts the configuration file, which could then not open it."""
     if section.changed not in (None, wanted):
         raise ConfigError(
             f'{config.name} says changed = "{section.changed}" in [ledger], and the new period '
@@ -102,9 +102,10 @@ def abort(
     entry: Annotated[int, typer.Argument(help="The number of the entry that reserved it.")],
     format: FormatOption = Format.text,
 ) -> None:
-    """Take back a reservation of a release that will not be finished.
+    """Cancel the reservation of a release that will not be finished.
 
-    Nothing of it was sent, and nobody was charged. If its command runs again, it reserves anew.
+    Nothing of it was sent, and nobody was charged. If its command runs again, it makes a new
+    reservation.
 
     \b
     Example:
@@ -119,8 +120,8 @@ def abort(
         print_json({"entry": made.number, "reservation": entry, "job": job})
         return
     typer.echo(
-        f"Entry {made.number} takes back the reservation of job {job!r} in entry {entry}. "
-        "Nothing was sent or charged."
+        f"Entry {made.number} cancels the reservation of job {job!r} in entry {entry}. Nothing was "
+        "sent or charged."
     )
 
 
@@ -132,11 +133,11 @@ def forget(
     ],
     stored: Annotated[
         list[Path] | None,
-        typer.Option(help="Folder of a stored release that was moved or copied."),
+        typer.Option(help="The folder of a stored release that was moved or copied."),
     ] = None,
     format: FormatOption = Format.text,
 ) -> None:
-    """Remove what is remembered about one person, for good.
+    """Permanently remove what is remembered about one person.
 
     Removes the person's records from the ledger, their row from stored releases that hold IDs, the
     kept ledger of version 0.1.0 and the rows of finished jobs. A tombstone stays: no later release
@@ -168,12 +169,12 @@ def forget(
 
 
 def _told(done: Forgotten) -> Iterator[str]:
-    """What was done, and what is left to do, without a word of who it was."""
+    """Yield what was done and what is left to do, without naming the person."""
     entry = f"Entry {done.entry}" if done.entry is not None else "An earlier entry"
     yield f"{entry} leaves a tombstone: no later release sends anything about this person."
     yield f"Ledger: {_counted(done.records, 'record')} removed."
     if done.kept:
-        yield "Kept ledger of version 0.1.0: removed as a whole, since people cannot be told in it."
+        yield "Kept ledger of version 0.1.0: removed, since it does not tell people apart."
     if done.jobs:
         yield f"Jobs: the rows of {_counted(done.jobs, 'finished job')} removed."
     for folder, rows in done.rewritten.items():
@@ -181,15 +182,15 @@ def _told(done: Forgotten) -> Iterator[str]:
     for folder in done.without_ids:
         yield f"Stored release {folder}: it holds no IDs, so the person's row cannot be found."
     for folder in done.not_found:
-        yield f"Stored release {folder}: it is not there. If it was moved, run again with --stored."
+        yield f"Stored release {folder}: it is missing. If it was moved, run again with --stored."
     if done.elsewhere:
         yield (
             f"Jobs without a folder here: {done.elsewhere}. If another configuration file keeps "
             "them, run this command with that file as well."
         )
     if done.files:
-        yield f"Released files, which stay as they are: {', '.join(done.files)}."
-    yield "Delete the row from the table yourself. What recipients and backups hold stays there."
+        yield f"Released files, which are unchanged: {', '.join(done.files)}."
+    yield "Delete the row from the table yourself. Recipients and backups keep what they hold."
 
 
 def _counted(count: int, what: str) -> str:

@@ -1,4 +1,4 @@
-"""``opboost ledger migrate``: bring a ledger of version 0.1 into the format of now."""
+"""``opboost ledger migrate``: convert a ledger of version 0.1 to the current format."""
 
 from __future__ import annotations
 
@@ -23,19 +23,20 @@ def migrate(
     table: Annotated[
         list[str] | None,
         typer.Option(
-            help="Table with IDs of people in the ledger, once for each; by default the party's.",
+            help="A table with IDs of people in the ledger; repeatable; default: the party's "
+            "table.",
         ),
     ] = None,
     leave_out_unknown: Annotated[
         bool,
         typer.Option(
             "--leave-out-unknown",
-            help="Leave out people who are in no table: they will be drawn and charged anew.",
+            help="Leave out people who are in no table; they will be drawn and charged again.",
         ),
     ] = False,
     format: FormatOption = Format.text,
 ) -> None:
-    """Bring a ledger of version 0.1 into the format of now; the old file is kept.
+    """Convert a ledger of version 0.1 to the current format, and keep the old file.
 
     Version 0.1 kept no IDs, so the tables with the people of earlier releases are needed.
 
@@ -89,7 +90,7 @@ def migrate(
 def _ids(
     tables: Sequence[TableAddress], names: Sequence[str], spelling: Spelling, form: CsvFormat
 ) -> Iterator[Ids]:
-    """The IDs of some tables: as version 0.1 spelt them, and as the new ledger does."""
+    """Yield the IDs of some tables, as version 0.1 spelt them and as the new ledger does."""
     import pyarrow as pa
 
     from opboost.columns.row_ids import id_array, id_bytes

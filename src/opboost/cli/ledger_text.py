@@ -1,4 +1,4 @@
-"""What a ledger answers, as text and CSV; no name and no time is cut off, however narrow it is."""
+"""A ledger's answers as text and CSV; a narrow terminal never cuts off a name or a time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CELLS = ("attribute", "guarantee", "sent", "amount", "charged", "output", "mean
 
 
 def print_summary(found: Mapping[str, Any]) -> None:
-    """Print the releases, what was spent, and in the last line the most about one person."""
+    """Print the releases, what was spent, and, in the last line, the most about one person."""
     _print("Releases" if found["releases"] else "Nothing was released yet.")
     renewed = [{**p, "renewed": p["attribute"] or "all attributes"} for p in found["periods"][1:]]
     for line in sorted([*found["releases"], *renewed], key=_number):
@@ -47,7 +47,7 @@ def print_summary(found: Mapping[str, Any]) -> None:
             f"entry {record['entry']})"
         )
     if any(period["changed"] == "redraw" for period in found["periods"]):
-        _print("No bound over time: changed values are drawn anew; two releases show who changed.")
+        _print("No bound over time: changed values are drawn again; two releases show who changed.")
     _print(f"The most revealed about one person in all: {_total(found['spent'][-1])}")
 
 
@@ -62,7 +62,7 @@ def print_answer(answer: Answer, person: str) -> None:
     elif not answer.remembered:
         _print("The ledger remembers nothing about this person: no release included this ID.")
     elif not answer.releases:
-        _print("No release that was asked for included this person.")
+        _print("None of the selected releases included this person.")
     for release in answer.releases:
         _print_event(asdict(release), f"{release.recipient}: release")
         _print(f"job: {release.job}", _INDENT)
@@ -72,15 +72,15 @@ def print_answer(answer: Answer, person: str) -> None:
                 _print(f"promise: {cell.guarantee}", _INDENT + "  ")
     if answer.migrated is not None:
         _print(
-            f"Version 0.1, until {answer.migrated}, did not keep who was sent again: releases of "
-            "then that drew nothing new about this person are not listed."
+            f"Version 0.1, until {answer.migrated}, did not record who was sent again: its "
+            "releases that drew nothing new about this person are not listed."
         )
     if answer.alignments:
-        _print("Alignments, which were about everybody in the table of then:")
+        _print("Alignments, which covered everybody in the table at that time:")
     for line in answer.alignments:
         _print_event(line, f"{line['recipient']}: {line['what']}")
     if answer.forgotten is not None:
-        _print("This person in all: erased, so it cannot be told any more")
+        _print("This person in all: erased, so it is no longer known")
         return
     if len(answer.spent) > 1:
         _print_spent("Spent on this person", answer.spent)
@@ -99,18 +99,18 @@ def _print_event(line: Mapping[str, Any], words: str) -> None:
 
 
 def _number(line: Mapping[str, Any]) -> int:
-    """The entry that an event ended with."""
+    """Return the number of the entry with which an event ended."""
     found: int = line.get("closed", line["entry"])
     return found
 
 
 def _print(line: str, indent: str = "") -> None:
-    """Print a line of any length: a terminal breaks it, and a file keeps it whole."""
+    """Print a line of any length: a terminal wraps it, and a file keeps it as one line."""
     stdout().print(indent + _printable(line), soft_wrap=True)
 
 
 def _printable(text: str) -> str:
-    """A text without a character that a terminal would act on, none of it cut off."""
+    """Return a complete text, with every character that a terminal would act on spelt out."""
     return shown(text, most=max(len(text), 2000) * 12)
 
 
@@ -149,20 +149,20 @@ def _total(line: Mapping[str, Any]) -> str:
 
 
 def _amount(line: Mapping[str, Any]) -> float:
-    """What was spent on one person: on the one who was asked about, or the most on any."""
+    """Return what was spent on the selected person, or else the most on any person."""
     found: float = line["spent"] if "spent" in line else line["most"]
     return found
 
 
 def releases_csv(found: Mapping[str, Any]) -> str:
-    """The releases of a summary as CSV."""
+    """Return the releases of a summary as CSV."""
     names = (*_RELEASES, *_COUNTS)
     lines = ({**line, "columns": ", ".join(line["columns"])} for line in found["releases"])
     return as_csv(names, lines)
 
 
 def answer_csv(answer: Answer) -> str:
-    """What was revealed about a person as CSV: a line for each column of each release."""
+    """Return what was revealed about a person as CSV: one line per column and release."""
     about = ("entry", "at", "recipient", "job")
     lines = (
         {name: getattr(release, name) for name in about}
@@ -175,7 +175,7 @@ def answer_csv(answer: Answer) -> str:
 
 
 def as_csv(names: Iterable[str], lines: Iterable[Mapping[str, Any]]) -> str:
-    """Lines as CSV with a header."""
+    """Return lines as CSV with a header."""
     out = io.StringIO()
     writer = csv.DictWriter(out, list(names), extrasaction="ignore", lineterminator="\n")
     writer.writeheader()

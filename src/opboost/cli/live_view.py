@@ -1,4 +1,4 @@
-"""Where a job of the label party stands, for people."""
+"""A live view of a label party's job in a terminal."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ REFUSALS = {
     "declaration": "its declaration of columns",
     "rows": "the rows of its table",
 }
-"""The kinds of reason for which a party refuses, in words."""
+"""The kinds of reason why a party refuses, in words."""
 
 
 class LiveView:
-    """A table of the parties that is redrawn while the job goes on; silent without a terminal."""
+    """A table of the parties, redrawn while the job runs; shows nothing without a terminal."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -42,12 +42,12 @@ class LiveView:
             self._live.stop()
 
     def opened(self, job: Job, address: str) -> None:
-        """Say for whom the door is open, and where."""
+        """Print which parties the job serves, and on which address."""
         parties = ", ".join(job.feature_parties)
         self._console.print(f"Job {job.name!r}: serving {parties} on {address}")
 
     def update(self, where: dict[str, Any]) -> None:
-        """Draw where the job stands."""
+        """Draw the state of the job."""
         end_if_requested()
         self.drawn = True
         self._tell_refusals(where)
@@ -55,19 +55,19 @@ class LiveView:
             self._live.update(table_of(where))
 
     def _tell_refusals(self, where: dict[str, Any]) -> None:
-        """Say once, also without a terminal, that a party refuses to release."""
+        """Print once, even without a terminal, that a party refuses to release."""
         refusals = {name: party["refusal"] for name, party in where["parties"].items()}
         for name, reason in refusals.items():
             if reason and self._refusals.get(name) != reason:
                 self._console.print(
                     f"{name} refuses to release ({REFUSALS[reason]}). Its own message says more. "
-                    "This job goes on when it has corrected that and joins again."
+                    "This job continues when it has corrected that and joins again."
                 )
         self._refusals = refusals
 
 
 def table_of(where: dict[str, Any]) -> Table:
-    """Where a job stands, a line a party."""
+    """Return the state of a job as a table, one line per party."""
     table = Table(title=f"{where['job']}: {where['phase']}, {where['rows']:,} rows")
     for title in ("party", "phase", "aligned", "columns", "bytes"):
         table.add_column(title, justify="right" if title in ("columns", "bytes") else "left")

@@ -1,4 +1,4 @@
-"""``opboost plan``: what a record budget sends about one person, as a table to sign."""
+"""``opboost plan``: what a record budget sends about one person, as a table for signing."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def plan(config: ConfigOption, format: FormatOption = Format.text) -> None:
     A party's file is also checked as a release would be (caps, columns, IDs, values, certificates),
     and fails with the same status.
 
-    The label party's file shows which of the columns that came in are worth it, with error bars:
-    after a pilot, or after everybody's release.
+    A label party's file shows how useful each received column is, with error bars, after a pilot or
+    after the complete release.
 
     \b
     Examples:
@@ -50,7 +50,7 @@ def plan(config: ConfigOption, format: FormatOption = Format.text) -> None:
     if plan.record is None:
         raise ConfigError(
             f"{config.name} states no record total. Add [budget] record = 4.0, and leave "
-            "[mechanism] out; opboost certify shows what mechanisms of your own choice reveal."
+            "[mechanism] out; opboost certify shows what mechanisms that you choose reveal."
         )
     warn_of_total(plan.total)
     _print(plan, plan.record, config, format)
@@ -66,7 +66,7 @@ def _is_label_file(config: Path) -> bool:
 
 
 def _print_usefulness(config: Path, format: Format) -> None:
-    """Print what released rows say about each column of each party."""
+    """Print how useful each column of each party is, by the released rows."""
     from opboost.config.job_file import load_label
     from opboost.transport.label.pilot_figures import parties_usefulness
 
@@ -93,8 +93,8 @@ def _print_usefulness(config: Path, format: Format) -> None:
         stdout().print(table)
     echo(
         f"Job {job}. Explained: the share of the label's variance that goes together with the "
-        "noisy column, less what chance alone shows. Computed from released rows: this reveals "
-        "nothing more about anybody."
+        "noisy column, less what chance alone would give. Computed from released rows: this "
+        "reveals nothing more about anybody."
     )
 
 
@@ -127,6 +127,6 @@ def _print(plan: Plan, made: RecordPlan, config: Path, format: Format) -> None:
     if score is not None:
         echo(
             f"Predictions may release a score of {score.models} "
-            f"model{'s' if score.models > 1 else ''} a period at level {score.level:g}, which adds "
-            f"up: at most {plan.total:g} in all about a person of the training."
+            f"model{'s' if score.models > 1 else ''} per period at level {score.level:g}. This "
+            f"adds up to at most {plan.total:g} about a person of the training."
         )

@@ -1,4 +1,4 @@
-"""``opboost predict``: rows through a model, alone or with the parties that hold their columns."""
+"""``opboost predict``: predict rows, alone or with the parties that hold their columns."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class Release(StrEnum):
-    """What peers release of the rows that are predicted."""
+    """What peers release about the rows to predict."""
 
     columns = "columns"
     score = "score"
@@ -97,13 +97,11 @@ def predict(
 
     source = table_address(table)
     if out is not None:
-        check_new(out)  # before anybody has worked for it
+        check_new(out)  # before any work is done
     if not with_peers:
         asked = config is not None or again or insecure_plaintext_on_loopback
         if asked or release is Release.score:
-            raise ConfigError(
-                "-c, --release score, --again and plaintext have a meaning with --with-peers only."
-            )
+            raise ConfigError("-c, --release score, --again and plaintext need --with-peers.")
         from opboost.estimators import load
         from opboost.files.train_and_predict import predict as run
         from opboost.files.train_and_predict import score_of
@@ -159,7 +157,7 @@ def predict(
 
 
 def _say_unknown(counts: dict[str, int]) -> None:
-    """Say how many values of which columns count as missing, never which values."""
+    """Print how many values of which columns count as missing, never the values."""
     by_column = "".join(f", {name}: {count:,}" for name, count in counts.items())
     total = sum(counts.values())
     noun = "value" if total == 1 else "values"
@@ -179,7 +177,7 @@ def _with_peers(
 
     console = stderr()
     with ExitStack() as stack:
-        label_server = stack.enter_context(LabelServerProcess())  # it loads while this process does
+        label_server = stack.enter_context(LabelServerProcess())  # loads meanwhile
         with loading:
             from opboost.config.job_file import load_label
             from opboost.transport.label.run_over_network import predict_with_peers
@@ -201,7 +199,7 @@ def _with_peers(
 
 
 def _give(found: pa.Table, out: Path | None, format: Format) -> None:
-    """Predictions to a file, or to standard output."""
+    """Write predictions to a file, or to standard output."""
     if out is not None:
         write_predictions(found, out)
     elif format is Format.json:
@@ -213,7 +211,7 @@ def _give(found: pa.Table, out: Path | None, format: Format) -> None:
 
 
 def write_predictions(found: pa.Table, out: Path) -> None:
-    """Predictions to a file that appears when it is whole."""
+    """Write predictions to a file, which appears only once it is complete."""
     from opboost.files.write_tables import TableWriter, appearing
 
     with appearing(out, folder=False) as partial, TableWriter(partial, out.name) as writer:
@@ -222,5 +220,5 @@ def write_predictions(found: pa.Table, out: Path) -> None:
 
 
 def left_out(manifest: dict[str, Any]) -> str:
-    """Say of how many rows nothing is predicted."""
+    """Return how many rows have no prediction, as a sentence."""
     return f"{manifest['left_out']:,} rows are left out: not all parties have them."

@@ -1,4 +1,4 @@
-"""``opboost score``: a model that answers over HTTP."""
+"""``opboost score``: serve a model's scores over HTTP."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def score(
     ] = "refuse",
     key_file: Annotated[
         Path | None,
-        typer.Option(help="File with the API key; else OPBOOST_SCORE_KEY in the environment."),
+        typer.Option(help="File with the API key; default: OPBOOST_SCORE_KEY in the environment."),
     ] = None,
     tls_cert: Annotated[Path | None, typer.Option(help="PEM file with the certificate.")] = None,
     tls_key: Annotated[Path | None, typer.Option(help="PEM file with its key.")] = None,
@@ -64,7 +64,7 @@ def score(
     from opboost.scoring.scorer import Scorer, model_name
 
     if id and not released:
-        raise ConfigError("--id has a meaning with --released only.")
+        raise ConfigError("--id needs --released.")
     key = read_key(key_file)
     check_listening(host, key, open_to_all=insecure_without_key)
     context = tls_context(tls_cert, tls_key)
@@ -74,7 +74,7 @@ def score(
     scorer.warm_up()
     console = stderr()
     if key is not None and context is None and not is_loopback(host):
-        console.print("Without --tls-cert the key and the rows can be read on the way.")
+        console.print("Without --tls-cert, others on the network can read the key and the rows.")
 
     def opened(address: str) -> None:
         if format is Format.json:

@@ -1,4 +1,4 @@
-"""``opboost serve``: the label party."""
+"""``opboost serve``: run the label party."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from opboost.runtime.optional_packages import load_pyarrow_alone, load_xgboost_a
 
 def serve(
     config: ConfigOption,
-    status: Annotated[bool, typer.Option("--status", help="Show where the job stands.")] = False,
+    status: Annotated[bool, typer.Option("--status", help="Show the state of the job.")] = False,
     again: Annotated[
         bool, typer.Option("--again", help="Begin a new run of a job that is finished.")
     ] = False,
@@ -38,7 +38,7 @@ def serve(
     insecure_plaintext_on_loopback: PlaintextOption = False,
     format: FormatOption = Format.text,
 ) -> None:
-    """Wait for the feature parties, train, ask for split values, write the model.
+    """Wait for the feature parties, train, request the split values, and write the model.
 
     \b
     Examples:
@@ -53,7 +53,7 @@ def serve(
 
     console = stderr()
     with ExitStack() as stack:
-        label_server = stack.enter_context(LabelServerProcess())  # it loads while this process does
+        label_server = stack.enter_context(LabelServerProcess())  # loads meanwhile
         with loading:
             load_pyarrow_alone()
             from opboost.config.job_file import load_label
@@ -83,7 +83,7 @@ def serve(
     if not board.drawn:
         console.print(
             f"Job {manifest['job']} was finished at {manifest['finished']}; this is its manifest. "
-            "A new run of it: --again."
+            "Start a new run with --again."
         )
     echo_promise(manifest["guarantee"])
     for name, party in manifest["parties"].items():
@@ -91,7 +91,7 @@ def serve(
     console.print(f"-> {found.model} ({manifest['seconds']:.1f} s)")
     if "score_line" in manifest:
         echo(manifest["score_line"])
-    if "total" in manifest:  # jobs of version 0.1 did not note it
+    if "total" in manifest:  # jobs of version 0.1 did not record it
         echo(record_line(manifest["total"]))
 
 

@@ -1,8 +1,8 @@
-"""An end that somebody asks for (SIGTERM, Ctrl-C) comes, wherever it finds the process.
+"""Exit promptly on SIGTERM or Ctrl-C, whatever the process is doing.
 
-Python raises it as an exception in the main thread, at whatever is done there. Inside a finaliser,
-a weak reference's or a C library's callback an exception is printed and lost, and the process would
-go on: then the signal is sent once more, from outside that callback.
+Python raises an exception in the main thread, wherever that is.  Inside a finaliser, or inside a
+callback of a weak reference or a C library, Python prints the exception and drops it, so the
+process would continue.  In that case a thread sends the signal again, after that callback.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
 _stopping = threading.Event()
-_PAUSE = 0.05
-"""Seconds after which the callback is over, most likely; if not, it is lost and sent again."""
+_RESEND_SECONDS = 0.05
+"""The callback has most likely returned by then; if not, the signal is lost and sent again."""
 
 
 def exit_on_signals() -> None:
-    """From here on SIGTERM ends with status 143, cleaning up like any other end."""
+    """From now on, exit with status 143 on SIGTERM, with the cleanup of any other exit."""
     signal.signal(signal.SIGTERM, _by_request)
     sys.unraisablehook = _unless_lost
 
 
 def end_if_requested() -> None:
-    """For loops that wait: a library may also swallow an exit that was raised inside it."""
+    """Exit if SIGTERM came: for waiting loops, since a library may swallow the exit inside it."""
     if _stopping.is_set():
         sys.exit(143)
 
@@ -50,5 +50,5 @@ def _unless_lost(lost: UnraisableHookArgs) -> None:
 
 
 def _again(which: signal.Signals) -> None:
-    time.sleep(_PAUSE)
+    time.sleep(_RESEND_SECONDS)
     os.kill(os.getpid(), which)

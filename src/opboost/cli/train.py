@@ -1,4 +1,4 @@
-"""``opboost train``: a boosted model on one machine."""
+"""``opboost train``: train a boosted model on one machine."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ def train(
     config: ConfigOption,
     out: Annotated[Path, typer.Option("--out", "-o", help="File to make.")],
     task: Annotated[
-        Literal["auto", "classify", "regress"], typer.Option(help="What the label is.")
+        Literal["auto", "classify", "regress"], typer.Option(help="The kind of label.")
     ] = "auto",
     force: Annotated[bool, typer.Option("--force", help="Replace a model that exists.")] = False,
     continue_from: Annotated[
         Path | None,
-        typer.Option("--continue", help="A model of the same columns, to which trees are added."),
+        typer.Option("--continue", help="A model of the same columns to add trees to."),
     ] = None,
     format: FormatOption = Format.text,
 ) -> None:
-    """Desensitise the private columns, train, and save the model with what it needs.
+    """Desensitise the private columns, train, and save the model.
 
     \b
     Examples:
@@ -94,7 +94,7 @@ def train(
     else:
         echo_promise(estimator.guarantee_)
         best = sorted(importance.items(), key=lambda item: -item[1])[:5]
-        echo("worth most: " + ", ".join(f"{name} {worth:.2f}" for name, worth in best))
+        echo("most important: " + ", ".join(f"{name} {worth:.2f}" for name, worth in best))
     console.print(f"-> {out}")
     if format is Format.text:
         if score is not None:

@@ -1,4 +1,4 @@
-"""``opboost tutorial``: the files of the tutorial, to follow it after an installation by pip."""
+"""``opboost tutorial``: write the tutorial's files, for an installation by pip."""
 
 from __future__ import annotations
 

@@ -167,7 +167,7 @@ class FeatureParty:
         return self._ledger
 
     def guarantee(self) -> Joint:
-        """The privacy guarantee for one person's record."""
+        """Return the privacy guarantee for one person's record."""
         return self._promise
 
     def folder(self, job: str) -> Path:
@@ -210,7 +210,7 @@ class FeatureParty:
 
     def _check_rows(self) -> None:
         if self._rules is not None:
-            # Keep the digests, so that the alignment does not read the IDs again.
+            # Keep the digests, so that the alignment need not read the IDs again.
             self.__dict__["_digests"] = self._identities.digests(
                 self._table, self._progress, self._table.rows
             )

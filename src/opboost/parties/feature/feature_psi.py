@@ -76,7 +76,7 @@ class FeaturePsi:
         return next(folder for folder in (self._folder, *self._folder.parents) if folder.exists())
 
     def rows(self) -> IntArray:
-        """The common rows of the table, in the order that all parties share."""
+        """Return the common rows of the table, in the order that all parties share."""
         if not self.done:
             raise PeerError(f"Job {self._folder.name} was not aligned yet.")
         data = atomic_files.read_checked(self._folder / "common", atomic_files.AT_FEATURE_PARTY)

@@ -1,10 +1,10 @@
-"""A feature party's side of a job by bundles: one comes in, one goes out."""
+"""A feature party's side of a job by bundles: it takes one bundle and writes the answer."""
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterator
-from itertools import chain
 from pathlib import Path
 
 from opboost.config.job_file import FeatureConfig, Job
@@ -48,7 +48,7 @@ from opboost.transport.shared.logs import Log
 
 
 def _silent(what: str, done: int, total: int) -> None:
-    """Nobody watches."""
+    """Report no progress."""
 
 
 def go_on(
@@ -60,7 +60,7 @@ def go_on(
     progress: JobProgress = _silent,
     new_ledger: bool = False,
 ) -> BundleOutcome:
-    """Take the label party's bundle in, do what it asks for, and write the answer."""
+    """Take the label party's bundle, do what it asks for, and write the answer."""
     started = time.monotonic()
     bundle_steps.check_meeting(config.job)
     tools = Tools.of(config.tls, config.party.name)
@@ -69,19 +69,19 @@ def go_on(
     now = bundle_steps.turn(steps, verb, by_label_party=False)
     bundle = open_bundle(given, tools.identity.ca)
     job = bundle.header.job
-    talk = BundleChain(
+    chain = BundleChain(
         config.state / job, bundle_steps.pair_of(config.job, config.party.name, label_party, job)
     )
-    talk.check(bundle, verb, *now.takes)
+    chain.check(bundle, verb, *now.takes)
     if not job.endswith(config.job.hash[:4].hex()):
         raise PeerError(f"{given.name} has a job number that is not one of this job file.")
     recipient = tools.public(label_party)
     with atomic_files.alone(config.state):
-        talk.check(bundle, verb, *now.takes)
+        chain.check(bundle, verb, *now.takes)
         check_version(config.state / job)
         bundle_steps.swept(config.state / job)
         manifest = None
-        if not talk.is_repeated(bundle):
+        if not chain.is_repeated(bundle):
             with (
                 bundle_steps.staging(config.state / job) as inside,
                 open_ledger(config.ledger, new=new_ledger) as ledger,
@@ -96,20 +96,20 @@ def go_on(
                     sources = visit.sources(verb)
                 except PeerError as error:
                     raise type(error)(f"{given.name}: {error}") from None
-                made = talk.write(
+                made = chain.write(
                     sources, tools.identity, recipient, bundle, visit.lock, pilot=visit.is_pilot
                 )
                 size = made.stat().st_size
             log = Log(config.state / "bundles.jsonl")
-            log.write("wrote", job=job, step=_number(talk), bytes=size)
-        phase = "done" if _number(talk) == steps[-1].number else "released"
-        released = verb != "align" and _number(talk) != PILOT.number
-        bundle_there = talk.written()
+            log.write("wrote", job=job, step=_number(chain), bytes=size)
+        phase = "done" if _number(chain) == steps[-1].number else "released"
+        released = verb != "align" and _number(chain) != PILOT.number
+        bundle_there = chain.written()
         if released and bundle_there and not manifest_of(config.state / job, phase).exists():
             size, seconds = bundle_there.stat().st_size, time.monotonic() - started
             with open_ledger(config.ledger) as ledger:
                 manifest = write_manifest(feature_party(config, ledger), job, phase, size, seconds)
-        return BundleOutcome(job, bundle_steps.handed_out([talk], now.writes, to), {}, manifest)
+        return BundleOutcome(job, bundle_steps.handed_out([chain], now.writes, to), {}, manifest)
 
 
 def _number(chain: BundleChain) -> int:
@@ -119,7 +119,7 @@ def _number(chain: BundleChain) -> int:
 
 
 class _Visit:
-    """What one bundle leads to."""
+    """The work on one bundle."""
 
     def __init__(
         self,
@@ -136,12 +136,12 @@ class _Visit:
         self._bundle, self._inside = bundle, inside
         self._job = bundle.header.job
         self.lock: Lock | None = None
-        """What the answer is locked with, so that only who knows the common rows can open it."""
+        """The lock of the answer: only a party that knows the common rows can open it."""
         self.is_pilot = False
         """Whether the answer is a pilot, which comes before the release."""
 
     def sources(self, verb: str) -> dict[str, Source]:
-        """The items of the answer."""
+        """Return the items of the answer."""
         steps = {"align": self._align, "export": self._export, "answer": self._answer}
         return steps[verb]()
 
@@ -159,7 +159,7 @@ class _Visit:
         if task is not None:
             atomic_files.write(self._wanted, encode(task))
         raised = psi_session.raised(map(self._piece, numbers))
-        both = chain(
+        both = itertools.chain(
             self._told("IDs blinded", psi_session.pieces()),
             self._told("IDs of the label party raised", raised),
         )
@@ -170,7 +170,7 @@ class _Visit:
         return {**self._met(), **{file.name: file for file in sorted(made.iterdir())}}
 
     def _met(self) -> dict[str, Source]:
-        """How the party introduces itself, where the job limits what all parties reveal."""
+        """Return the party's hello, if the job limits what all parties reveal."""
         if self._agreed.record is None:
             return {}
         return {"hello": encode(self._party.hello(self._agreed.record, self._agreed.hash))}
@@ -220,7 +220,7 @@ class _Visit:
         return {**met, "schema": schema, "receipt": encode(receipt), **columns}
 
     def _take_weights(self) -> None:
-        """Keep the weights of columns with which the label party answers the pilot."""
+        """Keep the column weights with which the label party answers the pilot."""
         weights = decode(self._read("weights"), Weights)
         if weights.job != self._job:
             raise PeerError("It holds weights of columns of another job.")
@@ -238,7 +238,7 @@ class _Visit:
         return {"answer": encode(self._party.answer(query))}
 
     def _asked(self) -> list[str]:
-        """The item that asks for a score in place of columns; none where columns are wanted."""
+        """Return the name of the item that requests a score instead of columns, if there is one."""
         if self._agreed.purpose == "predict" and (self._inside / "score").exists():
             return ["score"]
         return []
@@ -248,21 +248,21 @@ class _Visit:
 
     @property
     def _wanted(self) -> Path:
-        """Where a score that is asked for is kept for the steps that follow."""
+        """Where a requested score is kept for the following steps."""
         return self._party.folder(self._job) / "wanted"
 
     def _welcomed(self) -> Welcome:
-        """The label party's first message."""
+        """Return the label party's first message, checked."""
         welcome = decode(self._read("welcome"), Welcome)
         if welcome.job != self._job:
-            raise PeerError("It welcomes to another job than its header says.")
+            raise PeerError("Its welcome is for another job than its header says.")
         check_limit(welcome, self._agreed)
         check_rollback(welcome, self._ledger, self._tools.identity)
         return welcome
 
     @property
     def _kept(self) -> Path:
-        """Where the first message is kept for the steps that follow."""
+        """Where the first message is kept for the following steps."""
         return self._party.folder(self._job) / "welcome"
 
     def _read(self, name: str) -> bytes:

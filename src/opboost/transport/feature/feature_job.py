@@ -1,4 +1,4 @@
-"""What a feature party does in a job, whether it connects or sends bundles."""
+"""What a feature party does in every job, over a connection or with bundles."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from opboost.transport.shared.tls import Identity, check_receipt
 def feature_party(
     config: FeatureConfig, ledger: Ledger, progress: JobProgress | None = None
 ) -> FeatureParty:
-    """The party that a file describes."""
+    """Return the party that a file describes."""
     return FeatureParty(
         config.table,
         config.plan,
@@ -45,7 +45,7 @@ def feature_party(
 
 
 def check_limit(welcome: Welcome, job: Job) -> None:
-    """Refuse a label party that names another limit on the parties' totals than the job file."""
+    """Refuse a label party whose limit on the parties' totals differs from the job file's."""
     if welcome.record != (job.record or 0.0):
         raise PeerError(
             f"The label party says that the job allows {welcome.record:g} per person, and the job "
@@ -54,21 +54,21 @@ def check_limit(welcome: Welcome, job: Job) -> None:
 
 
 def check_rollback(welcome: Welcome, ledger: Ledger, identity: Identity) -> None:
-    """Refuse to go on with a ledger that is older than what the label party has seen of it."""
+    """Refuse to continue with a ledger that is older than what the label party has seen of it."""
     if not welcome.receipt:
         return
     receipt = decode(welcome.receipt, Receipt)
     if not holds(ledger, receipt.entry, receipt.head):
         check_receipt(receipt, identity.name, identity.ca)
         raise PrivacyError(
-            f"The label party holds a receipt of entry {receipt.entry} of this ledger, "
-            "signed by this party, and the ledger does not have that entry: it was rolled back "
-            "or replaced, and would noise people anew. Bring the right ledger back."
+            f"The label party holds a receipt of entry {receipt.entry} of this ledger, signed by "
+            "this party, and the ledger does not have that entry: it was rolled back or replaced, "
+            "and would draw new noise for people. Restore the right ledger."
         )
 
 
 def signed_receipt(folder: Path, ledger: Ledger, identity: Identity) -> Receipt:
-    """The ledger's head after the release in a job's folder, signed."""
+    """Return the signed head of the ledger after the release in a job's folder."""
     job = folder.name
     entry = next(
         (e for e in reversed(list(ledger.entries("commit"))) if e.body["job"] == job), None
@@ -76,7 +76,7 @@ def signed_receipt(folder: Path, ledger: Ledger, identity: Identity) -> Receipt:
     if entry is None:
         raise PrivacyError(
             f"The ledger does not have the release of job {job}: it was rolled back or replaced. "
-            "Bring the right ledger back."
+            "Restore the right ledger."
         )
     return identity.sign(job, entry.number, entry.hash)
 
@@ -84,7 +84,7 @@ def signed_receipt(folder: Path, ledger: Ledger, identity: Identity) -> Receipt:
 def write_manifest(
     party: FeatureParty, job: str, phase: str, sent: int, seconds: float
 ) -> dict[str, Any]:
-    """What was sent under which promise, for people and programs."""
+    """Write what was sent, and its guarantee, for people and programs; return it."""
     schema, files = party.released(job)
     promise = party.guarantee()
     manifest = {
@@ -106,9 +106,9 @@ def write_manifest(
 
 
 def introduction(config: FeatureConfig) -> Hello:
-    """How a party introduces itself: with its record total where the job limits what is revealed.
+    """Return a party's hello, with its record total if the job limits what is revealed.
 
-    It refuses if its own plan alone reveals more than that.
+    Refuse if its own plan alone reveals more than that limit.
     """
     job, plan = config.job, config.plan
     check_job_record(plan, job.record, config.party.name)
@@ -116,20 +116,20 @@ def introduction(config: FeatureConfig) -> Hello:
 
 
 def last_run(ledger: Ledger, job_hash: bytes) -> str | None:
-    """The last run of a job file, from the ledger; None where there is none."""
+    """Return the last run of a job file, from the ledger; None if there is none."""
     runs = [e.body["job"] for e in ledger.entries("reserve")]
     own = [job for job in runs if job.endswith(job_hash[:4].hex())]
     return own[-1] if own else None
 
 
 def last_released(state: Path, ledger: Ledger, job_hash: bytes) -> str | None:
-    """The last run of a job file, if its release was made; None where there is none."""
+    """Return the last run of a job file if its release was made, or else None."""
     job = last_run(ledger, job_hash)
     return job if job is not None and (state / job / "schema").exists() else None
 
 
 def last_done(party: FeatureParty, ledger: Ledger, job_hash: bytes) -> dict[str, Any] | None:
-    """The manifest of the last run of a job file, if it is done; runs stand in the ledger."""
+    """Return the manifest of a job file's last run, by the ledger, if it is done."""
     job = last_run(ledger, job_hash)
     if job is None:
         return None
@@ -141,5 +141,5 @@ def last_done(party: FeatureParty, ledger: Ledger, job_hash: bytes) -> dict[str,
 
 
 def manifest_of(folder: Path, phase: str) -> Path:
-    """Where the manifest of a phase is kept."""
+    """Return the file that keeps the manifest of a phase."""
     return folder / ("manifest.json" if phase == "done" else "released.json")

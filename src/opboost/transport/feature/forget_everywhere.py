@@ -1,12 +1,12 @@
 """Forget one person everywhere that a feature party's ledger knows of.
 
-    check    the chain is whole, no job and no release is unfinished
-    stage    stored releases are written anew without the person's row (files/forget_rows.py)
+    check    the chain is complete, no job and no release is unfinished
+    stage    stored releases are rewritten without the person's row (files/forget_rows.py)
     entry    one entry removes the person's records and leaves a tombstone (ledger/forget_person.py)
-    remove   new parts take the place of old ones; kept files and files of finished jobs go
+    remove   new parts replace old ones; kept files and files of finished jobs are deleted
 
-Nothing changes before the checks are through.  Each later step is repeated without harm, so after a
-kill the same command finishes what it began.
+Nothing changes before all checks have passed.  Each later step can be repeated without harm, so
+after a kill the same command finishes what it began.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from opboost.transport.feature.feature_job import manifest_of
 _RELEASED = (*RELEASE.split(), "[0-9]*.draws")
 
 ROWS = (*_RELEASED, *(f"{PILOT}/{name}" for name in _RELEASED), "common", "bundles/*.bundle")
-"""The files of a job that hold something of its rows."""
+"""The files of a job that hold data about its rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """What was done.  Folders and files are named; the person is not.
+    """The result of forgetting a person: folders and files are named, the person is not.
 
     Attributes:
         entry: The number of the ledger's entry; None if an earlier run had written it.
@@ -50,9 +50,9 @@ class Forgotten:
         jobs: How many finished jobs lost the files that hold rows.
         elsewhere: How many jobs of the ledger have no folder here.
         rewritten: Stored releases, and how many rows each lost.
-        without_ids: Stored releases in which no row can be told to be the person's.
-        not_found: Stored releases that are not where they were made.
-        files: Files that were released, which this leaves as they are.
+        without_ids: Stored releases without IDs, in which the person's row cannot be found.
+        not_found: Stored releases that are no longer where they were made.
+        files: Released files, which remain unchanged.
     """
 
     entry: int | None
@@ -78,7 +78,7 @@ def forget(
 
     Args:
         ledger: The feature party's ledger.
-        person: The person's ID, a text for each of its parts.
+        person: The person's ID, one text per part.
         ids: The columns that hold these parts.
         state: The party's folder of jobs.
         stored: Folders of stored releases that were moved or copied since they were made.
@@ -112,7 +112,7 @@ def forget(
 
 
 def _name(ledger: Ledger, person: Sequence[str], ids: Sequence[str]) -> bytes:
-    """The person's ID as the ledger spells it."""
+    """Return the person's ID as the ledger spells it."""
     if len(person) != len(ids):
         raise ConfigError(
             f"An ID of this party has {len(ids)} part{'s' if len(ids) > 1 else ''} "
@@ -126,7 +126,7 @@ def _name(ledger: Ledger, person: Sequence[str], ids: Sequence[str]) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class _Releases:
-    """The stored releases of a ledger: where they are, and those that are not there."""
+    """The stored releases of a ledger: the folders found, and the missing ones."""
 
     folders: list[Path]
     gone: list[str]
@@ -147,7 +147,7 @@ class _Releases:
         return cls([*folders, *(f for f in moved if f not in folders)], gone)
 
     def staged(self, ledger: Ledger, person: bytes, ids: Sequence[str]) -> list[StagedRelease]:
-        """The releases that hold a row of the person, written anew without it."""
+        """Rewrite the releases with a row of the person without that row; return these stages."""
         is_gone = forgotten(ledger, person)
 
         def gone(table: pa.Table) -> BoolArray:
@@ -178,7 +178,7 @@ class _Releases:
                 )
 
     def finish(self, ledger: Ledger) -> None:
-        """Move in what the ledger has recorded, and throw away other stages."""
+        """Move the stages that the ledger has recorded into place, and delete other stages."""
         for folder in self.folders:
             finish(folder, ledger)
 
@@ -187,7 +187,7 @@ class _Releases:
 
 
 def _jobs(state: Path | None) -> Iterator[Path]:
-    """The folders of jobs."""
+    """Yield the folders of jobs."""
     if state is None or not state.exists():
         return
     for folder in sorted(state.iterdir()):
@@ -196,7 +196,7 @@ def _jobs(state: Path | None) -> Iterator[Path]:
 
 
 def _check_finished(jobs: Sequence[Path]) -> None:
-    """Refuse while a job is under way: its folder holds rows that it needs."""
+    """Refuse while a job is unfinished: its folder holds rows that it needs."""
     for job in jobs:
         try:
             phase = json.loads(manifest_of(job, "done").read_text()).get("phase")
@@ -205,12 +205,12 @@ def _check_finished(jobs: Sequence[Path]) -> None:
         if phase != "done":
             raise PrivacyError(
                 f"Job {job.name} is not finished, and its folder holds rows. Finish it (opboost "
-                f"join, or opboost bundle), or give it up: remove {job}. Nothing was changed."
+                f"join, or opboost bundle), or abandon it: remove {job}. Nothing was changed."
             )
 
 
 def _clear(job: Path) -> bool:
-    """Remove the files of a job that hold rows; whether there were any."""
+    """Remove the files of a job that hold rows; return whether there were any."""
     files = [path for pattern in ROWS for path in job.glob(pattern)]
     for path in files:
         atomic_files.wipe(path)
@@ -218,7 +218,7 @@ def _clear(job: Path) -> bool:
 
 
 def _job_names(ledger: Ledger) -> set[str]:
-    """The jobs with other parties that the ledger knows."""
+    """Return the jobs with other parties that the ledger knows."""
     bodies = [e.body for e in ledger.entries("commit")]
     return {b["job"] for b in bodies if not b["job"].startswith(("file ", "release "))}
 

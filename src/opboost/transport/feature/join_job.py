@@ -1,4 +1,4 @@
-"""The feature party's side of a networked job: connect out, send once, answer one question."""
+"""The feature party's side of a networked job: connect, send once, answer one split query."""
 
 from __future__ import annotations
 
@@ -66,10 +66,10 @@ M = TypeVar("M")
 
 
 TELL_SECONDS = 5.0
-"""Seconds for which a party that refuses tries to tell the label party so."""
+"""How long a party that refuses tries to tell the label party."""
 
 CONFIRM_SECONDS = 10.0
-"""How long a party tries to say that it has heard of the end; the model does not hang on it."""
+"""How long a party tries to confirm the end of the job; the model does not depend on it."""
 
 
 def join(
@@ -82,10 +82,10 @@ def join(
     progress: JobProgress | None = None,
     say: Callable[[str], None] = lambda words: None,
 ) -> dict[str, Any]:
-    """Take part in the job from wherever it stands; returns the manifest.
+    """Take part in the job from its current state; return the manifest.
 
-    With ``leave`` the party goes after sending; a later ``join`` answers the split query.  With
-    ``new_ledger`` an empty ledger is begun although its key exists.
+    With ``leave``, the party leaves after sending; a later ``join`` answers the split query.  With
+    ``new_ledger``, an empty ledger is begun although its key exists.
     """
     address = connect or config.party.connect
     if address is None:
@@ -112,12 +112,12 @@ def _poll(job: str, connection: Connection) -> SplitQuery | Farewell | Ack:
 
 
 def _warm_up(plan: Plan) -> None:
-    """Load the compiled loops while the connection is made."""
+    """Load the compiled loops while the connection is being made."""
     warm_up()
     for column in plan.private[:1]:
         if isinstance(column.mapping, NumericMapping):
             column.mapping.scan(np.array(column.mapping.bounds))
-    gc.freeze()  # what is loaded stays: no collection looks through it again
+    gc.freeze()  # what is loaded stays: exclude it from collections
 
 
 class _Visit:
@@ -156,7 +156,7 @@ class _Visit:
             self._hang_up()
 
     def _begin(self) -> None:
-        """Check a release before anybody is called; not where the last run has made one."""
+        """Check a release before contacting anybody, unless the last run has made it."""
         config, ledger = self._config, self._ledger
         if last_released(config.state, ledger, config.job.hash) is None:
             self._party, self._is_checked = checked_party(config, ledger, self._progress), True
@@ -164,11 +164,11 @@ class _Visit:
             self._party, self._is_checked = feature_party(config, ledger, self._progress), False
 
     def _tell_refusal(self, error: OpBoostError) -> None:
-        """Tell the label party the kind of reason for which this party refuses, if it is there."""
+        """Tell the label party, if it can be reached, the kind of reason why this party refuses."""
         reason = error.refusal or ("rows" if isinstance(error, DataError) else None)
         if reason is None or isinstance(error, PeerError):
             return
-        self._told = True  # no word about waiting: the refusal itself comes next
+        self._told = True  # print nothing about waiting: the refusal itself follows
         with suppress(PeerError):
             self._retried(lambda c: c.call("refuse", Ack(c.welcome.job, reason), Ack), TELL_SECONDS)
 
@@ -182,7 +182,7 @@ class _Visit:
         check_limit(welcome, self._config.job)
         if self._identity is not None:
             check_rollback(welcome, self._ledger, self._identity)
-        self._tell_taken_up(welcome.job, half_written)
+        self._report_resumed(welcome.job, half_written)
         if not self._is_checked and not (self._party.folder(welcome.job) / "schema").exists():
             self._party = checked_party(self._config, self._ledger, self._progress)
         self._party.check_terms(welcome)
@@ -200,15 +200,15 @@ class _Visit:
         return manifest
 
     def _done_before(self, unreachable: Unreachable) -> dict[str, Any]:
-        """The manifest of the last run here, if that is done: the label party may be gone then."""
+        """Return the last run's manifest if that is done, when the label party may have left."""
         manifest = last_done(self._party, self._ledger, self._config.job.hash)
         if manifest is None:
             raise unreachable
         self._say(f"Job {manifest['job']} is done; no newer run of it can be reached.")
         return manifest
 
-    def _tell_taken_up(self, job: str, half_written: int) -> None:
-        """Tell that a job goes on that was begun before, from where, and what a kill had left."""
+    def _report_resumed(self, job: str, half_written: int) -> None:
+        """Report that an earlier job is resumed, its phase, and what a kill had left."""
         phase = self._party.phase(job)
         if phase is None:
             return
@@ -230,7 +230,7 @@ class _Visit:
         self._say(f"{found.count:,} of {found.total:,} rows are {whose}.")
 
     def _match_given(self, welcome: Welcome) -> None:
-        """Show which rows are given, and wait until the label party lets the release begin."""
+        """Send the digest of the given rows, and wait until the label party starts the release."""
         rows = self._party.rows(welcome)
         end = time.monotonic() + self._config.limits.wait_seconds
         while time.monotonic() < end:
@@ -253,17 +253,17 @@ class _Visit:
         self._say(f"{len(files)} columns of {schema.rows:,} rows sent.")
 
     def _accepted_task(self, job: str) -> ScoreTask | None:
-        """The score that a prediction wants, if this party allows it; None where it is columns."""
+        """Return the score that a prediction requests, if it is allowed; None for columns."""
         task = None if self._config.job.purpose == "train" else self._wanted(job)
         if task is not None:
-            self._say("The label party asks for a score in place of columns.")
+            self._say("The label party asks for a score instead of columns.")
             with self._declining(job):
                 self._party.check_score(task)
         return task
 
     @contextmanager
     def _declining(self, job: str) -> Iterator[None]:
-        """Tell the label party of a score that is refused, so that it need not wait any longer."""
+        """Tell the label party if a score is refused, so that it does not wait any longer."""
         try:
             yield
         except (PrivacyError, PeerError):
@@ -272,7 +272,7 @@ class _Visit:
             raise
 
     def _released(self, welcome: Welcome, task: ScoreTask | None) -> tuple[Schema, list[Path]]:
-        """The release of this job: columns, or in a prediction the score that is wanted."""
+        """Return the release of this job: columns, or in a prediction the requested score."""
         if task is not None:
             with self._declining(welcome.job):
                 return self._party.score_release(welcome, task)
@@ -281,7 +281,7 @@ class _Visit:
         return self._party.release(welcome)
 
     def _wanted(self, job: str) -> ScoreTask | None:
-        """Wait for what the label party wants: a score, or (None) columns."""
+        """Wait for the label party's request; return the score, or None for columns."""
         end = time.monotonic() + self._config.limits.wait_seconds
         while time.monotonic() < end:
             asked = time.monotonic()
@@ -296,13 +296,13 @@ class _Visit:
         raise PeerError("The label party did not say what it wants in time. Join again later.")
 
     def _pilot(self, welcome: Welcome) -> None:
-        """Release some people first, and wait for the weights of columns that follow from it."""
+        """Release some people first, and wait for the resulting column weights."""
         found, job = self._party.pilot_release(welcome), welcome.job
         if found is None:
             return
         self._put_release(job, *found, pilot=True)
         self._log.write("pilot", job=job, rows=found[0].rows, columns=len(found[1]))
-        self._say("The pilot is sent; waiting for the weights of columns.")
+        self._say("The pilot is sent; waiting for the column weights.")
         end = time.monotonic() + self._config.limits.wait_seconds
         while time.monotonic() < end:
             asked = time.monotonic()
@@ -317,14 +317,14 @@ class _Visit:
                 return
             rest(asked)
         raise PeerError(
-            "The label party did not tell the weights of columns in time. Join again: the pilot's "
-            "release stands, and nothing is charged twice."
+            "The label party did not send the column weights in time. Join again: the pilot's "
+            "release is kept, and nothing is charged twice."
         )
 
     def _put_release(
         self, job: str, schema: Schema, files: list[Path], *, pilot: bool = False
     ) -> None:
-        """Send a release, or the rest of it: schema, receipt, and the columns that lack."""
+        """Send a release, or the rest of it: schema, receipt, and missing columns."""
         before = "pilot " if pilot else ""
         there = self._retried(lambda c: c.call(f"{before}schema", schema, Ack))
         self._give_receipt(job, f"{before}receipt")
@@ -335,14 +335,14 @@ class _Visit:
         self._retried(lambda c: c.call(f"{before}sent", Ack(job, "sent"), Ack))
 
     def _give_receipt(self, job: str, step: str) -> None:
-        """Sign the ledger's head, before any code leaves."""
+        """Sign the ledger's head and send it before any code."""
         if self._identity is None:
             return
         receipt = signed_receipt(self._party.folder(job), self._ledger, self._identity)
         self._retried(lambda c: c.call(step, receipt, Ack))
 
     def _wait(self, job: str) -> str:
-        """Stay for the split query, answer it, and stay until the end."""
+        """Wait for the split query, answer it, and wait for the end."""
         end = time.monotonic() + self._config.limits.wait_seconds
         predicting = self._config.job.purpose == "predict"
         what = "end of the job" if predicting else "split query"
@@ -366,7 +366,7 @@ class _Visit:
         return "waited"
 
     def _confirm(self, job: str) -> None:
-        """Tell the label party that it need not stay for this one; it may be gone already."""
+        """Tell the label party that it need not wait for this party; it may have left already."""
         with suppress(PeerError):
             self._retried(lambda c: c.call("heard", Ack(job, "heard"), Ack), CONFIRM_SECONDS)
 
@@ -378,11 +378,11 @@ class _Visit:
         self._say(f"Answered {cuts} cuts of {len(query.columns)} columns.")
 
     def _retried(self, call: Callable[[Connection], M], most: float = math.inf) -> M:
-        """Call, and while the label party cannot be reached, try again.
+        """Call, and retry while the label party cannot be reached.
 
-        That goes on for ``connect_seconds`` from the first failure, and for ``most`` at most.  A
-        pause is a twentieth of the time waited so far: it adds little to a short wait, and over a
-        long one few calls are made in vain.
+        Retry for ``connect_seconds`` from the first failure, but at most for ``most`` seconds.  A
+        pause is a twentieth of the time waited so far: it adds little to a short wait, and keeps
+        failed calls few during a long one.
         """
         patience = min(most, self._config.limits.connect_seconds)
         since: float | None = None

@@ -1,4 +1,4 @@
-"""A feature party's connection to the label party: calls and streams, failures as sentences."""
+"""A feature party's connection to the label party: calls, streams, and failures as sentences."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from opboost.transport.shared.tls import CLAIMED, SESSION, Identity, as_pem, che
 
 M = TypeVar("M")
 
-_PATIENCE = [
+_CHANNEL_OPTIONS = [
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 20_000),
@@ -29,20 +29,20 @@ _PATIENCE = [
     ("grpc.keepalive_timeout_ms", 10_000),
     ("grpc.http2.ping_timeout_ms", 10_000),
 ]
-"""How gRPC itself tries again (left alone it waits a second after the first refusal), and how large
-a message it takes in.
+"""How gRPC itself retries (by default it waits a second after the first refusal), and how large a
+message it accepts.
 
-The least backoff is also how long a connection may take to be made, which on a slow line is long.
-Questions are held for less than the ten seconds after which it asks whether the other side is still
-there: a connection that went silent without being closed ends, and is made anew.
+The minimum backoff is also the time that connecting may take, which is long on a slow line.  The
+label party holds a poll for less than the ten seconds after which gRPC checks whether the other
+side still answers, so a connection that fell silent without being closed ends, and is made again.
 """
 
-_LEAST = 1_000
-"""Bytes a second at which a column gets through; a slower connection counts as broken."""
+_MIN_BYTES_PER_SECOND = 1_000
+"""The slowest speed at which a column may be sent; a slower connection counts as broken."""
 
 
 class Connection:
-    """One feature party's connection to the label party; ``welcome`` is the answer to its hello."""
+    """A feature party's connection to the label party; ``welcome`` is the answer to its hello."""
 
     welcome: Welcome
 
@@ -63,36 +63,39 @@ class Connection:
         self._client = self._connected(identity.ca if identity else b"")
 
     def _connected(self, root: bytes) -> flight.FlightClient:
-        """A client of whoever has a certificate that ``root`` issued, or is; else plaintext."""
+        """Return a client that trusts ``root`` and what it issued, or one without TLS."""
         if self._identity is None:
-            return flight.FlightClient(f"grpc+tcp://{self._address}", generic_options=_PATIENCE)
+            return flight.FlightClient(
+                f"grpc+tcp://{self._address}", generic_options=_CHANNEL_OPTIONS
+            )
         return flight.FlightClient(
             f"grpc+tls://{self._address}",
             tls_root_certs=root,
             cert_chain=self._identity.cert,
             private_key=self._identity.key,
             override_hostname=self._label_party,
-            generic_options=_PATIENCE,
+            generic_options=_CHANNEL_OPTIONS,
         )
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._client.close()
 
     def hello(self, hello: Hello) -> Welcome:
-        """Make sure who answers, and prove who asks; calls may follow then.
+        """Authenticate the label party and this party; after that, calls may follow.
 
-        TLS takes whichever certificate of the authority names the label party in any way.  So the
-        first answer brings the label party's certificate, which must name it alone; from then on
-        that very certificate is the only one that TLS takes, and over such a connection alone this
-        party signs.
+        TLS accepts any certificate of the authority that names the label party in any way.  So the
+        first answer brings the label party's certificate, which must name it alone.  From then on
+        TLS accepts only that very certificate, and this party signs only over such a connection.
         """
         challenge = self.call("hello", hello, Challenge)
         login = Login(b"", b"")
         if self._identity is not None:
             known = check_named(challenge.certificate, self._label_party, self._identity.ca)
             self._client.close()
-            self._client = self._connected(as_pem(known))  # that one, whatever else came with it
+            self._client = self._connected(
+                as_pem(known)
+            )  # only that one, even if others came with it
             challenge = self.call("hello", hello, Challenge)
             login = self._identity.login(hello, self._label_party, challenge.nonce)
         self.welcome = self.call("login", login, Welcome)
@@ -100,7 +103,7 @@ class Connection:
         return self.welcome
 
     def call(self, step: str, message: Any, *expected: type[M]) -> M:
-        """One message out, one back."""
+        """Send a message and return the one answer."""
         data = encode(message)
         with self._meter.call(), as_sentences():
             options = flight.FlightCallOptions(timeout=self._timeout, headers=self._headers)
@@ -111,7 +114,7 @@ class Connection:
         return decode(answers[0].body.to_pybytes(), *expected)
 
     def put(self, job: str, number: int, file: Path, *, pilot: bool = False) -> None:
-        """One column's stream."""
+        """Send one column's stream."""
         path = flight.FlightDescriptor.for_path(job, str(number), *(["pilot"] if pilot else []))
         with (
             self._meter.call(),
@@ -119,7 +122,7 @@ class Connection:
             pa.OSFile(str(file)) as source,
             pa.ipc.open_stream(source) as stream,
         ):
-            patience = max(self._timeout, file.stat().st_size / _LEAST)
+            patience = max(self._timeout, file.stat().st_size / _MIN_BYTES_PER_SECOND)
             options = flight.FlightCallOptions(timeout=patience, headers=self._headers)
             writer, _ = self._client.do_put(path, stream.schema, options)
             try:
@@ -133,14 +136,16 @@ class Connection:
 
 @contextmanager
 def as_sentences() -> Iterator[None]:
-    """What the transport complains about, as one sentence."""
+    """Turn an error of the transport into one sentence."""
     try:
         yield
     except flight.FlightUnauthenticatedError as error:
         raise LoggedOut(_words(error)) from None
     except flight.FlightTimedOutError as error:
         raise Unreachable(f"it did not answer in time ({_words(error)})") from None
-    except flight.FlightCancelledError:  # a server that ends during a call; no refusal says so
+    except (
+        flight.FlightCancelledError
+    ):  # a server that stops during a call; a refusal is another error
         raise Unreachable("it ended the call before it answered") from None
     except flight.FlightUnavailableError as error:
         words = _words(error)
@@ -151,8 +156,8 @@ def as_sentences() -> Iterator[None]:
             ) from None
         if "Socket closed" in words:
             words = (
-                "it hung up. If it goes on doing so, it does not accept this party's certificate: "
-                "its authority must have signed it, and it must be good today"
+                "it hung up. If that continues, it does not accept this party's certificate: its "
+                "authority must have signed it, and it must be valid today"
             )
         raise Unreachable(words) from None
     except flight.FlightError as error:
@@ -162,11 +167,11 @@ def as_sentences() -> Iterator[None]:
 
 
 class Unreachable(PeerError):
-    """The label party is not there, or the connection broke: worth another try."""
+    """The label party cannot be reached, or the connection broke: worth a retry."""
 
 
 class LoggedOut(Unreachable):
-    """The label party's gate was started anew and does not know this party's session."""
+    """The label party's server was restarted and does not know this party's session."""
 
 
 def _words(error: BaseException) -> str:

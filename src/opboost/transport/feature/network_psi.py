@@ -1,4 +1,4 @@
-"""The feature party's side of a networked alignment: it asks what is lacking, and sends that."""
+"""The feature party's side of a networked alignment: it asks what is missing, and sends that."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ M = TypeVar("M")
 
 
 POLL_SECONDS = 0.5
-"""Seconds between two questions "is there something to do?", which the label party should hold."""
+"""The least time between two polls, which the label party is meant to hold."""
 
 
 def rest(asked: float) -> None:
-    """Wait a little if the last question was answered at once: an answer may be "not yet"."""
+    """Sleep for the rest of ``POLL_SECONDS`` since the last poll, which was sent at ``asked``."""
     time.sleep(max(0.0, asked + POLL_SECONDS - time.monotonic()))
 
 
 class Ask(Protocol):
-    """One message out, one of the expected kinds back."""
+    """A function that sends one message and returns one of the expected kinds."""
 
     def __call__(self, step: str, message: object, *expected: type[M]) -> M:
         """Call the label party."""
@@ -36,7 +36,7 @@ class Ask(Protocol):
 
 
 class PsiClient:
-    """A meeting with the label party over a connection that may break at any point."""
+    """An alignment with the label party over a connection that may break at any point."""
 
     def __init__(
         self,
@@ -51,10 +51,10 @@ class PsiClient:
         self._end = time.monotonic() + wait
 
     def align(self) -> Aligned:
-        """Send points until the label party has all, and take note of the common rows.
+        """Send points until the label party has all of them; save and return the common rows.
 
-        All of the label party's points are here before the first leaves: it cannot choose later
-        ones by what came back.
+        All of the label party's points arrive before any point is sent, so that it cannot choose
+        later points by the answers to earlier ones.
         """
         with KeptPoints(self._psi_session.aside) as theirs:
             return self._aligned(theirs)
@@ -83,14 +83,14 @@ class PsiClient:
         raise PeerError("The other parties did not come in time. Join again later.")
 
     def _all_fetched(self, kept: KeptPoints) -> Iterator[Points]:
-        """Fetch all of the label party's points, one piece after the other, and keep them."""
+        """Fetch and keep all of the label party's points; yield them piece by piece."""
         while not kept.whole:
             points = self._fetched(len(kept))
-            yield points  # and refused here, if so
+            yield points  # the consumer may refuse them here
             kept.add(points)
 
     def _fetched(self, number: int) -> Points:
-        """A piece of the label party's points, when it is made."""
+        """Return a piece of the label party's points, as soon as it has been made."""
         while time.monotonic() < self._end:
             asked = time.monotonic()
             said: object = self._ask("want", PointsQuery(self._job, number), Points, Ack)
@@ -108,7 +108,7 @@ class PsiClient:
 
 
 class KeptPoints:
-    """The label party's points while they wait to be raised: in a temporary file if they are many.
+    """The label party's points, kept until they are raised; in a temporary file if there are many.
 
     Law: ``piece(n)`` equals the n-th of the pieces that were added.
     """
@@ -123,7 +123,7 @@ class KeptPoints:
 
     @property
     def whole(self) -> bool:
-        """Whether all pieces are here."""
+        """Whether all pieces have arrived."""
         return self._first is not None and self._count == piece_count(self._first.total)
 
     def add(self, points: Points) -> None:

@@ -1,4 +1,4 @@
-"""What a feature party's release would be refused for, found before anybody connects."""
+"""Find the reasons to refuse a feature party's release before anybody connects."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from opboost.transport.shared.tls import read_identity
 def checked_party(
     config: FeatureConfig, ledger: Ledger, progress: JobProgress | None = None
 ) -> FeatureParty:
-    """Return the party that a file describes, if nothing is known that would refuse its release.
+    """Return the party that a file describes, unless its release would be refused.
 
-    An error says what is wrong, and in ``refusal`` the kind of reason that a peer may learn: a cap,
-    the declaration of columns, or the rows of the table.
+    The error says what is wrong, and its ``refusal`` is the kind of reason that a peer may learn: a
+    cap, the declaration of columns, or the rows of the table.
     """
     with refusing("cap"):
         check_caps_of_plan(config.plan, config.ledger)
@@ -44,10 +44,10 @@ def checked_party(
 
 
 def check_file(path: Path, table: TableAddress | None = None) -> list[str]:
-    """Refuse a file as ``opboost join`` would before it connects; nothing is written.
+    """Refuse a file as ``opboost join`` would before it connects; write nothing.
 
-    ``table`` stands in for the one that the file names.  Returned are things that are not there
-    yet, so that nobody could look at them: a table, or certificates.
+    ``table`` replaces the one that the file names.  Return what could not be checked because it
+    does not exist yet: a table, or certificates.
     """
     sections = validated(read(path), path.name)
     if sections.party is None:
@@ -72,7 +72,7 @@ def check_file(path: Path, table: TableAddress | None = None) -> list[str]:
 
 
 def check_config(config: FeatureConfig) -> None:
-    """Refuse a release as ``opboost join`` would; caps alone where the table is not there."""
+    """Refuse a release as ``opboost join`` would; check only caps if the table is missing."""
     with refusing("cap"):
         check_caps_of_plan(config.plan, config.ledger)
     if may_be_read(config.table):
@@ -82,7 +82,7 @@ def check_config(config: FeatureConfig) -> None:
 
 @contextmanager
 def _rehearsal_ledger(section: LedgerSection | None) -> Iterator[Ledger]:
-    """The ledger of a section; before there is one, an empty one that is gone afterwards."""
+    """Yield the ledger of a section; if it does not exist yet, a temporary empty one."""
     begun = section is not None and (
         (Path(section.folder) / CHAIN_FILE).exists() or Path(section.key).exists()
     )

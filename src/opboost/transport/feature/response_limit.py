@@ -1,4 +1,4 @@
-"""A feature party's protection against answers that are larger than it can hold."""
+"""A feature party's protection against answers that are too large for its memory."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from opboost.errors import PeerError
 from opboost.transport.shared.open_connections import Address, connections, hang_up
 
 POLL_SECONDS = 0.01
-"""Seconds between two looks."""
+"""Seconds between two checks."""
 
 
 class ResponseLimit:
-    """Counts what comes back while a party calls, and hangs up when it is more than any answer.
+    """Counts the bytes received during a call, and disconnects when they exceed any answer.
 
-    gRPC looks at the size of a message when all of it is there.
+    gRPC checks the size of a message only after receiving all of it.
     """
 
     def __init__(self, port: int, most: int) -> None:
@@ -24,7 +24,7 @@ class ResponseLimit:
 
     @contextmanager
     def call(self) -> Iterator[None]:
-        """One call and its answer."""
+        """Limit the answer of the call in this block."""
         over, cut = threading.Event(), threading.Event()
         thread = threading.Thread(target=self._count, args=(over, cut), daemon=True)
         thread.start()
@@ -37,7 +37,7 @@ class ResponseLimit:
             over.set()
             thread.join()
         if cut.is_set():
-            raise PeerError("The label party's answer is larger than any that it may give.")
+            raise PeerError("The label party's answer is larger than any answer may be.")
 
     def _count(self, over: threading.Event, cut: threading.Event) -> None:
         before: dict[Address, int] | None = None

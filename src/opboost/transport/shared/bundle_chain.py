@@ -1,13 +1,13 @@
-"""What one party has exchanged with another in one job, by bundles.
+"""The bundles that one party has exchanged with another in one job.
 
-Bundles between two parties form a chain: each has the next number and names the digest of the one
-before it.  The chain so far is one small file, replaced as a whole, so a bundle is either used or
-not, also after a crash.  Own bundles are kept beside it, because encryption is randomised: a step
-that is repeated gives the very bundle again that it gave before, never a second one.
+Bundles between two parties form a chain: each has the next number and holds the digest of the one
+before it.  The chain so far is one small file, replaced as a whole, so even after a crash a bundle
+is either used or not.  A party keeps its own bundles beside the chain, because encryption is
+randomised: a repeated step gives the same bundle as before, never a second one.
 
-A feature party whose budget has a pilot makes a detour of two steps before its release: the pilot's
-codes, and the weights with which the label party answers.  Nobody agrees on that beforehand; the
-chain takes the detour when the pilot's bundle comes.
+A feature party whose budget has a pilot inserts two steps before its release: the pilot's codes,
+and the weights with which the label party answers.  This is not agreed beforehand; the chain
+inserts the steps when the pilot's bundle comes.
 
 ::
 
@@ -33,15 +33,15 @@ from opboost.transport.shared.tls import Identity
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step of the protocol: its number, the verb that writes it, and the side that does."""
+    """A step of the protocol: its number, the verb that writes it, and the side that writes it."""
 
     number: int
     verb: str
     by_label_party: bool
     name: str = ""
-    """What the step brings, where its verb does not say it."""
+    """What the step brings, if its verb does not say so."""
     place: str = ""
-    """How people count the step, where that is not its number."""
+    """The number of the step as people count it, if it differs from ``number``."""
 
     def __str__(self) -> str:
         return f"step {self.place or self.number} ({self.called})"
@@ -53,7 +53,7 @@ class Step:
 
     @property
     def file(self) -> str:
-        """The part of a bundle's file name that tells the step."""
+        """The part of a bundle's file name that identifies the step."""
         return f"{self.place or self.number}-{self.called}"
 
 
@@ -65,14 +65,14 @@ STEPS = (
     Step(5, "split-query", True),
     Step(6, "answer", False),
 )
-"""Between the label party and each feature party."""
+"""The steps between the label party and each feature party."""
 
 GIVEN = tuple(step for step in STEPS if step.number not in (2, 3))
-"""Where rows are matched as given, there is nothing to align but the job."""
+"""The steps if rows are matched as given, so that there is nothing to align."""
 
 
 KEPT_BUNDLES = 4
-"""The number of the step in which columns come: a prediction ends with it."""
+"""The number of the step that brings columns; a prediction ends with it."""
 
 PILOT = Step(31, "export", False, "pilot", "3a")
 """The codes of a pilot, which a feature party sends before its release."""
@@ -82,7 +82,7 @@ WEIGHTS = Step(32, "split-query", True, "weights", "3b")
 
 
 def with_pilot(steps: tuple[Step, ...]) -> tuple[Step, ...]:
-    """Insert the detour by a pilot before the release; a prediction has none."""
+    """Insert the steps of a pilot before the release; a prediction has none."""
     if steps[-1].number <= KEPT_BUNDLES:
         return steps
     place = [step.number for step in steps].index(KEPT_BUNDLES)
@@ -137,35 +137,34 @@ class BundleChain:
         return found
 
     def due(self) -> Step | None:
-        """The step that comes next, if there is one."""
+        """Return the next step, if there is one."""
         numbers = [e.number for e in self.entries]
         return next(iter(self._route(*numbers)[len(numbers) :]), None)
 
     def last(self) -> Step | None:
-        """The last step that was taken, if there is one."""
+        """Return the last step that was taken, if there is one."""
         numbers = [e.number for e in self.entries]
         return self._route(*numbers)[len(numbers) - 1] if numbers else None
 
     def next_verb(self, step: Step) -> str:
-        """The verb with which the recipient of a step goes on."""
+        """Return the verb with which the recipient of a step continues."""
         route = self._route(step.number)
         return next((s.verb for s in route[route.index(step) + 1 :]), "finish")
 
     def _route(self, *numbers: int) -> tuple[Step, ...]:
-        """The steps of the chain, with those of a pilot if one is among ``numbers``."""
+        """Return the steps of the chain, including a pilot's if ``numbers`` has one of them."""
         piloted = {PILOT.number, WEIGHTS.number}.intersection(numbers)
         return with_pilot(self.pair.steps) if piloted else self.pair.steps
 
     def is_repeated(self, bundle: Bundle) -> bool:
-        """Whether this bundle is the last one of the peer that was used."""
+        """Return whether this bundle is the last one that was used of the peer's."""
         theirs = [e for e in self.entries if e.sender == self.pair.peer]
         return bool(theirs) and theirs[-1].digest == bundle.digest
 
     def check(self, bundle: Bundle, verb: str, *numbers: int) -> None:
         """Refuse a bundle that is not for this party, from its peer, of this job, and due now.
 
-        ``numbers`` are those of the steps which ``verb`` takes in.  Nothing is written, or
-        decrypted.
+        ``numbers`` are those of the steps that ``verb`` takes.  Nothing is written or decrypted.
         """
         check_address(bundle, self.pair)
         name, header = bundle.path.name, bundle.header
@@ -205,7 +204,7 @@ class BundleChain:
             )
 
     def took(self, bundle: Bundle) -> None:
-        """Remember that a bundle was used."""
+        """Record that a bundle was used."""
         if not self.is_repeated(bundle):
             entry = BundleEntry(bundle.header.number, self.pair.peer, bundle.digest)
             self._save((*self.entries, entry))
@@ -220,10 +219,10 @@ class BundleChain:
         *,
         pilot: bool = False,
     ) -> Path:
-        """Seal the step that is due and remember it, together with the bundle that it answers.
+        """Write the bundle of the due step, and record it together with the bundle that it answers.
 
-        With a ``lock``, only a recipient that knows the common rows can open it.  With ``pilot``
-        it is the pilot's, in the place of the release.
+        With a ``lock``, only a recipient that knows the common rows can open it.  With ``pilot``,
+        it holds the pilot's release instead of the whole one.
         """
         entries = self.entries
         if used is not None and not self.is_repeated(used):
@@ -248,7 +247,7 @@ class BundleChain:
         return path
 
     def written(self) -> Path | None:
-        """The own bundle with which the chain ends, if it ends with one."""
+        """Return the chain's last bundle, if this party wrote it."""
         last = self.last()
         if last is None or self.entries[-1].sender != self.pair.own:
             return None
@@ -264,14 +263,14 @@ class BundleChain:
 
 
 def check_recipient(bundle: Bundle, own: str) -> None:
-    """Refuse a bundle to somebody else."""
+    """Refuse a bundle for another recipient."""
     recipient = bundle.header.recipient
     if recipient != own:
         raise PeerError(f"{bundle.path.name} is for {recipient!r}; this party is {own!r}.")
 
 
 def check_address(bundle: Bundle, pair: Pair) -> None:
-    """Refuse a bundle to somebody else, from somebody else, or of another job file."""
+    """Refuse a bundle for another recipient, from another sender, or of another job file."""
     check_recipient(bundle, pair.own)
     name, header = bundle.path.name, bundle.header
     if header.sender != pair.peer:
@@ -284,10 +283,10 @@ def check_address(bundle: Bundle, pair: Pair) -> None:
 
 
 def hand_out(bundle: Path, folder: Path) -> Path:
-    """Copy a bundle to where its carrier takes it from."""
+    """Copy a bundle to the folder from which it is carried."""
     if not bundle.exists():
         raise DataError(
-            f"{bundle.name} was written before and is gone",
+            f"{bundle.name} was written before and is missing",
             hint="A finished job keeps no bundles once a person was forgotten. Let the label party "
             "begin a new run (--again).",
         )

@@ -1,19 +1,19 @@
-"""One bundle: a file for one recipient, signed by its sender, whole or refused.
+"""One bundle: a file for one recipient, signed by its sender, and refused unless complete.
 
 ::
 
-    OPBOOST BUNDLE 3                        what it is
+    OPBOOST BUNDLE 3                        format and version
     8 bytes, then the header                sender, recipient, job, step, what it answers, items
-    the items, encrypted piece by piece     HPKE; each piece only opens in its own place
-    8 bytes, then the certificate           the sender's
-    8 bytes, then the signature             over all before it
+    the items, encrypted piece by piece     HPKE; each piece decrypts only in its own place
+    8 bytes, then the certificate           of the sender
+    8 bytes, then the signature             over everything before it
 
-The header can be read by whoever carries the file: names of parties, the job, sizes.  Items may be
-locked besides, under a key that the recipient computes from the header's ``claim``.  Opening goes
-in two passes.  The first reads the file and decrypts nothing: form, certificate, signature; whether
-the bundle is due is then for ``bundle_chain.py`` to say.  The second decrypts, and compares the
-digest again at its end, so a file that is changed in between is refused too.  Neither holds more
-than a piece in memory.
+Anyone who carries the file can read the header: names of parties, the job, sizes.  In addition,
+items may be locked with a key that the recipient computes from the header's ``claim``.  Opening
+takes two passes.  The first checks form, certificate and signature, and decrypts nothing;
+``bundle_chain.py`` then decides whether the bundle is due.  The second pass decrypts, and compares
+the digest again at its end, so a file that changes in between is refused, too.  Neither pass holds
+more than one piece in memory.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ FAMILY = b"OPBOOST BUNDLE "
 VERSION = "3"
 MARK = FAMILY + VERSION.encode() + b"\n"
 PIECE_BYTES = 2**24
-"""Bytes that are encrypted at a time."""
+"""The number of bytes that are encrypted at once."""
 
-MOST_HEADER, MAX_SIGNATURE_BYTES = 2**22, 2**16
+MAX_HEADER_BYTES, MAX_SIGNATURE_BYTES = 2**22, 2**16
 _ITEM = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _STEP = re.compile(r"[a-z-]{1,32}")
 _CLAIM = re.compile(r"([0-9a-f]{128})?")
 
 Source = Path | bytes
-"""What an item's bytes are taken from."""
+"""The file or bytes that an item is read from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Item:
     size: int
 
     def pieces(self) -> Iterator[int]:
-        """The sizes of its pieces; an empty item is one empty piece."""
+        """Yield the sizes of its pieces; an empty item is one empty piece."""
         left = self.size
         while left > PIECE_BYTES:
             yield PIECE_BYTES
@@ -67,13 +67,13 @@ class Item:
         yield left
 
     def bundle_size(self) -> int:
-        """Its size in the file."""
+        """Return its size in the file."""
         return self.size + OVERHEAD_BYTES * max(1, -(-self.size // PIECE_BYTES))
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What is known of a bundle before it is opened."""
+    """What is known about a bundle before it is opened."""
 
     sender: str
     recipient: str
@@ -88,12 +88,12 @@ class Header:
     """The sender's half of the proof of rows, under which the items are locked; empty if none."""
 
     def to_bytes(self) -> bytes:
-        """The one form of this header."""
+        """Return the only valid encoding of this header."""
         return json.dumps(asdict(self), sort_keys=True, separators=(",", ":")).encode()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Header:
-        """The header of these bytes; a ValueError if they are no header's one form."""
+        """Return the header with this encoding; raise ValueError for any other bytes."""
         plain = json.loads(data)
         if not isinstance(plain, dict) or set(plain) != set(cls.__dataclass_fields__):
             raise ValueError("other fields")
@@ -123,22 +123,22 @@ class Header:
             raise ValueError("claim")
 
     def bundle_size(self) -> int:
-        """The size of all items in the file."""
+        """Return the size of all items in the file."""
         return sum(item.bundle_size() for item in self.items)
 
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A bundle that is whole and that its sender signed; nothing of it is decrypted yet."""
+    """A complete bundle that its sender signed; nothing of it has been decrypted yet."""
 
     path: Path
     header: Header
     digest: str
 
     def extract(self, key: PrivateKey, folder: Path, lock: bytes = b"") -> None:
-        """Decrypt every item into a file of its name; a folder half filled is to be thrown away.
+        """Decrypt every item into a file of its name; after an error, delete the folder.
 
-        ``lock`` is the key under which a bundle with a claim is locked.
+        ``lock`` is the key that locks a bundle with a claim.
         """
         header = self.header
         start = header_bytes(header)
@@ -174,13 +174,13 @@ def write_bundle(
     recipient: PublicKey,
     lock: bytes = b"",
 ) -> str:
-    """Write a bundle of these items, all of it or nothing; returns its digest.
+    """Write a bundle of these items, completely or not at all; return its digest.
 
-    With a ``lock`` nobody opens it who does not know that key too, the recipient included: it goes
-    into what each piece's key is derived from.
+    With a ``lock``, even the recipient can only open it with that key, too: the key of each piece
+    is derived from it.
     """
     if recipient.party != header.recipient or identity.name != header.sender:
-        raise ValueError("A bundle is sealed by its sender, to its recipient's key.")
+        raise ValueError("A bundle is written by its sender, for its recipient's key.")
     items = tuple(Item(name, _size(source)) for name, source in sources.items())
     header = replace(header, items=items)
     header._check()
@@ -199,7 +199,7 @@ def write_bundle(
 
 
 def open_bundle(path: Path, ca: bytes) -> Bundle:
-    """Check a bundle's form, certificate and signature; nothing is decrypted or written."""
+    """Check a bundle's form, certificate and signature; decrypt and write nothing."""
     try:
         with path.open("rb") as file:
             header, digest, certificate, signature = _read(file, path)
@@ -229,7 +229,7 @@ def _read(file: BinaryIO, path: Path) -> tuple[Header, bytes, bytes, bytes]:
             f"{path.name} is a bundle of version {version_of(mark)!r}; this release reads version "
             f"{VERSION!r}. Let both parties run the same release, and begin a new run (--again)."
         )
-    header = _header(_sized(file, MOST_HEADER, path), path)
+    header = _header(_sized(file, MAX_HEADER_BYTES, path), path)
     start = header_bytes(header)
     whole, left = hashlib.sha256(start), header.bundle_size()
     if len(start) + left + 8 > size:
@@ -285,17 +285,17 @@ def header_bytes(header: Header) -> bytes:
 
 
 def with_length(data: bytes) -> bytes:
-    """Return data behind its length in eight bytes."""
+    """Return data after its length in eight bytes."""
     return len(data).to_bytes(8, "big") + data
 
 
 def piece_info(binding: bytes, item: int, piece: int) -> bytes:
-    """Where a piece belongs: the bundle's header, the item, the piece."""
+    """Return the place of a piece: the bundle's header, the item, the piece."""
     return b"opboost bundle 3\n" + binding + item.to_bytes(8, "big") + piece.to_bytes(8, "big")
 
 
 def signed_text(digest: bytes, certificate: bytes) -> bytes:
-    """Return what a sender signs: the digest of all before it, bound to the certificate."""
+    """Return what a sender signs: the digest of everything before it, bound to the certificate."""
     return b"opboost bundle 3\n" + digest + hashlib.sha256(certificate).digest()
 
 

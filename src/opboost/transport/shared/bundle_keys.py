@@ -1,8 +1,8 @@
-"""Encryption keys for bundles, and the form in which peers hold them.
+"""Encryption keys for bundles, and the public key files that peers hold.
 
-A party's encryption key is another than that of its certificate: a key serves one purpose.  Its
-public half travels as a small file that the party signed with its certificate's key, so whoever
-has the authority's certificate can tell whose it is, by whichever way it came.
+A party's encryption key differs from its certificate's key, because a key should serve one
+purpose.  The party signs its public half with its certificate's key and sends it as a small file.
+Anyone with the authority's certificate can tell whose key it is, however the file arrived.
 """
 
 from __future__ import annotations
@@ -29,40 +29,40 @@ from opboost.transport.shared.tls import (
 )
 
 SUITE = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.AES_256_GCM)
-"""RFC 9180, base mode: who sent something is proved by a signature, not by the encryption."""
+"""RFC 9180, base mode: a signature proves who sent a bundle, not the encryption."""
 
 OVERHEAD_BYTES = 48
-"""Bytes by which an encrypted piece is longer: the encapsulated key and the tag."""
+"""Bytes that encryption adds to a piece: the encapsulated key and the tag."""
 
 FORMAT = "opboost public key 1"
 MAX_KEY_FILE_BYTES = 2**16
-"""Bytes of the largest public key file."""
+"""The largest public key file that is read."""
 
 
 @dataclass(frozen=True, slots=True)
 class PublicKey:
-    """The key to which a party's bundles are encrypted."""
+    """The key with which bundles for a party are encrypted."""
 
     party: str
     raw: bytes
 
     def encrypt(self, data: bytes, info: bytes) -> bytes:
-        """Encrypted so that only this party can read it, and only where ``info`` is the same."""
+        """Encrypt so that only this party can read it, and only with the same ``info``."""
         return SUITE.encrypt(data, X25519PublicKey.from_public_bytes(self.raw), info)
 
 
 @dataclass(frozen=True, slots=True)
 class PrivateKey:
-    """One's own key for opening bundles."""
+    """A party's own key for opening bundles."""
 
     pem: bytes
 
     def public(self, party: str) -> PublicKey:
-        """The half that others may have."""
+        """Return the public half."""
         return PublicKey(party, self._key().public_key().public_bytes_raw())
 
     def decrypt(self, data: bytes, info: bytes) -> bytes:
-        """What was encrypted under the same ``info``; a PeerError for anything else."""
+        """Decrypt what was encrypted with the same ``info``; raise PeerError for anything else."""
         try:
             return SUITE.decrypt(data, self._key(), info)
         except InvalidTag:
@@ -76,7 +76,7 @@ class PrivateKey:
 
 
 def new_key(path: Path) -> PrivateKey:
-    """Make a key; one that is there already is kept."""
+    """Make a key, unless there is one already; return it."""
     made = X25519PrivateKey.generate().private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,
@@ -87,7 +87,7 @@ def new_key(path: Path) -> PrivateKey:
 
 
 def read_key(path: Path) -> PrivateKey:
-    """One's own key."""
+    """Read this party's own key."""
     try:
         if os.name == "posix" and path.stat().st_mode & 0o077:
             raise ConfigError(f"The key {path} can be read by others. Run: chmod 600 {path}")
@@ -105,7 +105,7 @@ def read_key(path: Path) -> PrivateKey:
 
 
 def certify(key: PublicKey, identity: Identity) -> bytes:
-    """The public key's file: the key, signed by the party that it belongs to."""
+    """Return the content of a public key file: the key, signed by its party."""
     plain = {
         "format": FORMAT,
         "party": key.party,
@@ -117,7 +117,7 @@ def certify(key: PublicKey, identity: Identity) -> bytes:
 
 
 def read_public(path: Path, party: str, ca: bytes) -> PublicKey:
-    """A peer's key, if the peer signed it with a certificate of this authority."""
+    """Read a peer's key; refuse it unless the peer signed it with this authority's certificate."""
     try:
         with path.open("rb") as file:
             data = file.read(MAX_KEY_FILE_BYTES)

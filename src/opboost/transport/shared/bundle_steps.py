@@ -1,4 +1,4 @@
-"""What both sides of a job by bundles share: keys, steps, and what a command has to tell."""
+"""What both sides of a job by bundles share: keys, steps, and the outcome of a command."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from opboost.transport.shared.bundle_keys import PrivateKey, PublicKey, read_key
 from opboost.transport.shared.tls import Identity, read_identity
 
 MAX_MESSAGE_BYTES = 2**26
-"""Bytes of the largest message in a bundle; columns are streams and may be larger."""
+"""The largest message in a bundle; columns are streams and may be larger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,36 +42,36 @@ class Tools:
 
     @classmethod
     def of(cls, tls: Tls | None, name: str) -> Tools:
-        """The keys that a party's file names, checked."""
+        """Read and check the keys that a party's file names."""
         identity = read_identity(tls, name)
         assert tls is not None
         key, own = read_key(tls.encryption), tls.public_of(name)
         if own.exists() and read_public(own, name, identity.ca) != key.public(name):
             raise ConfigError(
-                f"{own} is not the public half of {tls.encryption}: what others send could not "
-                "be opened. Certify the right key with 'opboost certs encryption KIT --key PATH', "
-                "and hand the new file to every other party."
+                f"{own} is not the public half of {tls.encryption}: what others send could not be "
+                "opened. Certify the right key with 'opboost certs encryption KIT --key PATH', and "
+                "give the new file to every other party."
             )
         return cls(tls, identity, key)
 
     def public(self, party: str) -> PublicKey:
-        """A peer's public key."""
+        """Return a peer's public key."""
         return read_public(self.tls.public_of(party), party, self.identity.ca)
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A bundle that is ready for its carrier."""
+    """A bundle that is ready to be carried."""
 
     path: Path
     recipient: str
     step: Step
     next: str
-    """The verb with which the recipient goes on."""
+    """The verb with which the recipient continues."""
 
     @property
     def options(self) -> str:
-        """What that verb needs besides its file and the bundle."""
+        """The options that the verb needs besides its file and the bundle."""
         if self.next != "finish":
             return " --to DIR"
         return " --model MODEL --out FILE" if self.step.number == KEPT_BUNDLES else ""
@@ -79,23 +79,23 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class BundleOutcome:
-    """What a command did."""
+    """The outcome of a command."""
 
     job: str
     written: tuple[Written, ...]
     waiting: dict[str, Step]
-    """The parties from which something is still to come, and what."""
+    """The parties whose bundles are still missing, with their steps."""
     manifest: dict[str, Any] | None
 
 
 def steps_of(job: Job) -> tuple[Step, ...]:
-    """The steps between the label party and each feature party."""
+    """Return the steps between the label party and each feature party."""
     steps = STEPS if job.align == "psi" else GIVEN
     return steps if job.purpose == "train" else tuple(s for s in steps if s.number <= KEPT_BUNDLES)
 
 
 def check_meeting(job: Job, *, continued: bool = False) -> None:
-    """Refuse terms for all parties together where each releases before it hears of the others."""
+    """Refuse terms that span all parties if each one releases before it hears of the others."""
     parties = len(job.feature_parties)
     if job.align == "psi" or parties == 1 or not (continued or job.record is not None):
         return
@@ -113,9 +113,9 @@ def check_meeting(job: Job, *, continued: bool = False) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The numbers of the steps that a verb takes in, and of those that it writes.
+    """The numbers of the steps that a verb takes, and of those that it writes.
 
-    There are several of each where a pilot may come before the release.
+    There are several of each if a pilot may come before the release.
     """
 
     takes: tuple[int, ...]
@@ -123,7 +123,7 @@ class Turn:
 
 
 def turn(steps: tuple[Step, ...], verb: str, *, by_label_party: bool) -> Turn:
-    """What a verb does in a job with these steps."""
+    """Return what a verb does in a job with these steps."""
     if verb == "finish":
         return Turn((steps[-1].number,), ())
     found = [
@@ -137,26 +137,26 @@ def turn(steps: tuple[Step, ...], verb: str, *, by_label_party: bool) -> Turn:
         return Turn(takes, writes)
     if verb != "align":
         raise ConfigError(
-            "Nobody asks for split values in a prediction. When the feature parties have written "
-            "their columns ('opboost bundle export'), the label party goes on with 'opboost bundle "
-            "finish -c CONFIG IN... --model MODEL --out FILE'."
+            "A prediction has no split query. When the feature parties have written their columns "
+            "('opboost bundle export'), the label party continues with 'opboost bundle finish -c "
+            "CONFIG IN... --model MODEL --out FILE'."
         )
     raise ConfigError(
-        "Rows are matched as given in this job, so there is nothing to align. "
-        "The label party begins the job with 'opboost bundle align' and takes nothing in; the "
-        "feature parties go on with 'opboost bundle export'."
+        "Rows are matched as given in this job, so there is nothing to align. The label party "
+        "begins the job with 'opboost bundle align', without a bundle; the feature parties "
+        "continue with 'opboost bundle export'."
     )
 
 
 def pair_of(job: Job, own: str, peer: str, number: str) -> Pair:
-    """Two parties in the run of a job that has this number."""
+    """Return the pair of two parties in the run of a job with this number."""
     return Pair(own, peer, job.hash.hex(), number, job.label_party, steps_of(job))
 
 
 def handed_out(
     chains: Iterable[BundleChain], numbers: Collection[int], to: Path
 ) -> tuple[Written, ...]:
-    """Copy the bundles of these steps that end their chains to where carriers take them from."""
+    """Copy to a folder the bundles of these steps that end their chains; return them."""
     found = []
     for chain in chains:
         last, bundle = chain.last(), chain.written()
@@ -167,14 +167,14 @@ def handed_out(
 
 
 def swept(job: Path) -> None:
-    """Take away what a killed run had opened."""
+    """Remove what a killed run had decrypted."""
     for left in (job / "bundles").glob("opening-*"):
         shutil.rmtree(left)
 
 
 @contextmanager
 def staging(job: Path) -> Iterator[Path]:
-    """A folder for what is opened and not yet used; see also :func:`swept`."""
+    """Yield a temporary folder for decrypted items; see also :func:`swept`."""
     folder = job / "bundles"
     folder.mkdir(parents=True, exist_ok=True)
     place = Path(tempfile.mkdtemp(prefix="opening-", dir=folder))
@@ -182,13 +182,13 @@ def staging(job: Path) -> Iterator[Path]:
         yield place
     finally:
         shutil.rmtree(place)
-        with suppress(OSError):  # a bundle that was refused leaves no folders either
+        with suppress(OSError):  # a refused bundle leaves no folders, either
             folder.rmdir()
             job.rmdir()
 
 
 def check_sizes(bundle: Bundle) -> None:
-    """Refuse, before anything is decrypted, items that are larger than any message of ours."""
+    """Refuse, before anything is decrypted, items larger than any message may be."""
     for item in bundle.header.items:
         points = item.name.endswith((".label", ".feature", ".raised"))
         most = PIECE_POINTS * POINT_BYTES + 2**16 if points else MAX_MESSAGE_BYTES
@@ -200,13 +200,13 @@ def check_sizes(bundle: Bundle) -> None:
 
 
 def check_items(inside: Path, expected: Iterable[str]) -> None:
-    """Refuse a bundle with other items than its step has."""
+    """Refuse a bundle whose items are not exactly those of its step."""
     if {file.name for file in inside.iterdir()} != set(expected):
         raise PeerError(_ITEMS)
 
 
 def read_item(inside: Path, name: str) -> bytes:
-    """An item's bytes; a bundle that lacks it is refused."""
+    """Return an item's bytes; refuse a bundle that lacks it."""
     try:
         return (inside / name).read_bytes()
     except FileNotFoundError:

@@ -1,7 +1,7 @@
-"""A development authority and certificates: one kit a party.
+"""A development authority and its certificates: one kit per party.
 
-The party's name is the only subject alternative name of its certificate, because that is what the
-transport tells of a peer.  In production, let your own authority sign certificates of this form.
+The party's name is the only subject alternative name of its certificate, because that is how the
+transport identifies a peer.  In production, let your own authority sign certificates of this form.
 """
 
 from __future__ import annotations
@@ -23,18 +23,19 @@ from opboost.transport.shared.tls import Identity, named_in, read_identity
 
 PARTS = ("ca", "cert", "key")
 VALID_DAYS = 397
-"""Days for which a party's certificate is good."""
+"""Days for which a party's certificate is valid."""
 AUTHORITY_DAYS = 3650
-"""Days for which the authority's is."""
+"""Days for which the authority's certificate is valid."""
 
 
 def new_kit(
     name: str, folder: Path, *, days: float = VALID_DAYS, authority_days: float = AUTHORITY_DAYS
 ) -> Path:
-    """Certificates for a party, signed by the authority in ``folder``, which is made if need be.
+    """Make certificates for a party, signed by the authority in ``folder``; return their folder.
 
-    Returns the kit's folder: ``ca.pem``, ``cert.pem`` and ``key.pem``, and for bundles
-    ``encryption.key``.  Its public half, ``NAME.public``, lies beside the kit, for the others.
+    The authority is made if there is none.  The kit holds ``ca.pem``, ``cert.pem`` and ``key.pem``,
+    and for bundles ``encryption.key``.  The public half of that key, ``NAME.public``, is written
+    beside the kit, for the other parties.
     """
     if not PARTY_NAME.fullmatch(name):
         raise ConfigError(
@@ -63,17 +64,17 @@ def new_kit(
 
 
 def add_encryption(kit: Path, own: Path | None = None) -> Path:
-    """Make a kit's encryption key unless it is there, and certify its public half (anew).
+    """Make a kit's encryption key unless it exists, and certify its public half (again).
 
-    ``own`` is where the key was moved to: that one is certified, and none is made.
+    ``own`` is where the key was moved to: certify that key instead of making one.
     """
     tls = kit_files(kit, own)
     identity = read_identity(tls, named_in(tls.cert))
     if own is None and not tls.encryption.exists() and tls.public_of(identity.name).exists():
         raise ConfigError(
-            f"{tls.public_of(identity.name)} was certified before, and {tls.encryption} is not "
-            "there. Say with --key where it was moved to; if it is lost, remove the former, and "
-            "hand the new one to every party."
+            f"{tls.public_of(identity.name)} was certified before, and {tls.encryption} is "
+            "missing. Give its new place with --key; if it is lost, remove the public file, run "
+            "this again, and give the new public file to every party."
         )
     if own is not None:
         read_key(own)

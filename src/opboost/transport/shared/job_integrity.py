@@ -1,8 +1,8 @@
-"""Whether what a job left on disk is what was written there, looked at when it is taken up.
+"""Check, when a job is resumed, that its files are what was written.
 
-Everything that is read again later has a digest of its own: messages by their form, notes and
-streams by a last line.  What is damaged is refused by name, so that no wrong model comes of it;
-what can be made again from the rest is taken away and made again.
+Everything that is read again later has a checksum: messages in their format, notes and streams in
+a last line.  A damaged file is refused by name, so that no wrong model results; if it can be made
+again from the rest, it is removed and made again.
 """
 
 from __future__ import annotations
@@ -42,10 +42,11 @@ NOTES = (
 
 
 def check(job: Path, next_step: str, made_again: Sequence[str] = ()) -> list[str]:
-    """Look at every file of a job's folder; returns the names of those that are to be made again.
+    """Check every file of a job's folder; return the names of those that must be made again.
 
-    ``made_again`` are groups of such files, as patterns: with a damaged file those beside it go
-    that fit the same group.  Any other damaged file is refused, with its owner's next step.
+    ``made_again`` holds groups of such files, as patterns: with a damaged file, all files beside it
+    that match the same group are removed.  Refuse any other damaged file, with its owner's next
+    step.
     """
     lost = []
     for file in sorted(f for f in job.rglob("[!.]*") if f.is_file()):
@@ -62,9 +63,9 @@ def check(job: Path, next_step: str, made_again: Sequence[str] = ()) -> list[str
 
 
 def check_version(job: Path) -> None:
-    """Refuse to go on with a job that another release of OpBoost began, in messages of its own.
+    """Refuse to continue a job that another release of OpBoost began with another message format.
 
-    Receipts are left out: they are kept for good, and read whichever release they are of.
+    Receipts are exempt: they are kept for good, and every release reads them.
     """
     for file in sorted(f for f in job.rglob("[!.]*") if f.is_file()):
         version = _version(file)
@@ -78,7 +79,7 @@ def check_version(job: Path) -> None:
 
 
 def _version(file: Path) -> str:
-    """The version of a message or bundle, if it is another one than this release's."""
+    """Return the version of a message or bundle if it differs from this release's, or ""."""
     bundle = fnmatch(file.name, "*.bundle")
     if file.name == "receipt" or not (bundle or _fits(file, MESSAGES)):
         return ""
@@ -89,13 +90,13 @@ def _version(file: Path) -> str:
         if bundle
         else (version_of(head), str(PROTOCOL_VERSION))
     )
-    if found == own or not (bundle or is_whole(file.read_bytes())):  # which is told as such
+    if found == own or not (bundle or is_whole(file.read_bytes())):  # which is reported as damage
         return ""
     return found
 
 
 _HEAD = 2**16
-"""Bytes of a file that tell its version."""
+"""The first bytes of a file, which contain its version."""
 
 
 def _fits(file: Path, patterns: Sequence[str]) -> bool:

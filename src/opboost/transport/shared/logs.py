@@ -1,4 +1,4 @@
-"""What happened, a JSON object a line; never a raw value or a row ID."""
+"""Event logs: one JSON object per line, never a raw value or a row ID."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 LINES_PER_MINUTE = 120
-"""Lines a minute of one event about one party and step, in a log that peers can make grow."""
+"""The most lines per minute for one event, party and step, in a log that peers can make grow."""
 
 
 class Log:
-    """A file that events are appended to.
+    """A file to which events are appended.
 
-    With ``a_minute``, so many of one event about one party and step are written in a minute: who
-    repeats a refused call does not fill the disk.  How many were left out is told afterwards.
+    With ``a_minute``, at most this many lines per minute are written for one event, party and step,
+    so that a peer that repeats a refused call does not fill the disk.  A later line says how many
+    were left out.
     """
 
     def __init__(self, path: Path, *, a_minute: int | None = None) -> None:
@@ -29,7 +30,7 @@ class Log:
         self._counts: dict[tuple[object, ...], tuple[int, int]] = {}
 
     def write(self, event: str, **facts: object) -> None:
-        """One event: counts, names of parties and jobs, public messages."""
+        """Write one event: counts, names of parties and jobs, public messages."""
         if self._most is not None:
             about: dict[str, object] = {
                 name: facts[name] for name in ("party", "step") if name in facts
@@ -49,7 +50,7 @@ class Log:
     def _append(self, event: str, facts: dict[str, object]) -> None:
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
         line = json.dumps({"at": at, "event": event, **facts}, ensure_ascii=False) + "\n"
-        with suppress(OSError):  # a full disk stops the work itself, with words of its own
+        with suppress(OSError):  # a full disk stops the work itself, with its own message
             handle = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o640)
             try:
                 os.write(handle, line.encode())
@@ -58,7 +59,7 @@ class Log:
 
 
 def taken_up(job: str, phase: str, half_written: int, damaged: Sequence[str] = ()) -> str:
-    """What an operator is told who starts a party again in mid-job."""
-    more = f" {half_written} half-written files were taken away." if half_written else ""
+    """Return the message for an operator who restarts a party in the middle of a job."""
+    more = f" {half_written} half-written files were removed." if half_written else ""
     more += f" Damaged, and made again: {', '.join(damaged)}." if damaged else ""
     return f"Taking up job {job} ({phase}).{more}"

@@ -1,4 +1,4 @@
-"""What a manifest says of the programs that ran."""
+"""The versions that a manifest records."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 
 def versions() -> dict[str, str]:
-    """The versions of what ran."""
+    """Return the versions of OpBoost, Python and the libraries."""
     return {
         "opboost": version("opboost"),
         "python": platform.python_version(),

@@ -1,4 +1,4 @@
-"""The connections of this process, and what the kernel knows of each; none without ``/proc``."""
+"""This process's connections, and the kernel's counts for each; none without ``/proc``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 _RECEIVED, _LAST = 128, 52
-"""Where Linux's ``struct tcp_info`` has the bytes received, and milliseconds since the last."""
+"""The offsets in Linux's ``struct tcp_info`` of bytes received, and milliseconds since the last."""
 
 Address = tuple[str, int]
 
@@ -20,16 +20,17 @@ DESCRIPTORS = Path("/proc/self/fd")
 
 
 def can_watch() -> bool:
-    """Return whether this system tells which connections a process has, and what came over them."""
+    """Return whether this system shows a process's connections, and what each has received."""
     return DESCRIPTORS.is_dir() and hasattr(socket, "TCP_INFO")
 
 
 def connections(
     port: int, *, out: bool = False
 ) -> Iterator[tuple[Address, tuple[int, float], socket.socket]]:
-    """This process's connections to its own port, or with ``out`` to a peer's.
+    """Yield this process's connections to its own port, or with ``out`` to a peer's port.
 
-    Who, (bytes, seconds since the last), and a handle, closed when the next one is asked for.
+    Each comes as the peer's address, (bytes received, seconds since the last byte), and a socket
+    that is closed when the next connection is requested.
     """
     if not can_watch():
         return
@@ -55,13 +56,13 @@ def connections(
 
 
 def hang_up(end: socket.socket) -> None:
-    """End a connection, whoever else holds it."""
+    """Shut a connection down, even if others hold it, too."""
     with suppress(OSError):
         end.shutdown(socket.SHUT_RDWR)
 
 
 def address_of(peer: str) -> Address:
-    """What gRPC calls a peer, as an address.
+    """Return the address of a peer from gRPC's name for it.
 
     >>> address_of("ipv4:127.0.0.1:5000"), address_of("ipv6:%5B::1%5D:5000")
     (('127.0.0.1', 5000), ('::1', 5000))

@@ -1,4 +1,4 @@
-"""Certificates as a party uses them: read, checked, and for signing logins and receipts."""
+"""A party's certificates: reading and checking them, and signing logins and receipts."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
     from opboost.config.job_file import Tls
 
 CLAIMED = "opboost-party"
-"""The header that names a party where there is no certificate: plaintext on loopback."""
+"""The header that names a party if there is no certificate: plaintext on loopback."""
 
 UNREADABLE = (ValueError, TypeError, UnsupportedAlgorithm, InternalError, x509.InvalidVersion)
-"""What the library makes of a certificate or key that is none, or of a kind that it lacks."""
+"""What the library raises for an invalid certificate or key, or for one of an unsupported kind."""
 
 SESSION = "opboost-session"
-"""The header that shows with each call that its sender has logged in."""
+"""The header that proves with each call that its sender has logged in."""
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A party's certificate and key, and the authority that it trusts: PEM bytes."""
+    """A party's certificate and key, and the authority that it trusts, as PEM bytes."""
 
     name: str
     ca: bytes
@@ -41,27 +41,27 @@ class Identity:
     key: bytes
 
     def sign(self, job: str, entry: int, head: bytes) -> Receipt:
-        """A receipt of one's own ledger's head."""
+        """Return a signed receipt for the head of this party's ledger."""
         receipt = Receipt(self.name, job, entry, head, self.cert, b"")
         return replace(receipt, signature=self.signature(receipt.signed()))
 
     def login(self, hello: Hello, label_party: str, nonce: bytes) -> Login:
-        """The answer to a challenge."""
+        """Return the answer to a challenge."""
         return Login(self.cert, self.signature(Login.signed(hello, label_party, nonce)))
 
     def signature(self, data: bytes) -> bytes:
-        """Signed with the certificate's key; what is signed begins with what it is."""
+        """Sign with the certificate's key; signed data must begin with its kind."""
         key = serialization.load_pem_private_key(self.key, None)
         if not isinstance(key, ec.EllipticCurvePrivateKey):
             raise ConfigError(
-                "Logins, receipts and bundles are signed with an elliptic-curve key. Make such a "
-                "kit."
+                "Logins, receipts and bundles are signed with an elliptic-curve key. Make a kit "
+                "with such a key."
             )
         return key.sign(data, ec.ECDSA(hashes.SHA256()))
 
 
 def read_identity(tls: Tls | None, name: str) -> Identity:
-    """One's own certificate, checked before a peer would refuse it."""
+    """Read this party's own certificate, and check it before a peer would refuse it."""
     if tls is None:
         raise ConfigError(
             'There is no [tls]. Add [tls] with kit = "certs/NAME" '
@@ -90,8 +90,8 @@ def read_identity(tls: Tls | None, name: str) -> Identity:
     if certificate.not_valid_before_utc > datetime.now(UTC):
         raise PeerError(
             f"{tls.cert} is not valid before {certificate.not_valid_before_utc:%Y-%m-%d %H:%M} "
-            f"UTC, and this machine's clock shows {datetime.now(UTC):%Y-%m-%d %H:%M}. Set the "
-            "clock right, or renew the certificate."
+            f"UTC, and this machine's clock shows {datetime.now(UTC):%Y-%m-%d %H:%M}. Correct the "
+            "clock, or renew the certificate."
         )
     if certificate.not_valid_after_utc < datetime.now(UTC):
         raise PeerError(
@@ -132,10 +132,10 @@ def check_login(login: Login, hello: Hello, label_party: str, nonce: bytes, ca: 
 
 
 def check_named(certificate: bytes, party: str, ca: bytes) -> x509.Certificate:
-    """A certificate of this authority whose only name is the party's, and that is good today.
+    """Return a certificate of this authority that names only the party and is valid today.
 
-    TLS asks for less: gRPC also takes a certificate that names the party as its subject, by an
-    address or among others.
+    Refuse any other.  TLS demands less: gRPC also accepts a certificate that names the party as its
+    subject, by an address or among other names.
     """
     try:
         found = issued_by(certificate, ca)
@@ -156,12 +156,12 @@ def check_named(certificate: bytes, party: str, ca: bytes) -> x509.Certificate:
 
 
 def as_pem(certificate: x509.Certificate) -> bytes:
-    """One certificate as a file holds it."""
+    """Return one certificate as PEM bytes."""
     return certificate.public_bytes(serialization.Encoding.PEM)
 
 
 def check_certificate(certificate: bytes, what: str, ca: bytes) -> x509.Certificate:
-    """A certificate that this authority issued to one party, and that is good today."""
+    """Return a certificate that this authority issued to one party and that is valid today."""
     try:
         signer = issued_by(certificate, ca)
     except (ValueError, InvalidSignature):
@@ -195,7 +195,7 @@ def _dates(certificate: x509.Certificate) -> str:
 
 
 def issued_by(certificate: bytes, ca: bytes) -> x509.Certificate:
-    """A certificate signed by the authority; a ValueError or InvalidSignature if it is not."""
+    """Load a certificate; raise ValueError or InvalidSignature unless the authority signed it."""
     try:
         found = x509.load_pem_x509_certificate(certificate)
         found.verify_directly_issued_by(x509.load_pem_x509_certificate(ca))
@@ -216,9 +216,9 @@ def verify(signer: x509.Certificate, signature: bytes, data: bytes) -> None:
 
 
 def alternative_names(certificate: x509.Certificate) -> list[str]:
-    """What a certificate is for: DNS names, and names of other kinds behind what they are.
+    """Return a certificate's DNS names, and the kinds of its names of other kinds.
 
-    None if they cannot be read.
+    Return an empty list if they cannot be read.
     """
     try:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
@@ -228,7 +228,7 @@ def alternative_names(certificate: x509.Certificate) -> list[str]:
 
 
 def named_in(path: Path) -> str:
-    """The party that a certificate's file is for."""
+    """Return the party that a certificate's file names."""
     try:
         found = alternative_names(x509.load_pem_x509_certificate(_read(path)))
     except UNREADABLE as error:

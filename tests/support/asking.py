@@ -7,7 +7,7 @@ import json
 
 
 def ask(app, method, path, body=b"", headers=None, pieces=None):
-    """The status, headers and JSON (or text) of an answer; ``pieces`` is a body in parts."""
+    """Return the status, headers and JSON (or text) of an answer; ``pieces`` is a body in parts."""
     parts = list(pieces) if pieces is not None else [body]
     given = {"host": "127.0.0.1:80", "content-length": str(sum(map(len, parts)))}
     sent = {**given, **(headers or {})}
@@ -46,7 +46,7 @@ def ask(app, method, path, body=b"", headers=None, pieces=None):
 
 
 def post(app, path, value, **more):
-    """The status and JSON of an answer to a JSON value."""
+    """Post a JSON value; return the status and JSON of the answer."""
     body = value if isinstance(value, bytes) else json.dumps(value).encode()
     status, _, found = ask(app, "POST", path, body, **more)
     return status, found

@@ -1,4 +1,4 @@
-"""A real browser, where the machine has one."""
+"""A real browser, if the machine has one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
 def browser() -> str:
-    """The browser's command; a test that needs one is skipped, and says so, where there is none."""
+    """Return the browser's command, or skip the test that needs one with a reason."""
     found = next((path for name in NAMES if (path := shutil.which(name))), None)
     if found is None:
         pytest.skip(
@@ -22,7 +22,7 @@ def browser() -> str:
 
 
 def opened(page: Path, *more: str) -> str:
-    """The page as the browser has it after loading, with the network cut off."""
+    """Load a page without network, and return its HTML from the browser."""
     done = subprocess.run(
         [
             browser(),

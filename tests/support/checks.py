@@ -1,4 +1,4 @@
-"""Claims as functions, so that they can be run on real mechanisms and on broken ones."""
+"""Claims as functions, which can be run on real mechanisms and on broken ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def assert_rows_sum_to_a_power_of_two(weights, bits):
 
 
 def assert_promise_kept(weights, guarantee, lower):
-    """Every pair, every output, in integers: ``W[x][o] <= e**bound · W[y][o]``."""
+    """Check ``W[x][o] <= e**bound · W[y][o]`` for every pair and output, in integers."""
     for i, one in enumerate(weights):
         for j, other in enumerate(weights):
             bound = guarantee.bound(lower + i, lower + j)
@@ -33,7 +33,7 @@ def assert_promise_kept(weights, guarantee, lower):
 
 
 def assert_alias_table_is_the_distribution(distribution):
-    """The table that is sampled gives each output exactly its integer weight."""
+    """Check that the sampled table gives each output exactly its integer weight."""
     alias = distribution.alias
     share = 1 << (distribution.bits - alias.column_bits)
     drop = distribution.bits - alias.column_bits - THRESHOLD_BITS
@@ -53,7 +53,7 @@ def assert_alias_table_is_the_distribution(distribution):
 
 
 def assert_samples_follow(counts, probabilities, significance=1e-6):
-    """A G-test of counted outputs against their probabilities, rare outputs pooled."""
+    """Run a G-test of counted outputs against their probabilities, with rare outputs pooled."""
     counts, probabilities = np.asarray(counts, float), np.asarray(probabilities, float)
     assert counts[probabilities == 0].sum() == 0, "an impossible output occurred"
     n = counts.sum()
@@ -74,7 +74,7 @@ def counts_of(samples, outputs):
 
 
 class ScriptedSource:
-    """Words and further bits as the test says; refuses to make any up."""
+    """A source of the words and bits that the test gives, and of no others."""
 
     def __init__(self, words, bits=(), spare=None):
         self._words = np.asarray(words, dtype=np.uint64)

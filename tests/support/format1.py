@@ -1,4 +1,4 @@
-"""A ledger as version 0.1.0 wrote it: chain, charges and noise in one SQLite file."""
+"""Write a ledger in the format of version 0.1.0: chain, charges and noise in one SQLite file."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ UNBOUNDED = 2**62
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a release: what is charged for it, in billionths, and how wide its draws are.
+    """A column of a release: its charge in billionths, and the width of its draws.
 
-    ``declared`` is what its file declares, which answers about a person need.
+    ``declared`` is its declaration in the file, which answers about a person need.
     """
 
     attribute: str
@@ -50,7 +50,7 @@ class Column:
 
 @dataclass
 class OldLedger:
-    """Writes entries and blocks as they are told; it remembers nothing by itself."""
+    """Writes the entries and blocks that it is given, and remembers nothing itself."""
 
     home: object
     secrets: list[bytes] = field(default_factory=lambda: [secrets.token_bytes(32)])
@@ -66,7 +66,7 @@ class OldLedger:
         self.append("open", {"format": 1})
 
     def rotate(self):
-        """Put a new key on top."""
+        """Add a new key as the current one."""
         self.secrets.insert(0, secrets.token_bytes(32))
         self._write_key()
 
@@ -84,7 +84,7 @@ class OldLedger:
         return hashlib.sha256(b"opboost key name\n" + self.secrets[0]).hexdigest()[:16]
 
     def append(self, kind, body, blocks=()):
-        """Write an entry with its blocks; returns its number and hash."""
+        """Write an entry with its blocks; return its number and hash."""
         with closing(sqlite3.connect(self.file, isolation_level=None)) as db:
             db.execute("BEGIN")
             listed = [self._add(db, table, row) for table, row in blocks]
@@ -120,7 +120,7 @@ class OldLedger:
         return {{"charges": "charge"}.get(table, table): number, "sha256": whole.hexdigest()}
 
     def reserve(self, columns, job="1", to="bank"):
-        """Begin a release; returns its number."""
+        """Begin a release; return its number."""
         listed = [
             {
                 "attribute": c.attribute,
@@ -136,9 +136,8 @@ class OldLedger:
     def draw(self, reservation, columns, cells, chosen=None, part=None):
         """Draw for some rows.
 
-        ``cells`` has for each column the IDs that are drawn, each with a value and a draw;
-        ``chosen`` has for each ID how many columns a row sends and which.  With ``part`` the draws
-        are kept elsewhere.
+        ``cells`` maps, for each column, the IDs to draw to a value and a draw; ``chosen`` maps each
+        ID to the columns that its row sends.  With ``part``, the draws are kept elsewhere.
         """
         blocks, about = [], (reservation, self.key_name)
         if chosen:
@@ -179,13 +178,13 @@ class OldLedger:
         return "noise", row
 
     def commit(self, reservation, job="1", to="bank", **more):
-        """End a release; returns the number and hash that a receipt would name."""
+        """End a release; return the number and hash that a receipt would contain."""
         figures = {"rows": 0, "new_cells": 0, "old_cells": 0}
         body = {"reservation": reservation, "job": job, "recipient": to, **figures, **more}
         return self.append("commit", body)
 
     def marks(self):
-        """How far charges and noise go."""
+        """Return the last row numbers of charges and noise."""
         with closing(sqlite3.connect(self.file)) as db:
             return [
                 db.execute(f"SELECT coalesce(max(id), 0) FROM {table}").fetchone()[0]
@@ -193,7 +192,7 @@ class OldLedger:
             ]
 
     def abort(self, reservation, since, job="1", to="bank"):
-        """Take back what was drawn since some marks."""
+        """Cancel what was drawn since some marks."""
         charges, noise = map(list, zip(since, self.marks(), strict=True))
         body = {"reservation": reservation, "job": job, "recipient": to, "reason": "DataError"}
         self.append("abort", {**body, "charges": charges, "noise": noise})

@@ -1,4 +1,4 @@
-"""Decoders that break the contract on purpose, for a test of the engine that is to notice."""
+"""Decoders that break the contract on purpose, to test that the engine notices."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Work that is killed at each step that changes a file, and is then run again.
+"""Kill work at each step that changes a file, and then run it again.
 
-A step is a call by which Python asks the system to make a file last, move it or take it away, and a
-transaction of SQLite, before and after.
+A step is a call with which Python syncs, moves or removes a file, or the point before or after a
+commit of SQLite.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ CALLS = ("fsync", "replace", "rename", "link", "unlink", "rmdir", "chmod")
 
 
 def killed_at_every_step(work, home, places):
-    """Copies of ``home`` in which ``work`` was killed at one step each, and then run again.
+    """Return copies of ``home`` in each of which ``work`` was killed at one step and run again.
 
     ``work`` is a function of a test module that takes the copy's path.  It runs in processes of its
     own, which are really killed.
@@ -42,7 +42,7 @@ def killed_at_every_step(work, home, places):
 
 def main(module, name, home, places):
     work = getattr(importlib.import_module(module), name)
-    with tempfile.TemporaryDirectory() as scratch:  # loads what each child would load anew
+    with tempfile.TemporaryDirectory() as scratch:  # loads once what each child would load again
         work(Path(shutil.copytree(home, Path(scratch) / "home")))
     step, killed = 0, True
     while killed:
@@ -58,7 +58,7 @@ def main(module, name, home, places):
 
 
 def in_child(work, place, step=0):
-    """Run in a process of its own, killed at a step if one is given; its exit status."""
+    """Run in a process of its own, killed at the given step, if any; return its exit status."""
     child = os.fork()
     if child:
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])

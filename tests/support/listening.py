@@ -1,4 +1,4 @@
-"""The sockets that processes listen on, from ``/proc``."""
+"""Find the sockets that processes listen on, from ``/proc``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LISTENS = "0A"
 
 @dataclass(frozen=True)
 class Listener:
-    """Where a process listens."""
+    """An address on which a process listens."""
 
     process: int
     address: str
@@ -20,7 +20,7 @@ class Listener:
 
 
 def family(process):
-    """A process and all that came of it."""
+    """Return the IDs of a process and of all its descendants."""
     found = [process]
     for task in Path(f"/proc/{process}/task").glob("*/children"):
         try:
@@ -33,7 +33,7 @@ def family(process):
 
 
 def listeners(process):
-    """All TCP sockets that a process or one that it started listens on."""
+    """Return all TCP sockets on which a process or one of its descendants listens."""
     sockets = {}
     for version in ("tcp", "tcp6"):
         table = Path(f"/proc/{process}/net/{version}")
@@ -55,7 +55,7 @@ def listeners(process):
 
 
 def _address(digits):
-    """An address as the kernel writes it: words of four bytes, each in the machine's order."""
+    """Return the address of the kernel's notation: four-byte words in the machine's byte order."""
     words = [int(digits[i : i + 8], 16) for i in range(0, len(digits), 8)]
     data = struct.pack(f"={len(words)}I", *words)
     return socket.inet_ntop(socket.AF_INET if len(words) == 1 else socket.AF_INET6, data)

@@ -1,4 +1,4 @@
-"""The explorer's pages as `opboost explore` serves them, and a browser that looks at them."""
+"""The explorer's pages as `opboost explore` serves them, and a browser to test them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PICTURES = os.environ.get("OPBOOST_SCREENSHOTS", "")
 
 @contextlib.contextmanager
 def live(site):
-    """The site's address, while it answers."""
+    """Serve the site; yield its address."""
     with threadpool_limits(1), listening(0) as listener:
         server, address = prepared(site, listener, new_token())
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
@@ -41,7 +41,7 @@ def live(site):
 
 @contextlib.contextmanager
 def browsing():
-    """A real browser, headless."""
+    """Yield a real browser, headless."""
     command = browser()
     with sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=command, args=["--no-sandbox"])
@@ -53,7 +53,7 @@ def browsing():
 
 @contextlib.contextmanager
 def page_of(opened, address, *, width=1280, scheme="light", **more):
-    """A page in a browser of its own; it asks nobody but the server, and says no error."""
+    """Open a page in a context of its own; it must ask only the server, and log no error."""
     size = {"width": width, "height": 900}
     context = opened.new_context(viewport=size, color_scheme=scheme, **more)
     asked, errors = [], []
@@ -73,11 +73,11 @@ def page_of(opened, address, *, width=1280, scheme="light", **more):
 CUT_OFF = """() => [...document.querySelectorAll(".scroll")]
   .filter((box) => box.checkVisibility() && box.scrollWidth > box.clientWidth + 1)
   .map((box) => box.getAttribute("aria-label"))"""
-"""The tables that a reader would have to scroll sideways, by their names."""
+"""A script that returns the names of tables that a reader would have to scroll sideways."""
 
 
 def in_first_screen(page, part):
-    """Whether a part of the page is seen whole, without scrolling."""
+    """Return whether a part of the page is completely visible without scrolling."""
     box = page.locator(part).first.bounding_box()
     size = page.viewport_size
     return (
@@ -89,7 +89,7 @@ def in_first_screen(page, part):
 
 
 def photographed(page, name, part=None):
-    """A picture for the docs, of the page or a part of it, if they are asked for."""
+    """Save a screenshot of the page or a part of it for the docs, if screenshots are requested."""
     if PICTURES:
         taken = page.locator(part).screenshot() if part else page.screenshot(full_page=True)
         few = Image.open(io.BytesIO(taken)).convert("RGB").quantize(128)

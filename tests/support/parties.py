@@ -1,4 +1,4 @@
-"""Whole jobs and commands of parties, as tests run them."""
+"""Run whole jobs and commands of parties."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from robustness.party_processes import Party, joined, serving
 
 
 def ended(command, folder=None, timeout=120):
-    """Run a command to its end: status, data and words, as ``subprocess.run`` has them."""
+    """Run a command to its end; return its status and output, as ``subprocess.run`` does."""
     party = Party(command, folder)
     out, said = party.communicate(timeout)
     return subprocess.CompletedProcess(command, party.returncode, out, said)
 
 
 def ran(made):
-    """A whole job of a federation: what each feature party printed."""
+    """Run a whole job of a federation; return what each feature party printed."""
     with serving(made) as (process, address):
         manifests = joined(made, address)
         said = process.communicate(timeout=120)[1]
@@ -25,7 +25,7 @@ def ran(made):
 
 
 def tree(folder):
-    """Every file below a folder, with its content and mode."""
+    """Return every file below a folder, with its mode and content."""
     return {
         str(f.relative_to(folder)): (f.stat().st_mode, f.read_bytes() if f.is_file() else None)
         for f in sorted(folder.rglob("*"))
@@ -33,7 +33,7 @@ def tree(folder):
 
 
 def refused(office, party, verb, *given):
-    """The words and the status of a refusal, after which everything is as it was."""
+    """Run a command that must change nothing; return its status and message."""
     before = tree(office.made.folder)
     where = [] if verb == "finish" else ["--to", office.out(party)]
     status, _, words = run("bundle", verb, "-c", office.made.config(party), *given, *where)

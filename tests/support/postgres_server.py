@@ -1,4 +1,4 @@
-"""A real PostgreSQL on loopback, with a cluster of its own that is gone afterwards."""
+"""A real PostgreSQL on loopback, with a temporary cluster of its own."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _START_SECONDS = 60
 
 @dataclass(frozen=True)
 class PostgresServer:
-    """Where the server listens; who connects has to know the password."""
+    """A running server; clients must know the password."""
 
     port: int
 
@@ -50,7 +50,7 @@ class PostgresServer:
 
 
 def _programs() -> Path:
-    """The folder of PostgreSQL's programs, which Debian keeps off the PATH."""
+    """Return the folder of PostgreSQL's programs, which Debian keeps off the PATH."""
     places = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     found = shutil.which("initdb")
     for place in [*([Path(found).resolve().parent] if found else []), *places]:
@@ -61,7 +61,7 @@ def _programs() -> Path:
 
 @contextmanager
 def postgres_server() -> Iterator[PostgresServer]:
-    """A server with an empty database, run by an unprivileged user: PostgreSQL refuses root."""
+    """Run a server with an empty database, not as root, which PostgreSQL refuses."""
     programs = _programs()
     other = {"user": "nobody", "group": "nogroup", "extra_groups": []} if not os.geteuid() else {}
     with tempfile.TemporaryDirectory(prefix="opboost-pg-") as place, socket.socket() as probe:

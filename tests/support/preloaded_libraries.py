@@ -1,6 +1,6 @@
-"""Libraries that every installation has, loaded: import this once, then fork.
+"""Load the libraries that every installation has: import this once, then fork.
 
-Nothing of OpBoost is among them, so that it meets an absent extra as it does in a new process.
+No module of OpBoost is loaded, so that a missing extra has the same effect as in a new process.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""Tables that are released in parts, and what came out."""
+"""Tables that are released in parts, and their releases."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ AGE_ONLY = (
 
 
 def toml(declared=DECLARED):
-    """The file of a party with a ledger, of which more lines may follow."""
+    """Return the file of a party with a ledger, to which more lines of [ledger] may be added."""
     people = '[align]\nid = "id"\n'
     return f'{declared}{people}[ledger]\nfolder = "ledger"\nkey = "keys/ledger.key"\n'
 
 
 def people(rows=300, first=0):
-    """Rows that differ in every way that matters, by their number."""
+    """Return rows that differ in every way that matters, determined by their numbers."""
     numbers = range(first, first + rows)
     return pa.table(
         {
@@ -57,7 +57,7 @@ def people(rows=300, first=0):
 
 
 def files(folder, parts=4, rows=100):
-    """A table of several Parquet files."""
+    """Write a table of several Parquet files; return its folder."""
     folder.mkdir()
     for part in range(parts):
         pq.write_table(people(rows, part * rows), folder / f"{part}.parquet")
@@ -65,7 +65,7 @@ def files(folder, parts=4, rows=100):
 
 
 def with_secret(target, secret=bytes(range(32))):
-    """A release that is about to begin with a secret that the test knows."""
+    """Prepare a release that will begin with a secret that the test knows."""
     folder = target.with_name(f".{target.name}.release")
     folder.mkdir()
     (folder / SECRET).write_bytes(secret)
@@ -78,7 +78,7 @@ def release_of(target, parts, charge=None, plan=PLAN):
 
 
 def made(target, tables, charge=None, plan=PLAN):
-    """A whole release of some tables, one a part."""
+    """Release some tables completely, one per part."""
     with release_of(target, len(tables), charge, plan) as release:
         for number in release.missing():
             release.block.write(number, [tables[number]])
@@ -86,7 +86,7 @@ def made(target, tables, charge=None, plan=PLAN):
 
 
 def rows_of(target):
-    """The released rows, by their ID."""
+    """Return the released rows, sorted by ID."""
     return pd.read_parquet(target).sort_values("id").reset_index(drop=True)
 
 

@@ -16,7 +16,7 @@ KEY, SECRET = "AKIAOPBOOSTTEST", "verschwiegen-4471"
 
 @dataclass(frozen=True)
 class S3Server:
-    """Where the server listens."""
+    """A running server."""
 
     endpoint: str
 
@@ -39,7 +39,7 @@ class S3Server:
 
 @contextmanager
 def s3_server() -> Iterator[S3Server]:
-    """A server that knows one bucket, and takes every credential unless it is told not to."""
+    """Run a server with one bucket; it accepts any credentials unless configured otherwise."""
     reason = "no S3 server here: pip install 'moto[s3]' flask flask-cors to run this test"
     ThreadedMotoServer = pytest.importorskip("moto.server", reason=reason).ThreadedMotoServer
     logging.getLogger("werkzeug").setLevel(logging.ERROR)

@@ -1,4 +1,4 @@
-"""Drawn inputs that several test files share."""
+"""Hypothesis strategies that several test files share."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def window_maps(draw, domain):
 
 @st.composite
 def mechanisms(draw, domain=None):
-    """Any mechanism on a grid, uneven partitions included."""
+    """Draw any mechanism on a grid, uneven partitions included."""
     grid = draw(domains()) if domain is None else domain
     kind = draw(st.sampled_from(["global", "clamp", "local", "adj", "grr", "piecewise", "window"]))
     if kind == "adj":

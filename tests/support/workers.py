@@ -1,4 +1,4 @@
-"""Worker processes that are killed, and calls that must not wait for them for ever."""
+"""Kill worker processes, and check that calls do not wait for them forever."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import time
 
 
 def in_time(function):
-    """Call a function that could wait for ever; one that does fails here."""
+    """Call a function that might wait forever, and fail if it does."""
     outcome = []
 
     def call():
@@ -29,7 +29,7 @@ def in_time(function):
 
 
 def kill_a_worker(after, seen):
-    """Kill a worker so many seconds after it was started."""
+    """Kill a worker ``after`` seconds from its start."""
     while not (children := multiprocessing.active_children()):
         time.sleep(0.001)
     time.sleep(after)

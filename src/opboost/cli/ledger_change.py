@@ -85,7 +85,7 @@ def renew(
             f"That may exceed the cap, and would be refused then: {', '.join(ahead.beyond)}."
         )
     if wanted == "redraw":
-        typer.echo("Values that change are drawn anew: no bound over time.")
+        typer.echo("Values that change are drawn again: no bound over time.")
 
 
 def _check_same(section: LedgerSection, wanted: Changed, config: Path) -> None:

@@ -138,8 +138,8 @@ class FeatureJobFolders:
         file = self.folder(task.job) / "score"
         if file.exists() and _own(file, ScoreTask) != task:
             raise PrivacyError(
-                f"The label party asks for a second, different score in job {task.job}. One is "
-                "released a job."
+                f"The label party asks for a second, different score in job {task.job}. A job "
+                "releases one."
             )
         if not file.exists() and self.is_released(task.job):
             raise PeerError(f"Columns were released in job {task.job}, and now a score is wanted.")

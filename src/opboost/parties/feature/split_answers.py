@@ -77,7 +77,7 @@ class SplitAnswers:
     def _second(self, job: str) -> PrivacyError:
         return PrivacyError(
             f"{self._recipient!r} asks a second, different split query in job {job}. "
-            "One is answered a job."
+            "A job has one answer."
         )
 
     def _answered(self, c: PrivateColumn, cuts: Cuts, values: Any, left_up_to: bool) -> Values:

@@ -7,42 +7,7 @@ a hash of their sources is recorded with each figure, and ``make check`` lists t
 have changed since.
 """
 
-FILES = (
-    "foundation",
-    "order",
-    "speed",
-    "training",
-    "accuracy",
-    "federation",
-    "alignment",
-    "ledger",
-    "faults",
-    "faults_boundaries",
-    "faults_moments",
-    "faults_damage",
-    "record",
-    "record_rule",
-    "record_rows",
-    "record_speed",
-    "partly_known",
-    "score_release",
-    "denoising",
-    "denoising_aside",
-    "denoising_auto",
-    "denoising_industrial",
-    "denoising_speed",
-    "external_denoising",
-    "audit",
-    "pipeline",
-    "attacks",
-    "hostile",
-    "load",
-    "soak",
-    "leaks",
-    "fuzzing",
-    "record_pilot",
-    "reproduction",
-    "scale",
-    "scoring",
-    "containers",
-)
+from pathlib import Path
+
+_MACHINERY = {"__init__", "__main__", "claim", "covered_sources"}
+FILES = tuple(sorted({file.stem for file in Path(__file__).parent.glob("*.py")} - _MACHINERY))

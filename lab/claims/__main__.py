@@ -3,8 +3,6 @@
 Several runs may work side by side: each puts its own lines into the file as it finds it.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import json
@@ -17,8 +15,8 @@ from rich.console import Console
 from rich.progress import track
 
 from claims import FILES
-from claims.claim import Claim
-from claims.covered_sources import RECORDED, ROOT, source_hash, stale
+from claims.claim import ROOT, Claim
+from claims.covered_sources import RECORDED, source_hash, stale
 from opboost.storage import atomic_files
 
 

@@ -1,13 +1,10 @@
 """Models on the paper's data sets: docs/accuracy.md.  Needs ``OPBOOST_DATA``."""
 
-from __future__ import annotations
-
 import statistics
 from functools import cache, partial
 from pathlib import Path
 
-from claims.claim import Page
-from claims.covered_sources import LEARNING
+from claims.claim import LEARNING, Page
 from opboost_lab.accuracy import MEASURES, load, mechanisms, plain, score
 from opboost_lab.data.datasets import ALL
 
@@ -36,7 +33,8 @@ def scores(
     """One score a seed."""
     mechanism = mechanisms(epsilon)[way]
     bucketed = way == "FederBoost"
-    return [score(data, mechanism, seed, booster, mapping, bucketed) for seed in SEEDS]
+    how = {"booster": booster, "mapping": mapping, "federboost": bucketed}
+    return [score(data, mechanism, seed, **how) for seed in SEEDS]
 
 
 def gain(data: str, epsilon: float, booster: str) -> float:
@@ -57,7 +55,7 @@ def write_page() -> float:
     heads = [f"{d} ({MEASURES[load(d).task]}) ε={e}" for d in ALL for e in EPSILONS]
     for booster in BOOSTERS:
         table = {
-            way: [f"{plain(d, on_grid, booster):.3f}" for d in ALL for _ in EPSILONS]
+            way: [f"{plain(d, on_grid, booster=booster):.3f}" for d in ALL for _ in EPSILONS]
             for way, on_grid in (("plain, raw", False), ("plain, on the grid", True))
         }
         for way in mechanisms(1.0):

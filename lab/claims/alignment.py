@@ -1,7 +1,5 @@
 """Private set intersection between two parties as processes, over the real service."""
 
-from __future__ import annotations
-
 import tempfile
 import time
 from contextlib import ExitStack

@@ -1,20 +1,17 @@
 """Attacks by record total: docs/attacks.md.  Needs ``OPBOOST_DATA``; four minutes on one core."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from claims.claim import Claim, Rule
-from claims.covered_sources import FEDERATION, LEARNING
+from claims.claim import FEDERATION, LEARNING, Claim, Page
 from opboost.model_card.card import guess_bound
 from opboost_lab.accuracy import parted
 from opboost_lab.attacks import attributes, invented_columns, labels, linkage
 from opboost_lab.declared_sets import all_private
 
-HERE = "docs/attacks.md"
+HERE = Page("docs/attacks.md", statistics.fmean)
 COLUMNS = {"Adult": 5, "Powerplant": 4, "Pen-digits": 16}
 """The sets, and how many columns of numbers each has."""
 
@@ -33,18 +30,10 @@ def over_seeds(attack: Callable[..., Any], figure: str, *about: Any) -> list[flo
     return [getattr(attack(*about, seed), figure) for seed in seeds]
 
 
-def claim(
-    name: str,
-    attack: Callable[..., Any],
-    figure: str,
-    *about: Any,
-    target: float = 1.0,
-    rule: Rule = "at most",
-    middle: Callable[[list[float]], float] = statistics.fmean,
-) -> Claim:
-    """A figure of an attack: its mean over seeds."""
-    compute = partial(over_seeds, attack, figure, *about)
-    return Claim(name, HERE, rule, target, compute, within=1e-9, middle=middle)
+def claim(name: str, attack: Callable[..., Any], figure: str, *about: Any, **more: Any) -> Claim:
+    """A figure of an attack: its mean over seeds, which is at most 1 if nothing else is said."""
+    known = {"rule": "at most", "target": 1.0, "within": 1e-9} | more
+    return HERE.claim(name, compute=partial(over_seeds, attack, figure, *about), **known)
 
 
 def linkage_claims(data: str, columns: int) -> list[Claim]:
@@ -85,10 +74,8 @@ def attribute_claims(data: str) -> list[Claim]:
             claim(f"{about}: from the release", attack, "release", data, total),
             claim(f"{about}: by the label party", attack, "party", data, total),
             claim(f"{about}: most gained in a column", attack, "most_gained", data, total),
-            Claim(
+            HERE.at_most(
                 f"{about}: release over its ceiling",
-                HERE,
-                "at most",
                 0.0,
                 partial(over_ceiling, data, total),
                 middle=max,
@@ -119,13 +106,10 @@ def label_claims(data: str) -> list[Claim]:
     for total in TOTALS:
         about = f"{data} at a record total of {total}, labels"
         found += [
-            Claim(
+            HERE.at_most(
                 f"{about}: gained from {words}",
-                HERE,
-                "at most",
                 MOST_GAINED_FROM_MESSAGES,
                 partial(gained, data, total, figure),
-                middle=statistics.fmean,
             )
             for figure, words in (("query", "a query for used values"), ("weights", "weights"))
         ]
@@ -149,19 +133,20 @@ CLAIMS = [
     *(c for data, columns in COLUMNS.items() for c in linkage_claims(data, columns)),
     *(c for data in COLUMNS for c in attribute_claims(data)),
     *(c for data in COLUMNS for c in label_claims(data)),
-    Claim(
-        "values of a query for all that depend on labels",
-        HERE, "equals", 0, partial(differing, "all"), middle=max,
+    HERE.equals(
+        "values of a query for all that depend on labels", 0, partial(differing, "all"), middle=max
     ),
-    Claim(
+    HERE.at_least(
         "values of a query for used ones that depend on labels",
-        HERE, "at least", 1, partial(differing, "used"), middle=min,
+        1,
+        partial(differing, "used"),
+        middle=min,
     ),
     *(
-        Claim(
+        HERE.at_most(
             f"{columns:,} invented columns, {invented_columns.TARGETS} people of Adult{words}: AUC",
-            HERE, "at most", 1.0, partial(from_invented, columns, epsilon),
-            middle=statistics.fmean,
+            1.0,
+            partial(from_invented, columns, epsilon),
         )
         for columns, epsilon, words in (
             (FEW_INVENTED, None, ""),
@@ -169,4 +154,4 @@ CLAIMS = [
             (INVENTED, 1.0, ", weights_epsilon = 1"),
         )
     ),
-]  # fmt: skip
+]

@@ -1,12 +1,9 @@
 """The auditor at a hundred million samples: sound mechanisms pass and nearly reach their loss,
 broken ones are caught."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
-from claims.claim import Page
-from claims.covered_sources import NOISE
+from claims.claim import NOISE, Page
 from robustness.audits.auditor_trial import SOUND, Tried, attacked, caught
 from robustness.audits.faulty_mechanisms import BROKEN
 

@@ -1,15 +1,36 @@
-"""What a claim is, and how it is judged."""
-
-from __future__ import annotations
+"""What a claim is, how it is judged, and which sources it may cover."""
 
 import math
 import statistics
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import cache
+from pathlib import Path
+from typing import Any, Generic, Literal, TypeVar
 
+ROOT = Path(__file__).parents[2]
+
+NOISE = tuple(f"opboost.{p}" for p in ("grid", "randomness", "distributions", "mechanisms"))
+"""What decides which values are drawn."""
+
+LEARNING = (
+    *NOISE,
+    *(f"opboost.{p}" for p in ("columns", "budgets", "denoise", "boosting", "training")),
+    "opboost.estimators",
+)
+"""What decides how good a model is, and what it costs to train."""
+
+FEDERATION = (
+    *NOISE,
+    *(f"opboost.{p}" for p in ("columns", "budgets", "config", "sources", "files", "ledger")),
+    *(f"opboost.{p}" for p in ("psi", "protocol", "parties", "transport", "storage", "runtime")),
+)
+"""What decides what a party stores and sends."""
+
+Found = TypeVar("Found")
 Rule = Literal["equals", "at least", "at most"]
+Middle = Callable[[list[float]], float]
 Compute = Callable[[], float | Sequence[float]]
 
 
@@ -23,7 +44,7 @@ class Claim:
     target: float
     compute: Compute
     within: float = 0.0
-    middle: Callable[[list[float]], float] = statistics.median
+    middle: Middle = statistics.median
     short: bool = False
     """Known not to be met yet: the figure is recorded all the same."""
 
@@ -65,12 +86,28 @@ class Page:
     """
 
     where: str
+    middle: Middle = statistics.median
+
+    def claim(self, name: str, rule: Rule, target: float, compute: Compute, **more: Any) -> Claim:
+        more = {"middle": self.middle} | more
+        return Claim(name, self.where, rule, target, compute, **more)
 
     def equals(self, name: str, target: float, compute: Compute, **more: Any) -> Claim:
-        return Claim(name, self.where, "equals", target, compute, **more)
+        return self.claim(name, "equals", target, compute, **more)
 
     def at_least(self, name: str, target: float, compute: Compute, **more: Any) -> Claim:
-        return Claim(name, self.where, "at least", target, compute, **more)
+        return self.claim(name, "at least", target, compute, **more)
 
     def at_most(self, name: str, target: float, compute: Compute, **more: Any) -> Claim:
-        return Claim(name, self.where, "at most", target, compute, **more)
+        return self.claim(name, "at most", target, compute, **more)
+
+
+class Rounds(Generic[Found]):
+    """What several runs found, made when a figure is first asked for."""
+
+    def __init__(self, run: Callable[[], Found], count: int) -> None:
+        self._found = cache(lambda: [run() for _ in range(count)])
+
+    def of(self, figure: Callable[[Found], float]) -> Compute:
+        """A figure of every run."""
+        return lambda: [figure(found) for found in self._found()]

@@ -5,25 +5,20 @@ commands of ``compose.yaml`` run in what they made, which is read-only, without 
 Tests build the image itself where podman has the base image.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 
 import yaml
 
-from claims.claim import Page
-from claims.covered_sources import FEDERATION
+from claims.claim import FEDERATION, ROOT, Page
 from opboost.demo.local_federation import free_port
 
-ROOT = Path(__file__).parents[2]
 _SECONDS = 1200
 _VARIABLE = re.compile(r"\$\{(\w+):-([^}]*)\}")
 
@@ -137,31 +132,21 @@ def _set_writable(folder: Path, writable: bool) -> None:
             path.chmod(mode | 0o200 if writable else mode & ~0o222)
 
 
-@contextmanager
-def _made() -> Iterator[tuple[dict[str, Path], Path]]:
-    with tempfile.TemporaryDirectory(prefix="opboost-containers-") as name:
-        place = Path(name)
-        extras = {n: s["build"].get("args", {}).get("EXTRAS", "") for n, s in services().items()}
-        made = {name: run_steps(extras[name], place / name) for name in extras}
-        for environment in made.values():
-            _set_writable(environment, False)
-        try:
-            yield made, place
-        finally:
-            for environment in made.values():
-                _set_writable(environment, True)
-
-
 @cache
 def outcome() -> dict[str, float]:
     """Build both parties' environments, count boosters, and run the job."""
-    with _made() as (environments, place):
-        boosters = {"xgboost_cpu", "xgboost", "lightgbm", "skops"}
-        return {
-            "shop": len(packages(environments["shop"]) & boosters),
-            "bank": len(packages(environments["bank"]) & boosters),
-            "model": run_job(environments, place).exists(),
+    boosters = {"xgboost_cpu", "xgboost", "lightgbm", "skops"}
+    with tempfile.TemporaryDirectory(prefix="opboost-containers-") as name, ExitStack() as stack:
+        place, made = Path(name), {}
+        for party, service in services().items():
+            extras = service["build"].get("args", {}).get("EXTRAS", "")
+            made[party] = run_steps(extras, place / party)
+            _set_writable(made[party], False)
+            stack.callback(_set_writable, made[party], True)
+        counts: dict[str, float] = {
+            party: len(packages(found) & boosters) for party, found in made.items()
         }
+        return counts | {"model": run_job(made, place).exists()}
 
 
 HERE = Page("docs/howto/containers.md")

@@ -4,8 +4,6 @@
 all of them can be run again in one sitting; with ``--strict``, for a release, it ends with 1.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import hashlib
@@ -19,26 +17,9 @@ from functools import cache
 from pathlib import Path
 
 from claims import FILES
+from claims.claim import ROOT
 
-ROOT = Path(__file__).parents[2]
 RECORDED = ROOT / "docs" / "claims.json"
-
-NOISE = tuple(f"opboost.{p}" for p in ("grid", "randomness", "distributions", "mechanisms"))
-"""What decides which values are drawn."""
-
-LEARNING = (
-    *NOISE,
-    *(f"opboost.{p}" for p in ("columns", "budgets", "denoise", "boosting", "training")),
-    "opboost.estimators",
-)
-"""What decides how good a model is, and what it costs to train."""
-
-FEDERATION = (
-    *NOISE,
-    *(f"opboost.{p}" for p in ("columns", "budgets", "config", "sources", "files", "ledger")),
-    *(f"opboost.{p}" for p in ("psi", "protocol", "parties", "transport", "storage", "runtime")),
-)
-"""What decides what a party stores and sends."""
 
 
 def source_files(prefixes: Sequence[str], src: Path = ROOT / "src") -> Iterator[Path]:

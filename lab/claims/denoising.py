@@ -1,14 +1,11 @@
 """Denoising on the paper's data sets: docs/denoising-results.md.  Needs ``OPBOOST_DATA``."""
 
-from __future__ import annotations
-
 from functools import cache, partial
 from statistics import fmean
 
 from sklearn.metrics import r2_score
 
-from claims.claim import Claim, Page
-from claims.covered_sources import LEARNING
+from claims.claim import LEARNING, Claim, Page
 from opboost.estimators import OpBoostRegressor
 from opboost.randomness.streams import SeededRng
 from opboost_lab.accuracy import PARAMS, mechanisms, parted, plain, score
@@ -78,7 +75,6 @@ def at_every_level(words: str, less: float, mapping: str) -> list[Claim]:
             f"Clamp-map, denoised, ε={epsilon}, {data}, {words}",
             target - less,
             partial(scores, data, "Clamp-map", epsilon, "auto", mapping),
-            middle=fmean,
             short=(data, epsilon) == ("CASP", 0.08),
         )
         for data, targets in TARGETS.items()
@@ -86,7 +82,7 @@ def at_every_level(words: str, less: float, mapping: str) -> list[Claim]:
     ]
 
 
-HERE = Page("docs/denoising-results.md")
+HERE = Page("docs/denoising-results.md", fmean)
 COVERS = LEARNING
 CLAIMS = [
     *at_every_level("paper's mapping", 0.0, "paper"),
@@ -95,7 +91,6 @@ CLAIMS = [
             f"Clamp-map, ε={epsilon}, Adult: what denoising gains over rows as they came",
             0.0,
             partial(gains, "Adult", "Clamp-map", epsilon),
-            middle=fmean,
         )
         for epsilon in EPSILONS
     ),
@@ -105,7 +100,6 @@ CLAIMS = [
             f"Clamp-map, ε={epsilon}, Powerplant: R² that the posterior gains on desensitised rows",
             target,
             partial(posterior_gains, "Powerplant", epsilon),
-            middle=fmean,
         )
         for epsilon, target in ((0.08, 0.2), (0.64, 0.04))
     ),
@@ -113,6 +107,5 @@ CLAIMS = [
         "Clamp-map, denoised, ε=1.28, Adult, share of plain AUC",
         0.995,
         partial(of_plain, "Adult", 1.28),
-        middle=fmean,
     ),
 ]

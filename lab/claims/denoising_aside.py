@@ -3,8 +3,6 @@
 Needs ``OPBOOST_DATA``.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable
 from functools import cache, partial
@@ -23,7 +21,7 @@ from sklearn.datasets import (
 from sklearn.metrics import accuracy_score, r2_score, roc_auc_score
 from sklearn.model_selection import train_test_split
 
-from claims.covered_sources import LEARNING
+from claims.claim import LEARNING
 from claims.denoising import HERE
 from opboost.estimators import OpBoostClassifier, OpBoostRegressor
 from opboost.mechanisms import ClampMap

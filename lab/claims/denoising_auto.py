@@ -3,12 +3,10 @@
 Needs ``OPBOOST_DATA``; long.
 """
 
-from __future__ import annotations
-
 import statistics
 from functools import partial
 
-from claims.covered_sources import LEARNING
+from claims.claim import LEARNING
 from claims.denoising import HERE, gains
 
 OTHERS = ("Global-map", "Local-map θ=2", "Local-map θ=4", "Adj-map θ=2 α=1", "Adj-map θ=4 α=10")

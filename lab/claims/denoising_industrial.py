@@ -3,11 +3,9 @@
 Needs ``OPBOOST_DATA``; long.
 """
 
-from __future__ import annotations
-
 from functools import cache, partial
 
-from claims.covered_sources import LEARNING
+from claims.claim import LEARNING
 from claims.denoising import HERE, scores
 from opboost_lab.accuracy import parted, plain
 

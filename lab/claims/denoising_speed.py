@@ -1,11 +1,8 @@
 """Time of denoising beside plain training: docs/denoising-results.md."""
 
-from __future__ import annotations
+from functools import cache, partial
 
-from functools import cache
-
-from claims.claim import Claim
-from claims.covered_sources import LEARNING
+from claims.claim import LEARNING, Page
 from opboost_lab.bench.child_answer import child_answer
 
 ROUNDS = 5
@@ -59,32 +56,25 @@ print(json.dumps(times))
 """
 
 
+@cache
 def in_processes(script: str, *arguments: object) -> list[dict[str, float]]:
     """What a script prints after it made the table, in processes of their own."""
     command = ("-c", _TABLE + script, *map(str, arguments))
     return [child_answer(*command, what="A timing script") for _ in range(ROUNDS)]
 
 
-@cache
-def times(rows: int, columns: int) -> list[dict[str, float]]:
-    """The seconds of each way."""
-    return in_processes(_SCRIPT, rows, columns)
-
-
 def ratio(way: str, rows: int, columns: int) -> list[float]:
     """Of a way's time to plain training's."""
-    return [t[way] / t["plain"] for t in times(rows, columns)]
+    return [t[way] / t["plain"] for t in in_processes(_SCRIPT, rows, columns)]
 
 
-HERE = "docs/denoising-results.md"
+HERE = Page("docs/denoising-results.md")
 COVERS = LEARNING
 CLAIMS = [
-    Claim(
+    HERE.at_most(
         f"{what} over plain XGBoost, {rows:,} × {columns}, time",
-        HERE,
-        "at most",
         target,
-        lambda way=way, rows=rows, columns=columns: ratio(way, rows, columns),
+        partial(ratio, way, rows, columns),
         short=rows == 45_000,
     )
     for rows, columns, most in SIZES

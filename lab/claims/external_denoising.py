@@ -4,12 +4,9 @@ Ten columns that vary together on grids of ten cells, 20 trees, one thread of XG
 time of the label party, and its peak of memory.
 """
 
-from __future__ import annotations
-
 from functools import cache, partial
 
-from claims.claim import Page
-from claims.covered_sources import LEARNING
+from claims.claim import LEARNING, Page
 from opboost.training.denoised_rows import Choice
 from opboost_lab.bench.scaling import Measured, measure
 from opboost_lab.bench.scaling_point import Point

@@ -1,13 +1,10 @@
 """Full disks, broken connections, clocks, second starts: how many of how many were survived."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Mapping
 from functools import cache
 
-from claims.claim import Claim, Page
-from claims.covered_sources import FEDERATION
+from claims.claim import FEDERATION, Claim, Page
 from robustness.faults import broken_connections, clock_set_back, double_start, full_disk
 from robustness.faults.faults_harness import ALL
 from robustness.tally import Tally

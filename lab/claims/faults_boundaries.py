@@ -1,8 +1,6 @@
 """``kill -9`` of each party at every phase boundary of a job."""
 
-from __future__ import annotations
-
-from claims.covered_sources import FEDERATION
+from claims.claim import FEDERATION
 from claims.faults import claims_of
 from robustness.faults import kills
 

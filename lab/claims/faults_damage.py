@@ -1,8 +1,6 @@
 """A flipped bit, or a cut end, in each file that a job leaves behind when it is killed."""
 
-from __future__ import annotations
-
-from claims.covered_sources import FEDERATION
+from claims.claim import FEDERATION
 from claims.faults import SEED, claims_of
 from robustness.faults import damaged_files
 

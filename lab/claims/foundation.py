@@ -1,14 +1,11 @@
 """Figures about mechanisms: docs/reference/mechanisms.md, docs/errata.md (Privacy)."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np
 
 import opboost as op
-from claims.claim import Page
-from claims.covered_sources import NOISE
+from claims.claim import NOISE, Page
 
 TEN, HUNDRED = op.Domain(1, 10), op.Domain(1, 100)
 

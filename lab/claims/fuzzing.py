@@ -1,11 +1,8 @@
 """A million cases over every decoder, and how many of them broke the contract."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
-from claims.claim import Page
-from claims.covered_sources import FEDERATION
+from claims.claim import FEDERATION, Page
 from robustness.fuzz.engine import Result, run
 from robustness.fuzz.targets import TARGETS
 

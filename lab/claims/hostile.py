@@ -1,12 +1,10 @@
 """Peers that mean harm: every attack, on live processes."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from statistics import fmean
 
-from claims.claim import Page
-from claims.covered_sources import FEDERATION
+from claims.claim import FEDERATION, Compute, Page
 from robustness.attacks.attack_harness import GATE_MB, Outcome
 from robustness.attacks.catalogue import KINDS, Report
 
@@ -30,43 +28,23 @@ def outcomes(*kinds: str) -> list[Outcome]:
     return [outcome for kind in kinds for outcome in report(kind).outcomes]
 
 
+def of(figure: str, pick: Callable[[Iterable[float]], float], *kinds: str) -> Compute:
+    """A figure of every attack of some kinds, and which of them, or how much of all, counts."""
+    return lambda: pick(getattr(outcome, figure) for outcome in outcomes(*kinds))
+
+
+SURVIVED = "attacks: refused, others served, nothing used up: share"
+SERVED = "attacks on the gate: honest calls answered: share"
+FINISHED = "honest jobs that finish after all of it: share"
 HERE = Page("docs/reliability.md, Hostile peers")
 COVERS = FEDERATION
 CLAIMS = [
-    HERE.equals(
-        "attacks: refused, others served, nothing used up: share",
-        1.0,
-        lambda: fmean(o.survived for o in outcomes(*KINDS)),
-    ),
-    HERE.equals(
-        "attacks on the gate: honest calls answered: share",
-        1.0,
-        lambda: fmean(o.served for o in outcomes("gate")),
-    ),
-    HERE.equals(
-        "honest jobs that finish after all of it: share",
-        1.0,
-        lambda: fmean(report(kind).finished for kind in KINDS),
-    ),
-    HERE.equals(
-        "attacks on the gate: deaths of its process",
-        0.0,
-        lambda: sum(o.died for o in outcomes("gate")),
-    ),
-    HERE.at_most(
-        "attacks: slowest honest call, s", 10.0, lambda: max(o.waited for o in outcomes("gate"))
-    ),
-    HERE.at_most(
-        "attacks: MB of the gate, limit 512",
-        GATE_MB,
-        lambda: max(o.gate_mb for o in outcomes("gate")),
-    ),
-    HERE.at_most(
-        "attacks: MB of a feature party", 450, lambda: max(o.peer_mb for o in outcomes("join"))
-    ),
-    HERE.at_most(
-        "attacks: bytes that one leaves on disk",
-        2_000_000,
-        lambda: max(o.disk for o in outcomes(*KINDS)),
-    ),
+    HERE.equals(SURVIVED, 1.0, of("survived", fmean, *KINDS)),
+    HERE.equals(SERVED, 1.0, of("served", fmean, "gate")),
+    HERE.equals(FINISHED, 1.0, lambda: fmean(report(kind).finished for kind in KINDS)),
+    HERE.equals("attacks on the gate: deaths of its process", 0.0, of("died", sum, "gate")),
+    HERE.at_most("attacks: slowest honest call, s", 10.0, of("waited", max, "gate")),
+    HERE.at_most("attacks: MB of the gate, limit 512", GATE_MB, of("gate_mb", max, "gate")),
+    HERE.at_most("attacks: MB of a feature party", 450, of("peer_mb", max, "join")),
+    HERE.at_most("attacks: bytes that one leaves on disk", 2_000_000, of("disk", max, *KINDS)),
 ]

@@ -1,12 +1,9 @@
 """Whole, killed, bundled and failing jobs, captured by tshark and searched for values and IDs."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from statistics import fmean
 
-from claims.claim import Page
-from claims.covered_sources import FEDERATION
+from claims.claim import FEDERATION, Page
 from robustness.leaks.leak_search import JOBS, Outcome, run_one
 
 SEED = 20_260_101

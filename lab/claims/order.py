@@ -1,16 +1,12 @@
 """The paper's table of γ beside the bound and the truth: docs/errata.md (Order and splits)."""
 
-from __future__ import annotations
-
 import re
 from functools import partial
-from pathlib import Path
 
 import opboost as op
-from claims.claim import Page
-from claims.covered_sources import NOISE
+from claims.claim import NOISE, ROOT, Page
 
-ERRATA = Path(__file__).parents[2] / "docs" / "errata.md"
+ERRATA = ROOT / "docs" / "errata.md"
 KINDS = {"printed": "as_printed", "bound": "bound", "exact": "exact"}
 
 

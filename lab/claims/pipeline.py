@@ -1,11 +1,8 @@
 """The whole pipeline of a feature party with its randomness fixed: docs/reliability.md."""
 
-from __future__ import annotations
-
 from functools import cache
 
-from claims.claim import Page
-from claims.covered_sources import FEDERATION
+from claims.claim import FEDERATION, Page
 from robustness.audits.faulty_pipelines import EVERY_RECORD, FAULTY, SOME_RECORDS, SOUND
 from robustness.audits.pipeline_trial import Audited, audit
 

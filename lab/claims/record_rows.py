@@ -3,12 +3,9 @@
 Needs ``OPBOOST_DATA``; long.
 """
 
-from __future__ import annotations
-
 from functools import partial
-from statistics import fmean
 
-from claims.covered_sources import LEARNING
+from claims.claim import LEARNING
 from claims.record import HERE
 from opboost_lab.record_totals import score
 
@@ -38,7 +35,6 @@ CLAIMS = [
             f"{data} at a record total of {total}, {rows:,} rows",
             -1.0,
             partial(clean, data, total, rows),
-            middle=fmean,
         )
         for data in SETS
         for total in TOTALS
@@ -49,7 +45,6 @@ CLAIMS = [
             f"{data} at a record total of {total}: {ROWS[-1]:,} rows over {ROWS[0]:,}",
             0.0,
             partial(grown, data, total),
-            middle=fmean,
             short=(data, total) in SHORT,
         )
         for data in SETS

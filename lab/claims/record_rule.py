@@ -4,14 +4,11 @@ docs/decisions/0023-record-budgets.md.  Needs ``OPBOOST_DATA``; long.  Seeds 5 t
 totals 1 and 4; ``record`` has Clamp-map at every total.
 """
 
-from __future__ import annotations
-
 import statistics
 from functools import partial
 from typing import Any
 
-from claims.claim import Page
-from claims.covered_sources import LEARNING
+from claims.claim import LEARNING, Page
 from opboost.budgets.budget import Task
 from opboost.budgets.planning_rule import columns_per_row
 from opboost_lab.record_totals import Score, score

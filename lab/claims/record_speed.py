@@ -1,10 +1,9 @@
 """Time and memory of ``fit`` at a record budget beside plain training: docs/record-budgets.md."""
 
-from __future__ import annotations
+from functools import partial
+from statistics import median
 
-from functools import cache
-
-from claims.covered_sources import LEARNING
+from claims.claim import LEARNING
 from claims.denoising_speed import in_processes
 from claims.record import HERE
 
@@ -18,45 +17,31 @@ def record(n):
          booster_params={**params, "eta": 0.1}).fit(X[:n], y[:n])
 work = {"plain": plain, "record": record}[way]
 work(2000)  # load and compile before the clock runs
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 taken = []
 for _ in range(2):
     start = time.perf_counter()
     work(rows)
     taken.append(time.perf_counter() - start)
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-print(json.dumps({"time": min(taken), "memory": peak, "grown": peak - before}))
+print(json.dumps({"time": min(taken), "memory": peak}))
 """
-
-
-@cache
-def measured(rows: int, columns: int, way: str) -> list[dict[str, float]]:
-    """Seconds and peak memory, in processes of their own."""
-    return in_processes(_SCRIPT, rows, columns, way)
 
 
 def ratio(what: str, rows: int, columns: int) -> list[float]:
     """Of a record budget's to plain training's."""
-    pairs = zip(measured(rows, columns, "record"), measured(rows, columns, "plain"), strict=True)
-    return [ours[what] / plain[what] for ours, plain in pairs]
+    found = (in_processes(_SCRIPT, rows, columns, way) for way in ("record", "plain"))
+    return [ours[what] / plain[what] for ours, plain in zip(*found, strict=True)]
 
 
 COVERS = LEARNING
 CLAIMS = [
-    claim
-    for rows, columns in SIZES
-    for claim in (
-        HERE.at_most(
-            f"fit at a record total of 4 on {rows:,} x {columns}, time over plain training",
-            4.0,
-            lambda r=rows, c=columns: ratio("time", r, c),
-            short=True,
-        ),
-        HERE.at_most(
-            f"fit at a record total of 4 on {rows:,} x {columns}, peak memory over plain training",
-            1.5,
-            lambda r=rows, c=columns: ratio("memory", r, c),
-            short=columns == 40,
-        ),
+    HERE.at_most(
+        f"fit at a record total of 4 on {rows:,} x {columns}, {words} over plain training",
+        most,
+        partial(ratio, what, rows, columns),
+        middle=median,
+        short=what == "time" or columns == 40,
     )
+    for rows, columns in SIZES
+    for what, words, most in (("time", "time", 4.0), ("memory", "peak memory", 1.5))
 ]

@@ -1,7 +1,5 @@
 """The paper's tables and figures, next to ours: docs/reproduction.md.  Needs ``OPBOOST_DATA``."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tempfile
@@ -9,27 +7,17 @@ import time
 from functools import lru_cache, partial
 from pathlib import Path
 
-from claims.claim import Claim
-from claims.covered_sources import FEDERATION, LEARNING
+from claims.claim import FEDERATION, LEARNING, Page
 from opboost_lab.accuracy import PARAMS
 from opboost_lab.reproduce.artefacts import tab_comun_perform as comun
-from opboost_lab.reproduce.artefacts.tab_op_prob_t import gammas
+from opboost_lab.reproduce.artefacts.tab_op_prob_t import gammas, same_digits
 from opboost_lab.reproduce.measures.cost_tables import cost_table
 from opboost_lab.reproduce.measures.speed_of_release import desensitising, encrypting
 from opboost_lab.reproduce.measures.traffic import job_traffic
 from opboost_lab.reproduce.methods import Method
 from opboost_lab.reproduce.printed import OP_PROB_T
 
-HERE = "docs/reproduction.md"
-
-
-def same_digits() -> float:
-    """How many of the 80 printed figures come back to all four digits."""
-    return sum(
-        round(ours, 4) == printed
-        for method, row in OP_PROB_T.items()
-        for ours, printed in zip(gammas(method)["as_printed"], row, strict=True)
-    )
+HERE = Page("docs/reproduction.md")
 
 
 def traffic_share(name: str) -> list[float]:
@@ -71,14 +59,26 @@ def quick() -> tuple[float, int]:
 
 COVERS = (*LEARNING, *FEDERATION, "opboost.theory", "opboost.metrics")
 CLAIMS = [
-    Claim("tab:op-prob-t: figures that come back digit by digit", HERE, "equals", 80, same_digits),
+    HERE.equals(
+        "tab:op-prob-t: figures that come back digit by digit",
+        80,
+        lambda: same_digits({method: gammas(method) for method in OP_PROB_T}),
+    ),
     *(
-        Claim(f"Party B's bytes over the paper's, {name}: the largest of the methods", HERE,
-              "at most", 0.125, partial(traffic_share, name), middle=max)
+        HERE.at_most(
+            f"Party B's bytes over the paper's, {name}: the largest of the methods",
+            0.125,
+            partial(traffic_share, name),
+            middle=max,
+        )
         for name in comun.SETS
     ),
-    Claim("desensitising: times as fast as un-memoised OPE, at least", HERE, "at least", 100,
-          over_encryption, middle=min),
-    Claim("reproduce all --quick: seconds", HERE, "at most", 300, lambda: quick()[0]),
-    Claim("reproduce all --quick: artefacts shown", HERE, "at least", 18, lambda: quick()[1]),
-]  # fmt: skip
+    HERE.at_least(
+        "desensitising: times as fast as un-memoised OPE, at least",
+        100,
+        over_encryption,
+        middle=min,
+    ),
+    HERE.at_most("reproduce all --quick: seconds", 300, lambda: quick()[0]),
+    HERE.at_least("reproduce all --quick: artefacts shown", 18, lambda: quick()[1]),
+]

@@ -1,23 +1,17 @@
 """How time grows, and what a hundred million rows need: docs/scale.md."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys
 from dataclasses import replace
-from functools import lru_cache
-from pathlib import Path
+from functools import lru_cache, partial
 
-from claims.claim import Claim
-from claims.covered_sources import LEARNING
+from claims.claim import LEARNING, ROOT, Page
 from opboost_lab.bench.child_answer import child_answer
 from opboost_lab.bench.scaling import Measured, growth, measure, points, run
 from opboost_lab.bench.scaling_point import Point
 
-ROOT = Path(__file__).parents[2]
 ROWS = (100_000, 300_000, 1_000_000, 3_000_000)
-ROUNDS = 3
 HUGE = Point(100_000_000, 10, trees=20, rows_a_tree=10_000_000)
 
 
@@ -25,7 +19,12 @@ HUGE = Point(100_000_000, 10, trees=20, rows_a_tree=10_000_000)
 def found() -> list[Measured]:
     """The points that change rows or columns, the fastest of three tries each."""
     chosen = [(axis, p) for axis, p in points(ROWS) if axis in ("rows", "columns")]
-    return list(run(chosen, ROUNDS))
+    return list(run(chosen, 3))
+
+
+def grown(figure: str) -> float:
+    """The exponent by which a figure grows with rows × columns."""
+    return growth(found(), lambda measured: getattr(measured, figure))
 
 
 @lru_cache(maxsize=2)
@@ -75,22 +74,27 @@ def xgboost_bytes_per_row() -> float:
     return (many - few) / (rows[1] - rows[0])
 
 
-HERE = "docs/scale.md, Measured"
+HERE = Page("docs/scale.md, Measured")
+HUGE_POINT = "100,000,000 × 10: MB of the"
 COVERS = (*LEARNING, "opboost.files", "opboost.scale")
 CLAIMS = [
-    Claim("tests on a real Spark session: passed", "docs/scale.md", "at least", 4, on_spark),
-    Claim("growth of time in rows × columns: exponent", HERE, "at most", 1.05,
-          lambda: growth(found())),
-    Claim("growth of the feature party's time: exponent", HERE, "at most", 1.05,
-          lambda: growth(found(), lambda m: m.feature_seconds)),
-    Claim("growth of the label party's time: exponent", HERE, "at most", 1.05,
-          lambda: growth(found(), lambda m: m.label_seconds)),
-    Claim("100,000,000 × 10: MB of the feature party", HERE, "at most", 500,
-          lambda: huge().feature_mb),
-    Claim("100,000,000 × 10: MB of the label party, 10,000,000 rows a tree", HERE, "at most", 1500,
-          lambda: huge().label_mb),
-    Claim("100,000,000 × 10: MB of the label party, all rows a tree", HERE, "at most", 2500,
-          lambda: huge(None).label_mb, short=True),
-    Claim("XGBoost alone, bins on disk: bytes per row", "docs/decisions/0019-training-at-scale.md",
-          "equals", 40, xgboost_bytes_per_row, within=4),
-]  # fmt: skip
+    Page("docs/scale.md").at_least("tests on a real Spark session: passed", 4, on_spark),
+    *(
+        HERE.at_most(f"growth of {what}: exponent", 1.05, partial(grown, figure))
+        for what, figure in (
+            ("time in rows × columns", "seconds"),
+            ("the feature party's time", "feature_seconds"),
+            ("the label party's time", "label_seconds"),
+        )
+    ),
+    HERE.at_most(f"{HUGE_POINT} feature party", 500, lambda: huge().feature_mb),
+    HERE.at_most(
+        f"{HUGE_POINT} label party, 10,000,000 rows a tree", 1500, lambda: huge().label_mb
+    ),
+    HERE.at_most(
+        f"{HUGE_POINT} label party, all rows a tree", 2500, lambda: huge(None).label_mb, short=True
+    ),
+    Page("docs/decisions/0019-training-at-scale.md").equals(
+        "XGBoost alone, bins on disk: bytes per row", 40, xgboost_bytes_per_row, within=4
+    ),
+]

@@ -4,17 +4,14 @@ Needs ``OPBOOST_DATA``; long.  All columns are private.  The size of codebooks w
 seeds, on rows held out of the training set.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from statistics import fmean
 
-from claims.claim import Page
-from claims.covered_sources import LEARNING
+from claims.claim import LEARNING, Page
 from opboost_lab.score_totals import by_party_cost, ways
 
 SEEDS = range(5, 10)
-HERE = Page("docs/score-release.md")
+HERE = Page("docs/score-release.md", fmean)
 SETS = ("Powerplant", "CASP", "Pen-digits", "Adult")
 TOTALS = (1, 4, 8)
 TARGETS = {
@@ -46,7 +43,6 @@ CLAIMS = [
             f"{data} at a total of {total}, predicted from {words}",
             TARGETS.get((data, total), -1.0) if way == "scores" else -1.0,
             partial(by_way, data, total, way),
-            middle=fmean,
         )
         for data, total in CASES
         for way, words in WAYS.items()
@@ -56,7 +52,6 @@ CLAIMS = [
             f"{data} at a total of {total}: released scores over released columns",
             0.0,
             partial(gained, data, total),
-            middle=fmean,
         )
         for data, total in CASES
     ),
@@ -65,7 +60,6 @@ CLAIMS = [
             f"{data}: what by-party trees cost, columns dealt to two parties, no noise",
             most,
             lambda data=data: [by_party_cost(data, seed) for seed in SEEDS],
-            middle=fmean,
         )
         for data, most in COSTS.items()
     ),

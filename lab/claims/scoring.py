@@ -1,7 +1,5 @@
 """Scores over HTTP, with the client on the same machine: docs/howto/score.md."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import subprocess
@@ -15,10 +13,10 @@ import numpy as np
 import pandas as pd
 
 import opboost as op
-from claims.claim import Claim
+from claims.claim import Page
 
 ROUNDS, REQUESTS, BATCHES, BATCH_ROWS = 5, 300, 10, 1000
-HERE = "docs/howto/score.md, How fast"
+HERE = Page("docs/howto/score.md, How fast")
 
 
 def model(path: Path) -> pd.DataFrame:
@@ -76,9 +74,9 @@ def measured() -> dict[str, list[float]]:
 
 
 COVERS = ("opboost.scoring", "opboost.boosting", "opboost.estimators", "opboost.columns")
+SINGLE = "scoring over HTTP: 99th percentile of single rows, ms, median of five rounds"
+BATCH = "scoring over HTTP: rows per second in batches of 1,000, median of five rounds"
 CLAIMS = [
-    Claim("scoring over HTTP: 99th percentile of single rows, ms, median of five rounds", HERE,
-          "at most", 5.0, lambda: measured()["p99"]),
-    Claim("scoring over HTTP: rows per second in batches of 1,000, median of five rounds", HERE,
-          "at least", 20_000, lambda: measured()["rows"]),
-]  # fmt: skip
+    HERE.at_most(SINGLE, 5.0, lambda: measured()["p99"]),
+    HERE.at_least(BATCH, 20_000, lambda: measured()["rows"]),
+]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from claims.claim import Page
-from claims.covered_sources import FEDERATION
+from claims.claim import FEDERATION, Page
 from opboost_lab.bench.soak import JOBS, Soak, soak
 
 

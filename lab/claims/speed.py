@@ -3,12 +3,8 @@
 Everything is measured in one run on one core; ratios are of medians.
 """
 
-from __future__ import annotations
-
 import csv
 import random
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -18,8 +14,8 @@ from pathlib import Path
 import numpy as np
 
 import opboost as op
-from claims.claim import Page
-from claims.covered_sources import NOISE
+from claims.claim import NOISE, Page
+from opboost_lab.bench.child_answer import child_answer
 from opboost_lab.bench.sampling import Case, Result, cases, run
 
 REPEATS = 7
@@ -53,12 +49,6 @@ def huge_rate(name: str) -> list[float]:
     return [t.per_second / 1e6 for r in huge_grid() for t in r.ours if t.name == name]
 
 
-def printed(script: str, *arguments: str, cwd: Path | None = None) -> str:
-    """What a script prints, in a process of its own."""
-    command = [sys.executable, "-c", script, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True, cwd=cwd).stdout
-
-
 def first_call() -> list[float]:
     """Import and first draw in a fresh process, the compiled code being cached."""
     script = (
@@ -67,7 +57,8 @@ def first_call() -> list[float]:
         "op.ClampMap(op.Domain(1, 10), 0.64).sample(np.ones(1000, np.uint8))\n"
         "print(time.perf_counter() - start)"
     )
-    return [float(printed(script)) for _ in range(6)][1:]  # the first may compile
+    found = [child_answer("-c", script, what="A first call") for _ in range(6)]
+    return found[1:]  # the first may compile
 
 
 def kendall_seconds() -> list[float]:
@@ -96,7 +87,6 @@ categories = ["north", "south", "east"]
 [table]
 drop = ["id"]
 """
-VERB = "desensitize in.csv -c b.toml -o out.csv"
 
 
 def peak_megabytes(rows: int) -> float:
@@ -114,7 +104,9 @@ def peak_megabytes(rows: int) -> float:
         folder = Path(name)
         (folder / "b.toml").write_text(CONFIG)
         _write(folder / "in.csv", rows)
-        return float(printed(script, *VERB.split(), cwd=folder).split()[-1])
+        files = ("-c", f"{folder}/b.toml", "-o", f"{folder}/out.csv")
+        verb = ("desensitize", f"{folder}/in.csv", *files)
+        return float(child_answer("-c", script, *verb, what="A large release"))
 
 
 def _write(path: Path, rows: int) -> None:

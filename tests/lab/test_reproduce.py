@@ -27,8 +27,7 @@ from opboost_lab.reproduce.methods import Method
 from opboost_lab.reproduce.printed import OP_PROB_T
 from opboost_lab.reproduce.reproduction import reproduce
 from opboost_lab.reproduce.running import run_tasks
-from opboost_lab.reproduce.scope import Scope
-from opboost_lab.reproduce.task import Store, Task
+from opboost_lab.reproduce.task import Scope, Store, Task
 from robustness.command_line import run
 from tests.support.browser import opened
 from tests.support.workers import in_time, kill_a_worker
@@ -218,7 +217,7 @@ def test_a_run_that_is_killed_is_taken_up_where_it_was(tmp_path):
         "import sys; from pathlib import Path\n"
         "from tests.lab.test_reproduce import one, silent\n"
         "from opboost_lab.reproduce.reproduction import reproduce\n"
-        "from opboost_lab.reproduce.scope import Scope\n"
+        "from opboost_lab.reproduce.task import Scope\n"
         "if __name__ == '__main__':\n"
         "    folder = Path(sys.argv[1])\n"
         "    made = one(folder, 'x', [f'n{i}' for i in range(8)], 0.5)\n"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -13,7 +15,7 @@ from opboost_lab.reproduce.measures import cost_tables, resampling, traffic
 from opboost_lab.reproduce.measures.speed_of_release import desensitising, encrypting
 from opboost_lab.reproduce.methods import Method
 from opboost_lab.reproduce.printed import COMP, COMUN
-from opboost_lab.reproduce.scope import Scope
+from opboost_lab.reproduce.task import Scope
 
 GRID = op.Domain(1, 10)
 DISTRIBUTIONS = [
@@ -144,12 +146,16 @@ def test_every_result_that_is_shown_is_asked_for(label):
     for scope in (Scope(quick=True, bundled=True), Scope()):
         tasks = chosen.tasks(scope)
         assert len(tasks) == len(set(tasks))
-        finding = chosen.show(scope, {t: _made_up(t.function) for t in tasks})
+        finding = chosen.show(scope, {t: _made_up(t) for t in tasks})
         assert finding.summary
         assert all(len(row) == len(g.header) for g in finding.grids for row in g.rows)
 
 
-def _made_up(function: str) -> dict[str, float]:
+def _made_up(task) -> dict[str, float]:
+    """What a task may give; only the paper's mechanisms are timed by the paper's samplers."""
+    method = json.loads(task.settings).get("method", {}).get("family")
+    if "desensitising_ms" in task.function and method in ("Piecewise", "Clamp-map"):
+        return {"ours": 2}
     numbers = {
         "a", "b", "codes", "entropy", "cuts", "values", "ms", "ours", "resampling", "table",
         "draws", "expected draws", "seconds", "first", "timed",

@@ -27,9 +27,9 @@ from opboost_lab.reproduce.measures.missing_zero import zeros_missing
 from opboost_lab.reproduce.methods import Method
 from opboost_lab.reproduce.printed import OPXGBOOST
 from opboost_lab.reproduce.report import title
-from opboost_lab.reproduce.scope import OwnTable, Scope
 from opboost_lab.reproduce.source import QUICK_ROWS, Source, sources
 from opboost_lab.reproduce.study import BEST, Line, Study
+from opboost_lab.reproduce.task import OwnTable, Scope
 from robustness.command_line import run
 
 LABELS = (

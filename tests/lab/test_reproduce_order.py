@@ -16,7 +16,7 @@ from opboost_lab.reproduce.measures.gammas import gammas
 from opboost_lab.reproduce.measures.kendall import kendall
 from opboost_lab.reproduce.measures.splits import betas, gains, value_set
 from opboost_lab.reproduce.methods import Method
-from opboost_lab.reproduce.scope import Scope
+from opboost_lab.reproduce.task import Scope
 
 TEN = op.Domain(1, 10)
 METHODS = (

@@ -1,7 +1,5 @@
 """Models on the paper's data: mechanisms side by side, beside both plain baselines."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -87,7 +85,6 @@ def fitted(
     mapping: str = "cells",
     federboost: bool = False,
     denoise: Any = False,
-    scale: Any = "linear",
     budget: Budget | None = None,
 ) -> OpBoostClassifier | OpBoostRegressor:
     """An estimator trained on desensitised rows; ``seed`` is that of noise and booster.
@@ -98,8 +95,7 @@ def fitted(
     """
     X, y, _, _ = data.split()
     kind = OpBoostRegressor if data.task == "regression" else OpBoostClassifier
-    if federboost:
-        scale = {c: _quantiles(X, c) for c in data.bounds}
+    scale: Any = {c: _quantiles(X, c) for c in data.bounds} if federboost else "linear"
     return kind(
         mechanism,
         bounds=data.bounds,
@@ -128,32 +124,20 @@ def scores(data: DataSet, estimator: Any, **how: bool) -> dict[str, float]:
 
 
 def score(
-    name: str,
-    mechanism: Mechanism,
-    seed: int,
-    booster: str = "xgboost",
-    mapping: str = "cells",
-    federboost: bool = False,
-    denoise: Any = False,
-    data: DataSet | None = None,
-    scale: Any = "linear",
+    name: str, mechanism: Mechanism, seed: int, data: DataSet | None = None, **how: Any
 ) -> float:
-    """Train on desensitised rows, measure on plain test rows: the task's main measure."""
+    """Train on desensitised rows, measure on plain test rows: the task's main measure.
+
+    ``how`` are further arguments of :func:`fitted`.
+    """
     data = data or load(name)
-    estimator = fitted(data, mechanism, seed, booster, mapping, federboost, denoise, scale)
-    return scores(data, estimator)[MEASURES[data.task]]
+    return scores(data, fitted(data, mechanism, seed, **how))[MEASURES[data.task]]
 
 
-def plain(
-    name: str,
-    on_grid: bool,
-    booster: str = "xgboost",
-    mapping: str = "cells",
-    data: DataSet | None = None,
-) -> float:
+def plain(name: str, on_grid: bool, data: DataSet | None = None, **how: Any) -> float:
     """The same booster without any noise: on raw values, or on the cells of the grid."""
     data = data or load(name)
-    return plain_scores(data, on_grid, booster, mapping)[MEASURES[data.task]]
+    return plain_scores(data, on_grid, **how)[MEASURES[data.task]]
 
 
 def plain_scores(

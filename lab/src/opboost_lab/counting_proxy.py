@@ -1,7 +1,5 @@
 """A relay on loopback that counts, and on request keeps, what really goes over a connection."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from contextlib import suppress

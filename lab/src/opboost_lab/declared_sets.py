@@ -1,7 +1,5 @@
 """What the parties of an experiment declare about a data set, and the plan of a feature party."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

@@ -4,8 +4,6 @@ Every figure comes twice: on clean test rows, and on test rows that are released
 budget.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from functools import cache
@@ -41,11 +39,10 @@ def score(
     seed: int,
     way: Way = "record",
     denoise: Any = "auto",
-    columns_per_row: int | None = None,
-    cells: int | None = None,
     rows: int | None = None,
     *,
     released: bool = True,
+    **how: Any,
 ) -> Score:
     """Train at a record total; the seed parts the rows, draws the noise and seeds the booster.
 
@@ -56,7 +53,7 @@ def score(
     if rows is not None and rows < data.train.num_rows:
         chosen = np.random.default_rng(seed).permutation(data.train.num_rows)[:rows]
         data = replace(data, train=data.train.take(pa.array(chosen)))
-    model = trained(data, total, seed, way, denoise, columns_per_row, cells)
+    model = trained(data, total, seed, way, denoise, **how)
     measure = MEASURES[data.task]
     clean = scores(data, model)[measure]
     noisy = scores(data, model, desensitize=True)[measure] if released else math.nan
@@ -70,12 +67,11 @@ def trained(
     way: Way = "record",
     denoise: Any = "auto",
     columns_per_row: int | None = None,
-    cells: int | None = None,
     booster: str = "xgboost",
 ) -> OpBoostClassifier | OpBoostRegressor:
     """An estimator trained on rows whose columns are all private, at a record total."""
     planned = way == "record"
-    budget = Budget.record(total, columns_per_row=columns_per_row, cells=cells)
+    budget = Budget.record(total, columns_per_row=columns_per_row)
     return fitted(
         replace(data, bounds=declared_bounds(data)),
         None if planned else _even(data, way, total),

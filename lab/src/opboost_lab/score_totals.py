@@ -1,10 +1,7 @@
 """Predictions from released columns and from released scores, at the same total.
 
-All columns are private.  The label party holds the label alone; its feature parties are dealt the
-columns in turn.
+All columns are private, and those of one feature party.  The label party holds the label alone.
 """
-
-from __future__ import annotations
 
 import tempfile
 from dataclasses import dataclass
@@ -37,7 +34,7 @@ class Ways:
 
 
 @cache
-def ways(name: str, total: float, seed: int, parties: int = 1, structure: Any = "by-party") -> Ways:
+def ways(name: str, total: float, seed: int) -> Ways:
     """Train at a record total, then predict test rows in all three ways.
 
     The columns of the test rows, or their scores, may cost the same total.
@@ -45,31 +42,23 @@ def ways(name: str, total: float, seed: int, parties: int = 1, structure: Any = 
     data = all_private(parted(name, seed))
     X, y, X_test, y_test = data.split()
     with tempfile.TemporaryDirectory() as folder:
-        known = feature_parties(data, X, total, parties, Path(folder) / "train")
+        known = _channel(data, X, total, Path(folder) / "train")
         task: Any = "regress" if data.task == "regression" else "classify"
         settings: Any = {"booster_params": PARAMS["xgboost"], "random_state": seed, "task": task}
-        bank = LabelParty(None, y, ids=ids(X), structure=structure, held_out=0, **settings)
-        model = bank.train([MemoryChannel(p) for p in known])
-        new = feature_parties(data, X_test, total, parties, Path(folder) / "test")
+        bank = LabelParty(None, y, ids=ids(X), structure="by-party", held_out=0, **settings)
+        model = bank.train([known])
+        new = _channel(data, X_test, total, Path(folder) / "test")
         asking = LabelParty(None, None, ids=ids(X_test), share_trees=True)
-        channels = [MemoryChannel(p) for p in new]
-        found = {"columns": asking.predict(model, channels)}
-        if structure == "by-party":
-            found["scores"] = asking.predict(model, channels, release="score")
+        found = asking.predict(model, [new]), asking.predict(model, [new], release="score")
 
-    def judged(predicted: Any) -> float:
-        classes = None if data.task == "regression" else model.classes_
-        return measured(data, predicted, y_test, classes)[MEASURES[data.task]]
-
-    answers = {
-        way: p.prediction if p.probabilities is None else p.probabilities
-        for way, p in found.items()
-    }
-    return Ways(
-        scores(data, model)[MEASURES[data.task]],
-        judged(answers["columns"]),
-        judged(answers.get("scores", answers["columns"])),
+    classes, measure = None if data.task == "regression" else model.classes_, MEASURES[data.task]
+    columns, released = (
+        measured(
+            data, p.prediction if p.probabilities is None else p.probabilities, y_test, classes
+        )
+        for p in found
     )
+    return Ways(scores(data, model)[measure], columns[measure], released[measure])
 
 
 def ids(table: pa.Table) -> list[str]:
@@ -77,24 +66,14 @@ def ids(table: pa.Table) -> list[str]:
     return [str(i) for i in range(table.num_rows)]
 
 
-def feature_parties(
-    data: DataSet, table: pa.Table, total: float, count: int, folder: Path
-) -> list[FeatureParty]:
-    """Feature parties whose columns are dealt in turn; together they may reveal the total."""
+def _channel(data: DataSet, table: pa.Table, total: float, folder: Path) -> MemoryChannel:
+    """A feature party that holds all columns, and releases columns or scores at the total."""
     names = [*data.bounds, *(data.categories or {})]
-    made = []
-    for k in range(count):
-        own = names[k::count]
-        schema = feature_plan(data, own, total / count, f"party {k}")
-        place = folder / str(k)
-        ledger = Ledger(place / "ledger", place / "key", Caps(person=100.0))
-        rows = table.select(own).append_column(ID, pa.array(ids(table)))
-        made.append(
-            FeatureParty(
-                rows, schema, ledger=ledger, ids=ID, name=f"party-{k}", score=total / count
-            )
-        )
-    return made
+    plan = feature_plan(data, names, total, "party 0")
+    ledger = Ledger(folder / "ledger", folder / "key", Caps(person=100.0))
+    rows = table.select(names).append_column(ID, pa.array(ids(table)))
+    party = FeatureParty(rows, plan, ledger=ledger, ids=ID, name="party-0", score=total)
+    return MemoryChannel(party)
 
 
 @cache

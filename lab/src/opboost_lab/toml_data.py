@@ -1,7 +1,5 @@
 """Tables of data that stand beside the code, in TOML."""
 
-from __future__ import annotations
-
 import tomllib
 from functools import cache
 from importlib import resources

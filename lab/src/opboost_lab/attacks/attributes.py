@@ -1,7 +1,5 @@
 """Attribute recovery: which quarter of a column's range, or which category, has a person."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 from typing import Any

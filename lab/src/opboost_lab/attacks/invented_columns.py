@@ -6,8 +6,6 @@ way or the other.  So the products of two people's sides, added up over the colu
 larger where the labels are equal, and the first eigenvector splits by label.
 """
 
-from __future__ import annotations
-
 import tempfile
 from contextlib import suppress
 from functools import cache
@@ -22,8 +20,7 @@ from opboost.budgets.record_plan import RecordPlan
 from opboost.grid import Integers
 from opboost.protocol.messages import Weights
 from opboost_lab.accuracy import parted
-from opboost_lab.attacks.curious_party import CuriousParty, trained_with
-from opboost_lab.attacks.labels import classes_of, mean_auc
+from opboost_lab.attacks.labels import CuriousParty, classes_of, mean_auc, trained_with
 from opboost_lab.attacks.released_records import some_people
 from opboost_lab.declared_sets import party_plan
 

@@ -6,8 +6,6 @@ directions, each with the weight that a message gives it.  The area under the RO
 how well the sum puts people with the label before those without.
 """
 
-from __future__ import annotations
-
 import tempfile
 from dataclasses import dataclass
 from functools import cache
@@ -23,22 +21,57 @@ from opboost._typing import BoolArray, FloatArray
 from opboost.boosting import Problem, make_booster
 from opboost.columns.dataframes import as_numbers, column
 from opboost.config import Plan
+from opboost.ledger import Caps, Ledger
 from opboost.parties.channel import MemoryChannel
+from opboost.parties.feature.feature_party import FeatureParty
 from opboost.parties.label.label_party import LabelParty
 from opboost.parties.label.split_query import Ask
-from opboost.protocol.messages import SplitValues
+from opboost.protocol.messages import Schema, ScoreTask, SplitQuery, SplitValues, Weights, Welcome
 from opboost.scores.clean_features import feature_block
 from opboost_lab.accuracy import PARAMS, parted
-from opboost_lab.attacks.curious_party import CuriousParty, trained_with
 from opboost_lab.attacks.released_records import some_people
 from opboost_lab.data.datasets import DataSet
 from opboost_lab.declared_sets import all_private, feature_plan
-from opboost_lab.score_totals import ids
+from opboost_lab.score_totals import ID, ids
 
 PEOPLE, SCORED = 6_000, 50
 """People whom the parties share, and those of them whose scores are asked for."""
 
 PILOT = 0.2
+
+
+class CuriousParty(FeatureParty):
+    """A feature party that keeps a copy of every message that depends on labels."""
+
+    def __init__(self, rows: pa.Table, plan: Plan, folder: Path, **more: Any) -> None:
+        ledger = Ledger(folder / "ledger", folder / "key", Caps(person=2 * plan.total))
+        table = rows.append_column(ID, pa.array(ids(rows)))
+        super().__init__(table, plan, ledger=ledger, ids=ID, name="shop", **more)
+
+    def take_weights(self, weights: Weights) -> None:
+        """Note the weights of columns."""
+        self.weights = weights
+        super().take_weights(weights)
+
+    def answer(self, query: SplitQuery) -> SplitValues:
+        """Note the values that are asked for."""
+        self.values = super().answer(query)
+        return self.values
+
+    def score_release(self, welcome: Welcome, task: ScoreTask) -> tuple[Schema, list[Path]]:
+        """Note the trees."""
+        self.trees = task.score_model().trees
+        return super().score_release(welcome, task)
+
+
+def trained_with(party: CuriousParty, y: Any, seed: int, **settings: Any) -> Any:
+    """Train with a party that holds all columns; the label party holds the label alone.
+
+    The seed is that of the booster; noise is cryptographic, as between any parties.
+    """
+    names = [str(i) for i in range(len(y))]
+    bank = LabelParty(None, y, ids=names, random_state=seed, held_out=0, **settings)
+    return bank.train([MemoryChannel(party)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,5 @@
 """Linkage: whose record is it, asks somebody who stole a table with everybody's true columns."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 

@@ -1,7 +1,5 @@
 """What a Python process of its own answers."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from typing import Any

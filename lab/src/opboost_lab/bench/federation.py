@@ -4,10 +4,7 @@ Every party is a process; a relay on loopback counts what each feature party rea
 Rows are given, as they are to the plain program; what finding them costs is in docs/alignment.md.
 """
 
-from __future__ import annotations
-
 import json
-import statistics
 import subprocess
 import tempfile
 import time
@@ -18,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
+from sklearn.metrics import roc_auc_score
 
 from opboost._typing import FloatArray, IntArray
 from opboost.demo.local_federation import LABEL_PARTY, run_federation, write_federation
@@ -106,19 +104,9 @@ def run(size: Size, epsilon: float = 0.64) -> Run:
         training,
         {name: relay.up for name, relay in relays.items()},
         {name: relay.down for name, relay in relays.items()},
-        _auc(y_test, chances),
+        float(roc_auc_score(y_test, chances)),
         plain_auc,
     )
-
-
-def repeated(size: Size, repeats: int) -> list[Run]:
-    """Several runs, all of them whole."""
-    return [run(size) for _ in range(repeats)]
-
-
-def median(runs: list[Run], figure: str) -> float:
-    """The median of a figure."""
-    return float(statistics.median(getattr(r, figure) for r in runs))
 
 
 def data(size: Size) -> tuple[FloatArray, IntArray, FloatArray, IntArray]:
@@ -168,10 +156,4 @@ def plain_program(
         alone.append(float(done.stdout))
     booster = xgb.Booster(model_file=str(model))
     chances = booster.inplace_predict(X_test, validate_features=False)
-    return min(whole), min(alone), _auc(y_test, chances)
-
-
-def _auc(y: IntArray, chances: FloatArray) -> float:
-    from sklearn.metrics import roc_auc_score
-
-    return float(roc_auc_score(y, chances))
+    return min(whole), min(alone), float(roc_auc_score(y_test, chances))

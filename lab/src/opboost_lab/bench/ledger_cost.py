@@ -1,7 +1,5 @@
 """What remembering and charging cost, beside the same work without (``make claims``)."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """What processes of this machine use, from ``/proc``."""
 
-from __future__ import annotations
-
 import re
 import threading
 from collections.abc import Iterator

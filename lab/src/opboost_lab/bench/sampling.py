@@ -1,7 +1,5 @@
 """``opboost bench sampling``: a column desensitised, beside numpy, other libraries, plain AES."""
 
-from __future__ import annotations
-
 import os
 import statistics
 import time
@@ -26,7 +24,7 @@ from opboost.mechanisms import (
     RandomizedResponse,
     UnaryEncoding,
 )
-from opboost_lab.bench.library_peers import SAMPLING, Peer, PeerTime
+from opboost_lab.bench.library_peers import SAMPLING, Peer
 
 EPSILONS = (0.08, 1.28)
 GRIDS = (10, 100, 1024, 2**40)
@@ -104,13 +102,10 @@ def mechanisms(case: Case) -> dict[str, Mechanism]:
 def others(case: Case, x: IntArray) -> dict[str, Callable[[], object]]:
     """Mechanisms without a grid, and unary encoding, which gives a bit for each category."""
     wide = x.astype(np.int64)
+    adj = AdjLaplace(eps_prt=case.epsilon, eps_ner=case.epsilon, theta=10)
     work: dict[str, Callable[[], object]] = {
         "Discrete Laplace": partial(DiscreteLaplace(case.epsilon).sample, wide, threads=1),
-        "Adj-Laplace": partial(
-            AdjLaplace(eps_prt=case.epsilon, eps_ner=case.epsilon, theta=10).sample,
-            wide,
-            threads=1,
-        ),
+        "Adj-Laplace": partial(adj.sample, wide, threads=1),
     }
     if case.cells * case.values <= 10**8:
         unary = UnaryEncoding(range(case.cells), case.epsilon)
@@ -158,7 +153,7 @@ def _timed(name: str, case: Case, repeats: int, work: Callable[[], object]) -> T
         for _ in range(loops):
             work()
         times.append((time.process_time() - start) / loops / case.values * 1e9)
-    return Timing(name, statistics.median(times), min(times), max(times))
+    return _spread(name, times)
 
 
 def _aes(values: int) -> Callable[[], object]:
@@ -189,19 +184,13 @@ def _numpy(case: Case, x: IntArray) -> Callable[[], object]:
 
 
 def _peer(peer: Peer, case: Case, repeats: int) -> Timing:
-    request = {
-        "peer": peer.name,
-        "epsilon": case.epsilon,
-        "lower": 1,
-        "upper": case.cells,
-        "values": PEER_VALUES[peer.name],
-        "repeats": repeats,
-    }
-    return _of_peer(peer.timed(request))
-
-
-def _of_peer(answer: PeerTime) -> Timing:
+    request = {"peer": peer.name, "values": PEER_VALUES[peer.name], "repeats": repeats}
+    request |= {"epsilon": case.epsilon, "lower": 1, "upper": case.cells}
+    answer = peer.timed(request)
     if answer.problem:
         return Timing(answer.name, 0.0, 0.0, 0.0, answer.problem)
-    times = [s / answer.values * 1e9 for s in answer.seconds]
-    return Timing(answer.name, statistics.median(times), min(times), max(times))
+    return _spread(answer.name, [s / answer.values * 1e9 for s in answer.seconds])
+
+
+def _spread(name: str, times: list[float]) -> Timing:
+    return Timing(name, statistics.median(times), min(times), max(times))

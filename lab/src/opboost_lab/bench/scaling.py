@@ -6,8 +6,6 @@ the machine changes little.  Raw columns are made in pieces on the fly and not t
 parties are played one after the other; they would run side by side.
 """
 
-from __future__ import annotations
-
 import json
 import tempfile
 from collections.abc import Callable, Iterator, Sequence

@@ -5,8 +5,6 @@ their streams into a folder, or the label party, who trains on them; it prints w
 JSON.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys
@@ -27,10 +25,9 @@ from opboost.boosting import Problem, Trained
 from opboost.boosting.xgboost_backend import XGBoost
 from opboost.columns.private_column import PrivateColumn
 from opboost.config.sections import Memory
-from opboost.errors import PeerError
 from opboost.grid import Domain, NumericMapping
 from opboost.mechanisms import ClampMap
-from opboost.parties.channel import MemoryChannel, PsiSession
+from opboost.parties.channel import MemoryChannel
 from opboost.parties.feature.outgoing_columns import OutgoingColumns
 from opboost.parties.label.label_party import LabelParty
 from opboost.protocol import messages as msg
@@ -116,7 +113,10 @@ class Timed:
 
 
 class InFolder:
-    """A feature party that has gone: its whole release lies in a folder."""
+    """A feature party that has gone: its whole release lies in a folder.
+
+    It has what a job of this benchmark asks for: no pilot, no alignment, no score, no split query.
+    """
 
     def __init__(self, name: str, folder: Path, point: Point, party: int) -> None:
         self.name, self._folder = name, folder
@@ -134,20 +134,6 @@ class InFolder:
     def pilot_release(self, welcome: msg.Welcome) -> None:
         """None: all rows are released already."""
 
-    def take_weights(self, weights: msg.Weights) -> None:
-        """Refused: there is no pilot."""
-        raise PeerError(f"{self.name!r} has no pilot; it takes no weights.")
-
-    def check_score(self, task: msg.ScoreTask) -> None:
-        """Refused: the benchmark releases columns."""
-        raise PeerError(f"{self.name!r} releases columns, and no score.")
-
-    def score_release(
-        self, welcome: msg.Welcome, task: msg.ScoreTask
-    ) -> tuple[msg.Schema, list[Path]]:
-        """Refused: the benchmark releases columns."""
-        raise PeerError(f"{self.name!r} releases columns, and no score.")
-
     def rows(self, welcome: msg.Welcome) -> msg.Rows:
         """The number of rows, without IDs."""
         return msg.Rows(self.name, WELCOME.job, self._schema.rows, self._schema.ids)
@@ -155,14 +141,6 @@ class InFolder:
     def release(self, welcome: msg.Welcome) -> tuple[msg.Schema, list[Path]]:
         """What the folder holds."""
         return self._schema, sorted(self._folder.glob("*.arrow"))
-
-    def psi_session(self, welcome: msg.Welcome) -> PsiSession:
-        """Refused: rows are given."""
-        raise PeerError(f"The rows of {self.name!r} are given; it aligns none.")
-
-    def answer(self, query: msg.SplitQuery) -> msg.SplitValues:
-        """Refused: its codebooks tell everything."""
-        raise PeerError(f"{self.name!r} has gone, and its codebooks tell everything: ask nothing.")
 
 
 def release(point: Point, folder: Path) -> dict[str, Any]:
@@ -204,10 +182,11 @@ def train(point: Point, folder: Path) -> dict[str, Any]:
         memory=point.memory,
         held_out=0,
     )
-    channels = [
-        MemoryChannel(InFolder(f"party-{p}", folder / f"party-{p}", point, p))
-        for p in range(point.parties)
+    gone: list[Any] = [
+        InFolder(name, folder / name, point, p)
+        for p, name in enumerate(f"party-{p}" for p in range(point.parties))
     ]
+    channels = [MemoryChannel(party) for party in gone]
     with clock.on("all"):
         bank.train(channels, welcome=WELCOME, state=folder / "state")
     rest = clock.seconds.pop("all") - clock.seconds["XGBoost"]

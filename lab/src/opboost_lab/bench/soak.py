@@ -5,8 +5,6 @@ model of three trees and a split query.  Both parties and the label server stay 
 whatever a job leaves behind adds up here.  The ledger and the folders of all jobs stay, too.
 """
 
-from __future__ import annotations
-
 import gc
 import json
 import os
@@ -101,15 +99,14 @@ def summary(uses: Sequence[Use]) -> Soak:
     some = min(max(5, len(uses) // 10), len(uses) // 2)
     first, last = uses[some : 2 * some], uses[-some:]
     slope, _ = np.polyfit(range(len(uses) - some), [u.memory_kb for u in uses[some:]], 1)
-    return Soak(
-        len(uses),
-        float(slope),
-        min(u.descriptors for u in last) - min(u.descriptors for u in first),
-        min(u.threads for u in last) - min(u.threads for u in first),
-        last[-1].children,
-        last[-1].files,
-        median(u.seconds for u in last) / median(u.seconds for u in first),
-    )
+
+    def more(figure: str) -> int:
+        before, after = (min(getattr(use, figure) for use in part) for part in (first, last))
+        return int(after - before)
+
+    slower = median(u.seconds for u in last) / median(u.seconds for u in first)
+    kept = last[-1].children, last[-1].files
+    return Soak(len(uses), float(slope), more("descriptors"), more("threads"), *kept, slower)
 
 
 def _run(jobs: int, server: type[LabelServerProcess]) -> Iterator[Use]:

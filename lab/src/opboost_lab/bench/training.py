@@ -3,8 +3,6 @@
 Each way runs in a process of its own, so that its peak of memory is its own too.
 """
 
-from __future__ import annotations
-
 import statistics
 from dataclasses import dataclass
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from rich.progress import track
@@ -15,13 +16,13 @@ from rich.table import Table
 
 from opboost.cli.common import Format, FormatOption, print_json, stderr, stdout
 from opboost.errors import ParameterError
-from opboost_lab.cli.figure_table import figure_table
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from opboost_lab.bench.sampling import Result, Timing
 
+Found = TypeVar("Found")
 NAMES = ("sampling", "train", "federation", "load", "peers", "scale")
 
 
@@ -78,9 +79,7 @@ def bench(
             console, peers, quick, repeats, all_peers, limit, results, page, format
         )
     if name in ("scale", "all"):
-        from opboost_lab.cli.bench_scaling import scale
-
-        report["scale"] = scale(console, rows or (), quick, min(repeats, 3), format)
+        report["scale"] = _scale(console, rows or (), quick, min(repeats, 3), format)
     if format is Format.json:
         print_json({"machine": _machine(), **report})
     else:
@@ -93,16 +92,7 @@ def _sampling(
     from opboost_lab.bench.sampling import cases, run
 
     chosen = cases(grids=(10, 100), sizes=(10**5,)) if quick else cases()
-    results = list(
-        track(
-            run(chosen, repeats, peers),
-            "sampling",
-            total=len(chosen),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        )
-    )
+    results = followed(run(chosen, repeats, peers), "sampling", len(chosen), console)
     if format is Format.text:
         for result in results:
             stdout().print(_table(result))
@@ -113,57 +103,53 @@ def _train(quick: bool, repeats: int, format: Format) -> list[dict[str, object]]
     from opboost_lab.bench.training import SIZES, run
 
     results = run(SIZES[:1] if quick else SIZES, repeats)
-    if format is Format.text:
-        for times in results:
-            table = figure_table(
-                f"fit, {times[0].rows:,} rows × {times[0].columns} columns, 80 trees",
-                ("", "seconds", "× plain xgboost", "MB for fit", "MB in all"),
-                [
-                    (
-                        *(t.way, f"{t.seconds:.2f}", _ratio(t.seconds / times[-1].seconds)),
-                        *(f"{t.fit_mb:.0f}", f"{t.process_mb:.0f}"),
-                    )
-                    for t in times
-                ],
-                "opboost: desensitising included; wall time, median",
-            )
-            stdout().print(table)
+    for times in results if format is Format.text else ():
+        rows = [
+            {
+                "": t.way,
+                "seconds": t.seconds,
+                "× plain xgboost": t.seconds / times[-1].seconds,
+                "MB for fit": t.fit_mb,
+                "MB in all": t.process_mb,
+            }
+            for t in times
+        ]
+        title = f"fit, {times[0].rows:,} rows × {times[0].columns} columns, 80 trees"
+        says = "opboost: desensitising included; wall time, median"
+        stdout().print(figure_table(title, rows, says))
     return [asdict(t) for times in results for t in times]
 
 
 def _federation(
     console: Console, quick: bool, repeats: int, format: Format
 ) -> list[dict[str, object]]:
-    from opboost_lab.bench.federation import SIZES, repeated
+    from opboost_lab.bench.federation import SIZES, run
 
     found, rows = [], []
     for size in SIZES[:1] if quick else SIZES:
         with console.status("federation") if console.is_terminal else nullcontext():
-            runs = repeated(size, repeats if size.rows < 10**5 else 1)
+            runs = [run(size) for _ in range(repeats if size.rows < 10**5 else 1)]
         found += [asdict(r) | {"more": r.more} for r in runs]
         middle = sorted(runs, key=lambda r: r.more)[len(runs) // 2]
         rows.append(
-            (
-                f"{size.rows:,} × {size.own + size.theirs * size.parties}",
-                *(f"{size.parties}", f"{middle.seconds:.2f}"),
-                *(f"{middle.plain:.2f} ({middle.training:.2f})", f"{middle.more:.2f}"),
-                f"{max(middle.up.values()) / 1000:.1f}",
-                *(f"{middle.auc:.3f}", f"{middle.plain_auc:.3f}"),
-            )
+            {
+                "rows × columns": f"{size.rows:,} × {size.own + size.theirs * size.parties}",
+                "parties": size.parties,
+                "seconds": middle.seconds,
+                "plain": f"{middle.plain:.2f} ({middle.training:.2f})",
+                "more": middle.more,
+                "kB a party": max(middle.up.values()) / 1000,
+                "AUC": middle.auc,
+                "plain AUC": middle.plain_auc,
+            }
         )
     if format is Format.text:
-        table = figure_table(
-            "A whole networked job, 80 trees of depth 3",
-            (
-                *("rows × columns", "parties", "seconds", "plain", "more", "kB a party", "AUC"),
-                "plain AUC",
-            ),
-            rows,
+        says = (
             "seconds: from starting all processes to the model; plain: one program that reads the "
             "joined table and trains (its training alone); kB: counted on the socket, with TLS; "
-            "median",
+            "median"
         )
-        stdout().print(table)
+        stdout().print(figure_table("A whole networked job, 80 trees of depth 3", rows, says))
     return found
 
 
@@ -173,22 +159,62 @@ def _load(console: Console, quick: bool, format: Format) -> dict[str, object]:
     with console.status("load") if console.is_terminal else nullcontext():
         found = run(QUICK if quick else LOAD)
     load, times = found.load, found.parties.values()
-    rows = (
-        ("seconds until the last column was there", f"{found.sending:.2f}"),
-        ("seconds of a party, fastest and slowest", f"{min(times):.2f} to {max(times):.2f}"),
-        ("slowest over fastest", f"{found.starved:.2f}"),
-        ("MB sent", f"{found.bytes / 1e6:.1f}"),
-        ("million values a second", f"{found.values_a_second / 1e6:.1f}"),
-        ("× a plain Flight call, without TLS, checks or disk", f"{found.over_flight:.1f}"),
-        (f"MB of the gate, limit {LIMIT_MB} more than it starts with", f"{found.gate_mb:.0f}"),
-        ("MB of the label party, training included", f"{found.label_mb:.0f}"),
-        ("seconds to desensitise, all parties, two at a time", f"{found.preparing:.1f}"),
-    )
+    figures = {
+        "seconds until the last column was there": found.sending,
+        "seconds of the fastest party": min(times),
+        "slowest over fastest": found.starved,
+        "MB sent": found.bytes / 1e6,
+        "million values a second": found.values_a_second / 1e6,
+        "× a plain Flight call, without TLS, checks or disk": found.over_flight,
+        f"MB of the gate, limit {LIMIT_MB} more than it starts with": found.gate_mb,
+        "MB of the label party, training included": found.label_mb,
+        "seconds to desensitise, all parties, two at a time": found.preparing,
+    }
     if format is Format.text:
         title = f"{load.parties} parties send {load.rows:,} rows × {load.columns} columns at once"
-        stdout().print(figure_table(title, ("", "figure"), rows))
+        rows = [{"": words, "figure": value} for words, value in figures.items()]
+        stdout().print(figure_table(title, rows))
     more = ("sending", "starved", "over_flight")
     return asdict(found) | {name: getattr(found, name) for name in more}
+
+
+def _scale(
+    console: Console, rows: Sequence[int], quick: bool, repeats: int, format: Format
+) -> dict[str, object]:
+    """Measure the points, and fit how they grow."""
+    from opboost_lab.bench.scaling import ROWS, growth, points, run
+
+    chosen = points(rows or (ROWS[:2] if quick else ROWS))
+    found = followed(run(chosen, repeats), "scale", len(chosen), console)
+    exponents = {
+        "seconds in all": growth(found),
+        "seconds of the feature parties": growth(found, lambda m: m.feature_seconds),
+        "seconds of the label party": growth(found, lambda m: m.label_seconds),
+        "bytes": growth(found, lambda m: m.bytes),
+    }
+    if format is Format.text:
+        varied = ("rows", "columns", "trees", "parties", "cells")
+        lines = [
+            {
+                "changed": m.axis,
+                **{name: int(getattr(m.point, name)) for name in varied},
+                **m.released,
+                **m.trained,
+                "bits a value": 8 * m.bytes / m.point.values,
+                "MB feature": m.feature_mb,
+                "MB label": m.label_mb,
+            }
+            for m in found
+        ]
+        says = (
+            "seconds of one processor by stage, the fastest try; MB: peak of the process, of which "
+            f"{found[0].start_mb:.0f} before it sees a row"
+        )
+        stdout().print(figure_table("Time and memory", lines, says))
+        growths = [{"": name, "exponent": e} for name, e in exponents.items()]
+        title = "Growth in rows × columns: exponent, target at most 1.05"
+        stdout().print(figure_table(title, growths))
+    return {"points": [asdict(m) for m in found], "growth": exponents}
 
 
 def _federated_peers(
@@ -244,29 +270,46 @@ def _machine() -> str:
 def _table(result: Result) -> Table:
     case = result.case
     cells = f"{case.cells:,}" if case.cells < 10**6 else f"2^{case.cells.bit_length() - 1}"
-    timings = (*result.ours, *result.others, result.numpy, *result.peers, result.aes)
     failed = [f"{p.name} FAILED: {p.problem}" for p in result.peers if p.problem]
     says = "M/s: million values a second; AES ×: time over that of 8 keystream bytes"
-    return figure_table(
-        f"ε = {case.epsilon:g}, {cells} cells, {case.values:,} values",
-        ("", "M/s", "× numpy", *(f"× {p.name}" for p in result.peers), "AES ×"),
-        [_row(timing, result) for timing in timings],
-        "\n".join([says, *failed]),
-    )
 
+    def over(timing: Timing, other: Timing) -> str | float:
+        return "FAILED" if timing.problem or other.problem else other.median / timing.median
 
-def _row(timing: Timing, result: Result) -> list[str]:
-    if timing.problem:
-        return [timing.name, "FAILED"]
-    peers = ["FAILED" if p.problem else _ratio(p.median / timing.median) for p in result.peers]
-    return [
-        timing.name,
-        _ratio(timing.per_second / 1e6),
-        _ratio(result.numpy.median / timing.median),
-        *peers,
-        _ratio(timing.median / result.aes.median),
+    rows: list[dict[str, str | float]] = [
+        {
+            "": timing.name,
+            "M/s": timing.per_second / 1e6,
+            "× numpy": over(timing, result.numpy),
+            **{f"× {p.name}": over(timing, p) for p in result.peers},
+            "AES ×": over(result.aes, timing),
+        }
+        for timing in (*result.ours, *result.others, result.numpy, *result.peers, result.aes)
     ]
+    title = f"ε = {case.epsilon:g}, {cells} cells, {case.values:,} values"
+    return figure_table(title, rows, "\n".join([says, *failed]))
 
 
-def _ratio(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+def followed(found: Iterable[Found], what: str, total: int, console: Console) -> list[Found]:
+    """Everything that is found, with a bar that grows meanwhile."""
+    hidden = not console.is_terminal
+    return list(track(found, what, total, console=console, transient=True, disable=hidden))
+
+
+def figure_table(title: str, rows: Sequence[Mapping[str, Any]], caption: str = "") -> Table:
+    """A table of rows by column; its first column holds words, and the others hold figures."""
+    table = Table(title=title, caption=caption or None)
+    for place, head in enumerate(rows[0]):
+        table.add_column(head, justify="right" if place else "left", no_wrap=not place)
+    for row in rows:
+        table.add_row(*(v if isinstance(v, str) else shown(v) for v in row.values()))
+    return table
+
+
+def shown(value: float) -> str:
+    """Three digits of a figure, and all those before the point.
+
+    >>> shown(0.12345), shown(12.345), shown(1234.5), shown(300_000)
+    ('0.123', '12.3', '1,234', '300,000')
+    """
+    return f"{value:,.0f}" if value >= 100 or isinstance(value, int) else f"{value:.3g}"

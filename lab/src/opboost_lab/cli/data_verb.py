@@ -1,9 +1,7 @@
 """``opboost data``: the data sets of the experiments: which there are, where, and get them."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
@@ -28,24 +26,17 @@ def show(
     from opboost_lab.data import sources
 
     folder = sources.target()
-    lines = []
+    lines: list[dict[str, Any]] = []
     for s in sources.SOURCES.values():
+        about: dict[str, Any] = {"title": s.title, "licence": s.licence}
+        about["from"] = [d.url for d in s.downloads] or [s.account]
         for f in s.files:
             path = sources.path_of(folder, f)
             state = "here" if path.is_file() else "account needed" if s.account else "to fetch"
             if verify and state == "here":
                 state = "verified" if sources.verified(folder, f) else "ALTERED"
-            lines.append(
-                {
-                    "name": s.name,
-                    "file": path.name,
-                    "rows": f.rows,
-                    "state": state,
-                    "title": s.title,
-                    "licence": s.licence,
-                    "from": [d.url for d in s.downloads] or [s.account],
-                }
-            )
+            file = {"name": s.name, "file": path.name, "rows": f.rows, "state": state}
+            lines.append(file | about)
     if format is Format.json:
         print_json({"folder": str(folder), "files": lines})
         return
@@ -53,7 +44,7 @@ def show(
     for title in ("name", "file", "rows", "state"):
         shown.add_column(title, justify="right" if title == "rows" else "left", no_wrap=True)
     for line in lines:
-        shown.add_row(str(line["name"]), str(line["file"]), f"{line['rows']:,}", str(line["state"]))
+        shown.add_row(line["name"], line["file"], f"{line['rows']:,}", line["state"])
     stdout().print(shown)
 
 

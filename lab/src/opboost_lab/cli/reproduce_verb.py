@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.table import Table
@@ -56,8 +56,8 @@ def reproduce(
     from opboost_lab.data import datasets
     from opboost_lab.reproduce import MODULES, STATEMENTS, artefact
     from opboost_lab.reproduce.reproduction import reproduce as run
-    from opboost_lab.reproduce.scope import OwnTable, Scope
     from opboost_lab.reproduce.source import checked
+    from opboost_lab.reproduce.task import OwnTable, Scope
 
     if names == ["list"]:
         _list([artefact(known) for known in MODULES | STATEMENTS], format)
@@ -66,15 +66,13 @@ def reproduce(
         raise ParameterError("--table and --label belong together; give both.")
     if config is not None and table is None:
         raise ParameterError("-c declares the bounds of a table; give --table and --label too.")
-    labels = list(MODULES | STATEMENTS) if "all" in names else names
-    chosen = [artefact(n) for n in labels]
-    if table is not None and label is not None:
+    chosen = [artefact(n) for n in (MODULES | STATEMENTS if "all" in names else names)]
+    own = OwnTable(table, label, config) if table and label else None
+    scope = Scope(quick, seeds, own, bundled=quick and own is None and not datasets.available())
+    if own is not None:
         chosen = [a for a in chosen if a.learning]
         if not chosen:
             raise ParameterError("None of these trains a model; --table is for those that do.")
-    own = None if table is None or label is None else OwnTable(table, label, config)
-    scope = Scope(quick, seeds, own, bundled=quick and own is None and not datasets.available())
-    if own is not None:
         for said in checked(own):
             stderr().print(f"WARNING: {said}")
         chosen = list({tuple(a.tasks(scope)): a for a in reversed(chosen)}.values())[::-1]
@@ -98,9 +96,9 @@ def _list(known: list[Artefact], format: Format) -> None:
 
     Extras are none of it: ``opboost-lab`` installs them all.
     """
-    from opboost_lab.reproduce.scope import Scope
+    from opboost_lab.reproduce.task import Scope
 
-    lines = [
+    lines: list[dict[str, Any]] = [
         {
             "label": a.label,
             "title": a.title,
@@ -117,11 +115,10 @@ def _list(known: list[Artefact], format: Format) -> None:
     for title in ("label", "title", "quick, about", "data of the paper"):
         justify: Literal["left", "right"] = "right" if title == "quick, about" else "left"
         shown.add_column(title, justify=justify, no_wrap=title == "label", overflow="fold")
-    for a, line in zip(known, lines, strict=True):
-        seconds = int(str(line["quick_seconds"]))
+    for line in lines:
+        seconds = line["quick_seconds"]
         about = f"{max(seconds, 1)} s" if seconds < 90 else f"{seconds / 60:.0f} min"
-        data = ", ".join(a.needs) or "none"
-        shown.add_row(str(line["label"]), str(line["title"]), about, data)
+        shown.add_row(line["label"], line["title"], about, ", ".join(line["data"]) or "none")
     stdout().print(shown)
 
 
@@ -134,6 +131,9 @@ def _line(shown: Shown) -> dict[str, object]:
     return {**known, "summary": shown.finding.summary, "headlines": headlines, "notes": notes}
 
 
+FIGURES = ("paper", "ours", "ratio", "best", "plain", "on the grid")
+
+
 def _print(found: Reproduction) -> None:
     from opboost_lab.reproduce.writing import shown as cell
 
@@ -142,13 +142,7 @@ def _print(found: Reproduction) -> None:
         said = f"FAILED: {s.problem}" if s.finding is None else s.finding.summary
         out.print(f"{s.artefact.label}: {said}", soft_wrap=True)
         for h in s.finding.headlines if s.finding else ():
-            named = {
-                "paper": h.paper,
-                "ours": h.ours,
-                "ratio": h.ratio,
-                "best": h.best,
-                "plain": h.plain,
-                "on the grid": h.on_grid,
-            }
+            given = (h.paper, h.ours, h.ratio, h.best, h.plain, h.on_grid)
+            named = dict(zip(FIGURES, given, strict=True))
             values = ", ".join(f"{k} {cell(v)}" for k, v in named.items() if v is not None)
             out.print(f"  {h.what}: {values}", soft_wrap=True)

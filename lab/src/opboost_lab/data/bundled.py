@@ -4,9 +4,8 @@ Bounds are declared in ``columns.toml``, as round numbers around what the sets' 
 descriptions say.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,39 +19,30 @@ def breast_cancer() -> DataSet:
     bounds = declared_bounds("breast_cancer")
     found = load_breast_cancer(as_frame=True)
     names = [c for c in found.data.columns if c in bounds or c.endswith("error")]
-    table = pa.table({c: found.data[c].to_numpy() for c in names})
     kinds = np.array(found.target_names)[found.target.to_numpy()]
-    return _parted("breast cancer", "binary", bounds, table, "diagnosis", kinds)
+    table = pa.table({**_columns(found.data[names]), "diagnosis": kinds})
+    return DataSet("breast cancer", "binary", bounds, *halves(table), "diagnosis")
 
 
 def digits() -> DataSet:
     """Handwritten digits of 4 × 4 blocks, each of four pixels from 0 to 16; all private."""
     found = load_digits()
     blocks = found.images.reshape(-1, 4, 2, 4, 2).sum(axis=(2, 4)).reshape(-1, 16)
-    names = [f"block{i}" for i in range(1, 17)]
-    table = pa.table(dict(zip(names, blocks.T, strict=True)))
-    bounds = dict.fromkeys(names, (0.0, 64.0))
-    return _parted("digits", "multiclass", bounds, table, "digit", found.target)
+    bounds = {f"block{i}": (0.0, 64.0) for i in range(1, 17)}
+    table = pa.table({**dict(zip(bounds, blocks.T, strict=True)), "digit": found.target})
+    return DataSet("digits", "multiclass", bounds, *halves(table), "digit")
 
 
 def diabetes() -> DataSet:
     """How far an illness has gone after a year; nine measurements are private."""
     bounds = declared_bounds("diabetes")
     found = load_diabetes(as_frame=True, scaled=False)
-    table = pa.table({c: found.data[c].to_numpy() for c in found.data.columns})
-    return _parted("diabetes", "regression", bounds, table, "progress", found.target.to_numpy())
+    table = pa.table({**_columns(found.data), "progress": found.target.to_numpy()})
+    return DataSet("diabetes", "regression", bounds, *halves(table), "progress")
 
 
-def _parted(
-    name: str,
-    task: str,
-    bounds: dict[str, tuple[float, float]],
-    table: pa.Table,
-    label: str,
-    y: np.ndarray[tuple[int], np.dtype[np.generic]],
-) -> DataSet:
-    whole = table.append_column(label, pa.array(y))
-    return DataSet(name, task, bounds, *halves(whole), label)
+def _columns(frame: Any) -> dict[str, Any]:
+    return {name: frame[name].to_numpy() for name in frame.columns}
 
 
 BUNDLED: dict[str, Callable[[], DataSet]] = {

@@ -4,8 +4,6 @@ Values are carried over as text, digit by digit: nothing is parsed into numbers 
 but for the spreadsheet, whose cells hold binary fractions.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import tarfile

@@ -5,8 +5,6 @@ Bounds are declared in ``columns.toml``, from the sets' published descriptions, 
 would declare them.
 """
 
-from __future__ import annotations
-
 import gzip
 import os
 from collections.abc import Callable
@@ -107,20 +105,23 @@ def declared_bounds(name: str) -> dict[str, tuple[float, float]]:
     return {column: (low, high) for column, (low, high) in bounds.items()}
 
 
+def _halves_of(name: str, without: str = "") -> tuple[pa.Table, pa.Table]:
+    """The published halves of a set, without one of their columns."""
+    dropped = [without] if without else []
+    train, test = (read_table(f"{name}_{half}").drop_columns(dropped) for half in ("train", "test"))
+    return train, test
+
+
 def adult() -> DataSet:
     """Income above 50K; the five numeric columns that the paper's traffic speaks of are private."""
-    bounds = declared_bounds("adult")
-    parts = [
-        read_table(f"adult_{half}").drop_columns(["capital-loss"]) for half in ("train", "test")
-    ]
-    return DataSet("Adult", "binary", bounds, parts[0], parts[1], "income")
+    parts = _halves_of("adult", without="capital-loss")
+    return DataSet("Adult", "binary", declared_bounds("adult"), *parts, "income")
 
 
 def pendigits() -> DataSet:
     """Handwritten digits, sixteen coordinates, all private; the official split."""
     bounds = {f"input{i}": (0.0, 100.0) for i in range(1, 17)}
-    parts = [read_table(f"pendigits_{half}") for half in ("train", "test")]
-    return DataSet("Pen-digits", "multiclass", bounds, parts[0], parts[1], "class")
+    return DataSet("Pen-digits", "multiclass", bounds, *_halves_of("pendigits"), "class")
 
 
 def powerplant() -> DataSet:
@@ -162,12 +163,13 @@ def industrial() -> DataSet:
 def census() -> DataSet:
     """Income above 50,000 in the large census table; all columns but the survey weight."""
     bounds = declared_bounds("census")
-    parts = []
-    for half in ("train", "test"):
-        table = read_table(f"industrial_standin_kdd_census_{half}").drop_columns(["MARSUPWT"])
+
+    def typed(table: pa.Table) -> pa.Table:
         kinds = {n: pa.float64() if n in bounds else pa.string() for n in table.column_names}
-        parts.append(pa.table({n: table[n].cast(kind) for n, kind in kinds.items()}))
-    return DataSet("Census", "binary", bounds, parts[0], parts[1], "TARGET")
+        return pa.table({n: table[n].cast(kind) for n, kind in kinds.items()})
+
+    train, test = map(typed, _halves_of("industrial_standin_kdd_census", without="MARSUPWT"))
+    return DataSet("Census", "binary", bounds, train, test, "TARGET")
 
 
 def salaries() -> np.ndarray[Any, Any]:

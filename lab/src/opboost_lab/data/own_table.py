@@ -1,7 +1,5 @@
 """A user's own table as a data set: its numeric columns are private, its label says the task."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 from typing import Any
@@ -38,31 +36,27 @@ def own_table(path: Path, label: str, config: Path | None = None) -> DataSet:
     """The table, parted once; columns about which a configuration says nothing are the label
     party's own, and without one every numeric column is private, with bounds from the data."""
     plan = None if config is None else load_plan(config)
-    form = PLAIN_CSV if plan is None else plan.data
+    form, private, drop = (plan.data, plan.private, plan.drop) if plan else (PLAIN_CSV, (), ())
     names = column_names(local_files(path)[0], form)
     if label not in names:
         raise ColumnError(
             label, "is to be the label but is not in the table", hint=f"It has {', '.join(names)}."
         )
     if plan is not None:
-        if label in {str(c.name) for c in plan.private} | set(plan.drop):
+        if label in {str(c.name) for c in private} | set(drop):
             raise ColumnError(label, f"is the label and has another role in {plan.source} too")
         plan.check_names([n for n in names if n != label], own=True)
-    table = read_table(path, () if plan is None else plan.private, form=form)
+    table = read_table(path, private, form=form)
     y = label_of(table, label)
     if len(y) < FEW_ROWS:
-        raise DataError(
-            f"{path.name} has {len(y)} rows, too few to compare models on",
-            hint=f"Give {FEW_ROWS} or more.",
-        )
+        said = f"{path.name} has {len(y)} rows, too few to compare models on"
+        raise DataError(said, hint=f"Give {FEW_ROWS} or more.")
     task = _task(y, label)
-    bounds, categories = _inferred(table, label) if plan is None else _declared(plan)
+    bounds, categories = _declared(plan) if plan else (_inferred(table, label), {})
     if not bounds:
-        raise DataError(
-            f"{path.name} has no numeric column that could be private",
-            hint="Give a table with one, or declare its bounds with -c.",
-        )
-    kept = _filled(table, bounds, categories, label, () if plan is None else plan.drop)
+        said = f"{path.name} has no numeric column that could be private"
+        raise DataError(said, hint="Give a table with one, or declare its bounds with -c.")
+    kept = _filled(table, bounds, categories, label, drop)
     return DataSet(path.name, task, bounds, *halves(kept), label, categories)
 
 
@@ -106,17 +100,14 @@ def _declared(plan: Plan) -> tuple[dict[str, tuple[float, float]], dict[str, Any
     return bounds, categories
 
 
-def _inferred(table: pa.Table, label: str) -> tuple[dict[str, tuple[float, float]], dict[str, Any]]:
+def _inferred(table: pa.Table, label: str) -> dict[str, tuple[float, float]]:
     bounds = {}
     for name in table.column_names:
-        column = table.column(name)
-        if name == label or not _numeric(column.type):
-            continue
-        ends = pc.min_max(column).as_py()
-        low, high = ends["min"], ends["max"]
-        if low is not None and np.isfinite([low, high]).all() and low < high:
-            bounds[name] = (float(low), float(high))
-    return bounds, {}
+        if name != label and _numeric(table.column(name).type):
+            low, high = pc.min_max(table.column(name)).as_py().values()
+            if low is not None and np.isfinite([low, high]).all() and low < high:
+                bounds[name] = (float(low), float(high))
+    return bounds
 
 
 def _filled(

@@ -4,8 +4,6 @@ A file is downloaded whole, checked, made into the CSV table that the experiment
 again, and only then put in its place: what lies in the folder is what was measured with.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import os
@@ -136,41 +134,41 @@ def fetch(wanted: Source, folder: Path, told: Told, by_hand: Path | None = None)
 
     ``by_hand`` is the publisher's file, where the user has loaded it already.
     """
-    if by_hand is not None:
-        if len(wanted.downloads) > 1:
-            raise ParameterError(f"{wanted.name} comes in several files; --file takes one.")
-        parts = [by_hand.read_bytes()]
-    elif wanted.account:
+    if by_hand is not None and len(wanted.downloads) > 1:
+        raise ParameterError(f"{wanted.name} comes in several files; --file takes one.")
+    if by_hand is None and wanted.account:
         raise DataError(f"{wanted.title} cannot be downloaded by itself", hint=wanted.account)
+    if by_hand is not None:
+        parts = [by_hand.read_bytes()]
     else:
         parts = [_loaded(wanted, d, told) for d in wanted.downloads]
     tables = _converted(wanted, parts)
-    _make(folder)
-    out = []
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        hint = f"Set {VARIABLE} to a folder of yours."
+        raise DataError(f"{folder} cannot be made: {error}", hint=hint) from error
     for file in wanted.files:
-        path = path_of(folder, file)
-        atomic_files.write(path, gzip.compress(tables[file.name], 6, mtime=0))
-        out.append(path)
-    return out
+        packed = gzip.compress(tables[file.name], 6, mtime=0)
+        atomic_files.write(path_of(folder, file), packed)
+    return [path_of(folder, file) for file in wanted.files]
 
 
 def _converted(wanted: Source, parts: list[bytes]) -> dict[str, bytes]:
+    otherwise = _otherwise(wanted)
     try:
         tables = wanted.convert(*parts)
     except DataError:
         raise
     except Exception as error:
-        raise DataError(
-            f"What came for {wanted.title} is not what its publisher's file looks like",
-            detail=repr(error),
-            hint=_otherwise(wanted),
-        ) from error
+        said = f"What came for {wanted.title} is not what its publisher's file looks like"
+        raise DataError(said, detail=repr(error), hint=otherwise) from error
     for file in wanted.files:
         if hashlib.sha256(tables[file.name]).hexdigest() != file.sha256:
             raise DataError(
                 f"The table {file.name} made of {wanted.title} has another checksum than the one "
                 "that was measured with; nothing was kept",
-                hint=_otherwise(wanted),
+                hint=otherwise,
             )
     return tables
 
@@ -197,24 +195,10 @@ def _loaded(wanted: Source, download: Download, told: Told) -> bytes:
             return Path(kept).read_bytes()
     except DataError:
         raise
-    except requests.HTTPError as error:
-        if error.response is None:
-            raise
-        with error.response as answer:
-            said = f"{url} answered {answer.status_code} ({answer.reason})"
-        raise DataError(said, hint=_otherwise(wanted)) from error
-    except requests.exceptions.ChunkedEncodingError as error:
-        raise DataError(_broken_off(url, error), hint=_otherwise(wanted)) from error
-    except (requests.RequestException, OSError) as error:
-        raise DataError(
-            f"{wanted.title} could not be loaded from {url}: {_reason(error)}",
-            hint=f"Are you offline? {_otherwise(wanted)}",
-        ) from error
-    except ValueError as error:
-        raise DataError(
-            f"{url} has another checksum than the file that was measured with; nothing was kept",
-            hint=_otherwise(wanted),
-        ) from error
+    except (requests.RequestException, OSError, ValueError) as error:
+        said, offline = _problem(wanted, url, error)
+        hint = f"Are you offline? {_otherwise(wanted)}" if offline else _otherwise(wanted)
+        raise DataError(said, hint=hint) from error
 
 
 class _Progress:
@@ -239,28 +223,21 @@ class _Progress:
         """Do nothing: the bar belongs to the caller."""
 
 
-def _broken_off(url: str, error: Exception) -> str:
-    """Return the words about a connection that closed before the file was whole."""
-    cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, IncompleteRead):
-        cause = cause.__context__
-    if cause is None or cause.expected is None:
-        return f"{url} broke off; nothing was kept"
-    whole = cause.partial + cause.expected
-    return f"{url} broke off after {cause.partial:,} of {whole:,} bytes; nothing was kept"
-
-
-def _reason(error: BaseException) -> BaseException:
-    """Return the error that began a chain of them, which says what was refused."""
-    while error.__context__ is not None:
-        error = error.__context__
-    return error
-
-
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DataError(
-            f"{folder} cannot be made: {error}", hint=f"Set {VARIABLE} to a folder of yours."
-        ) from error
+def _problem(wanted: Source, url: str, error: Exception) -> tuple[str, bool]:
+    """Return why a file did not come, and whether there may be no connection."""
+    causes: list[BaseException] = [error]
+    while (cause := causes[-1].__context__) is not None:
+        causes.append(cause)
+    if isinstance(error, requests.HTTPError) and error.response is not None:
+        with error.response as answer:
+            return f"{url} answered {answer.status_code} ({answer.reason})", False
+    if isinstance(error, requests.exceptions.ChunkedEncodingError):
+        for cause in causes:
+            if isinstance(cause, IncompleteRead) and cause.expected is not None:
+                got, whole = cause.partial, cause.partial + cause.expected
+                return f"{url} broke off after {got:,} of {whole:,} bytes; nothing was kept", False
+        return f"{url} broke off; nothing was kept", False
+    if isinstance(error, requests.RequestException | OSError):
+        return f"{wanted.title} could not be loaded from {url}: {causes[-1]}", True
+    said = f"{url} has another checksum than the file that was measured with; nothing was kept"
+    return said, False

@@ -4,8 +4,6 @@ An artefact (``finding.py``) lists the measurements that it needs (``task.py``) 
 they are there.  ``running.py`` runs what is missing; ``report.py`` writes the page.
 """
 
-from __future__ import annotations
-
 import importlib
 
 from opboost.errors import ParameterError

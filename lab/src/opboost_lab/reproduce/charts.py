@@ -32,6 +32,11 @@ class Curve:
             kind,
         )
 
+    @classmethod
+    def level(cls, label: str, x: Sequence[float], value: float, kind: Kind = "plain") -> Curve:
+        """A level line."""
+        return cls(label, tuple(x), (value,) * len(x), (), kind)
+
 
 @dataclass(frozen=True, slots=True)
 class Panel:

@@ -4,8 +4,6 @@ A column that stands in for one of the paper's says so in its name, so that no r
 for the other's.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 

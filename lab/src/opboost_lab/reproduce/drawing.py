@@ -1,7 +1,5 @@
 """Panels, drawn so that they can be read in print and without telling colours apart."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from pathlib import Path
 

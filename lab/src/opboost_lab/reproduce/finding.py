@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 from opboost_lab.reproduce.charts import Cell, Grid, Panel
-from opboost_lab.reproduce.scope import Scope
-from opboost_lab.reproduce.task import Results, Task
+from opboost_lab.reproduce.task import Json, Results, Scope, Task
 from opboost_lab.toml_data import toml_data
+
+Key = TypeVar("Key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,6 @@ class Headline:
     """No noise, raw values."""
     on_grid: Cell = None
     """No noise, values on the grid."""
-    better: Literal["higher", "lower", "same"] = "same"
 
     @property
     def ratio(self) -> float | None:
@@ -42,10 +42,29 @@ class Note:
     erratum: int | None = None
 
 
-def noted(label: str) -> tuple[Note, ...]:
-    """The notes of ``notes.toml`` on an artefact, or on a column; most columns have none."""
+def noted(label: str, **figures: object) -> tuple[Note, ...]:
+    """The notes of ``notes.toml`` on an artefact, or on a column; most columns have none.
+
+    A note with an ``if`` is left out unless the figure of this name is given and true.
+    """
     found = toml_data("opboost_lab.reproduce", "notes").get(label, ())
-    return tuple(Note(**note) for note in found)
+    said = [note for note in found if figures.get(note.get("if"), "if" not in note)]
+    return tuple(Note(note["text"].format(**figures), note.get("erratum")) for note in said)
+
+
+class Words:
+    """The sentences, titles and headers of an artefact, from ``words.toml``."""
+
+    def __init__(self, label: str) -> None:
+        self._known = toml_data("opboost_lab.reproduce", "words")[label]
+
+    def __call__(self, name: str, /, **figures: object) -> str:
+        """A sentence with its figures in place."""
+        return str(self._known[name].format(**figures))
+
+    def header(self, name: str = "header") -> tuple[str, ...]:
+        """The heads of a table's columns."""
+        return tuple(self._known[name])
 
 
 AGREES = 0.9
@@ -93,6 +112,22 @@ class Artefact:
     """Data sets of the paper; where they are missing, a quick run takes bundled ones."""
     learning: bool = False
     """It trains models, so a table of the user's own can take the place of its data."""
+
+    @classmethod
+    def keyed(
+        cls,
+        label: str,
+        title: str,
+        tasks: Callable[[Scope], Mapping[Key, Task]],
+        show: Callable[[Scope, dict[Key, Json]], Finding],
+        needs: tuple[str, ...] = (),
+    ) -> Artefact:
+        """An artefact that is shown its results by the keys of their tasks."""
+
+        def shown(scope: Scope, results: Results) -> Finding:
+            return show(scope, {key: results[task] for key, task in tasks(scope).items()})
+
+        return cls(label, title, lambda scope: list(tasks(scope).values()), shown, needs)
 
     @property
     def slug(self) -> str:

@@ -6,8 +6,7 @@ for any two values.  So a method can also stand at equal *exact* ε a unit, and 
 differential privacy at equal *total*, ε·(R−L).
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Literal
@@ -132,6 +131,15 @@ def unit_axis(domain: Domain, what: str = "ε a unit of distance") -> str:
     'ε a unit of distance (end to end: 9 ε)'
     """
     return f"{what} (end to end: {domain.span:,} ε)"
+
+
+def level_heads(domain: Domain, epsilons: Iterable[float]) -> tuple[str, ...]:
+    """The heads of a table's columns by level.
+
+    >>> level_heads(Domain(1, 10), (0.64,))
+    ('ε=0.64, total 5.76',)
+    """
+    return tuple(f"ε={e:g}, total {e * domain.span:g}" for e in epsilons)
 
 
 def level_line(domain: Domain) -> str:

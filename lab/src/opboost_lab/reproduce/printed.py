@@ -1,7 +1,5 @@
 """Figures that the paper prints: ``printed.toml`` also says what the rows of each table hold."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from opboost_lab.toml_data import toml_data

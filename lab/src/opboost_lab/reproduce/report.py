@@ -1,19 +1,27 @@
-"""``report.html``: one file, nothing fetched from elsewhere."""
-
-from __future__ import annotations
+"""The reports on a run: ``report.html``, one file with nothing fetched, and ``reproduction.md``."""
 
 import base64
+import os
+import platform
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from opboost import __version__
 from opboost_lab.reproduce.charts import Grid
-from opboost_lab.reproduce.finding import Artefact, Finding
-from opboost_lab.reproduce.machine import Machine
-from opboost_lab.reproduce.scope import Scope
-from opboost_lab.reproduce.writing import shown
+from opboost_lab.reproduce.finding import AGREES, Artefact, Finding
+from opboost_lab.reproduce.task import Scope
+from opboost_lab.reproduce.writing import markdown, shown
+
+MOST_ROWS, MOST_COLUMNS = 14, 9
+"""Larger tables are in ``report.html`` alone."""
+
+PACKAGES = ("numpy", "scipy", "scikit-learn", "xgboost", "xgboost-cpu", "numba", "pyarrow")
+"""Libraries whose versions belong beside any figure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,24 +33,51 @@ class Shown:
     problem: str = ""
 
 
-def page(
-    all_shown: Sequence[Shown], scope: Scope, machine: Machine, seconds: float, out: Path
-) -> str:
+def page(all_shown: Sequence[Shown], scope: Scope, seconds: float, out: Path) -> str:
     """The whole report, from ``report.html.jinja``."""
-    made = Environment(
-        loader=PackageLoader(__package__, ""), autoescape=True, undefined=StrictUndefined
-    )
-    made.filters |= {"shown": shown, "unbroken": _unbroken}
     found = [(s.artefact.slug, s.finding) for s in all_shown if s.finding is not None]
-    return made.get_template("report.html.jinja").render(
+    return _rendered(
+        "report.html.jinja",
+        autoescape=True,
         title=title(scope),
-        about=about(scope, machine, seconds),
+        about=about(scope, seconds),
         all_shown=all_shown,
         short=[finding.short for _, finding in found if finding.short],
         failed=len(all_shown) - len(found),
         headlines=headlines(all_shown),
         pictures={slug: _picture(out / slug) for slug, finding in found if finding.panels},
     )
+
+
+def digest(all_shown: Sequence[Shown], scope: Scope, seconds: float) -> str:
+    """The report as a page of a repository's documentation, the answer first."""
+    found = {s.artefact.label: s.finding for s in all_shown}
+    said = {label: f.said for label, f in found.items() if f and f.said}
+
+    def by_verdict(verdict: str) -> list[str]:
+        cases = ((label, s) for label, s in said.items() if s.verdict == verdict)
+        return [f"`{label}` ({s.held} of {s.cases})" for label, s in cases]
+
+    return _rendered(
+        "reproduction.md.jinja",
+        all_shown=all_shown,
+        about=about(scope, seconds),
+        agrees=f"{AGREES:.0%}",
+        missing=[f"`{label}`" for label, finding in found.items() if finding is None],
+        short=[f.short for f in found.values() if f and f.short],
+        said=said,
+        by_verdict=by_verdict,
+        headlines=headlines(all_shown),
+        most_rows=MOST_ROWS,
+        most_columns=MOST_COLUMNS,
+    )
+
+
+def _rendered(template: str, *, autoescape: bool = False, **values: object) -> str:
+    loader = PackageLoader(__package__, "")
+    made = Environment(loader=loader, autoescape=autoescape, undefined=StrictUndefined)
+    made.filters |= {"shown": shown, "unbroken": _unbroken, "markdown": markdown}
+    return made.get_template(template).render(**values)
 
 
 def _unbroken(text: str) -> str:
@@ -62,17 +97,12 @@ def title(scope: Scope) -> str:
     return "the paper, reproduced" + (", on stand-in data" if scope.bundled else "")
 
 
-def about(scope: Scope, machine: Machine, seconds: float) -> str:
+def about(scope: Scope, seconds: float) -> str:
     """What was run, and on what."""
     how = "a quick look" if scope.quick else "the full settings"
-    seeds = f"{len(scope.repeats())} seeds"
     data = "; bundled data stand in for the paper's" if scope.bundled else ""
-    memory = f", {machine.memory_gb:g} GiB" if machine.memory_gb else ""
-    versions = ", ".join(f"{k} {v}" for k, v in machine.versions.items())
-    load = ", ".join(f"{v:.1f}" for v in machine.load)
     return (
-        f"OpBoost {machine.opboost}: {how}, {seeds}{data}. {machine.processor}, {machine.cores} "
-        f"cores{memory}, Python {machine.python}, {versions}; load averages {load}; "
+        f"OpBoost {__version__}: {how}, {len(scope.repeats())} seeds{data}. {machine()}; "
         f"{seconds:,.0f} s for what was not known yet."
     )
 
@@ -90,3 +120,30 @@ def headlines(all_shown: Sequence[Shown]) -> Grid:
         for h in s.finding.headlines
     )
     return Grid("", header, rows, wide=True)
+
+
+def machine() -> str:
+    """This machine, now; nothing that names it."""
+    parts = [_processor(), f"{os.cpu_count() or 1} cores{_memory()}"]
+    parts.append(f"Python {platform.python_version()}")
+    for name in PACKAGES:
+        with suppress(PackageNotFoundError):
+            parts.append(f"{name} {version(name)}")
+    load = os.getloadavg() if hasattr(os, "getloadavg") else ()
+    return f"{', '.join(parts)}; load averages {', '.join(f'{v:.1f}' for v in load)}"
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(":", 1)[1].strip() for line in lines if "model name" in line)
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+def _memory() -> str:
+    try:
+        size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return f", {round(size / 2**30, 1):g} GiB"
+    except (AttributeError, ValueError, OSError):
+        return ""

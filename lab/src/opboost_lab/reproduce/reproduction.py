@@ -1,21 +1,15 @@
 """A whole run: measurements, findings, files, and the report over all of them."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from opboost.storage import atomic_files
-from opboost_lab.reproduce.digest import digest
 from opboost_lab.reproduce.finding import Artefact
-from opboost_lab.reproduce.machine import Machine, machine
-from opboost_lab.reproduce.report import Shown, about, page
-from opboost_lab.reproduce.results_file import pack, unpack
+from opboost_lab.reproduce.report import Shown, digest, page
 from opboost_lab.reproduce.running import Progress, run_tasks
-from opboost_lab.reproduce.scope import Scope
-from opboost_lab.reproduce.task import Store
+from opboost_lab.reproduce.task import Scope, Store, pack, unpack
 from opboost_lab.reproduce.writing import write_finding
 
 
@@ -25,8 +19,6 @@ class Reproduction:
 
     shown: tuple[Shown, ...]
     report: Path
-    machine: Machine
-    seconds: float
 
     @property
     def failed(self) -> tuple[Shown, ...]:
@@ -64,9 +56,7 @@ def reproduce(
             if finding is not None:
                 write_finding(artefact, finding, out)
             shown.append(Shown(artefact, finding, " ".join(problems)))
-        here, seconds = machine(), time.monotonic() - started
-        report = out / "report.html"
-        atomic_files.write(report, page(shown, scope, here, seconds, out).encode())
-        words = digest(shown, about(scope, here, seconds))
-        atomic_files.write(out / "reproduction.md", words.encode())
-    return Reproduction(tuple(shown), report, here, seconds)
+        report, seconds = out / "report.html", time.monotonic() - started
+        atomic_files.write(report, page(shown, scope, seconds, out).encode())
+        atomic_files.write(out / "reproduction.md", digest(shown, scope, seconds).encode())
+    return Reproduction(tuple(shown), report)

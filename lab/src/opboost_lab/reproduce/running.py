@@ -1,7 +1,5 @@
 """Tasks, run as far as they are not done yet, on all cores, with the time that is left."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field

@@ -13,9 +13,8 @@ from opboost_lab.accuracy import parted
 from opboost_lab.data.bundled import BUNDLED
 from opboost_lab.data.datasets import DataSet, halves
 from opboost_lab.data.own_table import LEAK, digest, own_table
-from opboost_lab.reproduce.finding import Note
-from opboost_lab.reproduce.scope import OwnTable, Scope
-from opboost_lab.reproduce.task import Json
+from opboost_lab.reproduce.finding import Note, noted
+from opboost_lab.reproduce.task import Json, OwnTable, Scope
 
 QUICK_ROWS = 2000
 """Rows for training, and as many for the test, in a quick run."""
@@ -52,11 +51,9 @@ class Source:
     def of(cls, name: str, scope: Scope, *, anew: bool = False) -> Source:
         """The source of a set in a run of this scope."""
         rows = QUICK_ROWS if scope.quick else None
-        if scope.table is not None:
-            own = scope.table
+        if own := scope.table:
+            path, config = (str(file.absolute()) if file else "" for file in (own.path, own.config))
             known = digest(own.path, own.config)
-            config = "" if own.config is None else str(own.config.absolute())
-            path = str(own.path.absolute())
             return cls(own.path.name, rows, "", path, own.label, config, known)
         if scope.bundled:
             return cls(name, rows, BUNDLED[name]().name)
@@ -78,19 +75,15 @@ class Source:
     @property
     def kind(self) -> str:
         """``binary``, ``multiclass`` or ``regression``."""
-        return (
-            _own(self.path, self.label, self.config, self.digest).task
-            if self.path
-            else (KINDS[self.name])
-        )
+        return self._own().task if self.path else KINDS[self.name]
 
     @property
     def narrow(self) -> bool:
         """A user's table with one private column, over which no level can be split."""
-        if not self.path:
-            return False
-        data = _own(self.path, self.label, self.config, self.digest)
-        return len(data.bounds) + len(data.categories) < 2
+        return bool(self.path) and len(self._own().bounds) + len(self._own().categories) < 2
+
+    def _own(self) -> DataSet:
+        return _read(self.path, self.label, self.config, self.digest)
 
     @property
     def measure(self) -> str:
@@ -114,33 +107,23 @@ class Source:
     def _parted(self, seed: int) -> DataSet:
         if not self.path and not self.stand_in and not self.anew:
             return parted(self.name, seed)
-        if self.path:
-            data = _own(self.path, self.label, self.config, self.digest)
-        else:
-            data = BUNDLED[self.name]() if self.stand_in else parted(self.name, 0)
+        data = BUNDLED[self.name]() if self.stand_in else None
+        data = data or (self._own() if self.path else parted(self.name, 0))
         train, test = halves(pa.concat_tables([data.train, data.test]), seed)
         return replace(data, train=train, test=test)
 
     def notes(self) -> tuple[Note, ...]:
         """What a reader must know about these rows."""
-        said = []
-        if self.stand_in:
-            said.append(
-                f"{self.title}: the paper's data are not here, so this shows the methods, not the "
-                "paper's figures. Set OPBOOST_DATA for these."
-            )
+        figures: Json = {"title": self.title, "rows": self.rows, "stand_in": self.stand_in}
         if self.path:
-            data = _own(self.path, self.label, self.config, self.digest)
-            said.append(
-                f"{self.name}: {self.kind} by its label {self.label!r}, {len(data.bounds)} numeric "
-                "columns are private, gaps in them hold the middle of the bounds; other columns "
-                "are the label party's own, and text of very many values is left out."
-            )
-            if not self.config:
-                said.append(LEAK.format(columns=", ".join(data.bounds)))
-        if self.rows is not None:
-            said.append(f"A quick look: at most {self.rows:,} rows to learn from.")
-        return tuple(Note(text) for text in said)
+            data = self._own()
+            figures |= {"table": self.name, "kind": self.kind, "label": self.label}
+            figures |= {"numeric": len(data.bounds), "leak": not self.config and _leak(data)}
+        return noted("rows", **figures)
+
+
+def _leak(data: DataSet) -> str:
+    return LEAK.format(columns=", ".join(data.bounds))
 
 
 def sources(names: tuple[str, ...], scope: Scope, *, anew: bool = False) -> list[Source]:
@@ -151,11 +134,11 @@ def sources(names: tuple[str, ...], scope: Scope, *, anew: bool = False) -> list
 def checked(own: OwnTable) -> tuple[str, ...]:
     """Read a user's table, or say what is wrong with it; what must be said aloud about it."""
     data = own_table(own.path, own.label, own.config)
-    return () if own.config else (LEAK.format(columns=", ".join(data.bounds)),)
+    return () if own.config else (_leak(data),)
 
 
 @lru_cache(maxsize=2)
-def _own(path: str, label: str, config: str, known: str) -> DataSet:
+def _read(path: str, label: str, config: str, known: str) -> DataSet:
     return own_table(Path(path), label, Path(config) if config else None)
 
 

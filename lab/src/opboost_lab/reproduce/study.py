@@ -1,7 +1,5 @@
 """One data set under one booster: which models are trained, and their scores once they are."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -10,30 +8,24 @@ from typing import Literal
 from opboost_lab.accuracy import GRID
 from opboost_lab.record_totals import Way
 from opboost_lab.reproduce.charts import Curve
+from opboost_lab.reproduce.finding import Note
 from opboost_lab.reproduce.measures.learning import at_record_total, learned, unprotected
-from opboost_lab.reproduce.methods import Method
-from opboost_lab.reproduce.scope import Scope
-from opboost_lab.reproduce.source import Source
-from opboost_lab.reproduce.task import Json, Results, Task
+from opboost_lab.reproduce.methods import Method, level_line
+from opboost_lab.reproduce.source import Source, sources
+from opboost_lab.reproduce.task import Json, Results, Scope, Task
 
 Booster = Literal["hist-gbdt", "stumps", "xgboost", "deep"]
 Mapping = Literal["paper", "cells"]
 
 SECONDS = {
-    "Adult": (1.4, 0.2),
-    "Pen-digits": (0.5, 0.3),
-    "Powerplant": (0.04, 0.03),
-    "CASP": (0.3, 0.06),
-    "Industrial": (15.0, 0.5),
+    "Adult": (1.4, 0.2, 7.0, 1.5),
+    "Pen-digits": (0.5, 0.3, 8.0, 2.0),
+    "Powerplant": (0.04, 0.03, 0.6, 0.4),
+    "CASP": (0.3, 0.06, 1.3, 1.1),
+    "Industrial": (15.0, 0.5, 70.0, 6.0),
 }
-"""What one GBDT model takes on all rows, and on those of a quick run; for the time that is left."""
-DENOISED_SECONDS = {
-    "Adult": (7.0, 1.5),
-    "Pen-digits": (8.0, 2.0),
-    "Powerplant": (0.6, 0.4),
-    "CASP": (1.3, 1.1),
-    "Industrial": (70.0, 6.0),
-}
+"""What one GBDT model takes on all rows, and on those of a quick run, without and with denoising;
+for the time that is left."""
 SPEED = {"hist-gbdt": 1.0, "stumps": 0.7, "xgboost": 0.5, "deep": 4.0}
 
 
@@ -178,15 +170,26 @@ class Study:
         measure: str = "",
     ) -> Curve:
         """A level line of no noise."""
-        value = self.plain_mean(on_grid, mapping, measure)
         cells = ", equal cells" if mapping == "cells" else ""
         label = f"plain, on the grid{cells}" if on_grid else "plain, raw"
-        return Curve(label, tuple(epsilons), (value,) * len(epsilons), (), "plain")
+        return Curve.level(label, epsilons, self.plain_mean(on_grid, mapping, measure))
 
     def _cost(self, denoise: bool) -> float:
-        known = DENOISED_SECONDS if denoise else SECONDS
-        seconds = known.get(self.source.name, (3.0, 2.0) if denoise else (0.5, 0.2))
-        return SPEED[self.booster] * seconds[1 if self.source.rows else 0]
+        seconds = SECONDS.get(self.source.name, (0.5, 0.2, 3.0, 2.0))
+        return SPEED[self.booster] * seconds[2 * denoise + bool(self.source.rows)]
+
+
+def studies(
+    sets: tuple[str, ...], scope: Scope, booster: Booster, results: Results | None = None
+) -> list[Study]:
+    """The studies of some sets under one booster."""
+    return [Study(source, scope, booster, results or {}) for source in sources(sets, scope)]
+
+
+def notes_on(chosen: Iterable[Study], notes: Iterable[Note]) -> tuple[Note, ...]:
+    """What a reader must know: about the rows of studies, about the artefact, about levels."""
+    on_rows = dict.fromkeys(note for study in chosen for note in study.source.notes())
+    return (*on_rows, *notes, Note(level_line(GRID)))
 
 
 def level_heads(epsilons: Sequence[float]) -> tuple[str, ...]:

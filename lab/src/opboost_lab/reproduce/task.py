@@ -1,4 +1,4 @@
-"""One measurement: a function by name, what it is called with, and its result on disk."""
+"""How much is run, and one measurement: a function by name, its settings, its result on disk."""
 
 from __future__ import annotations
 
@@ -6,16 +6,52 @@ import hashlib
 import importlib
 import inspect
 import json
-from collections.abc import Callable, Mapping
+import lzma
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from opboost.errors import DataError
 from opboost.storage import atomic_files
 
 Json = Any
 """What JSON holds: numbers, words, lists and objects of them."""
+
+QUICK_SEEDS = 2
+EPSILONS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12)
+"""The levels of the paper's experiments: 0.01 · 2^k (docs/errata.md, 17)."""
+QUICK_EPSILONS = (0.08, 0.64, 2.56)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnTable:
+    """A user's table in the place of the paper's data: file, label, declared columns."""
+
+    path: Path
+    label: str
+    config: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a run covers."""
+
+    quick: bool = False
+    seeds: int | None = None
+    table: OwnTable | None = None
+    bundled: bool = False
+    """Take data that scikit-learn ships in the place of the paper's; only a quick run may."""
+
+    def repeats(self, paper: int = 10) -> range:
+        """The seeds of a measurement that the paper repeats so often."""
+        return range(self.seeds or (min(QUICK_SEEDS, paper) if self.quick else paper))
+
+    @property
+    def epsilons(self) -> tuple[float, ...]:
+        """The levels a unit of distance."""
+        return QUICK_EPSILONS if self.quick else EPSILONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,3 +128,44 @@ class Store:
 
     def _file(self, task: Task) -> Path:
         return self._folder / f"{task.key()}.json"
+
+
+def unpack(file: Path, store: Store, tasks: Sequence[Task]) -> int:
+    """Give the store those results of the file that it lacks, and return how many.
+
+    A result counts for a task only if the code that measures it is still the same.
+    """
+    known = {line["key"]: line["result"] for line in _lines(file)}
+    lacking = [task for task in tasks if task.key() in known and store.get(task) is None]
+    for task in lacking:
+        store.put(task, known[task.key()])
+    return len(lacking)
+
+
+def pack(file: Path, store: Store, tasks: Sequence[Task]) -> None:
+    """Put what the store has of these tasks into the file; results of other tasks stay in it.
+
+    The same results give the same bytes.  Times belong to the machine that took them, and stay out.
+    """
+    ours = {(task.function, task.settings) for task in tasks}
+    lines = [line for line in _lines(file) if (line["task"], line["settings"]) not in ours]
+    for task in tasks:
+        result = None if task.alone else store.get(task)
+        if result is not None:
+            key = {"task": task.function, "settings": task.settings, "key": task.key()}
+            lines.append({**key, "result": result})
+    text = "\n".join(sorted(json.dumps(line, ensure_ascii=False) for line in lines))
+    atomic_files.write(file, lzma.compress(text.encode(), preset=9))
+
+
+def _lines(file: Path) -> list[dict[str, Json]]:
+    """The file's results, each with its task; none if there is no file."""
+    if not file.exists():
+        return []
+    try:
+        lines = [json.loads(line) for line in lzma.decompress(file.read_bytes()).splitlines()]
+        if all({"task", "settings", "key", "result"} <= set(line) for line in lines):
+            return lines
+    except (lzma.LZMAError, ValueError, TypeError):
+        pass
+    raise DataError(f"{file} holds no results of a reproduction. Remove it, or name another file.")

@@ -1,7 +1,5 @@
 """An artefact's files: figure.png, figure.svg, data.csv and data.json in a folder of its own."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -70,12 +68,8 @@ def shown(value: Cell, digits: int = 4, wide: bool = False) -> str:
         return f"{value:.2e}"
     if value.is_integer() and abs(value) >= 1000:
         return f"{value:,.0f}"
-    return f"{value:,.{max(1, digits - _tens(value))}f}"
-
-
-def _tens(value: float) -> int:
-    """How many digits a number has before the point beyond the first."""
-    return max(0, math.floor(math.log10(abs(value))))
+    tens = max(0, math.floor(math.log10(abs(value))))
+    return f"{value:,.{max(1, digits - tens)}f}"
 
 
 def markdown(grid: Grid) -> str:

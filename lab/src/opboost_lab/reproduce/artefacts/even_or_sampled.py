@@ -1,18 +1,14 @@
 """An even split of the level over the columns, or few columns of each row at a larger share."""
 
-from __future__ import annotations
-
-import statistics
+from itertools import product
 
 from opboost_lab.accuracy import GRID
 from opboost_lab.reproduce.artefacts.learning_figures import CLAMP_CELLS
 from opboost_lab.reproduce.charts import Cell, Curve, Grid, Panel
-from opboost_lab.reproduce.finding import Artefact, Finding, Headline, Said, noted
+from opboost_lab.reproduce.finding import Artefact, Finding, Headline, Said, Words, noted
 from opboost_lab.reproduce.methods import at_level, unit_axis
-from opboost_lab.reproduce.scope import Scope
-from opboost_lab.reproduce.source import sources
-from opboost_lab.reproduce.study import BEST, Line, Study
-from opboost_lab.reproduce.task import Json, Results, Task
+from opboost_lab.reproduce.study import BEST, Line, Study, level_heads, notes_on, studies
+from opboost_lab.reproduce.task import Json, Results, Scope, Task
 
 SETS = ("Pen-digits", "CASP", "Powerplant")
 RECORD = (0.64, 1.28, 2.56, 5.12, 10.24, 20.48)
@@ -20,6 +16,7 @@ RECORD = (0.64, 1.28, 2.56, 5.12, 10.24, 20.48)
 QUICK_RECORD = (2.56, 10.24)
 SPLITS: tuple[Json, ...] = ("even", 1, 2)
 MIDDLE = 2.56
+WORDS = Words("even or sampled")
 
 
 def _lines(scope: Scope) -> tuple[Line, ...]:
@@ -31,9 +28,8 @@ def _levels(scope: Scope) -> tuple[float, ...]:
 
 
 def _studies(scope: Scope, results: Results | None = None) -> list[Study]:
-    names = SETS[:2] if scope.quick else SETS
-    chosen = (s for s in sources(names, scope) if not s.narrow)
-    return [Study(s, scope, "xgboost", results or {}) for s in chosen]
+    found = studies(SETS[:2] if scope.quick else SETS, scope, "xgboost", results)
+    return [study for study in found if not study.source.narrow]
 
 
 def _tasks(scope: Scope) -> list[Task]:
@@ -47,84 +43,63 @@ def _tasks(scope: Scope) -> list[Task]:
     ]
 
 
-def named(split: Json) -> str:
-    """How a split is called."""
-    return "even" if split == "even" else f"{split} column{'s' if split > 1 else ''} a row"
+def _label(split: Json, line: Line) -> str:
+    name = "even" if split == "even" else f"{split} column{'s' if split > 1 else ''} a row"
+    return f"{name}, denoised" if line.method.denoise else name
+
+
+def _curves(study: Study, scope: Scope) -> list[Curve]:
+    levels = _levels(scope)
+    curves = [study.plain_curve(False, levels), study.plain_curve(True, levels, "cells")]
+    for line, split in product(_lines(scope), SPLITS):
+        points = {e: study.values(line, e, split=split) for e in levels}
+        kind = "paper" if split == "even" else "ours"
+        curves.append(Curve.of(_label(split, line), points, kind))  # type: ignore[arg-type]
+    return curves
 
 
 def _show(scope: Scope, results: Results) -> Finding:
-    studies, levels = _studies(scope, results), _levels(scope)
-    if not studies:
-        return Finding("This table has one private column, so there is no level to split.")
-    panels, said = [], []
+    chosen, levels = _studies(scope, results), _levels(scope)
+    if not chosen:
+        return Finding(WORDS("narrow"))
+    panels, said, heads = [], [], []
     rows: list[tuple[Cell, ...]] = []
-    ahead = cases = 0
-    heads = []
-    for study in studies:
-        curves = [
-            study.plain_curve(False, levels),
-            study.plain_curve(True, levels, "cells"),
+    gains: list[float] = []
+    for study in chosen:
+        source, curves = study.source, _curves(study, scope)
+        mean = {
+            (e, split): study.mean(CLAMP_CELLS, e, split=split)
+            for e, split in product(levels, SPLITS)
+        }
+        gains += [
+            source.better * (mean[e, split] - mean[e, "even"])
+            for e, split in product(levels, SPLITS[1:])
         ]
-        rows += [(f"{study.source.title}: {c.label}", *c.y) for c in curves]
-        better = study.source.better
-        for line in _lines(scope):
-            for split in SPLITS:
-                label = f"{named(split)}{', denoised' if line.method.denoise else ''}"
-                points = {e: study.values(line, e, split=split) for e in levels}
-                kind = "paper" if split == "even" else "ours"
-                curves.append(Curve.of(label, points, kind))  # type: ignore[arg-type]
-                cells: list[Cell] = [f"{study.source.title}: {label}"]
-                rows.append((*cells, *(statistics.fmean(v) for v in points.values())))
-        for e in levels:
-            even = study.mean(CLAMP_CELLS, e, split="even")
-            for s in SPLITS[1:]:
-                sampled = study.mean(CLAMP_CELLS, e, split=s)
-                ahead += better * (sampled - even) > 0
-                cases += 1
-        even, one = (study.mean(CLAMP_CELLS, MIDDLE, split=s) for s in ("even", 1))
-        heads.append(
-            Headline(
-                f"{study.source.title}: {study.source.measure}, one column a row, record "
-                f"{at_level(GRID, MIDDLE)}; "
-                f"an even split gives {even:.4g}",
-                None,
-                one,
-                on_grid=study.plain_mean(True, "cells"),
-                plain=study.plain_mean(False),
-                better="lower" if better < 0 else "higher",
-            )
-        )
-        said.append(f"{study.source.title} {even:.4g} and {one:.4g}")
-        axis = unit_axis(GRID, "ε of a record, a unit")
-        panels.append(
-            Panel(
-                study.source.title,
-                axis,
-                study.source.measure,
-                tuple(curves),
-                logx=True,
-                logy=better < 0,
-            )
-        )
+        rows += [(f"{source.title}: {c.label}", *c.y) for c in curves]
+        even, one = mean[MIDDLE, "even"], mean[MIDDLE, 1]
+        names = {"title": source.title, "measure": source.measure}
+        what = WORDS("headline", **names, level=at_level(GRID, MIDDLE), even=even)
+        plain, on_grid = study.plain_mean(False), study.plain_mean(True, "cells")
+        heads.append(Headline(what, None, one, plain=plain, on_grid=on_grid))
+        said.append(f"{source.title} {even:.4g} and {one:.4g}")
+        axis, error = unit_axis(GRID, "ε of a record, a unit"), source.better < 0
+        panels.append(Panel(source.title, axis, source.measure, tuple(curves), True, error))
+    ahead, cases = sum(gain > 0 for gain in gains), len(gains)
+    level = at_level(GRID, MIDDLE)
     return Finding(
-        "The discussion expects that sending few columns of each row beats an even split of the "
-        f"level. With Clamp-map and XGBoost it does in {ahead} of {cases} comparisons. At record "
-        f"{at_level(GRID, MIDDLE)}, even and one column a row: {'; '.join(said)}.",
+        WORDS("summary", ahead=ahead, cases=cases, level=level, said="; ".join(said)),
         tuple(heads),
         tuple(panels),
-        said=Said("few columns of each row are better than an even split", ahead, cases),
+        said=Said(WORDS("said"), ahead, cases),
         grids=(
             Grid(
                 "Mean score by the level of a whole record",
-                ("split", *(f"ε={e:g} (total {e * GRID.span:g})" for e in levels)),
+                ("split", *level_heads(levels)),
                 tuple(rows),
-                note=f"Clamp-map, equal cells; at most {studies[-1].repeated()}.",
+                note=f"Clamp-map, equal cells; at most {chosen[-1].repeated()}.",
             ),
         ),
-        notes=(
-            *dict.fromkeys(n for s in studies for n in s.source.notes()),
-            *noted("even or sampled"),
-        ),
+        notes=notes_on(chosen, noted("even or sampled"))[:-1],
     )
 
 

@@ -1,14 +1,11 @@
 """fig:order preserving probability: the actual chance that two values keep their order."""
 
-from __future__ import annotations
-
 from opboost.grid import Domain
 from opboost_lab.reproduce.charts import Curve, Grid, Panel
-from opboost_lab.reproduce.finding import Artefact, Finding, Headline, Note, Said, noted
+from opboost_lab.reproduce.finding import Artefact, Finding, Headline, Said, Words, noted
 from opboost_lab.reproduce.measures.gammas import gammas
 from opboost_lab.reproduce.methods import Method, at_level
-from opboost_lab.reproduce.scope import Scope
-from opboost_lab.reproduce.task import Json, Results, Task
+from opboost_lab.reproduce.task import Json, Scope, Task
 
 DOMAIN = Domain(1, 100)
 EPSILON, THETA = 0.1, 10
@@ -17,6 +14,8 @@ LEVEL = at_level(DOMAIN, EPSILON)
 DRAWN = tuple(range(5, 100, 10))
 MARGIN = 4.5
 """Standard errors that a share of drawn pairs may stray from the exact chance."""
+NEAR = 0.02
+"""Curves no farther apart than this almost coincide."""
 
 Row = tuple[Method, float]
 GLOBAL: Row = (Method("Global-map"), 1.0)
@@ -35,32 +34,21 @@ EXACT: dict[str, Row] = {
     "Global-map": (Method("Global-map", at="exact"), 1.0),
     "Adj-map α=1": (Method("Adj-map", theta=THETA, alpha=1.0, at="exact"), 1.0),
 }
+WORDS = Words("fig:order preserving probability")
 
 
 def _pairs(scope: Scope) -> int:
     return 20_000 if scope.quick else 400_000
 
 
-def _task(scope: Scope, row: Row) -> Task:
-    method, factor = row
-    return Task.of(
-        gammas,
-        method=method.as_json(),
-        factor=factor,
-        grid=[DOMAIN.L, DOMAIN.R],
-        epsilon=EPSILON,
-        drawn=list(DRAWN),
-        pairs=_pairs(scope),
-        cost=4.0 if method.at == "exact" else 0.5,
-    )
-
-
-def _rows(scope: Scope) -> list[Row]:
-    return [*ROWS.values(), *EXACT.values()]
-
-
-def _tasks(scope: Scope) -> list[Task]:
-    return [_task(scope, r) for r in _rows(scope)]
+def _tasks(scope: Scope) -> dict[Row, Task]:
+    shared: Json = {"grid": [DOMAIN.L, DOMAIN.R], "epsilon": EPSILON, "drawn": list(DRAWN)}
+    shared["pairs"] = _pairs(scope)
+    cost = {False: 0.5, True: 4.0}
+    return {
+        (m, f): Task.of(gammas, cost=cost[m.at == "exact"], method=m.as_json(), factor=f, **shared)
+        for m, f in (*ROWS.values(), *EXACT.values())
+    }
 
 
 def strays(found: Json, pairs: int) -> int:
@@ -72,12 +60,7 @@ def strays(found: Json, pairs: int) -> int:
     return far
 
 
-NEAR = 0.02
-"""Curves no farther apart than this almost coincide."""
-
-
-def _show(scope: Scope, results: Results) -> Finding:
-    found = {r: results[_task(scope, r)] for r in _rows(scope)}
+def _show(scope: Scope, found: dict[Row, Json]) -> Finding:
     distances = tuple(float(t) for t in range(1, DOMAIN.size))
 
     def panel(title: str, rows: dict[str, Row], part: str) -> Panel:
@@ -87,27 +70,29 @@ def _show(scope: Scope, results: Results) -> Finding:
         )
         return Panel(title, "distance t", "chance that order is kept", curves)
 
-    far = sum(strays(f, _pairs(scope)) for f in found.values())
-    points = len(found) * len(DRAWN)
-    near = max(
-        abs(a - b) for a, b in zip(found[GLOBAL]["mean"], found[ADJ[1.0]]["mean"], strict=True)
-    )
-    more = [c - g for c, g in zip(found[CLAMP]["mean"], found[GLOBAL]["mean"], strict=True)]
-    first = next((t for t, d in enumerate(more, 1) if d > 0), None)
-    header = ("method", *(f"t={t}" for t in DRAWN))
-    kept = "" if first is None else f" Clamp-map keeps more order from t = {first} on, by up to "
+    mean = {row: result["mean"] for row, result in found.items()}
+    points, header = len(found) * len(DRAWN), ("method", *(f"t={t}" for t in DRAWN))
+    right = points - sum(strays(f, _pairs(scope)) for f in found.values())
+    near = max(abs(a - b) for a, b in zip(mean[GLOBAL], mean[ADJ[1.0]], strict=True))
+    summary = WORDS("summary", right=right, points=points, margin=MARGIN, near=near)
+    more = [c - g for c, g in zip(mean[CLAMP], mean[GLOBAL], strict=True)]
+    if first := next((t for t, d in enumerate(more, 1) if d > 0), None):
+        summary += WORDS("first", first=first, more=max(more))
+    drawn = tuple((label, *found[r]["drawn"]) for label, r in ROWS.items())
+    exact = tuple((label, *(mean[r][t - 1] for t in DRAWN)) for label, r in ROWS.items())
+    pairs = zip(mean[ADJ[ALPHAS[0]]], mean[ADJ[ALPHAS[-1]]], strict=True)
+    ahead = [t for t, (small, large) in enumerate(pairs, 1) if small > large]
+    by_alpha = f"{len(ahead)} of {len(more)} distances"
+    by_alpha += f" (t up to {max(ahead)})" if ahead else ""
     return Finding(
-        summary=f"{points - far} of {points} counted shares lie within {MARGIN:g} standard errors "
-        f"of the exact chance. Global-map and Adj-map α=1 differ by at most {near:.3f}, as drawn "
-        f"in the paper.{kept}{f'{max(more):.3f}.' if kept else ''}",
-        said=Said("Adj-map with α = 1 almost coincides with Global-map", int(near <= NEAR), 1),
+        summary,
+        said=Said(WORDS("said"), int(near <= NEAR), 1),
         headlines=tuple(
             Headline(
                 f"mean γ at distance {t}, Global-map, {LEVEL}",
                 None,
-                found[GLOBAL]["mean"][t - 1],
-                best=found[CLAMP]["mean"][t - 1],
-                better="higher",
+                mean[GLOBAL][t - 1],
+                best=mean[CLAMP][t - 1],
             )
             for t in (5, 45)
         ),
@@ -117,40 +102,13 @@ def _show(scope: Scope, results: Results) -> Finding:
             panel(f"Mean, equal exact {LEVEL}", {"Clamp-map": CLAMP, **EXACT}, "mean"),
         ),
         grids=(
-            Grid(
-                f"Shares of {_pairs(scope):,} drawn pairs",
-                header,
-                tuple((label, *found[r]["drawn"]) for label, r in ROWS.items()),
-            ),
-            Grid(
-                "Exact mean over all pairs",
-                header,
-                tuple((n, *(found[r]["mean"][t - 1] for t in DRAWN)) for n, r in ROWS.items()),
-            ),
+            Grid(f"Shares of {_pairs(scope):,} drawn pairs", header, drawn),
+            Grid("Exact mean over all pairs", header, exact),
         ),
-        notes=(
-            Note(_by_alpha(found)),
-            *noted("fig:order preserving probability"),
-            Note(
-                f"ε = {EPSILON:g} a unit of distance; from end to end {EPSILON * DOMAIN.span:g}. "
-                "The paper's two levels of GRR are far below that; the third is at it."
-            ),
-        ),
+        notes=noted("fig:order preserving probability", by_alpha=by_alpha),
     )
 
 
-def _by_alpha(found: dict[Row, Json]) -> str:
-    """Whether a smaller α keeps more order, as the text says, by distance."""
-    small, large = found[ADJ[ALPHAS[0]]]["mean"], found[ADJ[ALPHAS[-1]]]["mean"]
-    ahead = [t for t, (a, b) in enumerate(zip(small, large, strict=True), 1) if a > b]
-    share = f"{len(ahead)} of {len(small)} distances"
-    up_to = f" (t up to {max(ahead)})" if ahead else ""
-    return (
-        f"The text says that a smaller α keeps more order; α = {ALPHAS[0]:g} is ahead of "
-        f"α = {ALPHAS[-1]:g} at {share}{up_to} only, as the paper's own table shows."
-    )
-
-
-ARTEFACT = Artefact(
+ARTEFACT = Artefact.keyed(
     "fig:order preserving probability", "Chance that two values keep their order", _tasks, _show
 )

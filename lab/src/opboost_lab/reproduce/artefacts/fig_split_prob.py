@@ -1,14 +1,13 @@
 """fig:split_prob: the chance β that no value crosses a split."""
 
-from __future__ import annotations
+from itertools import product
 
 from opboost.grid import Domain
 from opboost_lab.reproduce.charts import Curve, Grid, Panel
-from opboost_lab.reproduce.finding import Artefact, Finding, Headline, Note, Said, noted
+from opboost_lab.reproduce.finding import Artefact, Finding, Headline, Note, Said, Words, noted
 from opboost_lab.reproduce.measures.splits import betas
-from opboost_lab.reproduce.methods import Method, at_level, level_line, unit_axis
-from opboost_lab.reproduce.scope import Scope
-from opboost_lab.reproduce.task import Json, Results, Task
+from opboost_lab.reproduce.methods import Method, at_level, level_heads, level_line, unit_axis
+from opboost_lab.reproduce.task import Json, Scope, Task
 
 DOMAIN = Domain(1, 100)
 ROWS, THETA = 100, 4
@@ -28,6 +27,8 @@ EXACT = (
 )
 TOTAL = Method("GRR", at="total")
 METHODS = (CLAMP, *PAPER, GRR, TOTAL)
+Found = dict[tuple[Method, str], Json]
+WORDS = Words("fig:split_prob")
 
 
 def _epsilons(scope: Scope) -> tuple[float, ...]:
@@ -38,105 +39,71 @@ def _methods(scope: Scope) -> tuple[Method, ...]:
     return METHODS if scope.quick else METHODS + EXACT
 
 
-def _task(scope: Scope, method: Method, shape: str) -> Task:
-    return Task.of(
-        betas,
-        method=method.as_json(),
-        shape=shape,
-        rows=ROWS,
-        grid=[DOMAIN.L, DOMAIN.R],
-        epsilons=list(_epsilons(scope)),
-        shares=list(SHARES),
-        cost=len(_epsilons(scope)) * (1.5 if method.at == "exact" else 0.2),
-    )
+def _tasks(scope: Scope) -> dict[tuple[Method, str], Task]:
+    levels = list(_epsilons(scope))
+    shared: Json = {"rows": ROWS, "grid": [DOMAIN.L, DOMAIN.R], "shares": list(SHARES)}
+    return {
+        (m, shape): Task.of(
+            betas,
+            cost=len(levels) * (1.5 if m.at == "exact" else 0.2),
+            method=m.as_json(),
+            shape=shape,
+            epsilons=levels,
+            **shared,
+        )
+        for shape in SHAPES
+        for m in _methods(scope)
+    }
 
 
-def _tasks(scope: Scope) -> list[Task]:
-    return [_task(scope, m, s) for s in SHAPES for m in _methods(scope)]
-
-
-def _label(method: Method) -> str:
-    return method.label.replace(f" θ={THETA}", "")
-
-
-def _show(scope: Scope, results: Results) -> Finding:
-    levels = _epsilons(scope)
-    found = {(m, s): results[_task(scope, m, s)] for s in SHAPES for m in _methods(scope)}
-    panels, grids = [], []
-    for shape in SHAPES:
-        for k, share in enumerate(SHARES):
-            curves = tuple(
-                Curve(_label(m), levels, tuple(found[m, shape][k]["exact"]), (), m.kind)
-                for m in _methods(scope)
-            )
-            title = f"{shape}, split at {share:.0%}"
-            panels.append(Panel(title, unit_axis(DOMAIN), "β, exact", curves, logx=True))
-            rows = []
-            for m in _methods(scope):
-                rows.append((_label(m), *found[m, shape][k]["exact"]))
-                if m not in (CLAMP, *EXACT):
-                    rows.append((f"{_label(m)}, as printed", *found[m, shape][k]["as_printed"]))
-            header = ("method", *(f"ε={e:g}, total {e * DOMAIN.span:g}" for e in levels))
-            grids.append(Grid(f"β, {title}", header, tuple(rows)))
+def _show(scope: Scope, found: Found) -> Finding:
+    levels, methods = _epsilons(scope), _methods(scope)
+    labels = {m: m.label.replace(f" θ={THETA}", "") for m in methods}
+    header = ("method", *level_heads(DOMAIN, levels))
+    panels, grids, heads = [], [], []
+    for shape, (k, share) in product(SHAPES, enumerate(SHARES)):
+        title = f"{shape}, split at {share:.0%}"
+        exact = {m: tuple(found[m, shape][k]["exact"]) for m in methods}
+        curves = tuple(Curve(labels[m], levels, exact[m], (), m.kind) for m in methods)
+        panels.append(Panel(title, unit_axis(DOMAIN), "β, exact", curves, logx=True))
+        rows = []
+        for m in methods:
+            rows.append((labels[m], *exact[m]))
+            if m not in (CLAMP, *EXACT):
+                rows.append((f"{labels[m]}, as printed", *found[m, shape][k]["as_printed"]))
+        grids.append(Grid(f"β, {title}", header, tuple(rows)))
+        what = f"β, {title}, Global-map, {at_level(DOMAIN, levels[-2])}"
+        heads.append(Headline(what, None, exact[GLOBAL][-2], exact[CLAMP][-2]))
     above = max(max(f["as_printed"]) for per in found.values() for f in per)
-    against, better, points = _against_grr(found, levels)
+    against, said = _against_grr(found)
     return Finding(
-        said=Said("a split survives more often than under randomised response", better, points),
-        summary=f"{against} {_quarter(found, levels)} The formula as printed "
-        f"reaches {above:.2f}, which no chance can.",
-        headlines=tuple(
-            Headline(
-                f"β, {shape}, split at {share:.0%}, Global-map, {at_level(DOMAIN, levels[-2])}",
-                None,
-                found[GLOBAL, shape][k]["exact"][-2],
-                best=found[CLAMP, shape][k]["exact"][-2],
-                better="higher",
-            )
-            for shape in SHAPES
-            for k, share in enumerate(SHARES)
-        ),
+        f"{against} {_quarter(found, levels)} {WORDS('printed', above=above)}",
+        said=said,
+        headlines=tuple(heads),
         panels=tuple(panels),
         grids=tuple(grids),
-        notes=(
-            Note(level_line(DOMAIN)),
-            *(
-                (Note("A quick run leaves out the curves at equal exact ε."),)
-                if scope.quick
-                else ()
-            ),
-            *noted("fig:split_prob"),
-        ),
+        notes=(Note(level_line(DOMAIN)), *noted("fig:split_prob", quick=scope.quick)),
     )
 
 
-def _against_grr(
-    found: dict[tuple[Method, str], Json], levels: tuple[float, ...]
-) -> tuple[str, int, int]:
-    points = better = total = 0
-    for shape in SHAPES:
-        for k in range(len(SHARES)):
-            for i in range(len(levels)):
-                rival = found[GRR, shape][k]["exact"][i]
-                for m in (*PAPER, CLAMP):
-                    points += 1
-                    better += found[m, shape][k]["exact"][i] > rival
-                    total += found[m, shape][k]["exact"][i] > found[TOTAL, shape][k]["exact"][i]
-    text = (
-        f"β is above randomised response's at the same nominal ε at {better} of {points} points "
-        f"(the paper: always), and at the same total ε at {total}."
-    )
-    return text, better, points
+def _against_grr(found: Found) -> tuple[str, Said]:
+    """How often the paper's methods and ours are above randomised response, at two levels."""
+    triples = [
+        triple
+        for shape, k, m in product(SHAPES, range(len(SHARES)), (*PAPER, CLAMP))
+        for triple in zip(*(found[x, shape][k]["exact"] for x in (m, GRR, TOTAL)), strict=True)
+    ]
+    better, total = (sum(t[0] > t[i] for t in triples) for i in (1, 2))
+    text = WORDS("against", better=better, points=len(triples), total=total)
+    return text, Said(WORDS("said"), better, len(triples))
 
 
-def _quarter(found: dict[tuple[Method, str], Json], levels: tuple[float, ...]) -> str:
+def _quarter(found: Found, levels: tuple[float, ...]) -> str:
     quarter, half = (found[GLOBAL, "normal"][k]["exact"] for k in range(2))
-    ratio = [q / h for q, h in zip(quarter, half, strict=True) if h > 1e-6]
-    kept = [e for e, h in zip(levels, half, strict=True) if h > 1e-6]
-    return (
-        "On the normal set the split at 25 % survives "
-        f"{min(ratio):.1f} to {max(ratio):.1f} times as often as the one at 50 % under Global-map, "
-        f"from ε = {kept[0]:g} to {kept[-1]:g} (the paper: up to 10)."
-    )
+    ratio = {e: q / h for e, q, h in zip(levels, quarter, half, strict=True) if h > 1e-6}
+    first, *_, last = ratio
+    low, high = min(ratio.values()), max(ratio.values())
+    return WORDS("quarter", low=low, high=high, first=first, last=last)
 
 
-ARTEFACT = Artefact("fig:split_prob", "Chance that a split survives", _tasks, _show)
+ARTEFACT = Artefact.keyed("fig:split_prob", "Chance that a split survives", _tasks, _show)

@@ -1,18 +1,22 @@
 """fig:adult_kendall and fig:syn10_kendall: the order that each mechanism keeps in a column."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 
 from opboost.grid import Domain
 from opboost_lab.reproduce.charts import Cell, Curve, Grid, Panel
 from opboost_lab.reproduce.columns import AGE, AGE_ALIKE, UNIFORM, ColumnChoice
-from opboost_lab.reproduce.finding import Artefact, Finding, Headline, Note, Said, noted
+from opboost_lab.reproduce.finding import Artefact, Finding, Headline, Note, Said, Words, noted
 from opboost_lab.reproduce.measures.kendall import kendall
-from opboost_lab.reproduce.methods import Method, adj_maps, at_level, level_line, unit_axis
-from opboost_lab.reproduce.scope import Scope
-from opboost_lab.reproduce.task import Json, Results, Task
+from opboost_lab.reproduce.methods import (
+    Method,
+    adj_maps,
+    at_level,
+    level_heads,
+    level_line,
+    unit_axis,
+)
+from opboost_lab.reproduce.task import Json, Results, Scope, Task
 
 DOMAIN = Domain(1, 10)
 THETAS = (2, 4)
@@ -40,6 +44,7 @@ def _exact(scope: Scope) -> list[Method]:
     return [replace(m, at="exact") for m in (GLOBAL, *adj_maps(THETAS, alphas(scope)))]
 
 
+WORDS = Words("kendall")
 TOTAL = tuple(replace(m, at="total") for m in LDP)
 
 
@@ -103,11 +108,12 @@ def show(scope: Scope, results: Results, label: str, column: ColumnChoice) -> Fi
     ratio = [c / g for c, g in zip(m.expected(CLAMP), m.expected(GLOBAL), strict=True)]
     at = min(range(len(m.epsilons)), key=lambda i: abs(m.epsilons[i] - 0.64))
     local, said = _local_always_best(scope, m)
+    summary = WORDS(
+        "summary", right=count - far, count=count, margin=MARGIN, low=min(ratio), high=max(ratio)
+    )
     return Finding(
+        f"{summary} {local} {_at_total(m)}",
         said=said,
-        summary=f"{count - far} of {count} measured means lie within {MARGIN:g} standard errors of "
-        f"the exact expectation. Clamp-map keeps {min(ratio):.2f} to {max(ratio):.2f} times the "
-        f"order of Global-map at the same promise. {local} {_at_total(m)}",
         headlines=tuple(
             Headline(
                 f"weighted Kendall, {column.name}, Global-map, {at_level(DOMAIN, m.epsilons[i])}",
@@ -116,7 +122,6 @@ def show(scope: Scope, results: Results, label: str, column: ColumnChoice) -> Fi
                 best=_mean(m.lines(CLAMP)[i]),
                 plain=1.0,
                 on_grid=1.0,
-                better="higher",
             )
             for i in sorted({0, at})
         ),
@@ -124,9 +129,7 @@ def show(scope: Scope, results: Results, label: str, column: ColumnChoice) -> Fi
         grids=(_table(scope, m), _levels(scope, m)),
         notes=(
             Note(level_line(DOMAIN)),
-            *noted("weighted Kendall"),
-            *noted(label),
-            *noted(column.name),
+            *(note for about in ("weighted Kendall", label, column.name) for note in noted(about)),
         ),
     )
 
@@ -171,7 +174,7 @@ def _table(scope: Scope, m: Measured) -> Grid:
         if method.family == "Piecewise":
             loose = [line["unclipped"] for line in m.lines(method)]
             rows.append((f"{method.label} not clipped, expected", *loose))
-    header = ("method", *(f"ε={e:g}, total {e * DOMAIN.span:g}" for e in m.epsilons))
+    header = ("method", *level_heads(DOMAIN, m.epsilons))
     return Grid("Weighted Kendall on 1..10, measured", header, tuple(rows), digits=3)
 
 
@@ -187,30 +190,30 @@ def _levels(scope: Scope, m: Measured) -> Grid:
 
 def _local_always_best(scope: Scope, m: Measured) -> tuple[str, Said]:
     """Whether Local-map is best everywhere among the paper's methods, as the paper says."""
-    points = [(t, i) for t in THETAS for i in range(len(m.epsilons))]
-    lost = {GLOBAL: 0, CLAMP: 0}
-    for theta, i in points:
-        own = m.expected(Method("Local-map", theta=theta))[i]
-        paper = [GLOBAL, *adj_maps((theta,), alphas(scope)), *LDP]
-        lost[GLOBAL] += max(m.expected(r)[i] for r in paper) > own + 1e-12
-        lost[CLAMP] += m.expected(CLAMP)[i] > own + 1e-12
-    held = len(points) - lost[GLOBAL]
-    text = (
-        f"Among the paper's methods Local-map, which promises nothing between runs, is best at "
-        f"{held} of {len(points)} points (the paper: always); Clamp-map passes it at {lost[CLAMP]}."
-    )
-    return text, Said("Local-map keeps most order", held, len(points))
+    held = passed = points = 0
+    for theta in THETAS:
+        local, *paper = (
+            m.expected(x)
+            for x in (
+                Method("Local-map", theta=theta),
+                GLOBAL,
+                *adj_maps((theta,), alphas(scope)),
+                *LDP,
+            )
+        )
+        held += sum(max(rest) <= own + 1e-12 for own, *rest in zip(local, *paper, strict=True))
+        passed += sum(c > own + 1e-12 for own, c in zip(local, m.expected(CLAMP), strict=True))
+        points += len(local)
+    text = WORDS("local", held=held, points=points, passed=passed)
+    return text, Said(WORDS("said"), held, points)
 
 
 def _at_total(m: Measured) -> str:
     """How local differential privacy fares when it is given what a whole grid is given."""
     own = m.expected(CLAMP)
-    rivals = [max(values) for values in zip(*(m.expected(r) for r in TOTAL), strict=True)]
-    ahead = sum(r > o + 1e-12 for r, o in zip(rivals, own, strict=True))
-    return (
-        f"At equal total ε the better of Piecewise and GRR keeps more order than Clamp-map at "
-        f"{ahead} of {len(own)} levels."
-    )
+    rivals = zip(own, *(m.expected(r) for r in TOTAL), strict=True)
+    ahead = sum(max(values) > o + 1e-12 for o, *values in rivals)
+    return WORDS("total", ahead=ahead, levels=len(own))
 
 
 def _figure(

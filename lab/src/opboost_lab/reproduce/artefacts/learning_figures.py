@@ -1,18 +1,16 @@
 """The four figures of models by ε: GBDT on one data set, every method, at three kinds of level."""
 
-from __future__ import annotations
-
 import statistics
+from collections.abc import Iterable, Sequence
 
 from opboost_lab.accuracy import GRID
 from opboost_lab.record_totals import Way
 from opboost_lab.reproduce.charts import Cell, Curve, Grid, Panel
-from opboost_lab.reproduce.finding import Artefact, Finding, Headline, Note, Said, noted
+from opboost_lab.reproduce.finding import Artefact, Finding, Headline, Note, Said, Words, noted
 from opboost_lab.reproduce.methods import Method, level_line, unit_axis
-from opboost_lab.reproduce.scope import Scope
 from opboost_lab.reproduce.source import Source
 from opboost_lab.reproduce.study import BEST, Line, Study, level_heads
-from opboost_lab.reproduce.task import Results, Task
+from opboost_lab.reproduce.task import Results, Scope, Task
 
 THETAS = (2, 4)
 ALPHAS = (0.4, 1.0, 10.0)
@@ -33,6 +31,8 @@ RECORDS: dict[Way, str] = {
     "Global-map": "Global-map, split evenly",
 }
 
+Rows = tuple[tuple[Cell, ...], ...]
+WORDS = Words("learning")
 GLOBAL = Line(Method("Global-map"))
 PIECEWISE = Line(Method("Piecewise"))
 FEDERBOOST = Line(Method("FederBoost"), "cells")
@@ -96,19 +96,24 @@ def _record_tasks(study: Study, way: Way) -> dict[float, list[Task]]:
 def show(source: Source, scope: Scope, results: Results) -> Finding:
     """The figure."""
     study = Study(source, scope, "hist-gbdt", results)
-    stumps = Study(source, scope, "stumps", results)
     held, said = _said(study, scope)
     grids = [_compared_grid(study), _grid(study, scope, source.measure)]
     if source.kind == "binary":
         grids.append(_grid(study, scope, "accuracy"))
-    grids += [_record_grid(study), _stumps(stumps), held]
+    grids += [_record_grid(study), _stumps(Study(source, scope, "stumps", results)), held]
+    stated = _stated(study)
+    notes = (
+        *source.notes(),
+        Note(level_line(GRID)),
+        *noted("models by ε", repeated=study.repeated()),
+    )
     return Finding(
-        _summary(study),
+        WORDS("summary", **stated),
         (_headline(study),),
         _panels(study, scope),
         tuple(grids),
-        (*source.notes(), *_notes(study)),
-        _short(study),
+        notes,
+        WORDS("short", **stated),
         said,
     )
 
@@ -164,15 +169,9 @@ def _record_curves(study: Study) -> list[Curve]:
 
 
 def _record_panel(study: Study) -> Panel:
-    measure = study.source.measure
-    return Panel(
-        f"{study.source.title}: by record total",
-        "ε of a whole record, every column private",
-        measure,
-        tuple(_record_curves(study)),
-        logx=True,
-        logy=measure == "MSE",
-    )
+    source, curves = study.source, tuple(_record_curves(study))
+    title, axis = f"{source.title}: by record total", "ε of a whole record, every column private"
+    return Panel(title, axis, source.measure, curves, logx=True, logy=source.measure == "MSE")
 
 
 def _record_grid(study: Study) -> Grid:
@@ -181,102 +180,82 @@ def _record_grid(study: Study) -> Grid:
         f"{study.source.title}: {study.source.measure} of GBDT by record total",
         ("trained on", *(f"record total {total:g}" for total in curves[0].x)),
         tuple((curve.label, *curve.y) for curve in curves),
-        note="Every column is private, and a person's whole record costs the total; "
-        f"{study.repeated()} from {FIRST_RECORD_SEED} on, for lower ones chose the plan's rule.",
+        note=WORDS("record_note", repeated=study.repeated(), first=FIRST_RECORD_SEED),
     )
+
+
+def _rows(study: Study, chosen: Iterable[Line], levels: Sequence[float], measure: str) -> Rows:
+    """Plain models, then models by line and level."""
+    plain = [study.plain_curve(False, levels, measure=measure)]
+    plain.append(study.plain_curve(True, levels, measure=measure))
+    if study.booster != "stumps":
+        plain.append(study.plain_curve(True, levels, "cells", measure))
+    rows: list[tuple[Cell, ...]] = [(curve.label, *curve.y) for curve in plain]
+    rows += [(line.label, *(study.mean(line, e, measure) for e in levels)) for line in chosen]
+    return tuple(rows)
 
 
 def _grid(study: Study, scope: Scope, measure: str) -> Grid:
     levels = scope.epsilons
-    rows: list[tuple[Cell, ...]] = [
-        (f"plain, {way}", *[mean] * len(levels))
-        for way, mean in (
-            ("raw", study.plain_mean(False, measure=measure)),
-            ("on the grid", study.plain_mean(True, measure=measure)),
-            ("on the grid, equal cells", study.plain_mean(True, "cells", measure)),
-        )
-    ]
-    rows += [(line.label, *(study.mean(line, e, measure) for e in levels)) for line in lines(scope)]
     return Grid(
         f"{study.source.title}: {measure} of GBDT, mean of {study.repeated()}",
         ("trained on", *level_heads(levels)),
-        tuple(rows),
+        _rows(study, lines(scope), levels, measure),
         note="Lower is better." if measure == "MSE" else "",
     )
 
 
 def _stumps(study: Study) -> Grid:
-    levels = STUMP_LEVELS
-    rows: list[tuple[Cell, ...]] = [
-        ("plain, raw", *[study.plain_mean(False)] * len(levels)),
-        ("plain, on the grid", *[study.plain_mean(True)] * len(levels)),
-    ]
-    rows += [(line.label, *(study.mean(line, e) for e in levels)) for line in STUMPS]
+    measure = study.source.measure
     return Grid(
-        f"{study.source.title}: {study.source.measure} of 80 stumps, as the paper's code trains",
-        ("trained on", *level_heads(levels)),
-        tuple(rows),
+        f"{study.source.title}: {measure} of 80 stumps, as the paper's code trains",
+        ("trained on", *level_heads(STUMP_LEVELS)),
+        _rows(study, STUMPS, STUMP_LEVELS, measure),
     )
 
 
 def _said(study: Study, scope: Scope) -> tuple[Grid, Said]:
     """What the paper's text says about these figures, and at how many levels it is so here."""
-    better = study.source.better
-
-    def gain(line: Line, other: Line, epsilon: float) -> float:
-        pairs = zip(study.values(line, epsilon), study.values(other, epsilon), strict=False)
-        return better * statistics.fmean(a - b for a, b in pairs)
-
-    counted: list[tuple[int, int]] = []
-
-    def row(text: str, pairs: list[tuple[Line, Line, float]]) -> tuple[Cell, ...]:
-        gains = [gain(*pair) for pair in pairs]
-        held = sum(g > 0 for g in gains)
-        counted.append((held, len(gains)))
-        return (text, f"{held} of {len(gains)}", min(gains, default=None), max(gains, default=None))
-
-    low = [e for e in scope.epsilons if e < TURN]
-    high = [e for e in scope.epsilons if e > TURN]
+    every = scope.epsilons
+    low, high = [e for e in every if e < TURN], [e for e in every if e > TURN]
     mine = [GLOBAL, *(line for t in THETAS for line in (LOCALS[t], *adj_lines(scope, t)))]
-    rows = [
-        row(
-            "every mechanism of the paper is above Piecewise",
-            [(line, PIECEWISE, e) for line in mine for e in scope.epsilons],
-        )
-    ]
+    paper = {
+        "every mechanism of the paper is above Piecewise": [
+            (line, PIECEWISE, e) for line in mine for e in every
+        ]
+    }
     for t in THETAS:
         small, *_, large = adj_lines(scope, t)
-        rows += [
-            row(f"θ={t}: Local-map is above Global-map, ε < 2.56",
-                [(LOCALS[t], GLOBAL, e) for e in low]),
-            row(f"θ={t}: α=10 is above α=0.4, ε < 2.56", [(large, small, e) for e in low]),
-        ]  # fmt: skip
+        paper |= {
+            f"θ={t}: Local-map is above Global-map, ε < 2.56": [
+                (LOCALS[t], GLOBAL, e) for e in low
+            ],
+            f"θ={t}: α=10 is above α=0.4, ε < 2.56": [(large, small, e) for e in low],
+        }
         if high:
-            rows.append(
-                row(f"θ={t}: α=0.4 is above α=10, ε > 2.56", [(small, large, e) for e in high])
-            )
-    held, cases = (sum(column) for column in zip(*counted, strict=True))
-    said = Said("what the text says of these figures, at each level", held, cases)
-    rows += [
-        row("ours: Clamp-map is above Global-map", [(CLAMP, GLOBAL, e) for e in scope.epsilons]),
-        row("ours: the same at equal exact ε", [(CLAMP, EXACT[0], e) for e in scope.epsilons]),
-        row(
-            "ours: Clamp-map is above Piecewise at equal total",
-            [(CLAMP, TOTAL[0], e) for e in scope.epsilons],
-        ),
-        row(
-            "ours: Clamp-map is above FederBoost's way at equal total",
-            [(CLAMP, TOTAL[1], e) for e in scope.epsilons],
-        ),
-        row("ours: denoising helps", [(BEST, CLAMP_CELLS, e) for e in scope.epsilons]),
-    ]
-    grid = Grid(
-        "What is said, and how often it is so",
-        ("statement", "holds at", "smallest gain", "largest gain"),
-        tuple(rows),
-        note=f"Gains in {study.source.measure}, paired by seed; above zero is better.",
+            paper[f"θ={t}: α=0.4 is above α=10, ε > 2.56"] = [(small, large, e) for e in high]
+    ours = {
+        "ours: Clamp-map is above Global-map": (CLAMP, GLOBAL),
+        "ours: the same at equal exact ε": (CLAMP, EXACT[0]),
+        "ours: Clamp-map is above Piecewise at equal total": (CLAMP, TOTAL[0]),
+        "ours: Clamp-map is above FederBoost's way at equal total": (CLAMP, TOTAL[1]),
+        "ours: denoising helps": (BEST, CLAMP_CELLS),
+    }
+    compared = paper | {words: [(*pair, e) for e in every] for words, pair in ours.items()}
+    gains = {words: [_gain(study, *case) for case in cases] for words, cases in compared.items()}
+    held = {words: sum(g > 0 for g in found) for words, found in gains.items()}
+    rows = tuple(
+        (words, f"{held[words]} of {len(g)}", min(g, default=None), max(g, default=None))
+        for words, g in gains.items()
     )
-    return grid, said
+    note = f"Gains in {study.source.measure}, paired by seed; above zero is better."
+    said = Said(WORDS("said"), sum(held[w] for w in paper), sum(len(gains[w]) for w in paper))
+    return Grid(WORDS("stated"), WORDS.header(), rows, note=note), said
+
+
+def _gain(study: Study, line: Line, other: Line, epsilon: float) -> float:
+    pairs = zip(study.values(line, epsilon), study.values(other, epsilon), strict=False)
+    return study.source.better * statistics.fmean(a - b for a, b in pairs)
 
 
 COMPARED = (GLOBAL, EXACT[0], CLAMP, BEST, *TOTAL)
@@ -286,10 +265,7 @@ RAW, ON_GRID = "plain, raw", "plain, on the grid"
 
 def _compared(study: Study) -> dict[str, float]:
     """Return the scores that sentences state, by label."""
-    plain = {
-        RAW: study.plain_mean(False),
-        ON_GRID: study.plain_mean(True),
-    }
+    plain = {RAW: study.plain_mean(False), ON_GRID: study.plain_mean(True)}
     return plain | {line.label: study.mean(line, AT) for line in COMPARED}
 
 
@@ -304,52 +280,38 @@ def _compared_grid(study: Study) -> Grid:
 
 
 def _headline(study: Study) -> Headline:
-    found = _compared(study)
+    found, total = _compared(study), AT * GRID.span
     return Headline(
-        f"{study.source.measure} of GBDT, Global-map, ε={AT:g} ({AT * GRID.span:g} end to end)",
+        f"{study.source.measure} of GBDT, Global-map, ε={AT:g} ({total:g} end to end)",
         None,
         found[GLOBAL.label],
         best=found[BEST.label],
         plain=found[RAW],
         on_grid=found[ON_GRID],
-        better="higher" if study.source.better > 0 else "lower",
     )
 
 
-def _summary(study: Study) -> str:
-    scores = _compared(study)
+def _stated(study: Study) -> dict[str, object]:
+    """The figures of both sentences."""
+    source, scores = study.source, _compared(study)
     raw, found = scores[RAW], {line: scores[line.label] for line in COMPARED}
-    left = study.source.better * (raw - found[GLOBAL])
-    won = study.source.better * (found[BEST] - found[GLOBAL])
-    share = f", {won / left:.0%} of the way to plain" if left > 0 and won > 0 else ""
-    return (
-        f"{study.source.title}, {study.source.measure} at ε = {AT:g} a unit "
-        f"({AT * GRID.span:g} end to end): Global-map {found[GLOBAL]:.4g} "
-        f"({found[EXACT[0]]:.4g} at equal exact ε), Clamp-map {found[CLAMP]:.4g}, "
-        f"ours at its best {found[BEST]:.4g}{share}; plain {raw:.4g}. Local privacy at the same "
-        f"total: Piecewise {found[TOTAL[0]]:.4g}, FederBoost's way {found[TOTAL[1]]:.4g}."
-    )
-
-
-def _short(study: Study) -> str:
-    source, found = study.source, _compared(study)
-    local = max((found[line.label] for line in TOTAL), key=lambda value: source.better * value)
-    return (
-        f"{source.title}, {source.measure} at ε = {AT:g} a unit: the paper's Global-map "
-        f"{found[GLOBAL.label]:.3g}, ours {found[BEST.label]:.3g}, no noise {found[RAW]:.3g}; "
-        f"local privacy of the same total {local:.3g}."
-    )
-
-
-def _notes(study: Study) -> tuple[Note, ...]:
-    return (
-        Note(level_line(GRID)),
-        *noted("models by ε"),
-        Note(
-            f"Every line has {study.repeated()}. Adj-map is shown at the ends and the middle of "
-            "the paper's seven α, the paper's stumps at three levels."
-        ),
-    )
+    left = source.better * (raw - found[GLOBAL])
+    won = source.better * (found[BEST] - found[GLOBAL])
+    return {
+        "title": source.title,
+        "measure": source.measure,
+        "at": AT,
+        "total": AT * GRID.span,
+        "globe": found[GLOBAL],
+        "exact": found[EXACT[0]],
+        "clamp": found[CLAMP],
+        "best": found[BEST],
+        "share": f", {won / left:.0%} of the way to plain" if left > 0 and won > 0 else "",
+        "raw": raw,
+        "piecewise": found[TOTAL[0]],
+        "federboost": found[TOTAL[1]],
+        "local": max((found[line] for line in TOTAL), key=lambda value: source.better * value),
+    }
 
 
 def _figure(label: str, name: str) -> Artefact:

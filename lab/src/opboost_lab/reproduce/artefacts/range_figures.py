@@ -1,10 +1,8 @@
 """fig:rq_salaries and fig:rq_uniform: the error of range queries on a desensitised column."""
 
-from __future__ import annotations
-
-import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from statistics import fmean as mean
 
 from opboost.grid import Domain
 from opboost_lab.data import datasets
@@ -16,11 +14,10 @@ from opboost_lab.reproduce.columns import (
     UNIFORM,
     ColumnChoice,
 )
-from opboost_lab.reproduce.finding import Artefact, Finding, Headline, Note, Said, noted
+from opboost_lab.reproduce.finding import Artefact, Finding, Headline, Note, Said, Words, noted
 from opboost_lab.reproduce.measures.ranges import by_ahead, counted, reconstructed
-from opboost_lab.reproduce.methods import Method, adj_maps, level_line, unit_axis
-from opboost_lab.reproduce.scope import Scope
-from opboost_lab.reproduce.task import Json, Results, Task
+from opboost_lab.reproduce.methods import Method, adj_maps, level_heads, level_line, unit_axis
+from opboost_lab.reproduce.task import Json, Results, Scope, Task
 
 DOMAIN = Domain(1, 1024)
 QUERIES = 10_000
@@ -32,6 +29,7 @@ ALPHAS = (0.4, 0.8, 1.0, 2.0, 10.0)
 QUICK_ALPHAS = (0.4, 1.0, 10.0)
 QUICK_EPSILONS = (0.01, 0.08, 0.64)
 GLOBAL, CLAMP = Method("Global-map"), Method("Clamp-map")
+WORDS = Words("range queries")
 AHEAD = {"coded": "AHEAD", "textbook": "AHEAD, textbook weights"}
 
 
@@ -62,123 +60,113 @@ def _denoised(scope: Scope) -> list[Method]:
     return [CLAMP] if scope.quick else [CLAMP, GLOBAL]
 
 
-def _rebuilt(scope: Scope) -> range:
-    return range(1 if scope.quick else min(MOST_RECONSTRUCTED, len(scope.repeats(REPEATS))))
-
-
-def _totals(scope: Scope) -> list[float]:
-    """AHEAD's levels: as small as the paper gave it, and as large as a whole grid's."""
-    return [*epsilons(scope), *(e * DOMAIN.span for e in epsilons(scope))]
+def rebuilt(scope: Scope) -> int:
+    """How often a distribution is reconstructed at each level."""
+    return 1 if scope.quick else min(MOST_RECONSTRUCTED, len(scope.repeats(REPEATS)))
 
 
 class Asked:
     """The measurements of one column."""
 
     def __init__(self, scope: Scope, column: ColumnChoice, results: Results | None = None) -> None:
-        self.scope, self.column, self._results = scope, column, results
+        self.scope, self.column, self.levels = scope, column, epsilons(scope)
+        self._results, self._seeds = results or {}, list(scope.repeats(REPEATS))
 
     def _task(self, measure: Callable[..., Json], cost: float, **settings: Json) -> Task:
         values, rows, grid = self.column.name, self.column.rows, [DOMAIN.L, DOMAIN.R]
         column: Json = {"values": values, "grid": grid, "rows": rows, "queries": QUERIES}
         return Task.of(measure, cost=cost, **settings, **column)
 
-    def count_task(self, method: Method, epsilon: float) -> Task:
+    def _count(self, method: Method, epsilon: float) -> Task:
         """Counts of noisy values."""
-        seeds = list(self.scope.repeats(REPEATS))
-        cost, way = 0.5 + 0.02 * len(seeds), method.as_json()
-        return self._task(counted, cost, method=way, epsilon=epsilon, seeds=seeds)
+        cost, way = 0.5 + 0.02 * len(self._seeds), method.as_json()
+        return self._task(counted, cost, method=way, epsilon=epsilon, seeds=self._seeds)
 
-    def distribution_task(self, method: Method, epsilon: float, seed: int) -> Task:
+    def _rebuilt(self, method: Method, epsilon: float) -> list[Task]:
         """Answers from the reconstructed distribution."""
-        return self._task(reconstructed, 2.5, method=method.as_json(), epsilon=epsilon, seed=seed)
+        settings: Json = {"method": method.as_json(), "epsilon": epsilon}
+        seeds = range(rebuilt(self.scope))
+        return [self._task(reconstructed, 2.5, seed=seed, **settings) for seed in seeds]
 
-    def ahead_task(self, epsilon: float) -> Task:
+    def _ahead(self, epsilon: float) -> Task:
         """AHEAD, at ε for any two values."""
-        seeds = list(self.scope.repeats(REPEATS))
-        return self._task(by_ahead, 0.2 + 0.05 * len(seeds), epsilon=epsilon, seeds=seeds)
+        cost = 0.2 + 0.05 * len(self._seeds)
+        return self._task(by_ahead, cost, epsilon=epsilon, seeds=self._seeds)
 
     def tasks(self) -> list[Task]:
         """All of them."""
-        levels = epsilons(self.scope)
         methods = [*nominal(self.scope), *_exact(self.scope)]
         return [
-            *(self.count_task(m, e) for m in methods for e in levels),
-            *(
-                self.distribution_task(m, e, s)
-                for m in _denoised(self.scope)
-                for e in levels
-                for s in _rebuilt(self.scope)
-            ),
-            *(self.ahead_task(e) for e in _totals(self.scope)),
+            *(self._count(m, e) for m in methods for e in self.levels),
+            *(t for m in _denoised(self.scope) for e in self.levels for t in self._rebuilt(m, e)),
+            *(self._ahead(e) for e in self.totals()),
         ]
 
-    def _of(self, task: Task) -> Json:
-        assert self._results is not None
-        return self._results[task]
+    def totals(self) -> list[float]:
+        """AHEAD's levels: as small as the paper gave it, and as large as a whole grid's."""
+        return [*self.levels, *(e * DOMAIN.span for e in self.levels)]
 
     def counts(self, method: Method) -> dict[float, list[float]]:
         """Errors by ε."""
-        return {e: self._of(self.count_task(method, e))["mse"] for e in epsilons(self.scope)}
+        return {e: self._results[self._count(method, e)]["mse"] for e in self.levels}
 
     def expected(self, method: Method) -> list[float]:
         """Exact expectations by ε."""
-        return [self._of(self.count_task(method, e))["expected"] for e in epsilons(self.scope)]
+        return [self._results[self._count(method, e)]["expected"] for e in self.levels]
 
     def distributions(self, method: Method) -> dict[float, list[float]]:
         """Errors of reconstructed laws by ε."""
-        return {
-            e: [self._of(self.distribution_task(method, e, s))["mse"] for s in _rebuilt(self.scope)]
-            for e in epsilons(self.scope)
-        }
+        tasks = {e: self._rebuilt(method, e) for e in self.levels}
+        return {e: [self._results[t]["mse"] for t in ts] for e, ts in tasks.items()}
 
-    def ahead(self, weights: str, levels: list[float]) -> dict[float, list[float]]:
+    def ahead(self, weights: str, levels: Iterable[float]) -> dict[float, list[float]]:
         """AHEAD's errors by ε."""
-        return {e: self._of(self.ahead_task(e))[weights] for e in levels}
+        return {e: self._results[self._ahead(e)][weights] for e in levels}
+
+    def best_ahead(self, epsilon: float) -> float:
+        """The error of the better of both weights, at the total of a level a unit."""
+        total = epsilon * DOMAIN.span
+        return min(mean(self.ahead(w, [total])[total]) for w in AHEAD)
 
 
 def show(scope: Scope, results: Results, label: str, columns: list[ColumnChoice]) -> Finding:
     """The whole figure; the first column is the paper's."""
     asked = [Asked(scope, c, results) for c in columns]
-    first = asked[0]
-    levels = epsilons(scope)
-    capped = len(_rebuilt(scope))
-    small = _small_alphas(first)
-    large = [e for e in levels if e >= LARGE]
+    first, name = asked[0], columns[0].name
+    small, large = _small_alphas(first), [e for e in first.levels if e >= LARGE]
     held = sum(e in found for found in small.values() for e in large)
+    best = "; ".join(
+        f"θ = {theta}: {', '.join(f'{e:g}' for e in levels) or 'none of the levels'}"
+        for theta, levels in small.items()
+    )
+    again = rebuilt(scope)
+    figures = {
+        "span": DOMAIN.span,
+        "rebuilt": f"{again} time{'s' if again > 1 else ''}",
+        "repeats": len(scope.repeats(REPEATS)),
+        "small": best,
+    }
     return Finding(
-        said=Said("at large ε an α below one errs less", held, len(THETAS) * len(large)),
-        summary=_sentence(first),
+        _sentence(first),
+        said=Said(WORDS("said"), held, len(THETAS) * len(large)),
         headlines=tuple(
             Headline(
-                f"MSE of range queries, {first.column.name}, Global-map, ε = {e:g} a unit, "
-                f"{e * DOMAIN.span:g} in all",
+                WORDS("headline", column=name, epsilon=e, total=e * DOMAIN.span),
                 None,
-                statistics.fmean(first.counts(GLOBAL)[e]),
-                best=statistics.fmean(first.distributions(CLAMP)[e]),
+                mean(first.counts(GLOBAL)[e]),
+                best=mean(first.distributions(CLAMP)[e]),
                 plain=0.0,
                 on_grid=0.0,
-                better="lower",
             )
-            for e in levels[:2]
+            for e in first.levels[:2]
         ),
         panels=tuple(p for a in asked for p in _panels(a)),
         grids=tuple(_table(a) for a in asked),
         notes=(
             Note(level_line(DOMAIN)),
-            Note(
-                "AHEAD's ε is for any two values. The paper sets it beside a unit's ε, which on "
-                f"this grid is {DOMAIN.span} times less from end to end; the last panel sets both "
-                "at equal totals."
-            ),
-            Note(
-                "Answers from op.reconstruct are post-processing of the same release. They are "
-                f"repeated {capped} time{'s' if capped > 1 else ''} a level, for they take "
-                f"seconds; counts and AHEAD {len(scope.repeats(REPEATS))} times."
-            ),
-            *noted("range queries"),
-            Note(_words_on_alpha(small)),
+            *noted("range queries", **figures),
             *noted(label),
-            *noted(first.column.name),
+            *noted(name),
         ),
     )
 
@@ -206,14 +194,14 @@ def _panels(a: Asked) -> list[Panel]:
                 for m in adj_maps((theta,), _alphas(a.scope))
             ),
             _curve("Local-map", a.counts(Method("Local-map", theta=theta)), "paper"),
-            _curve(AHEAD["coded"], a.ahead("coded", list(epsilons(a.scope))), "ldp"),
+            _curve(AHEAD["coded"], a.ahead("coded", a.levels), "ldp"),
         ]
         panels.append((f"θ = {theta}", unit, curves))
     exact = {m: replace(m, at="nominal", theta=None).label for m in _exact(a.scope)}
     curves = [*ours, *(_curve(label, a.counts(m), "paper") for m, label in exact.items())]
     panels.append((f"equal exact ε, θ = {THETAS[0]}", exact_unit, curves))
     whole = [replace(c, x=tuple(e * DOMAIN.span for e in c.x)) for c in (*ours, plain)]
-    totals = sorted(_totals(a.scope))
+    totals = sorted(a.totals())
     whole += [_curve(label, a.ahead(w, totals), "ldp") for w, label in AHEAD.items()]
     panels.append(("by total ε", f"ε from end to end ({DOMAIN.span:,} units)", whole))
     return [
@@ -223,11 +211,10 @@ def _panels(a: Asked) -> list[Panel]:
 
 
 def _table(a: Asked) -> Grid:
-    levels = list(epsilons(a.scope))
     rows: list[tuple[Cell, ...]] = []
 
     def line(label: str, points: dict[float, list[float]]) -> None:
-        rows.append((label, *(statistics.fmean(v) for v in points.values())))
+        rows.append((label, *map(mean, points.values())))
 
     for m in [*nominal(a.scope), *_exact(a.scope)]:
         line(m.label, a.counts(m))
@@ -236,42 +223,30 @@ def _table(a: Asked) -> Grid:
         if m in _denoised(a.scope):
             line(f"{m.label}, reconstructed", a.distributions(m))
     for weights, label in AHEAD.items():
-        line(f"{label}, ε", a.ahead(weights, levels))
-        line(f"{label}, total ε", a.ahead(weights, [e * DOMAIN.span for e in levels]))
-    header = ("method", *(f"ε={e:g}, total {e * DOMAIN.span:g}" for e in levels))
+        line(f"{label}, ε", a.ahead(weights, a.levels))
+        line(f"{label}, total ε", a.ahead(weights, a.totals()[len(a.levels) :]))
+    header = ("method", *level_heads(DOMAIN, a.levels))
     title = f"MSE of {QUERIES:,} range queries, {a.column.name}"
     return Grid(title, header, tuple(rows), digits=3, wide=True)
 
 
 def _sentence(a: Asked) -> str:
-    first = epsilons(a.scope)[0]
-    total = first * DOMAIN.span
-    mean = statistics.fmean
-    clamp, rebuilt = mean(a.counts(CLAMP)[first]), mean(a.distributions(CLAMP)[first])
-    plain = mean(a.counts(GLOBAL)[first])
-    best = min(mean(a.ahead(w, [total])[total]) for w in AHEAD)
-    rival = f"AHEAD, at the same total, {best:.2g}"
-    verdict = "less" if best < rebuilt else "more"
-    return (
-        f"At ε = {first:g} a unit ({total:g} in all) counts of noisy values err by {plain:.2g} "
-        f"under Global-map and {clamp:.2g} under Clamp-map, answers from op.reconstruct by "
-        f"{rebuilt:.2g}; {rival}, which is {verdict}. {_others(a)}"
+    """Errors at the first level, and from which level on ours is ahead of AHEAD's."""
+    by_level = {e: mean(values) for e, values in a.distributions(CLAMP).items()}
+    ahead = [e for e, error in by_level.items() if error < a.best_ahead(e)]
+    others = WORDS("some", least=min(ahead)) if ahead else WORDS("none")
+    first, best = a.levels[0], a.best_ahead(a.levels[0])
+    return WORDS(
+        "summary",
+        first=first,
+        total=first * DOMAIN.span,
+        plain=mean(a.counts(GLOBAL)[first]),
+        clamp=mean(a.counts(CLAMP)[first]),
+        rebuilt=by_level[first],
+        best=best,
+        verdict="less" if best < by_level[first] else "more",
+        others=WORDS("all") if len(ahead) == len(a.levels) else others,
     )
-
-
-def _others(a: Asked) -> str:
-    """From which level on ours is ahead of AHEAD at the same total."""
-    mean = statistics.fmean
-    ahead = []
-    for e in epsilons(a.scope):
-        best = min(mean(a.ahead(w, [e * DOMAIN.span])[e * DOMAIN.span]) for w in AHEAD)
-        if mean(a.distributions(CLAMP)[e]) < best:
-            ahead.append(e)
-    if not ahead:
-        return "AHEAD is ahead at every total tried."
-    if len(ahead) == len(epsilons(a.scope)):
-        return "The reconstruction is ahead at every total tried."
-    return f"The reconstruction is ahead of it from ε = {min(ahead):g} a unit on."
 
 
 LARGE = 0.64
@@ -283,24 +258,10 @@ def _small_alphas(a: Asked) -> dict[int, list[float]]:
     found = {}
     for theta in THETAS:
         methods = adj_maps((theta,), _alphas(a.scope))
-        expected = {m: a.expected(m) for m in methods}
-        found[theta] = [
-            e
-            for i, e in enumerate(epsilons(a.scope))
-            if (min(methods, key=lambda m, i=i: expected[m][i]).alpha or 1) < 1  # type: ignore[misc]
-        ]
+        by_level = zip(a.levels, *(a.expected(m) for m in methods), strict=True)
+        least = {e: methods[errors.index(min(errors))].alpha for e, *errors in by_level}
+        found[theta] = [e for e, alpha in least.items() if (alpha or 1) < 1]
     return found
-
-
-def _words_on_alpha(small: dict[int, list[float]]) -> str:
-    said = [
-        f"θ = {theta}: {', '.join(f'{e:g}' for e in levels) or 'none of the levels'}"
-        for theta, levels in small.items()
-    ]
-    return (
-        "Levels at which an α below one is expected to err least, of Adj-map's: "
-        f"{'; '.join(said)}. The paper sees it when ε is large, and earlier for θ = 10."
-    )
 
 
 def _salaries(scope: Scope) -> list[ColumnChoice]:

@@ -1,7 +1,5 @@
 """Is a model of desensitised rows ever better than plain?  The paper thinks so; tested in pairs."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from dataclasses import dataclass, replace
@@ -11,12 +9,11 @@ from scipy.stats import t as student
 from opboost_lab.accuracy import GRID
 from opboost_lab.reproduce.artefacts.learning_figures import CLAMP, GLOBAL, LOCALS
 from opboost_lab.reproduce.charts import Cell, Curve, Grid, Panel
-from opboost_lab.reproduce.finding import Artefact, Finding, Headline, Note, Said, noted
-from opboost_lab.reproduce.methods import at_level, level_line, unit_axis
-from opboost_lab.reproduce.scope import Scope
-from opboost_lab.reproduce.source import Source, sources
-from opboost_lab.reproduce.study import Booster, Line, Study
-from opboost_lab.reproduce.task import Results, Task
+from opboost_lab.reproduce.finding import Artefact, Finding, Headline, Said, Words, noted
+from opboost_lab.reproduce.methods import at_level, unit_axis
+from opboost_lab.reproduce.source import sources
+from opboost_lab.reproduce.study import Booster, Line, Study, notes_on
+from opboost_lab.reproduce.task import Results, Scope, Task
 
 SETS = ("Adult", "Pen-digits", "Powerplant", "CASP")
 QUICK_SETS = ("Adult", "CASP")
@@ -24,6 +21,7 @@ LINES = (LOCALS[2], GLOBAL, CLAMP)
 LEVELS = (0.64, 1.28, 2.56, 5.12)
 QUICK_LEVELS = (1.28, 5.12)
 BOOSTERS: dict[Booster, str] = {"xgboost": "80 trees of depth 3", "deep": "300 trees of depth 8"}
+WORDS = Words("regularisation")
 DEEP_ROWS = 3000
 """A deep booster learns these rows by heart: if noise can help a booster, it is there."""
 DOUBT = 0.05
@@ -64,18 +62,12 @@ class Pair:
 
 
 def _studies(scope: Scope, results: Results | None = None) -> list[Study]:
-    names = QUICK_SETS if scope.quick else SETS
-    return [
-        Study(_of(source, booster), scope, booster, results or {})
-        for source in sources(names, scope, anew=True)
-        for booster in BOOSTERS
-    ]
-
-
-def _of(source: Source, booster: str) -> Source:
-    if booster == "deep":
-        return replace(source, rows=min(source.rows or DEEP_ROWS, DEEP_ROWS))
-    return source
+    found = []
+    for source in sources(QUICK_SETS if scope.quick else SETS, scope, anew=True):
+        few = replace(source, rows=min(source.rows or DEEP_ROWS, DEEP_ROWS))
+        found.append(Study(source, scope, "xgboost", results or {}))
+        found.append(Study(few, scope, "deep", results or {}))
+    return found
 
 
 def _levels(scope: Scope) -> tuple[float, ...]:
@@ -116,76 +108,47 @@ def surely(found: list[Pair]) -> list[Pair]:
 
 
 def _show(scope: Scope, results: Results) -> Finding:
-    found = pairs(scope, results)
+    found, chosen = pairs(scope, results), _studies(scope, results)
     sure = surely(found)
-    better = [p for p in found if p.mean > 0]
-    studies = _studies(scope, results)
-    panels = tuple(_panel(study, found, scope) for study in studies)
-    rows: list[tuple[Cell, ...]] = [
-        (
-            f"{_name(p.study)}, {p.line.label}, {at_level(GRID, p.epsilon)}",
-            p.against,
-            p.mean,
-            p.error if math.isfinite(p.error) else None,
-            f"{sum(g > 0 for g in p.gains)} of {len(p.gains)}",
-            p.p,
-            "yes" if p in sure else "no",
-        )
-        for p in sorted(found, key=lambda pair: pair.p)
-    ]
-    return Finding(
-        _words(found, better, sure),
-        _headlines(studies, sure),
-        panels,
-        (
-            Grid(
-                "Desensitised against plain, the surest first",
-                ("model", "plain", "mean gain", "its error", "seeds won", "p", "sure"),
-                tuple(rows),
-            ),
-        ),
-        (
-            *dict.fromkeys(n for s in studies for n in s.source.notes()),
-            *noted("regularisation"),
-            Note(level_line(GRID)),
-        ),
-        said=Said(
-            "desensitised rows can make a better model than raw ones",
-            sum(p.against == "raw" for p in sure),
-            sum(p.against == "raw" for p in found),
-        ),
-    )  # fmt: skip
-
-
-def _words(found: list[Pair], better: list[Pair], sure: list[Pair]) -> str:
-    raw = [p for p in found if p.against == "raw"]
-    sure_raw = [p for p in sure if p.against == "raw"]
-    shallow = [p for p in sure_raw if p.study.booster == "xgboost"]
-    text = (
-        f"The paper thinks that noise may regularise. Of {len(raw)} paired comparisons with plain "
-        f"training on raw values, {sum(p.against == 'raw' for p in better)} have a mean above "
-        f"plain and {len(sure_raw)} surely so ({len(shallow)} with the paper's trees, "
-        f"{len(sure_raw) - len(shallow)} with deep ones that learn few rows by heart)"
-    )
+    raw, sure_raw = ([p for p in some if p.against == "raw"] for some in (found, sure))
+    rows: list[tuple[Cell, ...]] = []
+    for p in sorted(found, key=lambda pair: pair.p):
+        name = f"{_name(p.study)}, {p.line.label}, {at_level(GRID, p.epsilon)}"
+        error, won = p.error if math.isfinite(p.error) else None, sum(g > 0 for g in p.gains)
+        won_of, clear = f"{won} of {len(p.gains)}", "yes" if p in sure else "no"
+        rows.append((name, p.against, p.mean, error, won_of, p.p, clear))
     best = max(raw, key=lambda p: p.mean / abs(p.error) if p.error else 0.0)
-    gain = f"; the most hopeful is {_name(best.study)}, {best.line.label}, ε = {best.epsilon:g}: "
-    return f"{text}{gain}{best.mean:+.4g} {best.study.source.measure} (error {best.error:.2g})."
+    shallow = sum(p.study.booster == "xgboost" for p in sure_raw)
+    return Finding(
+        WORDS(
+            "summary",
+            raw=len(raw),
+            above=sum(p.mean > 0 for p in raw),
+            sure=len(sure_raw),
+            shallow=shallow,
+            deep=len(sure_raw) - shallow,
+            name=_name(best.study),
+            line=best.line.label,
+            epsilon=best.epsilon,
+            gain=best.mean,
+            measure=best.study.source.measure,
+            error=best.error,
+        ),
+        _headlines(chosen, sure),
+        tuple(_panel(study, raw, scope) for study in chosen),
+        (Grid(WORDS("table"), WORDS.header(), tuple(rows)),),
+        notes_on(chosen, noted("regularisation")),
+        said=Said(WORDS("said"), len(sure_raw), len(raw)),
+    )
 
 
-def _headlines(studies: list[Study], sure: list[Pair]) -> tuple[Headline, ...]:
-    heads = [Headline("comparisons in which noise is surely better than plain", None, len(sure))]
-    for study in studies:
+def _headlines(chosen: list[Study], sure: list[Pair]) -> tuple[Headline, ...]:
+    heads = [Headline(WORDS("headline"), None, len(sure))]
+    for study in chosen:
         if study.source.name == "Adult" and not study.source.stand_in and not heads[1:]:
-            values = study.values(LOCALS[2], 1.28)
-            both = zip(values, study.plain(False), strict=True)
-            share = statistics.fmean(v / b for v, b in both)
-            heads.append(
-                Headline(
-                    f"Adult, XGBoost, Local-map θ=2, {at_level(GRID, 1.28)}: AUC over plain",
-                    1.0003,
-                    share,
-                )
-            )
+            both = zip(study.values(LOCALS[2], 1.28), study.plain(False), strict=True)
+            what = f"Adult, XGBoost, Local-map θ=2, {at_level(GRID, 1.28)}: AUC over plain"
+            heads.append(Headline(what, 1.0003, statistics.fmean(v / b for v, b in both)))
     return tuple(heads)
 
 
@@ -193,24 +156,17 @@ def _name(study: Study) -> str:
     return f"{study.source.title}, {BOOSTERS[study.booster]}"
 
 
-def _panel(study: Study, found: list[Pair], scope: Scope) -> Panel:
+def _panel(study: Study, raw: list[Pair], scope: Scope) -> Panel:
     levels = _levels(scope)
     curves = []
     for line in LINES:
-        mine = [p for p in found if p.study == study and p.line == line and p.against == "raw"]
-        curves.append(
-            Curve(
-                line.label,
-                levels,
-                tuple(p.mean for p in mine),
-                tuple(p.error if math.isfinite(p.error) else 0.0 for p in mine),
-                line.method.kind,
-            )
-        )
-    curves.append(Curve("plain, raw", levels, (0.0,) * len(levels), (), "plain"))
-    return Panel(
-        _name(study), unit_axis(GRID), f"gain in {study.source.measure}", tuple(curves), logx=True
-    )
+        mine = [p for p in raw if p.study == study and p.line == line]
+        errors = tuple(p.error if math.isfinite(p.error) else 0.0 for p in mine)
+        means = tuple(p.mean for p in mine)
+        curves.append(Curve(line.label, levels, means, errors, line.method.kind))
+    curves.append(Curve.level("plain, raw", levels, 0.0))
+    gain = f"gain in {study.source.measure}"
+    return Panel(_name(study), unit_axis(GRID), gain, tuple(curves), logx=True)
 
 
 ARTEFACT = Artefact("regularisation", "Better than plain?", _tasks, _show, SETS, learning=True)

@@ -1,16 +1,13 @@
 """tab:comun_perform: the bytes that each party sends."""
 
-from __future__ import annotations
-
 from opboost_lab.accuracy import GRID
 from opboost_lab.reproduce.charts import Cell, Grid
-from opboost_lab.reproduce.finding import Artefact, Finding, Headline, Note, Said, noted
+from opboost_lab.reproduce.finding import Artefact, Finding, Headline, Note, Said, Words, noted
 from opboost_lab.reproduce.measures.cost_tables import COLUMNS, ROWS, STAND_INS
 from opboost_lab.reproduce.measures.traffic import networked, traffic
 from opboost_lab.reproduce.methods import Method, at_level, level_line
 from opboost_lab.reproduce.printed import COMUN
-from opboost_lab.reproduce.scope import Scope
-from opboost_lab.reproduce.task import Json, Results, Task
+from opboost_lab.reproduce.task import Json, Scope, Task
 
 EPSILON = 0.08
 SETS = tuple(ROWS)
@@ -25,6 +22,8 @@ METHODS = {
 }
 """By the names that the table prints; Clamp-map is ours."""
 SECONDS = {"Adult": 3.0, "Pen-digits": 8.0, "CASP": 2.0}
+Found = dict[tuple[str, ...], Json]
+WORDS = Words("tab:comun_perform")
 
 
 def printed(party: str, booster: str, name: str, method: str) -> int | None:
@@ -35,151 +34,108 @@ def printed(party: str, booster: str, name: str, method: str) -> int | None:
     return COMUN[method][place]
 
 
-def _task(scope: Scope, name: str, booster: str, method: str) -> Task:
-    return Task.of(
-        traffic,
-        cost=SECONDS[name],
-        name=name,
-        booster=BOOSTERS[booster],
-        method=METHODS[method].as_json(),
-        epsilon=EPSILON,
-        bundled=scope.bundled,
-    )
+def _tasks(scope: Scope) -> dict[tuple[str, ...], Task]:
+    """Jobs in memory by set, booster and method, and jobs over a network by set.
 
-
-def _socket(scope: Scope, name: str) -> Task:
-    return Task.of(networked, alone=True, cost=5.0, name=name, epsilon=EPSILON,
-                   bundled=scope.bundled)  # fmt: skip
-
-
-def _cells(scope: Scope) -> list[tuple[str, str, str]]:
-    """All of them; a quick run leaves one setting of Adj-map and most of GBDT out."""
-    return [
-        (name, booster, method)
-        for name in SETS
-        for booster in BOOSTERS
-        for method in METHODS
-        if not scope.quick
-        or (booster == "XGBoost" and method != "Adj-map α=10")
-        or (name == "Adult" and method == "Clamp-map")
-    ]
-
-
-def _networked(scope: Scope) -> tuple[str, ...]:
-    return SETS[:1] if scope.quick else SETS
-
-
-def _tasks(scope: Scope) -> list[Task]:
-    jobs = [_task(scope, *cell) for cell in _cells(scope)]
-    return [*jobs, *(_socket(scope, n) for n in _networked(scope))]
-
-
-def _show(scope: Scope, results: Results) -> Finding:
-    found = {cell: results[_task(scope, *cell)] for cell in _cells(scope)}
-    shares = _shares(found)
-    clamp = {n: found[n, "XGBoost", "Clamp-map"]["b"] for n in SETS}
-    paper = {n: printed("b", "XGBoost", n, "Global-map") or 1 for n in SETS}
-    above = [
-        f"{n} under {m}"
-        for (n, b, m), f in found.items()
-        if b == "XGBoost" and f["b"] > (printed("b", b, n, m) or paper[n]) / 8
-    ]
-    return Finding(
-        summary=f"Party B sends {min(shares.values()):.3f} to {max(shares.values()):.3f} of the "
-        f"paper's bytes, by method, all three sets together; Clamp-map at most "
-        f"{max(clamp[n] / paper[n] for n in SETS):.3f} of what is printed for Global-map. "
-        + (f"Above an eighth: {', '.join(above)}." if above else "Each is below an eighth."),
-        said=Said(
-            "Party B sends what is printed, or less",
-            sum(
-                f["b"] <= (printed("b", b, n, m) or 0)
-                for (n, b, m), f in found.items()
-                if m in COMUN
-            ),
-            sum(m in COMUN for _, _, m in found),
-        ),
-        short=f"Party B sends {min(shares.values()):.2f} to {max(shares.values()):.2f} of the "
-        "bytes that the paper prints.",
-        headlines=(
-            *(
-                Headline(
-                    f"bytes of Party B, {n}, XGBoost, Global-map, {at_level(GRID, EPSILON)}",
-                    printed("b", "XGBoost", n, "Global-map"),
-                    found[n, "XGBoost", "Global-map"]["b"],
-                    best=clamp[n],
-                    better="lower",
-                )
-                for n in SETS
-            ),
-            Headline(
-                f"bytes of Party A, CASP, XGBoost, Global-map, {at_level(GRID, EPSILON)}",
-                printed("a", "XGBoost", "CASP", "Global-map"),
-                found["CASP", "XGBoost", "Global-map"]["a"],
-                best=found["CASP", "XGBoost", "Clamp-map"]["a"],
-                better="lower",
-            ),
-        ),
-        grids=(_grid("b", found), _grid("a", found), _sockets(scope, results, clamp)),
-        notes=_notes(scope),
-    )
-
-
-def _shares(found: dict[tuple[str, str, str], Json]) -> dict[str, float]:
-    """Bytes of Party B over the paper's, all sets together, by method."""
-    return {
-        m: sum(found[n, "XGBoost", m]["b"] for n in SETS)
-        / sum(printed("b", "XGBoost", n, m) or 0 for n in SETS)
-        for m in COMUN
-        if ("Adult", "XGBoost", m) in found
+    A quick run leaves one setting of Adj-map and most of GBDT out.
+    """
+    shared: Json = {"epsilon": EPSILON, "bundled": scope.bundled}
+    tasks: dict[tuple[str, ...], Task] = {}
+    for n in SETS:
+        for b, booster in BOOSTERS.items():
+            for m, method in METHODS.items():
+                chosen = b == "XGBoost" and m != "Adj-map α=10"
+                if chosen or not scope.quick or (n, m) == ("Adult", "Clamp-map"):
+                    job: Json = {"name": n, "booster": booster, "method": method.as_json()}
+                    tasks[n, b, m] = Task.of(traffic, cost=SECONDS[n], **job, **shared)
+    over_tls = SETS[:1] if scope.quick else SETS
+    return tasks | {
+        (n,): Task.of(networked, alone=True, cost=5.0, name=n, **shared) for n in over_tls
     }
 
 
-def _grid(party: str, found: dict[tuple[str, str, str], Json]) -> Grid:
-    rows: list[tuple[Cell, ...]] = []
-    for (name, booster, method), f in found.items():
-        paper = printed(party, booster, name, method)
-        more: tuple[Cell, ...] = (
-            (round(f["entropy"]), f["b"] / f["entropy"], f["b"] * 8 / f["values"])
-            if party == "b"
-            else (f["cuts"],)
+def _show(scope: Scope, results: Found) -> Finding:
+    found = {key: result for key, result in results.items() if len(key) > 1}
+    by_xgboost = {(n, m): f for (n, b, m), f in found.items() if b == "XGBoost"}
+    clamp = {n: by_xgboost[n, "Clamp-map"]["b"] for n in SETS}
+    paper = {n: printed("b", "XGBoost", n, "Global-map") or 1 for n in SETS}
+    shares = [
+        sum(by_xgboost[n, m]["b"] for n in SETS)
+        / sum(printed("b", "XGBoost", n, m) or 0 for n in SETS)
+        for m in COMUN
+        if ("Adult", m) in by_xgboost
+    ]
+    above = ", ".join(
+        f"{n} under {m}"
+        for (n, m), f in by_xgboost.items()
+        if f["b"] > (printed("b", "XGBoost", n, m) or paper[n]) / 8
+    )
+    figures = {"low": min(shares), "high": max(shares)}
+    figures["clamp"] = max(clamp[n] / paper[n] for n in SETS)
+    in_paper = [key for key in found if key[2] in COMUN]
+    held = sum(found[key]["b"] <= (printed("b", *_of(key)) or 0) for key in in_paper)
+
+    def headline(party: str, name: str) -> Headline:
+        what = f"bytes of Party {party.upper()}, {name}, XGBoost, Global-map"
+        return Headline(
+            f"{what}, {at_level(GRID, EPSILON)}",
+            printed(party, "XGBoost", name, "Global-map"),
+            by_xgboost[name, "Global-map"][party],
+            best=by_xgboost[name, "Clamp-map"][party],
         )
+
+    sockets = tuple(
+        (name, f["b"], f["b"] / clamp[name], f["a"])
+        for (name, *job), f in results.items()
+        if not job
+    )
+    return Finding(
+        WORDS(
+            "summary",
+            above=f"Above an eighth: {above}." if above else "Each is below an eighth.",
+            **figures,
+        ),
+        said=Said(WORDS("said"), held, len(in_paper)),
+        short=WORDS("short", **figures),
+        headlines=(*(headline("b", n) for n in SETS), headline("a", "CASP")),
+        grids=(
+            _grid("b", found),
+            _grid("a", found),
+            Grid(WORDS("sockets"), WORDS.header("header_sockets"), sockets, 2),
+        ),
+        notes=(*stand_ins(scope, shapes=True), *noted("tab:comun_perform"), Note(level_line(GRID))),
+    )
+
+
+def _of(key: tuple[str, ...]) -> tuple[str, str, str]:
+    """Booster, set and method of a job."""
+    name, booster, method = key
+    return booster, name, method
+
+
+def _grid(party: str, found: Found) -> Grid:
+    rows: list[tuple[Cell, ...]] = []
+    for key, f in found.items():
+        paper = printed(party, *_of(key))
+        more: tuple[Cell, ...] = (f["cuts"],)
+        if party == "b":
+            more = round(f["entropy"]), f["b"] / f["entropy"], f["b"] * 8 / f["values"]
         ratio = f[party] / paper if paper else None
-        rows.append((f"{name}, {booster}, {method}", paper, f[party], ratio, *more))
-    last = ("entropy of the codes, B", "ours / entropy", "bits a value")
-    header = ("set, booster, method", "paper, B", "ours, B", "ours / paper")
-    title = "Party B sends: columns and split values" if party == "b" else (
-        "Party A sends: welcome, split query, farewell"
-    )  # fmt: skip
-    title += f"; θ = 4, {at_level(GRID, EPSILON)}"
-    return Grid(title, header + (last if party == "b" else ("cuts asked for",)), tuple(rows), 3)
+        rows.append((", ".join(key), paper, f[party], ratio, *more))
+    header = (*WORDS.header(), *WORDS.header(f"header_{party}"))
+    return Grid(f"{WORDS(party)}; θ = 4, {at_level(GRID, EPSILON)}", header, tuple(rows), 3)
 
 
-def _sockets(scope: Scope, results: Results, clamp: dict[str, int]) -> Grid:
-    rows = []
-    for name in _networked(scope):
-        f = results[_socket(scope, name)]
-        rows.append((name, f["b"], f["b"] / clamp[name], f["a"]))
-    return Grid(
-        "The same with mutual TLS, receipts and all, counted on the socket (Clamp-map, XGBoost)",
-        ("set", "up from Party B, B", "× in memory", "down from Party A, B"),
-        tuple(rows),
-        2,
-    )
-
-
-def _notes(scope: Scope) -> tuple[Note, ...]:
-    stand_ins = ", ".join(f"{s} for {n}" for n, s in STAND_INS.items())
+def stand_ins(scope: Scope, *, shapes: bool = False) -> list[Note]:
+    """What stands in for the paper's tables in this run, if anything does."""
+    if not scope.bundled:
+        return []
+    named = ", ".join(f"{s} for {n}" for n, s in STAND_INS.items())
+    text = f"Bundled rows stand in ({named}), repeated to the paper's sizes"
     shape = ", ".join(f"{n} {ROWS[n]:,} × {COLUMNS[n]}" for n in SETS)
-    own = (
-        (Note(f"Bundled rows stand in ({stand_ins}), repeated to the paper's sizes: {shape}."),)
-        if scope.bundled
-        else ()
-    )
-    return (
-        *own,
-        *noted("tab:comun_perform"),
-        Note(level_line(GRID)),
-    )
+    return [Note(f"{text}: {shape}." if shapes else f"{text}.")]
 
 
-ARTEFACT = Artefact("tab:comun_perform", "Bytes that each party sends", _tasks, _show, needs=SETS)
+ARTEFACT = Artefact.keyed(
+    "tab:comun_perform", "Bytes that each party sends", _tasks, _show, needs=SETS
+)

@@ -1,13 +1,12 @@
 """tab:dataset: the data sets, as described and as they are."""
 
-from __future__ import annotations
-
 from opboost_lab.data import datasets
 from opboost_lab.reproduce.charts import Grid
-from opboost_lab.reproduce.finding import Artefact, Finding, Note, Said
+from opboost_lab.reproduce.finding import Artefact, Finding, Said, Words, noted
 from opboost_lab.reproduce.printed import DATASETS
-from opboost_lab.reproduce.scope import Scope
-from opboost_lab.reproduce.task import Json, Results, Task
+from opboost_lab.reproduce.task import Json, Scope, Task
+
+WORDS = Words("tab:dataset")
 
 
 def described(name: str) -> Json:
@@ -24,34 +23,25 @@ def described(name: str) -> Json:
     }
 
 
-def _tasks(scope: Scope) -> list[Task]:
-    return [Task.of(described, name=n, cost=3.0) for n in DATASETS]
+def _tasks(scope: Scope) -> dict[str, Task]:
+    return {n: Task.of(described, name=n, cost=3.0) for n in DATASETS}
 
 
-def _show(scope: Scope, results: Results) -> Finding:
+def _show(scope: Scope, found: dict[str, Json]) -> Finding:
     rows, alike = [], 0
     for name, (instances, features, task) in DATASETS.items():
-        ours = results[Task.of(described, name=name)]
+        ours = found[name]
+        train, test = ours["train"], ours["test"]
         printed = 1000 * float(instances.removesuffix("k"))
-        whole = (ours["train"], ours["train"] + ours["test"])
-        alike += any(abs(n / printed - 1) <= 0.02 for n in whole)
+        alike += any(abs(n / printed - 1) <= 0.02 for n in (train, train + test))
         mine = f"{ours['numeric']}/{ours['others']}"
-        rows.append(
-            (name, instances, ours["train"], ours["test"], features, mine, task, ours["task"])
-        )
-    header = (
-        "set", "rows (paper)", "train", "test", "num./enum. (paper)", "num./enum.", "task (paper)",
-        "task",
-    )  # fmt: skip
+        rows.append((name, instances, train, test, features, mine, task, ours["task"]))
     return Finding(
-        summary="Four sets are the paper's; the industrial one was never released, and flights of "
-        "2013 stand in for it.",
-        said=Said("the sets have as many rows as printed", alike, len(DATASETS)),
-        grids=(Grid("Data sets", header, tuple(rows)),),
-        notes=(
-            Note("Adult has five numeric columns at Party B: the paper's own traffic says so.", 16),
-        ),
+        WORDS("summary"),
+        said=Said(WORDS("said"), alike, len(DATASETS)),
+        grids=(Grid("Data sets", WORDS.header(), tuple(rows)),),
+        notes=noted("tab:dataset"),
     )
 
 
-ARTEFACT = Artefact("tab:dataset", "Data sets", _tasks, _show, needs=tuple(DATASETS))
+ARTEFACT = Artefact.keyed("tab:dataset", "Data sets", _tasks, _show, needs=tuple(DATASETS))

@@ -5,8 +5,6 @@ of CASP; its own traffic says so (docs/errata.md).  Where these are not here, ro
 ships are drawn with replacement to the same number of rows, with as many private columns.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any

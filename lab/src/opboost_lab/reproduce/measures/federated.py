@@ -1,7 +1,5 @@
 """One federated training in this process: its time, and the bytes that each party sends."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

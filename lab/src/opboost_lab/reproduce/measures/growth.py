@@ -3,8 +3,6 @@
 Seconds are of the processor, on one thread: what else the machine does counts less.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 

@@ -6,8 +6,6 @@ cell.  Both have the law of our mechanisms (docs/errata.md), which need neither.
 numpy's generator: these are for timing and protect nobody.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -109,11 +107,9 @@ def worst_draws(mechanism: Mechanism, x: IntArray) -> float:
     True
     """
     values = np.unique(np.asarray(x, dtype=np.int64))
-    if isinstance(mechanism, GlobalMap):
+    if not isinstance(mechanism, AdjMap):
         return max(expected_draws(mechanism, values[i : i + 1]) for i in range(len(values)))
-    partition, outer, inner = _runs(mechanism)
-    if outer is None:
-        return max(expected_draws(mechanism, values[i : i + 1]) for i in range(len(values)))
+    partition, inner = mechanism.partition, mechanism.eps_ner / 2
     least = min(
         float(_inside(values, *_ends(values, *partition.run(j)), inner).min())
         for j in range(partition.count)

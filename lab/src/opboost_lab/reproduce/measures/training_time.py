@@ -3,8 +3,6 @@
 All on one thread, in time of the processor.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Any

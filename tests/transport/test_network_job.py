@@ -416,7 +416,7 @@ def test_a_party_does_not_join_twice_at_once(tmp_path):
         second = ended([*made.command("shop"), "--connect", address])
         stop(waiting)
     assert second.returncode == 2
-    assert "Another process already works" in second.stderr
+    assert "Another process is already working" in second.stderr
 
 
 def test_a_label_that_cannot_be_learned_is_refused_before_parties_are_let_in(tmp_path):
@@ -434,4 +434,4 @@ def test_two_label_parties_do_not_share_a_state(tmp_path):
     with serving(made):
         status, _, words = run("serve", "-c", made.config(LABEL_PARTY))
     assert status == 2
-    assert "Another process already works" in words
+    assert "Another process is already working" in words

@@ -42,7 +42,7 @@ class Note:
     erratum: int | None = None
 
 
-def noted(label: str, **figures: object) -> tuple[Note, ...]:
+def noted(label: str, /, **figures: object) -> tuple[Note, ...]:
     """The notes of ``notes.toml`` on an artefact, or on a column; most columns have none.
 
     A note with an ``if`` is left out unless the figure of this name is given and true.

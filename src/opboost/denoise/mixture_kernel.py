@@ -40,20 +40,49 @@ UNSENT = 2
 _TINY = np.float32(1e-30)
 _ONE = np.float32(1.0)
 _ROWS = 32  # rows that are weighed at a time
+_KEPT = 2**20  # running sums that are kept while rows of a group are drawn
+_FACTORS = 9  # chances from 1e-4 to 1e3 that a float holds the product of
 
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy", inline="always")
-def _rescaled(p, r, models, score, scored):  # type: ignore[no-untyped-def]
-    """Scale each model's shares to sum to one; if ``scored``, add their log-sums to ``score``."""
+def _rescaled(p, due, rows, models, score, scored):  # type: ignore[no-untyped-def]
+    """Scale each model's shares to sum to one, in the first ``rows`` rows if they are ``due``.
+
+    If ``scored``, add their log-sums to ``score``.
+    """
     for k in range(models.shape[0] - 1):
-        whole = _TINY
-        for c in range(models[k], models[k + 1]):
-            whole += p[r, c]
-        if scored:
-            score[r, k] += np.log(whole)
-        whole = np.float32(1.0) / whole
-        for c in range(models[k], models[k + 1]):
-            p[r, c] *= whole
+        first, last = models[k], models[k + 1]
+        for r in range(rows):
+            if due[r]:
+                whole = _TINY
+                for c in range(first, last):
+                    whole += p[r, c]
+                if scored:
+                    score[r, k] += np.log(whole)
+                whole = np.float32(1.0) / whole
+                for c in range(first, last):
+                    p[r, c] *= whole
+
+
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy", inline="always")
+def _multiplied(p, due, rows, Q, lines, sent, begin, count):  # type: ignore[no-untyped-def]
+    """Multiply shares by the chances of ``count`` outputs from ``begin`` on, two at a time.
+
+    Rows that sent such outputs are ``due`` to be scaled.
+    """
+    classes = p.shape[1]
+    for r in range(rows):
+        k, end = begin, min(begin + count, sent[r])
+        due[r] = k < end
+        while k + 1 < end:
+            t, after = lines[r, k], lines[r, k + 1]
+            for c in range(classes):
+                p[r, c] *= Q[t, c] * Q[after, c]
+            k += 2
+        if k < end:
+            t = lines[r, k]
+            for c in range(classes):
+                p[r, c] *= Q[t, c]
 
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy", inline="always")
@@ -71,6 +100,7 @@ def _weigh(  # type: ignore[no-untyped-def]
     models,
     lines,
     sent,
+    due,
     p,
     s,
     score,
@@ -81,38 +111,42 @@ def _weigh(  # type: ignore[no-untyped-def]
     For row begin + r, write the lines of the ``sent[r]`` outputs that it sent to ``lines[r]``, the
     classes' shares to ``p[r]`` and the bits' factors to ``s[r]``.  ``scored`` adds the logarithms
     of its likelihoods to ``score[r]``; they take as long as everything else.
+
+    All rows take a step before any takes the next: the steps of one row wait for each other.  What
+    is written for a row does not depend on the rows beside it.
     """
-    classes = pi.shape[0]
-    for i in range(begin, end):
-        r = i - begin
+    classes, rows, most = pi.shape[0], end - begin, 0
+    for r in range(rows):
         told = 0
         for j in range(codes.shape[1]):
-            code = np.int64(codes[i, j])
+            code = np.int64(codes[begin + r, j])
             lines[r, told] = offsets[j] + code
             told += code != unsent[j]
         sent[r] = told
+        most = max(most, told)
         for c in range(classes):
             p[r, c] = pi[c]
-        for k in range(told):
-            t = lines[r, k]
-            for c in range(classes):
-                p[r, c] *= Q[t, c]
-            if k % 8 == 7:
-                _rescaled(p, r, models, score, scored)
-        for b in range(bases.shape[0]):
-            if bits[i, firsts[b]] == UNSENT:
-                continue
-            for c in range(classes):
-                s[r, b, c] = Q[bases[b], c]
-            for a in range(firsts[b + 1] - firsts[b]):
-                if bits[i, firsts[b] + a]:
-                    for c in range(classes):
-                        s[r, b, c] += Q[bases[b] + 1 + a, c]
-            for c in range(classes):
-                p[r, c] *= s[r, b, c]
-            if b % 8 == 7:
-                _rescaled(p, r, models, score, scored)
-        _rescaled(p, r, models, score, scored)
+    for first in range(0, most, _FACTORS):
+        _multiplied(p, due, rows, Q, lines, sent, first, _FACTORS)
+        _rescaled(p, due, rows, models, score, scored)
+    for b in range(bases.shape[0]):
+        for r in range(rows):
+            due[r] = bits[begin + r, firsts[b]] != UNSENT
+            if due[r]:
+                for c in range(classes):
+                    s[r, b, c] = Q[bases[b], c]
+                for a in range(firsts[b + 1] - firsts[b]):
+                    if bits[begin + r, firsts[b] + a]:
+                        for c in range(classes):
+                            s[r, b, c] += Q[bases[b] + 1 + a, c]
+                for c in range(classes):
+                    p[r, c] *= s[r, b, c]
+        if b % 8 == 7:
+            _rescaled(p, due, rows, models, score, scored)
+    if bases.shape[0]:
+        for r in range(rows):
+            due[r] = True
+        _rescaled(p, due, rows, models, score, scored)
 
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
@@ -139,6 +173,7 @@ def expect(  # type: ignore[no-untyped-def]
     """
     classes = pi.shape[1]
     lines, sent = np.empty((_ROWS, codes.shape[1]), np.int64), np.empty(_ROWS, np.int64)
+    due = np.empty(_ROWS, np.bool_)
     p = np.empty((_ROWS, classes), np.float32)
     s = np.empty((_ROWS, bases.shape[0], classes), np.float32)
     score = np.empty((0, 0))
@@ -149,7 +184,7 @@ def expect(  # type: ignore[no-untyped-def]
             end = min(begin + _ROWS, units[u, 2])
             _weigh(
                 codes, bits, begin, end, offsets, unsent, bases, firsts, table, prior, models,
-                lines, sent, p, s, score, False,
+                lines, sent, due, p, s, score, False,
             )  # fmt: skip
             for r in range(end - begin):
                 i = begin + r
@@ -179,6 +214,7 @@ def likelihoods(codes, bits, units, lo, hi, offsets, unsent, bases, firsts, Q, p
     """Write log-likelihoods to ``out[row, model]``, up to a constant of the outputs alone."""
     classes = pi.shape[1]
     lines, sent = np.empty((_ROWS, codes.shape[1]), np.int64), np.empty(_ROWS, np.int64)
+    due = np.empty(_ROWS, np.bool_)
     p = np.empty((_ROWS, classes), np.float32)
     s = np.empty((_ROWS, bases.shape[0], classes), np.float32)
     for u in range(lo, hi):
@@ -187,7 +223,7 @@ def likelihoods(codes, bits, units, lo, hi, offsets, unsent, bases, firsts, Q, p
             end = min(begin + _ROWS, units[u, 2])
             _weigh(
                 codes, bits, begin, end, offsets, unsent, bases, firsts, table, prior, models,
-                lines, sent, p, s, out[begin:end], True,
+                lines, sent, due, p, s, out[begin:end], True,
             )  # fmt: skip
 
 
@@ -219,28 +255,38 @@ def draw(  # type: ignore[no-untyped-def]
 ):
     """Draw the first ``drawn`` columns and the bit columns, given outputs and group.
 
+    Rows of a group that sent the same value and drew the same class share the distribution of the
+    state.  Its running sums are kept, if all of them together need little memory.
     Row i writes to ``out[rows[i]]``; its randomness depends on ``key`` and ``tokens[rows[i]]``.
     """
     classes = pi.shape[1]
     lines, sent = np.empty((_ROWS, codes.shape[1]), np.int64), np.empty(_ROWS, np.int64)
+    due = np.empty(_ROWS, np.bool_)
     p = np.empty((_ROWS, classes), np.float32)
     s = np.empty((_ROWS, bases.shape[0], classes), np.float32)
     models = np.array([0, classes])
     score = np.empty((0, 0))
-    outputs, most = np.empty(drawn, np.int64), 0
+    outputs, most, height = np.empty(drawn, np.int64), 0, 0
     for j in range(drawn):
         outputs[j] = (places[j + 1] - places[j]) // (starts[j + 1] - starts[j])
         most = max(most, starts[j + 1] - starts[j])
-    ladder = np.empty(most, np.float32)
+        height = offsets[j] + outputs[j]
+    keeps = classes * height * most <= _KEPT
+    ladders = np.empty((classes * height if keeps else 1, most), np.float32)
+    made = np.zeros(len(ladders), np.bool_)
+    group = -1
     unit = 1.0 / 18446744073709551616.0
     for w in range(lo, hi):
         g = units[w, 0]
         table, prior, pmfs = Q[g], pi[g], P[g]
+        if g != group:
+            made[:] = False
+            group = g
         for begin in range(units[w, 1], units[w, 2], _ROWS):
             end = min(begin + _ROWS, units[w, 2])
             _weigh(
                 codes, bits, begin, end, offsets, unsent, bases, firsts, table, prior, models,
-                lines, sent, p, s, score, False,
+                lines, sent, due, p, s, score, False,
             )  # fmt: skip
             for i in range(begin, end):
                 r = i - begin
@@ -254,15 +300,18 @@ def draw(  # type: ignore[no-untyped-def]
                 for j in range(drawn):
                     state = splitmix64_compiled(state)
                     first, K, L = starts[j], starts[j + 1] - starts[j], outputs[j]
-                    at = places[j] + np.int64(codes[i, j])
-                    whole = np.float32(0.0)
-                    for x in range(K):
-                        whole += pmfs[first + x, pick] * matrix[at + x * L]
-                        ladder[x] = whole
-                    want = np.float32(state * unit) * whole
+                    code = np.int64(codes[i, j])
+                    t = pick * height + offsets[j] + code if keeps else 0
+                    if not made[t]:
+                        whole = np.float32(0.0)
+                        for x in range(K):
+                            whole += pmfs[first + x, pick] * matrix[places[j] + code + x * L]
+                            ladders[t, x] = whole
+                        made[t] = keeps
+                    want = np.float32(state * unit) * ladders[t, K - 1]
                     x = 0
                     for k in range(K - 1):
-                        x += ladder[k] <= want
+                        x += ladders[t, k] <= want
                     out[rows[i], j] = x
                 for b in range(bases.shape[0]):
                     state = splitmix64_compiled(state)

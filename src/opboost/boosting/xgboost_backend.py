@@ -90,8 +90,26 @@ class XGBoost:
             return xgb.DMatrix(X, y, weight=weight)
         counted = X if weight is None or np.all(weight > 0) else X[weight > 0]
         table = value_table(counted, bins)
-        known = None if table is None else xgb.QuantileDMatrix(table, max_bin=bins)
-        return xgb.QuantileDMatrix(X, y, weight=weight, max_bin=bins, ref=known)
+        if table is None:
+            return xgb.QuantileDMatrix(X, y, weight=weight, max_bin=bins)
+        known = xgb.QuantileDMatrix(table, max_bin=bins)
+        data = xgb.QuantileDMatrix(_by_column(X), y, weight=weight, max_bin=bins, ref=known)
+        data.feature_names = data.feature_types = None  # those of a table, which arrays lack
+        return data
+
+
+def _by_column(X: Matrix) -> Any:
+    """Return the same values as a table of Arrow, which XGBoost bins in two thirds of the time.
+
+    In an array it looks up the type of each value again.  Before its third version it would turn a
+    table into a data frame.
+    """
+    if int(xgb.__version__.split(".")[0]) < 3:
+        return X
+    import pyarrow as pa
+
+    columns = [pa.array(np.ascontiguousarray(X[:, j])) for j in range(X.shape[1])]
+    return pa.Table.from_arrays(columns, names=[str(j) for j in range(len(columns))])
 
 
 def settings(problem: Problem, params: Mapping[str, Any]) -> tuple[dict[str, Any], int]:

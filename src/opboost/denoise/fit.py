@@ -62,6 +62,9 @@ INNER_STEPS = 6
 FitProgress = Callable[[str, float], None]
 """Receives the name of the current stage and how much of it is done."""
 
+Parted = Callable[[Codes], object]
+"""Receives the part of each row as soon as it is drawn; see :class:`Trial`."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trial:
@@ -102,6 +105,7 @@ def fit(
     members: int = 2,
     progress: FitProgress | None = None,
     spread: Spread | None = None,
+    parted: Parted | None = None,
 ) -> Denoiser:
     """Choose a model and fit it.
 
@@ -114,9 +118,9 @@ def fit(
     codes = pairs.paired(outputs.codes)
     if spread is not None:
         with spread(CutRows(codes, outputs.bits, groups)) as blocks:
-            return fit_blocks(pairs, groups, blocks, seed, members, progress)
+            return fit_blocks(pairs, groups, blocks, seed, members, progress, parted)
     rows = EncodedRows.of(codes, outputs.bits, groups.of, groups.count, groups.weight)
-    return fit_blocks(pairs, groups, RowsInMemory(rows), seed, members, progress)
+    return fit_blocks(pairs, groups, RowsInMemory(rows), seed, members, progress, parted)
 
 
 def fit_blocks(
@@ -126,6 +130,7 @@ def fit_blocks(
     seed: int = 0,
     members: int = 2,
     progress: FitProgress | None = None,
+    parted: Parted | None = None,
 ) -> Denoiser:
     """Fit as :func:`fit` does, to rows in blocks; model selection brings its rows into memory.
 
@@ -136,6 +141,8 @@ def fit_blocks(
     space, size = pairs.paired_space(), blocks.slices[-1].stop
     index = space.index()
     part = _parts(size, _selection_rows(sent_cells(blocks, index), space), rng)
+    if parted is not None:
+        parted(part)
     sample = blocks.where(part < IDLE)
     train, held = sample.where(part == 1), sample.where(part == 0)
     say("choosing", 0.0)

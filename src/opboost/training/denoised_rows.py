@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -18,17 +19,19 @@ from opboost.boosting.booster import (
     Booster,
     Matrix,
     Problem,
+    Trained,
     fit_booster,
     takes_gaps,
     trains_beside,
 )
 from opboost.denoise import Denoiser, Groups, Outputs, Verdict, fit
-from opboost.denoise.fit import IDLE, FitProgress
+from opboost.denoise.encoded_rows import Codes
+from opboost.denoise.fit import IDLE, FitProgress, Parted
 from opboost.denoise.posterior_draws import JointDistribution, drawn
 from opboost.denoise.row_blocks import Spread
 from opboost.denoise.whether_to_denoise import MIN_ROWS, losses, mean_loss, null_losses
 from opboost.errors import ParameterError
-from opboost.runtime.threads import side_by_side
+from opboost.runtime.threads import CELLS_PER_THREAD, side_by_side, threads_limited
 from opboost.training.clean_states import StateCoding, own_cuts
 from opboost.training.feature_matrix import Layout
 from opboost.training.posterior_prediction import DRAWS_PER_ROW, Posterior, pieces
@@ -45,6 +48,9 @@ PLENTY_OF_ROWS = 2_000_000
 
 MIN_HELD_ROWS = 1_500
 """At most so many held-out rows decide whether to denoise, each by many guesses at it."""
+
+MAX_CELLS_BESIDE_FIT = 5 * CELLS_PER_THREAD
+"""In tables of at most so many cells, the model of noisy rows is trained beside the fit."""
 
 LARGE_TABLE_ROWS = 100_000
 """Above so many rows, a quarter of them takes part in the decision ..."""
@@ -143,16 +149,27 @@ def training_rows(
         return TrainingRows(release)
     groups, draws = label_groups(target), draws_per_row(len(target.y))
     outputs = coding.outputs(release, own)
-    with Narration(verbose) as progress:
-        spread = spread_of(booster)
-        denoiser = fit(coding.space, groups, outputs, seed, draws, progress, spread)
+
+    def sample(part: Codes) -> ComparedRows:
+        return ComparedRows(release, own, outputs, target, groups, *judges(part))
+
+    def fitted(parted: Parted | None = None) -> Denoiser:
+        with Narration(verbose) as progress:
+            spread = spread_of(booster)
+            return fit(coding.space, groups, outputs, seed, draws, progress, spread, parted)
+
+    noisy: Trained | None = None
+    if denoise == "auto" and _trains_beside_fit(booster, len(own) * len(layout.names())):
+        noisy, denoiser = _beside_fit(
+            lambda part: sample(part).noisy_model(layout, booster, seed), fitted
+        )
+    else:
+        denoiser = fitted()
     found = Denoised(coding, denoiser, seed)
     verdict: Verdict | None = None
     way: Any = "draws"
     if denoise == "auto":
-        seen, held = judges(denoiser.trial.part)
-        sample = ComparedRows(release, own, outputs, target, groups, seen, held)
-        verdict, way = compared(found, sample, booster, draws)
+        verdict, way = compared(found, sample(denoiser.trial.part), booster, draws, noisy)
         if not verdict.denoise:
             return TrainingRows(release, verdict=verdict)
     clean = [column.dense() for column in found.drawn(release, own, target.y, draws)]
@@ -213,58 +230,113 @@ class ComparedRows:
     held: IntArray
     folder: Path | None = None
 
+    @property
+    def lack_a_class(self) -> bool:
+        """Whether a class is too rare to be left out: then nothing is compared."""
+        target = self.target
+        known = target.task == "regression"
+        return not known and len(np.unique(target.y[self.seen])) < target.classes
+
+    def model(
+        self,
+        layout: Layout,
+        columns: list[ReleasedColumn],
+        booster: Booster,
+        seed: int,
+        times: int = 1,
+    ) -> Trained:
+        """Train on the rows to train on, ``times`` one below the other in these columns."""
+        places, target = np.tile(self.seen, times), self.target
+        weight = None if target.weight is None else target.weight[places]
+        whole = layout.values(columns, self.own[places])
+        X: Matrix | Blocks = whole
+        if self.folder is not None:
+            X = Blocks((len(whole), whole.shape[1]), whole.__getitem__, self.folder)
+        problem = Problem(X, target.y[places], target.task, target.classes, weight, seed=seed)
+        return fit_booster(booster, problem)
+
+    def noisy_model(self, layout: Layout, booster: Booster, seed: int) -> Trained | None:
+        """Train on noisy rows; None if nothing is compared."""
+        if self.lack_a_class:
+            return None
+        return self.model(layout, rows_of(self.release, self.seen), booster, seed)
+
+
+def _trains_beside_fit(booster: Booster, cells: int) -> bool:
+    """Whether a booster trains on noisy rows in one thread while models of clean rows are fitted.
+
+    On a small table the fit leaves a thread idle for as long as that takes.
+    """
+    return cells <= MAX_CELLS_BESIDE_FIT and trains_beside(booster, 0, 0)
+
+
+def _beside_fit(
+    train: Callable[[Codes], Trained | None], fitted: Callable[[Parted], Denoiser]
+) -> tuple[Trained | None, Denoiser]:
+    """Train in another thread from when the fit has drawn the part of each row."""
+    part: Future[Codes] = Future()
+
+    def trained() -> Trained | None:
+        known = part.result()
+        with threads_limited(0):
+            return train(known)
+
+    def found() -> Denoiser:
+        try:
+            return fitted(part.set_result)
+        finally:
+            part.cancel()  # a fit that fails before it draws; else this does nothing
+
+    return side_by_side(trained, found)
+
 
 def compared(
-    found: Denoised, rows: ComparedRows, booster: Booster, draws: int
+    found: Denoised,
+    rows: ComparedRows,
+    booster: Booster,
+    draws: int,
+    noisy: Trained | None = None,
 ) -> tuple[Verdict, Any]:
     """Train on a part both ways; compare on noisy rows of another part.
 
     A model F of clean rows predicts a noisy row by the mean of F over clean rows drawn for it
     without its label; the latent classes predict its label directly.  The better of the two speaks
     for the draws: both follow from the same distribution of clean rows.  The second value tells
-    which way of predicting noisy rows was best: these two, or the model as it is.
+    which way of predicting noisy rows was best: these two, or the model as it is.  ``noisy`` is the
+    model of noisy rows, if it was trained before.
     """
     coding, denoiser = found.coding, found.denoiser
     release, own, outputs, seen, held = rows.release, rows.own, rows.outputs, rows.seen, rows.held
     target = rows.target
-    y, task, classes, weight = target.y, target.task, target.classes, target.weight
-    if task != "regression" and len(np.unique(y[seen])) < classes:
-        # A class is too rare to be left out.
+    y, task, classes = target.y, target.task, target.classes
+    if rows.lack_a_class:
         return Verdict(0.0, 0.0, np.inf), "draws"
 
     def matrix(columns: list[ReleasedColumn], places: IntArray) -> Matrix:
         return coding.layout.values(columns, own[places])
-
-    def trained(columns: list[ReleasedColumn], times: int = 1) -> Any:
-        places = np.tile(seen, times)
-        part = None if weight is None else weight[places]
-        whole = matrix(columns, places)
-        X: Matrix | Blocks = whole
-        if rows.folder is not None:
-            X = Blocks((len(whole), whole.shape[1]), whole.__getitem__, rows.folder)
-        problem = Problem(X, y[places], task, classes, part, seed=found.seed)
-        return fit_booster(booster, problem)
 
     model, group = denoiser.trial.member, rows.groups.of[seen]
     shown, test = rows_of(release, seen), rows_of(release, held)
     distribution = JointDistribution.of(model, denoiser.pairing, denoiser.groups)
 
     def without_draws() -> tuple[Any, FloatArray]:
-        return trained(shown), distribution.chances(outputs[held])
+        made = noisy or rows.noisy_model(coding.layout, booster, found.seed)
+        return made, distribution.chances(outputs[held])
 
-    def with_draws() -> Any:
+    def with_draws() -> Trained:
         states = [
             drawn(model, denoiser.pairing, outputs[seen], group, k, found.seed)
             for k in range(draws)
         ]
-        return trained(coding.clean(shown, states), draws)
+        clean = coding.clean(shown, states)
+        return rows.model(coding.layout, clean, booster, found.seed, draws)
 
     cells = len(seen) * len(coding.layout.names())
-    if trains_beside(booster, cells, draws * cells):
-        (noisy, chance), better = side_by_side(without_draws, with_draws)
+    if noisy is None and trains_beside(booster, cells, draws * cells):
+        (plain, chance), better = side_by_side(without_draws, with_draws)
     else:
-        (noisy, chance), better = without_draws(), with_draws()
-    naive = noisy.predict(matrix(test, held))
+        (plain, chance), better = without_draws(), with_draws()
+    naive = plain.predict(matrix(test, held))
 
     def guesses_of(piece: slice) -> FloatArray:
         guessed = distribution.guesses(

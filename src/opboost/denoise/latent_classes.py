@@ -103,6 +103,8 @@ class Mixture:
         Both are sums over rows, so the sums of several blocks of rows can be added.
         """
         i = self.index
+        if np.array_equal(rows.units[:, 0], np.arange(len(self.pi))):  # one unit per group
+            return self._unit_sums(rows, rows.units)
         whole = np.zeros((len(self.pi), i.height, self.classes), dtype=np.float32)
         share = np.zeros_like(self.pi)
         for units in rows.waves(i.height * self.classes):
@@ -153,7 +155,7 @@ class Mixture:
         self, counts: Table, kappa: float, inner: int, threads: int, bits: bool
     ) -> Mixture:
         """Fit the pmfs to counts that were spread over groups."""
-        i, P, Q = self.index, self.P.copy(), self.Q.copy()
+        i, P, Q = self.index, self.P.copy(), np.empty_like(self.Q)
         lanes, rows = len(P) * self.classes, np.float32(kappa)
         width = min(MAX_LANES, -(-lanes // 8) * 8)
 

@@ -319,8 +319,8 @@ def compared(
     shown, test = rows_of(release, seen), rows_of(release, held)
     distribution = JointDistribution.of(model, denoiser.pairing, denoiser.groups)
 
-    def without_draws() -> tuple[Any, FloatArray]:
-        made = noisy or rows.noisy_model(coding.layout, booster, found.seed)
+    def without_draws() -> tuple[Trained, FloatArray]:
+        made = rows.model(coding.layout, shown, booster, found.seed) if noisy is None else noisy
         return made, distribution.chances(outputs[held])
 
     def with_draws() -> Trained:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from dataclasses import replace
@@ -26,7 +27,7 @@ from opboost_lab.bench.federated_peers import (
     synthetic,
 )
 from opboost_lab.bench.federation import Size
-from opboost_lab.bench.library_peers import Family, PeerError, answered
+from opboost_lab.bench.library_peers import Family, PeerError, answered, interpreter
 from opboost_lab.bench.peer_results import Results
 from opboost_lab.data.datasets import has
 from robustness.command_line import run as command
@@ -80,7 +81,37 @@ def test_a_peer_that_does_not_install_in_time_is_told(monkeypatch, tmp_path):
 def test_a_version_of_python_that_is_not_here_is_named(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     (ran,) = run((replace(ABSENT, python="3.2"),), TABLES)
-    assert ran.problem == "needs Python 3.2, which is not here"
+    assert ran.problem == "needs Python 3.2, which is not here; OPBOOST_PYTHON_3_2 can name one"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="makes scripts that Windows does not run")
+def test_a_python_of_the_right_version_is_named_or_found_on_the_path_or_in_pyenv(
+    monkeypatch, tmp_path
+):
+    version = f"3.{sys.version_info.minor}"
+
+    def python(place, line):
+        place.parent.mkdir(parents=True)
+        place.write_text(f"#!/bin/sh\n{line}\n")
+        place.chmod(0o755)
+        return str(place)
+
+    run_this = f'exec "{sys.executable}" "$@"'
+    pyenv = python(tmp_path / f"versions/{version}.1/bin/python", run_this)
+    shim = tmp_path / f"shims/python{version}"
+    python(shim, "echo 'pyenv: command not found' >&2; exit 127")
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path))
+    monkeypatch.setenv("PATH", f"{shim.parent}:/bin:/usr/bin")
+    assert interpreter(version) == pyenv
+    monkeypatch.setenv("PATH", str(Path(python(tmp_path / f"on/python{version}", run_this)).parent))
+    assert interpreter(version) == str(tmp_path / f"on/python{version}")
+    named = python(tmp_path / "named/python", run_this)
+    monkeypatch.setenv(f"OPBOOST_PYTHON_3_{sys.version_info.minor}", named)
+    assert interpreter(version) == named
+    for other in ("absent", "shims", f"shims/python{version}"):  # none, a folder, one that fails
+        monkeypatch.setenv(f"OPBOOST_PYTHON_3_{sys.version_info.minor}", str(tmp_path / other))
+        with pytest.raises(PeerError, match=f"needs Python {version}"):
+            interpreter(version)
 
 
 def test_a_peer_that_takes_too_long_is_ended_with_its_children(tmp_path):

@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import secrets
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -58,7 +59,7 @@ class Peer:
         wanted = "\n".join(self.requirements)
         if ready.exists() and ready.read_text() == wanted:
             return python
-        first = [f"python{self.version}", "-I"] if self.version else python_command()
+        first = [interpreter(self.version), "-I"] if self.version else python_command()
         for command in (  # -I keeps off the working directory in every version of Python
             [*first, "-m", "venv", "--clear", str(home)],
             [str(python), "-I", "-m", "pip", "install", "--quiet", *self.requirements],
@@ -69,13 +70,28 @@ class Peer:
                 )
             except subprocess.TimeoutExpired:
                 raise PeerError(f"did not install within {limit:.0f} s") from None
-            except FileNotFoundError:
-                raise PeerError(f"needs Python {self.version}, which is not here") from None
             if done.returncode:
                 lines = [line for line in done.stderr.splitlines() if "ERROR" in line]
                 raise PeerError(_last(lines or done.stderr.splitlines()).removeprefix("ERROR: "))
         ready.write_text(wanted)
         return python
+
+
+def interpreter(version: str) -> str:
+    """Return a Python of that version that runs, such as "3.10".
+
+    The environment variable ``OPBOOST_PYTHON_3_10`` names it; if not, it is on the path or pyenv's.
+    """
+    variable = "OPBOOST_PYTHON_" + version.replace(".", "_")
+    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
+    installed = map(str, sorted(pyenv.glob(f"{version}.*/bin/python")))
+    found = [shutil.which(f"python{version}") or "", *installed]
+    same = f"import ensurepip, sys; sys.exit('%d.%d' % sys.version_info[:2] != {version!r})"
+    for python in [os.environ[variable]] if variable in os.environ else found:
+        with contextlib.suppress(OSError):  # absent, or it cannot be run
+            if not subprocess.run([python, "-I", "-c", same], capture_output=True).returncode:
+                return python
+    raise PeerError(f"needs Python {version}, which is not here; {variable} can name one")
 
 
 @dataclass(frozen=True, slots=True)

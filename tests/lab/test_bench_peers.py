@@ -46,6 +46,7 @@ def test_plain_training_is_scored_and_a_failing_peer_stops_nobody():
     slow = FederatedPeer("heavy", "HE", "nobody", "", ("no-such-package",), heavy=True)
     first, second, third = run((broken, slow, PLAIN), TABLES, repeats=2)
     assert "no_such_script" in first.problem
+    assert first.problem.endswith(f"(trees: {TREES})")
     assert second.problem.startswith("not tried")
     assert third.problem == ""
     assert len(third.auc["small"]) == 2
@@ -180,9 +181,11 @@ def results(*found):
 def test_a_row_says_whether_it_was_measured_extrapolated_or_taken_from_elsewhere():
     assert peer_table.figures(ran()) == ["2.00 s", "4", "0.50 s", "98 kB"]
     assert peer_table.basis(ran()) == "measured"
+    assert peer_table.basis(ran(replace(PLAIN, run="once"))) == "measured once"
+    assert peer_table.score(ran(auc={"a": [0.7, 0.7]}), "a") == "0.700"
     slow = replace(PLAIN, run="extrapolated")
     found = ran(slow, seconds=6880.4, bytes=0)
-    assert peer_table.figures(found) == ["6,880 s", "13,761", "0.50 s", "none"]
+    assert peer_table.figures(found) == ["6,880 s", "14,000", "0.50 s", "none"]
     assert peer_table.basis(found) == "from 2 trees"
     assert peer_table.score(ran(slow, auc={"a": [0.7]}), "a") == "0.700 (3 trees)"
     failed = Ran(ABSENT, problem="no")
@@ -218,8 +221,10 @@ def test_the_page_begins_with_the_answer_and_needs_the_rows_it_speaks_of():
     text = peer_table.page(results(*found))
     place = PEERS.index(OPBOOST)
     assert f"took {2 * (place + 1)} times as long as plain XGBoost" in text
-    fastest = next(peer for peer in PEERS if peer.encrypts)
-    assert f"that encrypts, {fastest.name}, took" in text
+    encrypting = [peer for peer in PEERS if peer.encrypts]
+    assert {peer.run for peer in encrypting} == {"extrapolated"}
+    assert f"encrypts and was measured here, {encrypting[0].name},\n  would take" in text
+    assert all(f"times ({peer.name})" in text for peer in encrypting[1:])
     assert "0.850 ± 0.071" in text
     assert "a trusted place that sees all raw rows" in text
     assert peer_table.table(found) in text

@@ -241,9 +241,11 @@ def _job(peer: FederatedPeer, python: Path, rows: Rows, trees: int, limit: float
         request = {"data": str(table), "out": str(out), "own": rows.own, "trees": trees}
         request |= {"params": PARAMS, **peer.settings}
         command = [str(python), str(SCRIPTS / "loopback.py"), str(SCRIPTS / peer.script)]
-        answer = answered(command, request, limit, table.parent)
         try:
+            answer = answered(command, request, limit, table.parent)
             auc = float(roc_auc_score(rows.y_test, np.load(out).reshape(-1)))
+        except PeerError as error:
+            raise PeerError(f"{error} (trees: {trees})") from None
         except (ValueError, OSError) as error:
             raise PeerError(f"predicted nothing that can be scored: {error}") from None
     return {**answer, "auc": auc, "trees": trees}

@@ -60,7 +60,7 @@ def basis(ran: Ran) -> str:
     """Where the figures of a row come from."""
     other = ran.peer.elsewhere
     if not ran.problem:
-        return FEW if ran.peer.run == "extrapolated" else "measured"
+        return {"extrapolated": FEW, "once": "measured once"}.get(ran.peer.run, "measured")
     if other is None:
         return "none"
     return f"measured elsewhere{f', {FEW}' if other.extrapolated else ''}"
@@ -82,7 +82,7 @@ def page(results: Results) -> str:
         )
     others = [ran.peer for ran in listed if ran.peer.encrypts]
     elsewhere = {peer.elsewhere.ratio: peer for peer in others if peer.elsewhere}
-    encrypting = [ran for ran in found.values() if ran.peer.encrypts]
+    encrypting = [ran for ran in found.values() if ran.peer.encrypts and ran.ratio]
     versions = {f"{ran.peer.name.split(',')[0]} {ran.version}" for ran in found.values()}
     environment = jinja2.Environment(
         undefined=jinja2.StrictUndefined,
@@ -93,7 +93,7 @@ def page(results: Results) -> str:
     text = resources.files(__package__).joinpath("peers.md.jinja").read_text("utf-8")
     return environment.from_string(text).render(
         compared=[found[peer.name] for peer in COMPARED],
-        fastest=min(encrypting, key=lambda ran: ran.seconds, default=None),
+        encrypting=sorted(encrypting, key=lambda ran: ran.ratio or 0),
         elsewhere=elsewhere[min(elsewhere)] if elsewhere else None,
         versions=sorted(versions),
         table=table(listed),
@@ -106,11 +106,11 @@ def page(results: Results) -> str:
 
 
 def score(ran: Ran, name: str) -> str:
-    """The mean of the repeats on a table, with their standard deviation if there are several."""
+    """The mean of the repeats on a table, with their standard deviation if they differ."""
     values = ran.auc.get(name)
     if not values:
         return "–"
-    spread = f" ± {statistics.stdev(values):.3f}" if len(values) > 1 else ""
+    spread = f" ± {statistics.stdev(values):.3f}" if len(set(values)) > 1 else ""
     few = f" ({EXTRAPOLATED_FROM[1]} trees)" if ran.peer.run == "extrapolated" else ""
     return f"{statistics.mean(values):.3f}{spread}{few}"
 
@@ -129,5 +129,7 @@ def size_of(count: int | None) -> str:
 
 
 def ratio_of(value: float | None) -> str:
-    """A ratio, to two digits or as a whole number."""
-    return "–" if value is None else f"{value:.2g}" if value < 10 else f"{value:,.0f}"
+    """A ratio, to two digits."""
+    if value is None:
+        return "–"
+    return f"{value:.2g}" if value < 10 else f"{float(f'{value:.2g}'):,.0f}"

@@ -99,4 +99,5 @@ def answer(version, before, after):
 
 if __name__ == "__main__":
     os.environ["OPBOOST_APART"] = "yes" if apart() else ""
+    os.environ["OMP_WAIT_POLICY"] = "passive"  # threads that spin take the cores from each other
     os.execv(sys.executable, [sys.executable, *sys.argv[1:]])

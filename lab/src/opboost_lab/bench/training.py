@@ -18,23 +18,38 @@ import numpy as np
 way, rows, columns, trees, repeats = sys.argv[1], *map(int, sys.argv[2:6])
 generator = np.random.default_rng(0)
 X = generator.normal(size=(rows, columns))
-y = (X[:, 0] + X[:, 1] * X[:, 2] + generator.normal(size=rows) > 0).astype(int)
-if way == "opboost":
+y = X[:, 0] + X[:, 1] * X[:, 2] + generator.normal(size=rows)
+binary = columns > 9
+if binary:
+    y = (y > 0).astype(int)
+params = {"n_estimators": trees, "max_depth": 3}
+if way == "plain xgboost":
+    import xgboost
+    kind = xgboost.XGBClassifier if binary else xgboost.XGBRegressor
+    def fit(n):
+        kind(**params, learning_rate=0.1).fit(X[:n], y[:n])
+else:
     import opboost as op
     m = op.ClampMap(op.Domain(1, 10), epsilon=0.64)
-    def fit():
-        op.OpBoostClassifier(
-            m, bounds=(-4, 4), denoise=False,
-            booster_params={"n_estimators": trees, "max_depth": 3, "eta": 0.1},
-        ).fit(X, y)
-else:
-    import xgboost
-    def fit():
-        xgboost.XGBClassifier(n_estimators=trees, max_depth=3, learning_rate=0.1).fit(X, y)
-X_all, y_all = X, y
-X, y = X_all[:500], y_all[:500]
-fit()  # compile and import before the clock runs
-X, y = X_all, y_all
+if way == "denoiser":
+    from opboost.denoise import Groups, Outputs, Space, fit as fit_denoiser, noise_matrix_of
+    cells = np.clip(((X + 4) / 0.8).astype(int), 0, 9)
+    codes = (m.sample(cells + 1) - 1).astype(np.uint8)
+    space = Space((noise_matrix_of(m),) * columns, (10,) * columns)
+    def fit(n):
+        groups = Groups.classes(y[:n], 2) if binary else Groups.bins(y[:n])
+        outputs = Outputs(codes[:n], np.zeros((n, 0), np.uint8))
+        found = fit_denoiser(space, groups, outputs, 0)
+        for k in range(2):
+            found.draw(outputs, y[:n], k, 0)
+elif way != "plain xgboost":
+    kind = op.OpBoostClassifier if binary else op.OpBoostRegressor
+    settings = {"opboost": {"mechanism": m, "denoise": False}, "denoised": {"mechanism": m},
+                "record": {"budget": op.Budget.record(4)}}[way]
+    def fit(n):
+        kind(bounds=(-4, 4), booster_params={**params, "eta": 0.1}, random_state=0,
+             **settings).fit(X[:n], y[:n])
+fit(min(rows, 2000))  # compile and import before the clock runs
 def memory(what):
     return int(re.search(what + r":\\s+(\\d+)", open("/proc/self/status").read())[1]) / 1024
 open("/proc/self/clear_refs", "w").write("5")  # the peak starts anew here
@@ -42,11 +57,12 @@ before = memory("VmRSS")
 seconds = []
 for _ in range(repeats):
     start = time.perf_counter()
-    fit()
+    fit(rows)
     seconds.append(time.perf_counter() - start)
 peak = memory("VmHWM")
 print(json.dumps({"seconds": seconds, "peak": peak, "fit": peak - before}))
 """
+"""Other ways: ``denoised``, ``denoiser`` (its fit and draws), ``record`` (a record budget)."""
 
 
 @dataclass(frozen=True, slots=True)

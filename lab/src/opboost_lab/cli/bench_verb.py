@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 import typer
 from rich.progress import track
@@ -64,46 +64,94 @@ def bench(
             f"--page {page} needs the rows of all peers and a folder that exists. "
             "Leave out --no-peers, and make the folder first."
         )
-    console = stderr()
-    report: dict[str, object] = {}
-    if name in ("sampling", "all"):
-        report["sampling"] = _sampling(console, peers, quick, repeats, format)
-    if name in ("train", "all"):
-        report["train"] = _train(quick, repeats, format)
-    if name in ("federation", "all"):
-        report["federation"] = _federation(console, quick, repeats, format)
-    if name in ("load", "all"):
-        report["load"] = _load(console, quick, format)
-    if name in ("peers", "all"):
-        report["peers"] = _federated_peers(
-            console, peers, quick, repeats, all_peers, limit, results, page, format
-        )
-    if name in ("scale", "all"):
-        report["scale"] = _scale(console, rows or (), quick, min(repeats, 3), format)
+    chosen = NAMES if name == "all" else (name,)
+    asked = Asked(
+        stderr(), peers, quick, repeats, all_peers, limit, page, results, rows or (), format
+    )
+    report = {each: MEASURED[each](asked) for each in chosen}
     if format is Format.json:
         print_json({"machine": _machine(), **report})
     else:
-        console.print(_machine())
+        asked.console.print(_machine())
 
 
-def _sampling(
-    console: Console, peers: bool, quick: bool, repeats: int, format: Format
-) -> list[dict[str, object]]:
+class Asked(NamedTuple):
+    """What a user asked for, and where progress is shown."""
+
+    console: Console
+    peers: bool
+    quick: bool
+    repeats: int
+    all_peers: bool
+    limit: float
+    page: Path | None
+    results: Path | None
+    rows: Sequence[int]
+    format: Format
+
+    def busy(self, what: str) -> AbstractContextManager[object]:
+        """Say on a terminal what is measured meanwhile."""
+        return self.console.status(what) if self.console.is_terminal else nullcontext()
+
+    def followed(self, found: Iterable[Found], what: str, total: int) -> list[Found]:
+        """Everything that is found, with a bar that grows meanwhile."""
+        hidden = not self.console.is_terminal
+        return list(track(found, what, total, console=self.console, transient=True, disable=hidden))
+
+    def show(self, title: str, rows: Sequence[Mapping[str, Any]], caption: str = "") -> None:
+        """Print rows by column as a table, if text is asked for.
+
+        The first column holds words, and the others hold figures.
+        """
+        if self.format is not Format.text:
+            return
+        table = Table(title=title, caption=caption or None)
+        for place, head in enumerate(rows[0]):
+            table.add_column(head, justify="right" if place else "left", no_wrap=not place)
+        for row in rows:
+            table.add_row(*(v if isinstance(v, str) else shown(v) for v in row.values()))
+        stdout().print(table)
+
+
+def _sampling(asked: Asked) -> object:
     from opboost_lab.bench.sampling import cases, run
 
-    chosen = cases(grids=(10, 100), sizes=(10**5,)) if quick else cases()
-    results = followed(run(chosen, repeats, peers), "sampling", len(chosen), console)
-    if format is Format.text:
-        for result in results:
-            stdout().print(_table(result))
+    chosen = cases(grids=(10, 100), sizes=(10**5,)) if asked.quick else cases()
+    found = run(chosen, asked.repeats, asked.peers)
+    results = asked.followed(found, "sampling", len(chosen))
+    for result in results:
+        case = result.case
+        cells = f"{case.cells:,}" if case.cells < 10**6 else f"2^{case.cells.bit_length() - 1}"
+        title = f"ε = {case.epsilon:g}, {cells} cells, {case.values:,} values"
+        failed = [f"{p.name} FAILED: {p.problem}" for p in result.peers if p.problem]
+        says = "M/s: million values a second; AES ×: time over that of 8 keystream bytes"
+        asked.show(title, _speeds(result), "\n".join([says, *failed]))
     return [asdict(r) for r in results]
 
 
-def _train(quick: bool, repeats: int, format: Format) -> list[dict[str, object]]:
+def _speeds(result: Result) -> list[dict[str, str | float]]:
+    """The rate of every mechanism and peer, and its ratio to numpy, to peers and to AES."""
+
+    def over(timing: Timing, other: Timing) -> str | float:
+        return "FAILED" if timing.problem or other.problem else other.median / timing.median
+
+    return [
+        {
+            "": timing.name,
+            "M/s": timing.per_second / 1e6,
+            "× numpy": over(timing, result.numpy),
+            **{f"× {p.name}": over(timing, p) for p in result.peers},
+            "AES ×": over(result.aes, timing),
+        }
+        for timing in (*result.ours, *result.others, result.numpy, *result.peers, result.aes)
+    ]
+
+
+def _train(asked: Asked) -> object:
     from opboost_lab.bench.training import SIZES, run
 
-    results = run(SIZES[:1] if quick else SIZES, repeats)
-    for times in results if format is Format.text else ():
+    results = run(SIZES[:1] if asked.quick else SIZES, asked.repeats)
+    for times in results:
         rows = [
             {
                 "": t.way,
@@ -115,20 +163,17 @@ def _train(quick: bool, repeats: int, format: Format) -> list[dict[str, object]]
             for t in times
         ]
         title = f"fit, {times[0].rows:,} rows × {times[0].columns} columns, 80 trees"
-        says = "opboost: desensitising included; wall time, median"
-        stdout().print(figure_table(title, rows, says))
+        asked.show(title, rows, "opboost: desensitising included; wall time, median")
     return [asdict(t) for times in results for t in times]
 
 
-def _federation(
-    console: Console, quick: bool, repeats: int, format: Format
-) -> list[dict[str, object]]:
+def _federation(asked: Asked) -> object:
     from opboost_lab.bench.federation import SIZES, run
 
     found, rows = [], []
-    for size in SIZES[:1] if quick else SIZES:
-        with console.status("federation") if console.is_terminal else nullcontext():
-            runs = [run(size) for _ in range(repeats if size.rows < 10**5 else 1)]
+    for size in SIZES[:1] if asked.quick else SIZES:
+        with asked.busy("federation"):
+            runs = [run(size) for _ in range(asked.repeats if size.rows < 10**5 else 1)]
         found += [asdict(r) | {"more": r.more} for r in runs]
         middle = sorted(runs, key=lambda r: r.more)[len(runs) // 2]
         rows.append(
@@ -143,21 +188,19 @@ def _federation(
                 "plain AUC": middle.plain_auc,
             }
         )
-    if format is Format.text:
-        says = (
-            "seconds: from starting all processes to the model; plain: one program that reads the "
-            "joined table and trains (its training alone); kB: counted on the socket, with TLS; "
-            "median"
-        )
-        stdout().print(figure_table("A whole networked job, 80 trees of depth 3", rows, says))
+    says = (
+        "seconds: from starting all processes to the model; plain: one program that reads the "
+        "joined table and trains (its training alone); kB: counted on the socket, with TLS; median"
+    )
+    asked.show("A whole networked job, 80 trees of depth 3", rows, says)
     return found
 
 
-def _load(console: Console, quick: bool, format: Format) -> dict[str, object]:
+def _load(asked: Asked) -> object:
     from opboost_lab.bench.load import LIMIT_MB, LOAD, QUICK, run
 
-    with console.status("load") if console.is_terminal else nullcontext():
-        found = run(QUICK if quick else LOAD)
+    with asked.busy("load"):
+        found = run(QUICK if asked.quick else LOAD)
     load, times = found.load, found.parties.values()
     figures = {
         "seconds until the last column was there": found.sending,
@@ -170,93 +213,88 @@ def _load(console: Console, quick: bool, format: Format) -> dict[str, object]:
         "MB of the label party, training included": found.label_mb,
         "seconds to desensitise, all parties, two at a time": found.preparing,
     }
-    if format is Format.text:
-        title = f"{load.parties} parties send {load.rows:,} rows × {load.columns} columns at once"
-        rows = [{"": words, "figure": value} for words, value in figures.items()]
-        stdout().print(figure_table(title, rows))
+    title = f"{load.parties} parties send {load.rows:,} rows × {load.columns} columns at once"
+    asked.show(title, [{"": words, "figure": value} for words, value in figures.items()])
     more = ("sending", "starved", "over_flight")
     return asdict(found) | {name: getattr(found, name) for name in more}
 
 
-def _scale(
-    console: Console, rows: Sequence[int], quick: bool, repeats: int, format: Format
-) -> dict[str, object]:
+def _scale(asked: Asked) -> object:
     """Measure the points, and fit how they grow."""
     from opboost_lab.bench.scaling import ROWS, growth, points, run
 
-    chosen = points(rows or (ROWS[:2] if quick else ROWS))
-    found = followed(run(chosen, repeats), "scale", len(chosen), console)
+    chosen = points(asked.rows or (ROWS[:2] if asked.quick else ROWS))
+    found = asked.followed(run(chosen, min(asked.repeats, 3)), "scale", len(chosen))
     exponents = {
         "seconds in all": growth(found),
         "seconds of the feature parties": growth(found, lambda m: m.feature_seconds),
         "seconds of the label party": growth(found, lambda m: m.label_seconds),
         "bytes": growth(found, lambda m: m.bytes),
     }
-    if format is Format.text:
-        varied = ("rows", "columns", "trees", "parties", "cells")
-        lines = [
-            {
-                "changed": m.axis,
-                **{name: int(getattr(m.point, name)) for name in varied},
-                **m.released,
-                **m.trained,
-                "bits a value": 8 * m.bytes / m.point.values,
-                "MB feature": m.feature_mb,
-                "MB label": m.label_mb,
-            }
-            for m in found
-        ]
-        says = (
-            "seconds of one processor by stage, the fastest try; MB: peak of the process, of which "
-            f"{found[0].start_mb:.0f} before it sees a row"
-        )
-        stdout().print(figure_table("Time and memory", lines, says))
-        growths = [{"": name, "exponent": e} for name, e in exponents.items()]
-        title = "Growth in rows × columns: exponent, target at most 1.05"
-        stdout().print(figure_table(title, growths))
+    varied = ("rows", "columns", "trees", "parties", "cells")
+    lines = [
+        {
+            "changed": m.axis,
+            **{name: int(getattr(m.point, name)) for name in varied},
+            **m.released,
+            **m.trained,
+            "bits a value": 8 * m.bytes / m.point.values,
+            "MB feature": m.feature_mb,
+            "MB label": m.label_mb,
+        }
+        for m in found
+    ]
+    says = (
+        "seconds of one processor by stage, the fastest try; MB: peak of the process, of which "
+        f"{found[0].start_mb:.0f} before it sees a row"
+    )
+    asked.show("Time and memory", lines, says)
+    growths = [{"": name, "exponent": e} for name, e in exponents.items()]
+    asked.show("Growth in rows × columns: exponent, target at most 1.05", growths)
     return {"points": [asdict(m) for m in found], "growth": exponents}
 
 
-def _federated_peers(
-    console: Console,
-    peers: bool,
-    quick: bool,
-    repeats: int,
-    heavy: bool,
-    limit: float,
-    kept: Path | None,
-    page: Path | None,
-    format: Format,
-) -> list[dict[str, object]]:
+def _federated_peers(asked: Asked) -> object:
     from opboost_lab.bench import federated_peers as bench
     from opboost_lab.bench.peer_results import Results, load_or_begin
     from opboost_lab.bench.peer_table import page as rendered
     from opboost_lab.bench.peer_table import table
     from opboost_lab.data.datasets import has
 
-    size = bench.QUICK if quick else bench.SIZE
+    size = bench.QUICK if asked.quick else bench.SIZE
     tables = {"synthetic": bench.synthetic(size)}
-    if not quick and has("adult_train"):
+    if not asked.quick and has("adult_train"):
         tables["Adult"] = bench.adult()
-    chosen = tuple(p for p in bench.PEERS if peers or not p.requirements)
-    limits = {"install_limit": limit, "run_limit": limit}
+    chosen = tuple(p for p in bench.PEERS if asked.peers or not p.requirements)
     machine = f"{os.cpu_count()} cores, Python {platform.python_version()}"
     title = f"{size.rows:,} rows × {size.own} + {size.theirs} columns"
-    results = load_or_begin(kept, Results(title, repeats, machine), bench.PEERS)
+    results = load_or_begin(asked.results, Results(title, asked.repeats, machine), bench.PEERS)
     found = {ran.peer.name: ran for ran in results.ran}
-    measured = {name: ran for name, ran in found.items() if not ran.problem}
-    for ran in bench.run(chosen, tables, repeats=repeats, heavy=heavy, measured=measured, **limits):
-        console.print(f"{ran.peer.name}: {ran.problem or f'{ran.seconds:.2f} s'}")
+    settings: dict[str, Any] = {"repeats": asked.repeats, "heavy": asked.all_peers}
+    settings |= {"install_limit": asked.limit, "run_limit": asked.limit}
+    settings["measured"] = {name: ran for name, ran in found.items() if not ran.problem}
+    for ran in bench.run(chosen, tables, **settings):
+        asked.console.print(f"{ran.peer.name}: {ran.problem or f'{ran.seconds:.2f} s'}")
         found[ran.peer.name] = ran
         known = tuple(found[peer.name] for peer in bench.PEERS if peer.name in found)
         results = replace(results, ran=known)
-        if kept is not None:
-            results.save(kept)
-    if format is Format.text:
+        if asked.results is not None:
+            results.save(asked.results)
+    if asked.format is Format.text:
         stdout().print(table(results.ran), soft_wrap=True, markup=False, highlight=False)
-    if page is not None:
-        page.write_text(rendered(results), encoding="utf-8")
+    if asked.page is not None:
+        asked.page.write_text(rendered(results), encoding="utf-8")
     return [asdict(ran) for ran in results.ran]
+
+
+MEASURED: dict[str, Callable[[Asked], object]] = {
+    "sampling": _sampling,
+    "train": _train,
+    "federation": _federation,
+    "load": _load,
+    "peers": _federated_peers,
+    "scale": _scale,
+}
 
 
 def _machine() -> str:
@@ -265,45 +303,6 @@ def _machine() -> str:
         f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}; "
         f"load averages at the end {load}"
     )
-
-
-def _table(result: Result) -> Table:
-    case = result.case
-    cells = f"{case.cells:,}" if case.cells < 10**6 else f"2^{case.cells.bit_length() - 1}"
-    failed = [f"{p.name} FAILED: {p.problem}" for p in result.peers if p.problem]
-    says = "M/s: million values a second; AES ×: time over that of 8 keystream bytes"
-
-    def over(timing: Timing, other: Timing) -> str | float:
-        return "FAILED" if timing.problem or other.problem else other.median / timing.median
-
-    rows: list[dict[str, str | float]] = [
-        {
-            "": timing.name,
-            "M/s": timing.per_second / 1e6,
-            "× numpy": over(timing, result.numpy),
-            **{f"× {p.name}": over(timing, p) for p in result.peers},
-            "AES ×": over(result.aes, timing),
-        }
-        for timing in (*result.ours, *result.others, result.numpy, *result.peers, result.aes)
-    ]
-    title = f"ε = {case.epsilon:g}, {cells} cells, {case.values:,} values"
-    return figure_table(title, rows, "\n".join([says, *failed]))
-
-
-def followed(found: Iterable[Found], what: str, total: int, console: Console) -> list[Found]:
-    """Everything that is found, with a bar that grows meanwhile."""
-    hidden = not console.is_terminal
-    return list(track(found, what, total, console=console, transient=True, disable=hidden))
-
-
-def figure_table(title: str, rows: Sequence[Mapping[str, Any]], caption: str = "") -> Table:
-    """A table of rows by column; its first column holds words, and the others hold figures."""
-    table = Table(title=title, caption=caption or None)
-    for place, head in enumerate(rows[0]):
-        table.add_column(head, justify="right" if place else "left", no_wrap=not place)
-    for row in rows:
-        table.add_row(*(v if isinstance(v, str) else shown(v) for v in row.values()))
-    return table
 
 
 def shown(value: float) -> str:

@@ -28,7 +28,7 @@ from opboost_lab.reproduce.methods import Method
 from opboost_lab.reproduce.printed import OPXGBOOST
 from opboost_lab.reproduce.report import title
 from opboost_lab.reproduce.source import QUICK_ROWS, Source, sources
-from opboost_lab.reproduce.study import BEST, Line, Study
+from opboost_lab.reproduce.study import BEST, ON_GRID, Line, Study
 from opboost_lab.reproduce.task import OwnTable, Scope
 from robustness.command_line import run
 
@@ -58,7 +58,7 @@ def test_order_of_methods_with_margins():
     assert local > clamp + 0.02 > globe + 0.07
     assert clamp > exact + 0.02 > globe + 0.03
     assert globe > piecewise + 0.2
-    plain = digits.plain_task(True, 0).run()["scores"]["accuracy"]
+    plain = digits.task(ON_GRID, 0.0, 0).run()["scores"]["accuracy"]
     assert plain > clamp
 
 

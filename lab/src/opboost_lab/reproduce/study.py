@@ -3,6 +3,7 @@
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Literal
 
 from opboost_lab.accuracy import GRID
@@ -48,6 +49,20 @@ class Line:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """Training without noise: on raw values, or on those of the grid by a mapping."""
+
+    mapping: Mapping | None = None
+
+    @property
+    def label(self) -> str:
+        """How it is called in tables and figures."""
+        cells = ", equal cells" if self.mapping == "cells" else ""
+        return f"plain, on the grid{cells}" if self.mapping else "plain, raw"
+
+
+RAW, ON_GRID, ON_CELLS = Plain(), Plain("paper"), Plain("cells")
 BEST = Line(Method("Clamp-map", denoise=True), "cells")
 """What we would use: Clamp-map on equal cells, denoised where that helps."""
 
@@ -76,39 +91,22 @@ class Study:
         count = len(self.seeds)
         return f"{count} seed{'s' if count > 1 else ''}"
 
-    def task(self, line: Line, epsilon: float, seed: int, split: Json = None) -> Task:
-        """One model on desensitised rows."""
-        return Task.of(
-            learned,
-            cost=self._cost(line.method.denoise),
-            source=self.source.as_json(),
-            method=line.method.as_json(),
-            epsilon=epsilon,
-            seed=seed,
-            booster=self.booster,
-            mapping=line.mapping,
-            **({} if split is None else {"split": split}),
-        )
-
-    def plain_task(self, on_grid: bool, seed: int, mapping: Mapping = "paper") -> Task:
-        """One model without noise."""
-        return Task.of(
-            unprotected,
-            cost=self._cost(False),
-            source=self.source.as_json(),
-            on_grid=on_grid,
-            seed=seed,
-            booster=self.booster,
-            mapping=mapping if on_grid else "paper",
-        )
+    def task(self, line: Line | Plain, epsilon: float, seed: int, split: Json = None) -> Task:
+        """One model on desensitised rows, or on plain ones, which have no level."""
+        about: Json = {"source": self.source.as_json(), "seed": seed, "booster": self.booster}
+        if isinstance(line, Plain):
+            about |= {"on_grid": line.mapping is not None, "mapping": line.mapping or "paper"}
+            return Task.of(unprotected, cost=self._cost(False), **about)
+        about |= {"method": line.method.as_json(), "mapping": line.mapping, "epsilon": epsilon}
+        about |= {} if split is None else {"split": split}
+        return Task.of(learned, cost=self._cost(line.method.denoise), **about)
 
     def tasks(
-        self, lines: Iterable[Line], epsilons: Sequence[float], split: Json = None
+        self, lines: Iterable[Line | Plain], epsilons: Sequence[float], split: Json = None
     ) -> list[Task]:
-        """All models of some lines."""
-        return [
-            self.task(line, e, s, split) for line in lines for e in epsilons for s in self.seeds
-        ]
+        """All models of some lines, each once."""
+        cases = product(lines, epsilons, self.seeds)
+        return list(dict.fromkeys(self.task(line, e, s, split) for line, e, s in cases))
 
     def record_task(self, way: Way, total: float, seed: int) -> Task:
         """One model of rows whose whole record costs ``total``."""
@@ -122,57 +120,30 @@ class Study:
             booster=self.booster,
         )
 
-    def plain_tasks(self, *mappings: Mapping) -> list[Task]:
-        """All models without noise: on raw values, and on the grid by each mapping."""
-        return [
-            task
-            for s in self.seeds
-            for task in (
-                self.plain_task(False, s),
-                *(self.plain_task(True, s, m) for m in mappings),
-            )
-        ]
-
     def scores(self, tasks: Iterable[Task], measure: str = "") -> list[float]:
         """The scores of some models, by the source's measure or another one."""
         return [self.results[t]["scores"][measure or self.source.measure] for t in tasks]
 
     def values(
-        self, line: Line, epsilon: float, measure: str = "", split: Json = None
+        self, line: Line | Plain, epsilon: float = 0.0, measure: str = "", split: Json = None
     ) -> list[float]:
         """A line's scores at one level, seed by seed."""
         return self.scores((self.task(line, epsilon, s, split) for s in self.seeds), measure)
 
-    def plain(self, on_grid: bool, mapping: Mapping = "paper", measure: str = "") -> list[float]:
-        """The scores without noise, seed by seed."""
-        return self.scores((self.plain_task(on_grid, s, mapping) for s in self.seeds), measure)
-
-    def mean(self, line: Line, epsilon: float, measure: str = "", split: Json = None) -> float:
+    def mean(
+        self, line: Line | Plain, epsilon: float = 0.0, measure: str = "", split: Json = None
+    ) -> float:
         """A line's mean score at one level."""
         return statistics.fmean(self.values(line, epsilon, measure, split))
 
-    def plain_mean(self, on_grid: bool, mapping: Mapping = "paper", measure: str = "") -> float:
-        """The mean score without noise."""
-        return statistics.fmean(self.plain(on_grid, mapping, measure))
-
     def curve(
-        self, line: Line, epsilons: Sequence[float], measure: str = "", label: str = ""
+        self, line: Line | Plain, epsilons: Sequence[float], measure: str = "", label: str = ""
     ) -> Curve:
-        """A line by ε."""
+        """A line by ε; a level one without noise."""
+        if isinstance(line, Plain):
+            return Curve.level(line.label, epsilons, self.mean(line, measure=measure))
         points = {e: self.values(line, e, measure) for e in epsilons}
         return Curve.of(label or line.label, points, line.method.kind)
-
-    def plain_curve(
-        self,
-        on_grid: bool,
-        epsilons: Sequence[float],
-        mapping: Mapping = "paper",
-        measure: str = "",
-    ) -> Curve:
-        """A level line of no noise."""
-        cells = ", equal cells" if mapping == "cells" else ""
-        label = f"plain, on the grid{cells}" if on_grid else "plain, raw"
-        return Curve.level(label, epsilons, self.plain_mean(on_grid, mapping, measure))
 
     def _cost(self, denoise: bool) -> float:
         seconds = SECONDS.get(self.source.name, (0.5, 0.2, 3.0, 2.0))

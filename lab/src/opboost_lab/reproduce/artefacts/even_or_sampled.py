@@ -7,7 +7,16 @@ from opboost_lab.reproduce.artefacts.learning_figures import CLAMP_CELLS
 from opboost_lab.reproduce.charts import Cell, Curve, Grid, Panel
 from opboost_lab.reproduce.finding import Artefact, Finding, Headline, Said, Words, noted
 from opboost_lab.reproduce.methods import at_level, unit_axis
-from opboost_lab.reproduce.study import BEST, Line, Study, level_heads, notes_on, studies
+from opboost_lab.reproduce.study import (
+    BEST,
+    ON_CELLS,
+    RAW,
+    Line,
+    Study,
+    level_heads,
+    notes_on,
+    studies,
+)
 from opboost_lab.reproduce.task import Json, Results, Scope, Task
 
 SETS = ("Pen-digits", "CASP", "Powerplant")
@@ -37,7 +46,7 @@ def _tasks(scope: Scope) -> list[Task]:
         task
         for study in _studies(scope)
         for task in (
-            *study.plain_tasks("cells"),
+            *study.tasks((RAW, ON_CELLS), _levels(scope)),
             *(t for s in SPLITS for t in study.tasks(_lines(scope), _levels(scope), s)),
         )
     ]
@@ -50,7 +59,7 @@ def _label(split: Json, line: Line) -> str:
 
 def _curves(study: Study, scope: Scope) -> list[Curve]:
     levels = _levels(scope)
-    curves = [study.plain_curve(False, levels), study.plain_curve(True, levels, "cells")]
+    curves = [study.curve(line, levels) for line in (RAW, ON_CELLS)]
     for line, split in product(_lines(scope), SPLITS):
         points = {e: study.values(line, e, split=split) for e in levels}
         kind = "paper" if split == "even" else "ours"
@@ -79,7 +88,7 @@ def _show(scope: Scope, results: Results) -> Finding:
         even, one = mean[MIDDLE, "even"], mean[MIDDLE, 1]
         names = {"title": source.title, "measure": source.measure}
         what = WORDS("headline", **names, level=at_level(GRID, MIDDLE), even=even)
-        plain, on_grid = study.plain_mean(False), study.plain_mean(True, "cells")
+        plain, on_grid = study.mean(RAW), study.mean(ON_CELLS)
         heads.append(Headline(what, None, one, plain=plain, on_grid=on_grid))
         said.append(f"{source.title} {even:.4g} and {one:.4g}")
         axis, error = unit_axis(GRID, "ε of a record, a unit"), source.better < 0

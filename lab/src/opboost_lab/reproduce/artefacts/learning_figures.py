@@ -9,7 +9,16 @@ from opboost_lab.reproduce.charts import Cell, Curve, Grid, Panel
 from opboost_lab.reproduce.finding import Artefact, Finding, Headline, Note, Said, Words, noted
 from opboost_lab.reproduce.methods import Method, level_line, unit_axis
 from opboost_lab.reproduce.source import Source
-from opboost_lab.reproduce.study import BEST, Line, Study, level_heads
+from opboost_lab.reproduce.study import (
+    BEST,
+    ON_CELLS,
+    ON_GRID,
+    RAW,
+    Line,
+    Plain,
+    Study,
+    level_heads,
+)
 from opboost_lab.reproduce.task import Results, Scope, Task
 
 THETAS = (2, 4)
@@ -46,6 +55,8 @@ EXACT = (
 TOTAL = (Line(Method("Piecewise", at="total")), Line(Method("FederBoost", at="total"), "cells"))
 CLEANED = Line(Method("Global-map", denoise=True))
 STUMPS = (GLOBAL, LOCALS[2], CLAMP)
+PLAIN = (RAW, ON_GRID, ON_CELLS)
+"""Without noise; stumps go without equal cells."""
 
 
 def adj_lines(scope: Scope, theta: int) -> list[Line]:
@@ -78,10 +89,8 @@ def tasks(source: Source, scope: Scope) -> list[Task]:
     """The models of a figure."""
     study, stumps = Study(source, scope, "hist-gbdt"), Study(source, scope, "stumps")
     return [
-        *study.plain_tasks("paper", "cells"),
-        *study.tasks(lines(scope), scope.epsilons),
-        *stumps.plain_tasks("paper"),
-        *stumps.tasks(STUMPS, STUMP_LEVELS),
+        *study.tasks([*PLAIN, *lines(scope)], scope.epsilons),
+        *stumps.tasks([*PLAIN[:2], *STUMPS], STUMP_LEVELS),
         *(t for way in RECORDS for ts in _record_tasks(study, way).values() for t in ts),
     ]
 
@@ -122,10 +131,7 @@ def _panels(study: Study, scope: Scope) -> tuple[Panel, ...]:
     levels, source = scope.epsilons, study.source
 
     def panel(title: str, named: dict[str, Line], measure: str, cells: bool = True) -> Panel:
-        drawn: list[Curve] = [study.plain_curve(False, levels, measure=measure)]
-        drawn.append(study.plain_curve(True, levels, measure=measure))
-        if cells:
-            drawn.append(study.plain_curve(True, levels, "cells", measure))
+        drawn = [study.curve(line, levels, measure) for line in (PLAIN if cells else PLAIN[:2])]
         drawn += [study.curve(line, levels, measure, label=label) for label, line in named.items()]
         name, error = f"{source.title}: {title}", measure == "MSE"
         return Panel(name, unit_axis(GRID), measure, tuple(drawn), logx=True, logy=error)
@@ -165,7 +171,7 @@ def _record_curves(study: Study) -> list[Curve]:
     for way, label in RECORDS.items():
         points = {total: study.scores(ts) for total, ts in _record_tasks(study, way).items()}
         curves.append(Curve.of(label, points, "ours" if way == "record" else "paper"))
-    return [study.plain_curve(False, curves[0].x), *curves]
+    return [study.curve(RAW, curves[0].x), *curves]
 
 
 def _record_panel(study: Study) -> Panel:
@@ -184,15 +190,11 @@ def _record_grid(study: Study) -> Grid:
     )
 
 
-def _rows(study: Study, chosen: Iterable[Line], levels: Sequence[float], measure: str) -> Rows:
-    """Plain models, then models by line and level."""
-    plain = [study.plain_curve(False, levels, measure=measure)]
-    plain.append(study.plain_curve(True, levels, measure=measure))
-    if study.booster != "stumps":
-        plain.append(study.plain_curve(True, levels, "cells", measure))
-    rows: list[tuple[Cell, ...]] = [(curve.label, *curve.y) for curve in plain]
-    rows += [(line.label, *(study.mean(line, e, measure) for e in levels)) for line in chosen]
-    return tuple(rows)
+def _rows(
+    study: Study, chosen: Iterable[Line | Plain], levels: Sequence[float], measure: str
+) -> Rows:
+    """Models by line and level."""
+    return tuple((line.label, *(study.mean(line, e, measure) for e in levels)) for line in chosen)
 
 
 def _grid(study: Study, scope: Scope, measure: str) -> Grid:
@@ -200,7 +202,7 @@ def _grid(study: Study, scope: Scope, measure: str) -> Grid:
     return Grid(
         f"{study.source.title}: {measure} of GBDT, mean of {study.repeated()}",
         ("trained on", *level_heads(levels)),
-        _rows(study, lines(scope), levels, measure),
+        _rows(study, [*PLAIN, *lines(scope)], levels, measure),
         note="Lower is better." if measure == "MSE" else "",
     )
 
@@ -210,7 +212,7 @@ def _stumps(study: Study) -> Grid:
     return Grid(
         f"{study.source.title}: {measure} of 80 stumps, as the paper's code trains",
         ("trained on", *level_heads(STUMP_LEVELS)),
-        _rows(study, STUMPS, STUMP_LEVELS, measure),
+        _rows(study, [*PLAIN[:2], *STUMPS], STUMP_LEVELS, measure),
     )
 
 
@@ -260,13 +262,11 @@ def _gain(study: Study, line: Line, other: Line, epsilon: float) -> float:
 
 COMPARED = (GLOBAL, EXACT[0], CLAMP, BEST, *TOTAL)
 """The lines of the sentences and of their table."""
-RAW, ON_GRID = "plain, raw", "plain, on the grid"
 
 
-def _compared(study: Study) -> dict[str, float]:
-    """Return the scores that sentences state, by label."""
-    plain = {RAW: study.plain_mean(False), ON_GRID: study.plain_mean(True)}
-    return plain | {line.label: study.mean(line, AT) for line in COMPARED}
+def _compared(study: Study) -> dict[Line | Plain, float]:
+    """Return the scores that sentences state."""
+    return {line: study.mean(line, AT) for line in (RAW, ON_GRID, *COMPARED)}
 
 
 def _compared_grid(study: Study) -> Grid:
@@ -274,7 +274,7 @@ def _compared_grid(study: Study) -> Grid:
         f"{study.source.title}: {study.source.measure} of GBDT at ε = {AT:g} a unit, "
         f"mean of {study.repeated()}",
         ("trained on", study.source.measure),
-        tuple(_compared(study).items()),
+        tuple((line.label, score) for line, score in _compared(study).items()),
         note="The sentences of this figure state these scores.",
     )
 
@@ -284,8 +284,8 @@ def _headline(study: Study) -> Headline:
     return Headline(
         f"{study.source.measure} of GBDT, Global-map, ε={AT:g} ({total:g} end to end)",
         None,
-        found[GLOBAL.label],
-        best=found[BEST.label],
+        found[GLOBAL],
+        best=found[BEST],
         plain=found[RAW],
         on_grid=found[ON_GRID],
     )
@@ -293,9 +293,8 @@ def _headline(study: Study) -> Headline:
 
 def _stated(study: Study) -> dict[str, object]:
     """The figures of both sentences."""
-    source, scores = study.source, _compared(study)
-    raw, found = scores[RAW], {line: scores[line.label] for line in COMPARED}
-    left = source.better * (raw - found[GLOBAL])
+    source, found = study.source, _compared(study)
+    left = source.better * (found[RAW] - found[GLOBAL])
     won = source.better * (found[BEST] - found[GLOBAL])
     return {
         "title": source.title,
@@ -307,7 +306,7 @@ def _stated(study: Study) -> dict[str, object]:
         "clamp": found[CLAMP],
         "best": found[BEST],
         "share": f", {won / left:.0%} of the way to plain" if left > 0 and won > 0 else "",
-        "raw": raw,
+        "raw": found[RAW],
         "piecewise": found[TOTAL[0]],
         "federboost": found[TOTAL[1]],
         "local": max((found[line] for line in TOTAL), key=lambda value: source.better * value),

@@ -12,7 +12,7 @@ from opboost_lab.reproduce.charts import Cell, Curve, Grid, Panel
 from opboost_lab.reproduce.finding import Artefact, Finding, Headline, Said, Words, noted
 from opboost_lab.reproduce.methods import at_level, unit_axis
 from opboost_lab.reproduce.source import sources
-from opboost_lab.reproduce.study import Booster, Line, Study, notes_on
+from opboost_lab.reproduce.study import ON_GRID, RAW, Booster, Line, Study, notes_on
 from opboost_lab.reproduce.task import Results, Scope, Task
 
 SETS = ("Adult", "Pen-digits", "Powerplant", "CASP")
@@ -75,18 +75,15 @@ def _levels(scope: Scope) -> tuple[float, ...]:
 
 
 def _tasks(scope: Scope) -> list[Task]:
-    return [
-        task
-        for study in _studies(scope)
-        for task in (*study.plain_tasks("paper"), *study.tasks(LINES, _levels(scope)))
-    ]
+    lines, levels = (RAW, ON_GRID, *LINES), _levels(scope)
+    return [task for study in _studies(scope) for task in study.tasks(lines, levels)]
 
 
 def pairs(scope: Scope, results: Results) -> list[Pair]:
     """Every comparison with plain training on raw values, and on the grid."""
     found = []
     for study in _studies(scope, results):
-        bases = {"raw": study.plain(False), "grid": study.plain(True)}
+        bases = {"raw": study.values(RAW), "grid": study.values(ON_GRID)}
         for line in LINES:
             for e in _levels(scope):
                 values = study.values(line, e)
@@ -146,7 +143,7 @@ def _headlines(chosen: list[Study], sure: list[Pair]) -> tuple[Headline, ...]:
     heads = [Headline(WORDS("headline"), None, len(sure))]
     for study in chosen:
         if study.source.name == "Adult" and not study.source.stand_in and not heads[1:]:
-            both = zip(study.values(LOCALS[2], 1.28), study.plain(False), strict=True)
+            both = zip(study.values(LOCALS[2], 1.28), study.values(RAW), strict=True)
             what = f"Adult, XGBoost, Local-map θ=2, {at_level(GRID, 1.28)}: AUC over plain"
             heads.append(Headline(what, 1.0003, statistics.fmean(v / b for v, b in both)))
     return tuple(heads)

@@ -9,7 +9,7 @@ from opboost_lab.reproduce.finding import Artefact, Finding, Headline, Note, Sai
 from opboost_lab.reproduce.measures.missing_zero import zeros_missing
 from opboost_lab.reproduce.methods import Method, at_level, level_line
 from opboost_lab.reproduce.printed import OPXGBOOST
-from opboost_lab.reproduce.study import BEST, Line, Study, studies
+from opboost_lab.reproduce.study import BEST, ON_CELLS, ON_GRID, RAW, Line, Plain, Study, studies
 from opboost_lab.reproduce.task import Results, Scope, Task
 
 SETS = ("Adult", "Pen-digits", "CASP")
@@ -27,6 +27,7 @@ OURS = (
     Line(Method("FederBoost"), "cells"),
     Line(Method("FederBoost", at="total"), "cells"),
 )
+UNPRINTED = (RAW, ON_GRID, ON_CELLS, *OURS)
 
 
 def line_of(row: str, theta: int) -> Line:
@@ -64,8 +65,7 @@ def _tasks(scope: Scope) -> list[Task]:
     found: list[Task] = []
     for study in studies(SETS, scope, "xgboost"):
         lines = dict.fromkeys(line_of(r, t) for r in _rows(scope) for t in THETAS)
-        found += study.plain_tasks("paper", "cells")
-        found += study.tasks([*lines, *OURS], EPSILONS)
+        found += study.tasks([*UNPRINTED, *lines], EPSILONS)
         if study.source.kind == "binary":
             ways = ((line, e) for line in lines for e in EPSILONS)
             for line, e in [(None, 0.0), *ways]:
@@ -80,10 +80,7 @@ def kept(study: Study, base: list[float], values: list[float]) -> float:
     return statistics.fmean(b / v if study.source.better < 0 else v / b for b, v in pairs)
 
 
-HEADS = (
-    "trained on",
-    *(f"θ = {t}: {what}" for t in THETAS for what in ("paper", "ours", "ratio")),
-)
+HEADS = ("trained on", *(f"θ = {t}: {what}" for t in THETAS for what in ("paper", "ours", "ratio")))
 
 
 def _show(scope: Scope, results: Results) -> Finding:
@@ -92,7 +89,7 @@ def _show(scope: Scope, results: Results) -> Finding:
     notes: list[Note] = []
     near: list[float] = []
     for study in studies(SETS, scope, "xgboost", results):
-        source, base = study.source, study.plain(False)
+        source, base = study.source, study.values(RAW)
         notes += source.notes()
         grids += [_grid(study, base, scope, e) for e in EPSILONS]
         heads.append(_headline(study, base))
@@ -100,7 +97,7 @@ def _show(scope: Scope, results: Results) -> Finding:
             grids += [_grid_of_zeros(study, scope, e) for e in EPSILONS]
             notes += noted("zeros as missing", **_figures_of_zeros(study))
         elif (theirs := _printed(study, "Local-map", 0) or 0) > (
-            grid := kept(study, base, study.plain(True))
+            grid := kept(study, base, study.values(ON_GRID))
         ):
             notes += noted("a coarser grid", name=source.name, theirs=theirs, grid=grid)
         if not source.stand_in and source.name in SETS[1:]:
@@ -128,19 +125,12 @@ def _printed(study: Study, row: str, place: int) -> float | None:
 
 
 def _grid(study: Study, base: list[float], scope: Scope, epsilon: float) -> Grid:
-    def ours(line: Line) -> float:
+    def ours(line: Line | Plain) -> float:
         return kept(study, base, study.values(line, epsilon))
 
-    def unprinted(share: float) -> list[Cell]:
-        return [None, share, None] * len(THETAS)
-
-    on_grid, cells = study.plain(True), study.plain(True, "cells")
     rows = [
         *(_compared(study, row, epsilon, ours) for row in _rows(scope)),
-        ("plain, raw", *unprinted(1.0)),
-        ("plain, on the grid", *unprinted(kept(study, base, on_grid))),
-        ("plain, on the grid, equal cells", *unprinted(kept(study, base, cells))),
-        *((line.label, *unprinted(ours(line))) for line in OURS),
+        *((line.label, *[None, ours(line), None] * len(THETAS)) for line in UNPRINTED),
     ]
     return Grid(_title("table", study, epsilon, base), HEADS, tuple(rows))
 
@@ -198,7 +188,7 @@ def _headline(study: Study, base: list[float]) -> Headline:
         kept(study, base, study.values(line_of("Global-map", 2), 0.08)),
         best=kept(study, base, study.values(BEST, 0.08)),
         plain=1.0,
-        on_grid=kept(study, base, study.plain(True)),
+        on_grid=kept(study, base, study.values(ON_GRID)),
     )
 
 

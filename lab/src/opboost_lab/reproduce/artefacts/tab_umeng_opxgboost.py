@@ -9,7 +9,7 @@ from opboost_lab.reproduce.measures.federated import federated, plain_time
 from opboost_lab.reproduce.methods import Method
 from opboost_lab.reproduce.printed import UMENG
 from opboost_lab.reproduce.source import Source
-from opboost_lab.reproduce.study import BEST, Line, Study, notes_on
+from opboost_lab.reproduce.study import BEST, ON_CELLS, ON_GRID, RAW, Line, Study, notes_on
 from opboost_lab.reproduce.task import Results, Scope, Task
 
 EPSILONS = (0.64, 1.28, 2.56)
@@ -24,8 +24,6 @@ ROWS: dict[str, Line] = {
     "Piecewise": Line(Method("Piecewise")),
 }
 OURS = (Line(Method("Clamp-map"), "cells"), BEST)
-
-
 WORDS = Words("tab:umeng_opxgboost")
 
 
@@ -65,8 +63,7 @@ def _tasks(scope: Scope) -> list[Task]:
     study = _study(scope)
     lines = _lines().values()
     return [
-        *study.plain_tasks("paper", "cells"),
-        *study.tasks(lines, EPSILONS),
+        *study.tasks((RAW, ON_GRID, ON_CELLS, *lines), EPSILONS),
         _plain_timed(study),
         *(_timed(study, line, e) for e in _timed_levels(scope) for line in lines),
     ]
@@ -79,7 +76,7 @@ def ratio(base: list[float], values: list[float]) -> float:
 
 def _show(scope: Scope, results: Results) -> Finding:
     study = _study(scope, results)
-    source, base = study.source, study.plain(False)
+    source, base = study.source, study.values(RAW)
 
     def ratios(line: Line) -> list[float]:
         return [ratio(base, study.values(line, e)) for e in EPSILONS]
@@ -97,13 +94,12 @@ def _show(scope: Scope, results: Results) -> Finding:
             sent = asked, took.get("label party"), took.get("feature party")
             bits = 8 * took["feature party"] / took["values"] if took else None
             rows.append((title, *errors, seconds, took.get("seconds"), *sent, bits))
-    on_grid = ratio(base, study.plain(True))
-    cells = ratio(base, study.plain(True, "cells"))
+    on_grid, cells = (ratio(base, study.values(line)) for line in (ON_GRID, ON_CELLS))
     plain_seconds = results[_plain_timed(study)]["seconds"]
     rows += [
-        ("plain, on the grid", None, on_grid, *[None] * 7),
-        ("plain, on the grid, equal cells", None, cells, *[None] * 7),
-        ("plain, raw", 1.0, 1.0, 1.0, None, plain_seconds, *[None] * 4),
+        (ON_GRID.label, None, on_grid, *[None] * 7),
+        (ON_CELLS.label, None, cells, *[None] * 7),
+        (RAW.label, 1.0, 1.0, 1.0, None, plain_seconds, *[None] * 4),
     ]
     about = {"title": source.title, "measure": source.measure}
     header = tuple(head.format(**about) for head in WORDS.header())

@@ -16,7 +16,7 @@ from opboost_lab.reproduce.methods import (
     level_line,
     unit_axis,
 )
-from opboost_lab.reproduce.task import Json, Results, Scope, Task
+from opboost_lab.reproduce.task import Json, Scope, Task
 
 DOMAIN = Domain(1, 10)
 THETAS = (2, 4)
@@ -52,59 +52,46 @@ def _all(scope: Scope) -> list[Method]:
     return [*nominal(scope), *_exact(scope), *TOTAL]
 
 
-def task(scope: Scope, column: ColumnChoice, method: Method) -> Task:
-    """One method over all levels."""
-    epsilons, seeds = list(scope.epsilons), list(scope.repeats())
-    slow = 0.3 if method.at == "exact" else 0.05
-    return Task.of(
-        kendall,
-        method=method.as_json(),
-        values=column.name,
-        grid=[DOMAIN.L, DOMAIN.R],
-        rows=column.rows,
-        epsilons=epsilons,
-        seeds=seeds,
-        cost=len(epsilons) * (slow + 0.02 * len(seeds)),
-    )
+def _tasks(scope: Scope, column: ColumnChoice) -> dict[Method, Task]:
+    """Each method over all levels."""
+    levels, seeds = list(scope.epsilons), list(scope.repeats())
+    about: Json = {"values": column.name, "grid": [DOMAIN.L, DOMAIN.R], "rows": column.rows}
+    about |= {"epsilons": levels, "seeds": seeds}
+    cost = {m: (0.3 if m.at == "exact" else 0.05) + 0.02 * len(seeds) for m in _all(scope)}
+    return {
+        m: Task.of(kendall, cost=len(levels) * cost[m], method=m.as_json(), **about) for m in cost
+    }
 
 
 class Measured:
-    """The results of a figure, by method."""
+    """The results of a figure: by method a line for each level."""
 
-    def __init__(self, scope: Scope, results: Results, column: ColumnChoice) -> None:
-        self._scope, self._results, self._column = scope, results, column
-        self.epsilons = tuple(scope.epsilons)
-
-    def lines(self, method: Method) -> list[Json]:
-        """A line of results for each level."""
-        found: list[Json] = self._results[task(self._scope, self._column, method)]
-        return found
+    def __init__(self, scope: Scope, lines: dict[Method, list[Json]], column: ColumnChoice) -> None:
+        self.lines, self._column, self.epsilons = lines, column, tuple(scope.epsilons)
 
     def expected(self, method: Method) -> list[float]:
         """By level."""
-        return [line["expected"] for line in self.lines(method)]
+        return [line["expected"] for line in self.lines[method]]
 
     def curve(self, method: Method, label: str, scale: float = 1.0) -> Curve:
         """Means of what was measured, with standard deviations."""
-        pairs = zip(self.epsilons, self.lines(method), strict=True)
+        pairs = zip(self.epsilons, self.lines[method], strict=True)
         return Curve.of(label, {e * scale: line["measured"] for e, line in pairs}, method.kind)
 
-    def strays(self, methods: list[Method]) -> tuple[int, int]:
+    def strays(self) -> tuple[int, int]:
         """How many means lie further than the margin from what is expected, and of how many."""
-        far = count = 0
-        for method in methods:
-            for line in self.lines(method):
-                mean = sum(line["measured"]) / len(line["measured"])
-                error = line["error"] / len(line["measured"]) ** 0.5
-                far += abs(mean - line["expected"]) > MARGIN * error + 2 / self._column.rows
-                count += 1
-        return far, count
+        lines = [line for found in self.lines.values() for line in found]
+        far = 0
+        for line in lines:
+            error = line["error"] / len(line["measured"]) ** 0.5
+            far += abs(_mean(line) - line["expected"]) > MARGIN * error + 2 / self._column.rows
+        return far, len(lines)
 
 
-def show(scope: Scope, results: Results, label: str, column: ColumnChoice) -> Finding:
+def show(scope: Scope, found: dict[Method, Json], label: str, column: ColumnChoice) -> Finding:
     """The whole figure."""
-    m = Measured(scope, results, column)
-    far, count = m.strays(_all(scope))
+    m = Measured(scope, found, column)
+    far, count = m.strays()
     ratio = [c / g for c, g in zip(m.expected(CLAMP), m.expected(GLOBAL), strict=True)]
     at = min(range(len(m.epsilons)), key=lambda i: abs(m.epsilons[i] - 0.64))
     local, said = _local_always_best(scope, m)
@@ -118,15 +105,15 @@ def show(scope: Scope, results: Results, label: str, column: ColumnChoice) -> Fi
             Headline(
                 f"weighted Kendall, {column.name}, Global-map, {at_level(DOMAIN, m.epsilons[i])}",
                 None,
-                _mean(m.lines(GLOBAL)[i]),
-                best=_mean(m.lines(CLAMP)[i]),
+                _mean(m.lines[GLOBAL][i]),
+                best=_mean(m.lines[CLAMP][i]),
                 plain=1.0,
                 on_grid=1.0,
             )
             for i in sorted({0, at})
         ),
         panels=_panels(scope, m),
-        grids=(_table(scope, m), _levels(scope, m)),
+        grids=(_table(m), _levels(scope, m)),
         notes=(
             Note(level_line(DOMAIN)),
             *(note for about in ("weighted Kendall", label, column.name) for note in noted(about)),
@@ -165,14 +152,14 @@ def _panels(scope: Scope, m: Measured) -> tuple[Panel, ...]:
     )
 
 
-def _table(scope: Scope, m: Measured) -> Grid:
+def _table(m: Measured) -> Grid:
     rows: list[tuple[Cell, ...]] = []
-    for method in _all(scope):
-        rows.append((method.label, *(_mean(line) for line in m.lines(method))))
+    for method, lines in m.lines.items():
+        rows.append((method.label, *map(_mean, lines)))
         if method in (GLOBAL, CLAMP):
             rows.append((f"{method.label}, expected", *m.expected(method)))
         if method.family == "Piecewise":
-            loose = [line["unclipped"] for line in m.lines(method)]
+            loose = [line["unclipped"] for line in lines]
             rows.append((f"{method.label} not clipped, expected", *loose))
     header = ("method", *level_heads(DOMAIN, m.epsilons))
     return Grid("Weighted Kendall on 1..10, measured", header, tuple(rows), digits=3)
@@ -180,7 +167,7 @@ def _table(scope: Scope, m: Measured) -> Grid:
 
 def _levels(scope: Scope, m: Measured) -> Grid:
     rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (x.label, *(line["exact"] for line in m.lines(x)))
+        (x.label, *(line["exact"] for line in m.lines[x]))
         for x in nominal(scope)
         if x.family in ("Global-map", "Clamp-map", "Adj-map")
     )
@@ -192,15 +179,8 @@ def _local_always_best(scope: Scope, m: Measured) -> tuple[str, Said]:
     """Whether Local-map is best everywhere among the paper's methods, as the paper says."""
     held = passed = points = 0
     for theta in THETAS:
-        local, *paper = (
-            m.expected(x)
-            for x in (
-                Method("Local-map", theta=theta),
-                GLOBAL,
-                *adj_maps((theta,), alphas(scope)),
-                *LDP,
-            )
-        )
+        methods = GLOBAL, *adj_maps((theta,), alphas(scope)), *LDP
+        local, *paper = map(m.expected, (Method("Local-map", theta=theta), *methods))
         held += sum(max(rest) <= own + 1e-12 for own, *rest in zip(local, *paper, strict=True))
         passed += sum(c > own + 1e-12 for own, c in zip(local, m.expected(CLAMP), strict=True))
         points += len(local)
@@ -219,11 +199,11 @@ def _at_total(m: Measured) -> str:
 def _figure(
     label: str, title: str, column: Callable[[Scope], ColumnChoice], needs: tuple[str, ...] = ()
 ) -> Artefact:
-    return Artefact(
+    return Artefact.keyed(
         label,
         title,
-        lambda scope: [task(scope, column(scope), m) for m in _all(scope)],
-        lambda scope, results: show(scope, results, label, column(scope)),
+        lambda scope: _tasks(scope, column(scope)),
+        lambda scope, found: show(scope, found, label, column(scope)),
         needs,
     )
 

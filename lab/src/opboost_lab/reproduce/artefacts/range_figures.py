@@ -7,17 +7,11 @@ from statistics import fmean as mean
 from opboost.grid import Domain
 from opboost_lab.data import datasets
 from opboost_lab.reproduce.charts import Cell, Curve, Grid, Kind, Panel
-from opboost_lab.reproduce.columns import (
-    NORMAL,
-    SALARIES,
-    SALARIES_ALIKE,
-    UNIFORM,
-    ColumnChoice,
-)
+from opboost_lab.reproduce.columns import NORMAL, SALARIES, SALARIES_ALIKE, UNIFORM, ColumnChoice
 from opboost_lab.reproduce.finding import Artefact, Finding, Headline, Note, Said, Words, noted
 from opboost_lab.reproduce.measures.ranges import by_ahead, counted, reconstructed
 from opboost_lab.reproduce.methods import Method, adj_maps, level_heads, level_line, unit_axis
-from opboost_lab.reproduce.task import Json, Results, Scope, Task
+from opboost_lab.reproduce.task import Json, Scope, Task
 
 DOMAIN = Domain(1, 1024)
 QUERIES = 10_000
@@ -30,6 +24,7 @@ QUICK_ALPHAS = (0.4, 1.0, 10.0)
 QUICK_EPSILONS = (0.01, 0.08, 0.64)
 GLOBAL, CLAMP = Method("Global-map"), Method("Clamp-map")
 WORDS = Words("range queries")
+Key = tuple[object, ...]
 AHEAD = {"coded": "AHEAD", "textbook": "AHEAD, textbook weights"}
 
 
@@ -56,6 +51,10 @@ def _exact(scope: Scope) -> list[Method]:
     return [replace(m, at="exact") for m in (GLOBAL, *adj_maps(THETAS[:1], _alphas(scope)))]
 
 
+def _all(scope: Scope) -> list[Method]:
+    return [*nominal(scope), *_exact(scope)]
+
+
 def _denoised(scope: Scope) -> list[Method]:
     return [CLAMP] if scope.quick else [CLAMP, GLOBAL]
 
@@ -65,63 +64,62 @@ def rebuilt(scope: Scope) -> int:
     return 1 if scope.quick else min(MOST_RECONSTRUCTED, len(scope.repeats(REPEATS)))
 
 
+def _totals(scope: Scope) -> list[float]:
+    """AHEAD's levels: as small as the paper gave it, and as large as a whole grid's."""
+    return [*epsilons(scope), *(e * DOMAIN.span for e in epsilons(scope))]
+
+
+def _tasks(scope: Scope, column: ColumnChoice) -> dict[Key, Task]:
+    """Counts of noisy values by method and level, answers from reconstructed distributions by seed
+    too, and AHEAD's at ε for any two values by level alone."""
+    levels, seeds = epsilons(scope), list(scope.repeats(REPEATS))
+    about: Json = {"grid": [DOMAIN.L, DOMAIN.R], "rows": column.rows, "queries": QUERIES}
+    about["values"] = column.name
+    noise: Json = {
+        (m, e): {"method": m.as_json(), "epsilon": e} for m in _all(scope) for e in levels
+    }
+    few = {(m, e): noise[m, e] for m in _denoised(scope) for e in levels}
+    cost, dear = 0.5 + 0.02 * len(seeds), 0.2 + 0.05 * len(seeds)
+    return {
+        **{
+            (column, *key): Task.of(counted, cost=cost, seeds=seeds, **level, **about)
+            for key, level in noise.items()
+        },
+        **{
+            (column, *key, s): Task.of(reconstructed, cost=2.5, seed=s, **level, **about)
+            for key, level in few.items()
+            for s in range(rebuilt(scope))
+        },
+        **{
+            (column, e): Task.of(by_ahead, cost=dear, epsilon=e, seeds=seeds, **about)
+            for e in _totals(scope)
+        },
+    }
+
+
 class Asked:
-    """The measurements of one column."""
+    """What was measured of one column."""
 
-    def __init__(self, scope: Scope, column: ColumnChoice, results: Results | None = None) -> None:
+    def __init__(self, scope: Scope, column: ColumnChoice, found: dict[Key, Json]) -> None:
         self.scope, self.column, self.levels = scope, column, epsilons(scope)
-        self._results, self._seeds = results or {}, list(scope.repeats(REPEATS))
-
-    def _task(self, measure: Callable[..., Json], cost: float, **settings: Json) -> Task:
-        values, rows, grid = self.column.name, self.column.rows, [DOMAIN.L, DOMAIN.R]
-        column: Json = {"values": values, "grid": grid, "rows": rows, "queries": QUERIES}
-        return Task.of(measure, cost=cost, **settings, **column)
-
-    def _count(self, method: Method, epsilon: float) -> Task:
-        """Counts of noisy values."""
-        cost, way = 0.5 + 0.02 * len(self._seeds), method.as_json()
-        return self._task(counted, cost, method=way, epsilon=epsilon, seeds=self._seeds)
-
-    def _rebuilt(self, method: Method, epsilon: float) -> list[Task]:
-        """Answers from the reconstructed distribution."""
-        settings: Json = {"method": method.as_json(), "epsilon": epsilon}
-        seeds = range(rebuilt(self.scope))
-        return [self._task(reconstructed, 2.5, seed=seed, **settings) for seed in seeds]
-
-    def _ahead(self, epsilon: float) -> Task:
-        """AHEAD, at ε for any two values."""
-        cost = 0.2 + 0.05 * len(self._seeds)
-        return self._task(by_ahead, cost, epsilon=epsilon, seeds=self._seeds)
-
-    def tasks(self) -> list[Task]:
-        """All of them."""
-        methods = [*nominal(self.scope), *_exact(self.scope)]
-        return [
-            *(self._count(m, e) for m in methods for e in self.levels),
-            *(t for m in _denoised(self.scope) for e in self.levels for t in self._rebuilt(m, e)),
-            *(self._ahead(e) for e in self.totals()),
-        ]
-
-    def totals(self) -> list[float]:
-        """AHEAD's levels: as small as the paper gave it, and as large as a whole grid's."""
-        return [*self.levels, *(e * DOMAIN.span for e in self.levels)]
+        self._found = found
 
     def counts(self, method: Method) -> dict[float, list[float]]:
         """Errors by ε."""
-        return {e: self._results[self._count(method, e)]["mse"] for e in self.levels}
+        return {e: self._found[self.column, method, e]["mse"] for e in self.levels}
 
     def expected(self, method: Method) -> list[float]:
         """Exact expectations by ε."""
-        return [self._results[self._count(method, e)]["expected"] for e in self.levels]
+        return [self._found[self.column, method, e]["expected"] for e in self.levels]
 
     def distributions(self, method: Method) -> dict[float, list[float]]:
         """Errors of reconstructed laws by ε."""
-        tasks = {e: self._rebuilt(method, e) for e in self.levels}
-        return {e: [self._results[t]["mse"] for t in ts] for e, ts in tasks.items()}
+        seeds, found = range(rebuilt(self.scope)), self._found
+        return {e: [found[self.column, method, e, s]["mse"] for s in seeds] for e in self.levels}
 
     def ahead(self, weights: str, levels: Iterable[float]) -> dict[float, list[float]]:
         """AHEAD's errors by ε."""
-        return {e: self._results[self._ahead(e)][weights] for e in levels}
+        return {e: self._found[self.column, e][weights] for e in levels}
 
     def best_ahead(self, epsilon: float) -> float:
         """The error of the better of both weights, at the total of a level a unit."""
@@ -129,12 +127,12 @@ class Asked:
         return min(mean(self.ahead(w, [total])[total]) for w in AHEAD)
 
 
-def show(scope: Scope, results: Results, label: str, columns: list[ColumnChoice]) -> Finding:
+def show(scope: Scope, found: dict[Key, Json], label: str, columns: list[ColumnChoice]) -> Finding:
     """The whole figure; the first column is the paper's."""
-    asked = [Asked(scope, c, results) for c in columns]
+    asked = [Asked(scope, c, found) for c in columns]
     first, name = asked[0], columns[0].name
     small, large = _small_alphas(first), [e for e in first.levels if e >= LARGE]
-    held = sum(e in found for found in small.values() for e in large)
+    held = sum(e in levels for levels in small.values() for e in large)
     best = "; ".join(
         f"θ = {theta}: {', '.join(f'{e:g}' for e in levels) or 'none of the levels'}"
         for theta, levels in small.items()
@@ -201,7 +199,7 @@ def _panels(a: Asked) -> list[Panel]:
     curves = [*ours, *(_curve(label, a.counts(m), "paper") for m, label in exact.items())]
     panels.append((f"equal exact ε, θ = {THETAS[0]}", exact_unit, curves))
     whole = [replace(c, x=tuple(e * DOMAIN.span for e in c.x)) for c in (*ours, plain)]
-    totals = sorted(a.totals())
+    totals = sorted(_totals(a.scope))
     whole += [_curve(label, a.ahead(w, totals), "ldp") for w, label in AHEAD.items()]
     panels.append(("by total ε", f"ε from end to end ({DOMAIN.span:,} units)", whole))
     return [
@@ -216,7 +214,7 @@ def _table(a: Asked) -> Grid:
     def line(label: str, points: dict[float, list[float]]) -> None:
         rows.append((label, *map(mean, points.values())))
 
-    for m in [*nominal(a.scope), *_exact(a.scope)]:
+    for m in _all(a.scope):
         line(m.label, a.counts(m))
         if m in (CLAMP, GLOBAL):
             rows.append((f"{m.label}, expected", *a.expected(m)))
@@ -224,7 +222,7 @@ def _table(a: Asked) -> Grid:
             line(f"{m.label}, reconstructed", a.distributions(m))
     for weights, label in AHEAD.items():
         line(f"{label}, ε", a.ahead(weights, a.levels))
-        line(f"{label}, total ε", a.ahead(weights, a.totals()[len(a.levels) :]))
+        line(f"{label}, total ε", a.ahead(weights, _totals(a.scope)[len(a.levels) :]))
     header = ("method", *level_heads(DOMAIN, a.levels))
     title = f"MSE of {QUERIES:,} range queries, {a.column.name}"
     return Grid(title, header, tuple(rows), digits=3, wide=True)
@@ -280,11 +278,11 @@ def _figure(
     columns: Callable[[Scope], list[ColumnChoice]],
     needs: tuple[str, ...] = (),
 ) -> Artefact:
-    return Artefact(
+    return Artefact.keyed(
         label,
         title,
-        lambda scope: [t for c in columns(scope) for t in Asked(scope, c).tasks()],
-        lambda scope, results: show(scope, results, label, columns(scope)),
+        lambda scope: {k: t for c in columns(scope) for k, t in _tasks(scope, c).items()},
+        lambda scope, found: show(scope, found, label, columns(scope)),
         needs,
     )
 

@@ -35,14 +35,9 @@ def less_an_error(values: Sequence[float]) -> float:
     return fmean(values) - stdev(values) / len(values) ** 0.5
 
 
-def clean(data: str, total: float) -> list[float]:
-    """On clean test rows, seed by seed."""
-    return [score(data, total, seed).clean for seed in SEEDS]
-
-
-def released(data: str, total: float) -> list[float]:
-    """On test rows that are released under the same budget."""
-    return [score(data, total, seed).released for seed in SEEDS]
+def by_rows(data: str, total: float, kind: str) -> list[float]:
+    """On clean test rows, or on test rows that are released under the same budget."""
+    return [getattr(score(data, total, seed), kind) for seed in SEEDS]
 
 
 def even(data: str, total: float, way: Way) -> list[float]:
@@ -57,8 +52,7 @@ def without_noise(data: str) -> list[float]:
 
 def over_plain(total: float, kind: str) -> list[float]:
     """Mean squared error on the industrial stand-in over that of plain training."""
-    found = [getattr(score("Industrial", total, seed), kind) for seed in SEEDS]
-    return [(1 - r2) / left() for r2 in found]
+    return [(1 - r2) / left() for r2 in by_rows("Industrial", total, kind)]
 
 
 def at_total(data: str, total: int) -> list[Claim]:
@@ -68,11 +62,13 @@ def at_total(data: str, total: int) -> list[Claim]:
         HERE.at_least(
             f"{name}, clean test rows",
             TARGETS[data].get(total, 0.0),
-            partial(clean, data, total),
+            partial(by_rows, data, total, "clean"),
             middle=less_an_error,
             short=(data, total) in SHORT,
         ),
-        HERE.at_least(f"{name}, released test rows", -1.0, partial(released, data, total)),
+        HERE.at_least(
+            f"{name}, released test rows", -1.0, partial(by_rows, data, total, "released")
+        ),
         *(
             HERE.at_least(f"{name}, {way}, even", -1.0, partial(even, data, total, way))
             for way in EVEN

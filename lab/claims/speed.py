@@ -146,8 +146,6 @@ CLAIMS = [
     HERE.at_most("first call in a fresh process, s", 1, first_call),
     HERE.at_most("weighted Kendall of a million values, s", 2, kendall_seconds),
     HERE.at_most(
-        "peak memory on a CSV file of 10 million rows, MB",
-        500,
-        partial(peak_megabytes, 10_000_000),
+        "peak memory on a CSV file of 10 million rows, MB", 500, partial(peak_megabytes, 10_000_000)
     ),
 ]

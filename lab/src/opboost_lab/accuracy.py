@@ -10,25 +10,17 @@ import numpy as np
 import pyarrow as pa
 from sklearn.metrics import accuracy_score, mean_squared_error, r2_score, roc_auc_score
 
+import opboost as op
 from opboost.boosting import Problem, make_booster
 from opboost.budgets.budget import Budget
 from opboost.columns.dataframes import as_numbers, column
 from opboost.estimators import OpBoostClassifier, OpBoostRegressor
-from opboost.grid import Domain, NumericMapping
-from opboost.mechanisms import (
-    AdjMap,
-    ClampMap,
-    GlobalMap,
-    LocalMap,
-    Mechanism,
-    Piecewise,
-    RandomizedResponse,
-)
+from opboost.grid import NumericMapping
 from opboost.randomness.streams import SeededRng
 from opboost.training.feature_matrix import OwnColumn
 from opboost_lab.data.datasets import ALL, STAND_INS, DataSet, halves
 
-GRID = Domain(1, 10)
+GRID = op.Domain(1, 10)
 THREADS = int(os.environ.get("OMP_NUM_THREADS", 2))
 PARAMS: dict[str, dict[str, Any]] = {
     "xgboost": {"n_estimators": 80, "max_depth": 3, "eta": 0.1, "nthread": THREADS},
@@ -45,20 +37,20 @@ STOCK = {"stumps": "hist-gbdt", "deep": "xgboost"}
 MEASURES = {"binary": "AUC", "multiclass": "accuracy", "regression": "R²"}
 
 
-def mechanisms(epsilon: float) -> dict[str, Mechanism]:
+def mechanisms(epsilon: float) -> dict[str, op.Mechanism]:
     """The paper's mechanisms and ours, at one nominal level."""
-    found: dict[str, Mechanism] = {
-        "Clamp-map": ClampMap(GRID, epsilon),
-        "Global-map": GlobalMap(GRID, epsilon),
+    found: dict[str, op.Mechanism] = {
+        "Clamp-map": op.ClampMap(GRID, epsilon),
+        "Global-map": op.GlobalMap(GRID, epsilon),
     }
     for theta in (2, 4):
-        found[f"Local-map θ={theta}"] = LocalMap(GRID, epsilon=epsilon, theta=theta)
+        found[f"Local-map θ={theta}"] = op.LocalMap(GRID, epsilon=epsilon, theta=theta)
         for alpha in (0.4, 1, 10):
-            found[f"Adj-map θ={theta} α={alpha:g}"] = AdjMap(
+            found[f"Adj-map θ={theta} α={alpha:g}"] = op.AdjMap(
                 GRID, epsilon, theta=theta, alpha=alpha
             )
-    found["Piecewise"] = Piecewise(GRID, epsilon)
-    found["FederBoost"] = RandomizedResponse(GRID, epsilon)
+    found["Piecewise"] = op.Piecewise(GRID, epsilon)
+    found["FederBoost"] = op.RandomizedResponse(GRID, epsilon)
     return found
 
 
@@ -124,7 +116,7 @@ def scores(data: DataSet, estimator: Any, **how: bool) -> dict[str, float]:
 
 
 def score(
-    name: str, mechanism: Mechanism, seed: int, data: DataSet | None = None, **how: Any
+    name: str, mechanism: op.Mechanism, seed: int, data: DataSet | None = None, **how: Any
 ) -> float:
     """Train on desensitised rows, measure on plain test rows: the task's main measure.
 
@@ -159,10 +151,7 @@ def plain_scores(
 
 
 def trained_plainly(
-    data: DataSet,
-    matrix: Callable[[Any], Any],
-    booster: str = "xgboost",
-    **settings: Any,
+    data: DataSet, matrix: Callable[[Any], Any], booster: str = "xgboost", **settings: Any
 ) -> dict[str, float]:
     """Train on clean rows, each turned into numbers by ``matrix``, and measure on clean test rows.
 

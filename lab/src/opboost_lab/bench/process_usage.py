@@ -30,11 +30,7 @@ def children_of(process: int) -> list[int]:
 
 def child_of(process: int, words: str) -> int | None:
     """The child of a process whose command holds these words."""
-    with suppress(OSError):
-        for number in children_of(process):
-            if words.encode() in Path(f"/proc/{number}/cmdline").read_bytes():
-                return number
-    return None
+    return next((n for n in children_of(process) if words in command_of(n)), None)
 
 
 def command_of(process: int) -> str:

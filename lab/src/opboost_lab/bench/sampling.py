@@ -10,20 +10,8 @@ from functools import partial
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
+import opboost as op
 from opboost._typing import IntArray
-from opboost.grid import Domain
-from opboost.mechanisms import (
-    AdjLaplace,
-    AdjMap,
-    ClampMap,
-    DiscreteLaplace,
-    GlobalMap,
-    LocalMap,
-    Mechanism,
-    Piecewise,
-    RandomizedResponse,
-    UnaryEncoding,
-)
 from opboost_lab.bench.library_peers import SAMPLING, Peer
 
 EPSILONS = (0.08, 1.28)
@@ -43,9 +31,9 @@ class Case:
     values: int
 
     @property
-    def grid(self) -> Domain:
+    def grid(self) -> op.Domain:
         """The grid 1..cells."""
-        return Domain(1, self.cells)
+        return op.Domain(1, self.cells)
 
     def column(self) -> IntArray:
         """Uniform values in the grid's narrowest type; what they are does not matter for speed."""
@@ -85,30 +73,30 @@ class Result:
         return next(t for t in self.peers if t.name == name)
 
 
-def mechanisms(case: Case) -> dict[str, Mechanism]:
+def mechanisms(case: Case) -> dict[str, op.Mechanism]:
     """Every mechanism, at the case's level and grid."""
     grid, epsilon = case.grid, case.epsilon
     theta = max(2, min(case.cells // 10, 100))
     return {
-        "Clamp-map": ClampMap(grid, epsilon),
-        "Global-map": GlobalMap(grid, epsilon),
-        "Adj-map": AdjMap(grid, epsilon, theta=theta, alpha=1.0),
-        "Local-map": LocalMap(grid, epsilon=epsilon, theta=theta),
-        "Randomised response": RandomizedResponse(grid, epsilon),
-        "Piecewise": Piecewise(grid, epsilon),
+        "Clamp-map": op.ClampMap(grid, epsilon),
+        "Global-map": op.GlobalMap(grid, epsilon),
+        "Adj-map": op.AdjMap(grid, epsilon, theta=theta, alpha=1.0),
+        "Local-map": op.LocalMap(grid, epsilon=epsilon, theta=theta),
+        "Randomised response": op.RandomizedResponse(grid, epsilon),
+        "Piecewise": op.Piecewise(grid, epsilon),
     }
 
 
 def others(case: Case, x: IntArray) -> dict[str, Callable[[], object]]:
     """Mechanisms without a grid, and unary encoding, which gives a bit for each category."""
     wide = x.astype(np.int64)
-    adj = AdjLaplace(eps_prt=case.epsilon, eps_ner=case.epsilon, theta=10)
+    adj = op.AdjLaplace(eps_prt=case.epsilon, eps_ner=case.epsilon, theta=10)
     work: dict[str, Callable[[], object]] = {
-        "Discrete Laplace": partial(DiscreteLaplace(case.epsilon).sample, wide, threads=1),
+        "Discrete Laplace": partial(op.DiscreteLaplace(case.epsilon).sample, wide, threads=1),
         "Adj-Laplace": partial(adj.sample, wide, threads=1),
     }
     if case.cells * case.values <= 10**8:
-        unary = UnaryEncoding(range(case.cells), case.epsilon)
+        unary = op.UnaryEncoding(range(case.cells), case.epsilon)
         work[f"Unary, {case.cells} bits"] = partial(unary.sample_positions, wide - 1)
     return work
 

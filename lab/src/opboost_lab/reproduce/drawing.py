@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from opboost.plots.figures import Figure, figure, save
 from opboost_lab.reproduce.charts import Curve, Kind, Panel
@@ -61,27 +62,28 @@ def _chart(panels: tuple[Panel, ...]) -> Figure:
         axis.grid(alpha=0.25, linewidth=0.6)
     for axis in axes[len(panels) :]:
         axis.remove()
-    handles, labels = _legend(axes[: len(panels)])
+    drawn = [zip(*axis.get_legend_handles_labels(), strict=True) for axis in axes[: len(panels)]]
+    named = {label: handle for pairs in drawn for handle, label in pairs}
     chart.figure.legend(
-        handles,
-        labels,
+        named.values(),
+        named,
         loc="outside lower center",
-        ncols=_evenly(len(labels), 4 if columns > 1 else 2),
-        fontsize=8 if len(labels) > MANY else 9,
+        ncols=_evenly(len(named), 4 if columns > 1 else 2),
+        fontsize=8 if len(named) > MANY else 9,
         frameon=False,
     )
     return chart
 
 
-def _name_between(axis: object) -> None:
+def _name_between(axis: Any) -> None:
     """Plain numbers at an axis of few powers of ten, the steps between them included."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-    low, high = axis.get_ylim()  # type: ignore[attr-defined]
+    low, high = axis.get_ylim()
     if low <= 0 or high / low > NEAR:
         return
     steps = (1, 2, 5) if high / low > SMALL else (1, 1.5, 2, 2.5, 3, 3.5, 4, 5, 6, 7, 8, 9)
-    ticks = axis.yaxis  # type: ignore[attr-defined]
+    ticks = axis.yaxis
     ticks.set_major_locator(LogLocator(subs=steps))
     ticks.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.6g}"))
     ticks.set_minor_locator(NullLocator())
@@ -121,12 +123,12 @@ def _looks(panels: tuple[Panel, ...]) -> dict[str, dict[str, object]]:
     return looks
 
 
-def _line(axis: object, curve: Curve, look: dict[str, object], place: float) -> None:
+def _line(axis: Any, curve: Curve, look: dict[str, object], place: float) -> None:
     """``place`` of the curve among its panel's, from 0 to 1, shifts the markers of a long one."""
     if len(curve.x) > LONG:
         step = len(curve.x) // 6
         look = look | {"markevery": (int(place * step), step)}
-    axis.errorbar(  # type: ignore[attr-defined]
+    axis.errorbar(
         curve.x,
         curve.y,
         yerr=curve.spread if any(curve.spread) else None,
@@ -137,11 +139,3 @@ def _line(axis: object, curve: Curve, look: dict[str, object], place: float) -> 
         elinewidth=0.8,
         **look,
     )
-
-
-def _legend(axes: list[object]) -> tuple[list[object], list[str]]:
-    found: dict[str, object] = {}
-    for axis in axes:
-        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):  # type: ignore[attr-defined]
-            found.setdefault(label, handle)
-    return list(found.values()), list(found)

@@ -25,16 +25,8 @@ Family = Literal[
 Level = Literal["nominal", "exact", "total"]
 LDP = ("Piecewise", "GRR", "FederBoost")
 
-_KINDS: dict[Family, str] = {
-    "Global-map": "global-map",
-    "Adj-map": "adj-map",
-    "Local-map": "local-map",
-    "Clamp-map": "clamp-map",
-    "Piecewise": "piecewise",
-    "GRR": "randomized-response",
-    "FederBoost": "randomized-response",
-}
-"""The registry's kinds by the names of the paper."""
+_KINDS = {"GRR": "randomized-response", "FederBoost": "randomized-response"}
+"""The registry's kinds where they are not the paper's names in small letters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +77,7 @@ class Method:
         return self._nominal(domain, epsilon * (domain.span if self.at == "total" else 1))
 
     def _nominal(self, domain: Domain, epsilon: float) -> Mechanism:
-        kind = _KINDS[self.family]
+        kind = _KINDS.get(self.family, self.family.lower())
         given: Json = {"epsilon": epsilon, "theta": self.theta or 2, "alpha": self.alpha}
         entry = registry.BY_KIND[kind]
         return registry.build(kind, domain, **{n: v for n, v in given.items() if entry.has(n)})

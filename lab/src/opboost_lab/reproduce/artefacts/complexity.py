@@ -111,10 +111,7 @@ def _show(scope: Scope, results: Results) -> Finding:
             Grid(WORDS("grown"), WORDS.header("header_grown"), tuple(rows)),
             _counted(lines[7], results),
         ),
-        notes=(
-            Note(f"Clamp-map on {GRID.L}..{GRID.R}, {level}; XGBoost."),
-            *noted("complexity"),
-        ),
+        notes=(Note(f"Clamp-map on {GRID.L}..{GRID.R}, {level}; XGBoost."), *noted("complexity")),
     )
 
 

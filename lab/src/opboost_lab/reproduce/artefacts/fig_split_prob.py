@@ -21,10 +21,7 @@ PAPER = (
     *(Method("Adj-map", theta=THETA, alpha=a) for a in (0.5, 1.0, 2.0)),
     Method("Local-map", theta=THETA),
 )
-EXACT = (
-    Method("Global-map", at="exact"),
-    Method("Adj-map", theta=THETA, alpha=1.0, at="exact"),
-)
+EXACT = (Method("Global-map", at="exact"), Method("Adj-map", theta=THETA, alpha=1.0, at="exact"))
 TOTAL = Method("GRR", at="total")
 METHODS = (CLAMP, *PAPER, GRR, TOTAL)
 Found = dict[tuple[Method, str], Json]

@@ -41,22 +41,15 @@ class Run(NamedTuple):
     """Memory of the larger side: the peaks of all its processes, added up."""
 
 
-class Spent(NamedTuple):
-    """Seconds and processor seconds."""
-
-    seconds: float
-    processor: float
-
-
-def multiplications() -> Spent:
-    """Return what one scalar multiplication takes, with a thread per core."""
+def multiplications() -> tuple[float, float]:
+    """Return the seconds and processor seconds of one scalar multiplication, a thread per core."""
     secret = Secret.fresh()
     points = (9).to_bytes(POINT_BYTES, "little") * (SAMPLE // 20)
     start, processor = time.perf_counter(), time.process_time()
     for _ in at_once(lambda _: secret.raised(points, checked=True), range(20)):
         pass
     seconds, spent = time.perf_counter() - start, time.process_time() - processor
-    return Spent(seconds / SAMPLE, spent / SAMPLE)
+    return seconds / SAMPLE, spent / SAMPLE
 
 
 @lru_cache(maxsize=8)
@@ -91,7 +84,7 @@ def run(rows: int, repeat: int = 0) -> Run:
         around.append(multiplications())
     step = outcome.manifests[LABEL_PARTY]["align"]
     wrong = abs(step["common"] - (rows - rows // 10))
-    alone = 4 * rows * sum(one.seconds for one in around) / 2
+    alone = 4 * rows * sum(seconds for seconds, _ in around) / 2
     moved = relays[0].up + relays[0].down
     sides = [0.0, 0.0]
     for command, peak in peaks.values():
@@ -114,11 +107,12 @@ def processor_ratio(rows: int = 2 * PIECE_POINTS) -> float:
     shop = op.FeatureParty(table, schema, ids="id", align=rules)
     bank = op.LabelParty(None, ours % 2, ids=ours.tolist(), align=rules)
     welcome = Welcome("20260102T030405Z-01020304", bytes(32), b"", b"", 0.0)
-    before = multiplications().processor
+    _, before = multiplications()
     start = time.process_time()
     bank.align([op.MemoryChannel(shop)], welcome)
     spent = time.process_time() - start
-    return spent / (4 * rows * (before + multiplications().processor) / 2)
+    _, after = multiplications()
+    return spent / (4 * rows * (before + after) / 2)
 
 
 HERE = Page("docs/alignment.md, What it costs")

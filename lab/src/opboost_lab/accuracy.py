@@ -169,17 +169,13 @@ def trained_plainly(
 def measured(data: DataSet, predicted: Any, y_test: Any, classes: Any = None) -> dict[str, float]:
     """Values, or chances of each class, against the truth, by every measure of the task."""
     if data.task == "regression":
-        return {
-            "MSE": float(mean_squared_error(y_test, predicted)),
-            "R²": float(r2_score(y_test, predicted)),
-        }
+        error = float(mean_squared_error(y_test, predicted))
+        return {"MSE": error, "R²": float(r2_score(y_test, predicted))}
     right = float(accuracy_score(y_test, classes[predicted.argmax(axis=1)]))
-    if data.task == "binary":
-        return {
-            "AUC": float(roc_auc_score(y_test == classes[1], predicted[:, 1])),
-            "accuracy": right,
-        }
-    return {"accuracy": right}
+    if data.task != "binary":
+        return {"accuracy": right}
+    area = float(roc_auc_score(y_test == classes[1], predicted[:, 1]))
+    return {"AUC": area, "accuracy": right}
 
 
 def _quantiles(table: Any, name: str) -> tuple[float, ...]:

@@ -9,6 +9,7 @@ from opboost.budgets.record_plan import RecordPlan
 from opboost.config import Plan
 from opboost.config.sections import BoosterSection
 from opboost.grid import Integers
+from opboost_lab.accuracy import PARAMS
 from opboost_lab.data.datasets import DataSet
 
 WHOLE_NUMBERS = {
@@ -38,10 +39,20 @@ def declared_bounds(data: DataSet) -> dict[str, Any]:
     return bounds
 
 
+def training_task(data: DataSet) -> Any:
+    """The task of a set in the library's words."""
+    return "regress" if data.task == "regression" else "classify"
+
+
+def label_settings(data: DataSet, seed: int) -> dict[str, Any]:
+    """How the label party of an experiment trains, without rows held out."""
+    shared = {"booster_params": PARAMS["xgboost"], "random_state": seed, "held_out": 0}
+    return {"task": training_task(data), **shared}
+
+
 def record_budget(data: DataSet, total: float, pilot: float = 0.0) -> Any:
     """A record budget for the task of a set."""
-    task: Any = "regress" if data.task == "regression" else "classify"
-    return Budget.record(total, task=task, pilot=pilot)
+    return Budget.record(total, task=training_task(data), pilot=pilot)
 
 
 def feature_plan(

@@ -16,9 +16,9 @@ from opboost.parties.feature.feature_party import FeatureParty
 from opboost.parties.label.label_party import LabelParty
 from opboost.psi.align_rules import RowChoice
 from opboost.training.feature_matrix import OwnTable
-from opboost_lab.accuracy import MEASURES, PARAMS, parted, scores, trained_plainly
+from opboost_lab.accuracy import MEASURES, parted, scores, trained_plainly
 from opboost_lab.data.datasets import DataSet
-from opboost_lab.declared_sets import all_private, feature_plan
+from opboost_lab.declared_sets import all_private, feature_plan, label_settings
 
 MAX_TRAINED_ROWS = 12_000
 """The label party has this many rows at the most, so that five seeds take minutes."""
@@ -51,22 +51,13 @@ def partly_known(name: str, total: float, seed: int, overlap: float = 0.3) -> Pa
     own, theirs = X.column_names[::2], X.column_names[1::2]
     known = rng.permutation(len(y)) < overlap * len(y)
     plan = feature_plan(data, theirs, total, "shop")
-    task: Any = "regress" if data.task == "regression" else "classify"
 
     def trained(rows: RowChoice) -> Any:
         here = np.ones(len(y), dtype=np.bool_) if rows == "mine" else known
         table, some = X.filter(pa.array(here)), known[here]
         columns = {n: _emptied(table.column(n), ~some) for n in theirs}
         shop = FeatureParty(pa.table(columns), plan, name="shop", rows=rows)
-        bank = LabelParty(
-            table.select(own),
-            y[here],
-            booster_params=PARAMS["xgboost"],
-            random_state=seed,
-            task=task,
-            held_out=0,
-            rows=rows,
-        )
+        bank = LabelParty(table.select(own), y[here], rows=rows, **label_settings(data, seed))
         return bank.train([MemoryChannel(shop)])
 
     common, mine, measure = trained("common"), trained("mine"), MEASURES[data.task]

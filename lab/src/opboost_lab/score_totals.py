@@ -17,9 +17,9 @@ from opboost.ledger import Caps, Ledger
 from opboost.parties.channel import MemoryChannel
 from opboost.parties.feature.feature_party import FeatureParty
 from opboost.parties.label.label_party import LabelParty
-from opboost_lab.accuracy import MEASURES, PARAMS, measured, parted, scores, trained_plainly
+from opboost_lab.accuracy import MEASURES, measured, parted, scores, trained_plainly
 from opboost_lab.data.datasets import DataSet
-from opboost_lab.declared_sets import all_private, feature_plan
+from opboost_lab.declared_sets import all_private, feature_plan, label_settings
 
 ID = "row"
 
@@ -43,9 +43,8 @@ def ways(name: str, total: float, seed: int) -> Ways:
     X, y, X_test, y_test = data.split()
     with tempfile.TemporaryDirectory() as folder:
         known = _channel(data, X, total, Path(folder) / "train")
-        task: Any = "regress" if data.task == "regression" else "classify"
-        settings: Any = {"booster_params": PARAMS["xgboost"], "random_state": seed, "task": task}
-        bank = LabelParty(None, y, ids=ids(X), structure="by-party", held_out=0, **settings)
+        settings = label_settings(data, seed)
+        bank = LabelParty(None, y, ids=ids(X), structure="by-party", **settings)
         model = bank.train([known])
         new = _channel(data, X_test, total, Path(folder) / "test")
         asking = LabelParty(None, None, ids=ids(X_test), share_trees=True)

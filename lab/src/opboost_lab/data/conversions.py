@@ -76,7 +76,10 @@ def powerplant(raw: bytes) -> dict[str, bytes]:
 
 
 def sheet(book: bytes) -> list[Row]:
-    """The cells of the first sheet of an .xlsx file, row by row."""
+    """The cells of the first sheet of an .xlsx file, row by row.
+
+    A number becomes the shortest digits that mean the same binary fraction.
+    """
     space = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
     with zipfile.ZipFile(io.BytesIO(book)) as parts:
         words: list[str] = []
@@ -90,14 +93,9 @@ def sheet(book: bytes) -> list[Row]:
         for cell in line.iter(f"{space}c"):
             value = cell.find(f"{space}v")
             text = "" if value is None else value.text or ""
-            row.append(words[int(text)] if cell.get("t") == "s" else _number(text))
+            row.append(words[int(text)] if cell.get("t") == "s" else repr(float(text)))
         found.append(row)
     return found
-
-
-def _number(text: str) -> str:
-    """The shortest digits that mean the same binary fraction."""
-    return repr(float(text))
 
 
 def census(sdist: bytes) -> dict[str, bytes]:

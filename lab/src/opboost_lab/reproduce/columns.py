@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from opboost._typing import FloatArray, IntArray
+from opboost._typing import IntArray
 from opboost.errors import ParameterError
 from opboost.grid import Domain, NumericMapping
 from opboost_lab.data import datasets
@@ -53,13 +53,11 @@ def column(name: str, lower: int, upper: int, rows: int) -> IntArray:
     if name == SALARIES:
         return _cells(domain, PAY, datasets.salaries())
     if name == SALARIES_ALIKE:
-        return _cells(domain, PAY, np.where(rng.random(rows) < 0.3, *_pay(rng, rows)))
+        # Two log-normal humps: people who worked a part of a year, and people who worked all of it.
+        part_of_year = rng.random(rows) < 0.3
+        pay = rng.lognormal(9.0, 1.2, rows), rng.lognormal(11.35, 0.35, rows)
+        return _cells(domain, PAY, np.where(part_of_year, *pay))
     raise ParameterError(f"No column is called {name!r}.")
-
-
-def _pay(rng: np.random.Generator, rows: int) -> tuple[FloatArray, FloatArray]:
-    """Two log-normal humps: people who worked a part of a year, and people who worked all of it."""
-    return rng.lognormal(9.0, 1.2, rows), rng.lognormal(11.35, 0.35, rows)
 
 
 def _cells(domain: Domain, bounds: tuple[float, float], raw: object) -> IntArray:

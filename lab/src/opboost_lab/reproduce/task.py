@@ -84,18 +84,14 @@ class Task:
 
     def run(self) -> Json:
         """Call the function here and now."""
-        return self._function()(**json.loads(self.settings))
+        module, name = self.function.split(":")
+        return getattr(importlib.import_module(module), name)(**json.loads(self.settings))
 
     def key(self) -> str:
         """The name of the result: settings, and the code of the file that the function is in."""
         module = self.function.split(":")[0]
         text = json.dumps([self.function, self.settings, _digest(module)])
         return hashlib.sha256(text.encode()).hexdigest()[:32]
-
-    def _function(self) -> Callable[..., Json]:
-        module, name = self.function.split(":")
-        found: Callable[..., Json] = getattr(importlib.import_module(module), name)
-        return found
 
 
 @lru_cache

@@ -23,7 +23,7 @@ SETS = ("Pen-digits", "CASP", "Powerplant")
 RECORD = (0.64, 1.28, 2.56, 5.12, 10.24, 20.48)
 """ε of a whole record, a unit: the sum over the columns that a row sends."""
 QUICK_RECORD = (2.56, 10.24)
-SPLITS: tuple[Json, ...] = ("even", 1, 2)
+SPLITS: dict[Json, str] = {"even": "even", 1: "1 column a row", 2: "2 columns a row"}
 MIDDLE = 2.56
 WORDS = Words("even or sampled")
 
@@ -52,18 +52,14 @@ def _tasks(scope: Scope) -> list[Task]:
     ]
 
 
-def _label(split: Json, line: Line) -> str:
-    name = "even" if split == "even" else f"{split} column{'s' if split > 1 else ''} a row"
-    return f"{name}, denoised" if line.method.denoise else name
-
-
 def _curves(study: Study, scope: Scope) -> list[Curve]:
     levels = _levels(scope)
     curves = [study.curve(line, levels) for line in (RAW, ON_CELLS)]
     for line, split in product(_lines(scope), SPLITS):
         points = {e: study.values(line, e, split=split) for e in levels}
         kind = "paper" if split == "even" else "ours"
-        curves.append(Curve.of(_label(split, line), points, kind))  # type: ignore[arg-type]
+        label = SPLITS[split] + (", denoised" if line.method.denoise else "")
+        curves.append(Curve.of(label, points, kind))  # type: ignore[arg-type]
     return curves
 
 
@@ -82,7 +78,7 @@ def _show(scope: Scope, results: Results) -> Finding:
         }
         gains += [
             source.better * (mean[e, split] - mean[e, "even"])
-            for e, split in product(levels, SPLITS[1:])
+            for e, split in product(levels, list(SPLITS)[1:])
         ]
         rows += [(f"{source.title}: {c.label}", *c.y) for c in curves]
         even, one = mean[MIDDLE, "even"], mean[MIDDLE, 1]

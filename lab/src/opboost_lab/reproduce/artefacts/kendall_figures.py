@@ -27,6 +27,8 @@ MARGIN = 4.5
 
 GLOBAL, CLAMP = Method("Global-map"), Method("Clamp-map")
 LDP = (Method("Piecewise"), Method("GRR"))
+TOTAL = tuple(replace(m, at="total") for m in LDP)
+WORDS = Words("kendall")
 
 
 def alphas(scope: Scope) -> tuple[float, ...]:
@@ -40,24 +42,14 @@ def nominal(scope: Scope) -> list[Method]:
     return [GLOBAL, CLAMP, *adj_maps(THETAS, alphas(scope)), *local, *LDP]
 
 
-def _exact(scope: Scope) -> list[Method]:
-    return [replace(m, at="exact") for m in (GLOBAL, *adj_maps(THETAS, alphas(scope)))]
-
-
-WORDS = Words("kendall")
-TOTAL = tuple(replace(m, at="total") for m in LDP)
-
-
-def _all(scope: Scope) -> list[Method]:
-    return [*nominal(scope), *_exact(scope), *TOTAL]
-
-
 def _tasks(scope: Scope, column: ColumnChoice) -> dict[Method, Task]:
     """Each method over all levels."""
     levels, seeds = list(scope.epsilons), list(scope.repeats())
     about: Json = {"values": column.name, "grid": [DOMAIN.L, DOMAIN.R], "rows": column.rows}
     about |= {"epsilons": levels, "seeds": seeds}
-    cost = {m: (0.3 if m.at == "exact" else 0.05) + 0.02 * len(seeds) for m in _all(scope)}
+    exact = [replace(m, at="exact") for m in (GLOBAL, *adj_maps(THETAS, alphas(scope)))]
+    methods = [*nominal(scope), *exact, *TOTAL]
+    cost = {m: (0.3 if m.at == "exact" else 0.05) + 0.02 * len(seeds) for m in methods}
     return {
         m: Task.of(kendall, cost=len(levels) * cost[m], method=m.as_json(), **about) for m in cost
     }

@@ -62,8 +62,10 @@ def _chart(panels: tuple[Panel, ...]) -> Figure:
         axis.grid(alpha=0.25, linewidth=0.6)
     for axis in axes[len(panels) :]:
         axis.remove()
-    drawn = [zip(*axis.get_legend_handles_labels(), strict=True) for axis in axes[: len(panels)]]
-    named = {label: handle for pairs in drawn for handle, label in pairs}
+    named: dict[str, Any] = {}
+    for axis in axes[: len(panels)]:
+        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
+            named.setdefault(label, handle)
     chart.figure.legend(
         named.values(),
         named,
